@@ -1,0 +1,12 @@
+// The CPU backend: oneDNN's primitives on its own layouts, and own vectorised kernels where oneDNN has none that fits.
+#pragma once
+
+#include <memory>
+
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::onednn {
+
+std::unique_ptr<Backend> make_backend();
+
+}  // namespace trireme::onednn

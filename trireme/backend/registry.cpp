@@ -1,0 +1,34 @@
+#include "trireme/backend/registry.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "trireme/backend/reference/backend.hpp"
+#include "trireme/base/error.hpp"
+#ifdef TRIREME_WITH_ONEDNN
+#include "trireme/backend/onednn/backend.hpp"
+#endif
+
+namespace trireme {
+
+std::vector<std::string> backend_names() {
+  return {
+#ifdef TRIREME_WITH_ONEDNN
+      "onednn",
+#endif
+      "reference",
+  };
+}
+
+std::string default_backend() { return backend_names().front(); }
+
+std::unique_ptr<Backend> make_backend(std::string_view name) {
+#ifdef TRIREME_WITH_ONEDNN
+  if (name == "onednn") return onednn::make_backend();
+#endif
+  if (name == "reference") return reference::make_backend();
+  bad_input("unknown backend '{}'; this build has: {}", name, fmt::join(backend_names(), ", "));
+}
+
+}  // namespace trireme

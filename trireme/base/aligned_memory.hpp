@@ -1,0 +1,27 @@
+// Zeroed memory aligned for vectors and huge pages, owned. Arenas, constants and variables live in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace trireme {
+
+class AlignedMemory {
+ public:
+  AlignedMemory() = default;
+  explicit AlignedMemory(std::int64_t bytes);
+  ~AlignedMemory();
+  AlignedMemory(AlignedMemory&& other) noexcept;
+  AlignedMemory& operator=(AlignedMemory&& other) noexcept;
+  AlignedMemory(const AlignedMemory&) = delete;
+  AlignedMemory& operator=(const AlignedMemory&) = delete;
+
+  std::int64_t bytes() const { return bytes_; }
+  void* at(std::int64_t offset) const { return static_cast<std::byte*>(data_) + offset; }
+
+ private:
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace trireme

@@ -1,0 +1,41 @@
+// Values on the host in plain row-major order: what is fed to a Session and what it gives back.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "trireme/base/shape.hpp"
+
+namespace trireme {
+
+class HostTensor {
+ public:
+  HostTensor() = default;
+  explicit HostTensor(TensorType type) : type_(std::move(type)), data_(static_cast<std::size_t>(type_.shape.elements())) {}
+  // A scalar, so that feeds can be written as numbers.
+  HostTensor(float scalar) : HostTensor(TensorType{DataType::f32, {}}) { f32()[0] = scalar; }  // NOLINT(google-explicit-constructor)
+  HostTensor(Shape shape, std::span<const float> values) : HostTensor(TensorType{DataType::f32, std::move(shape)}) {
+    std::memcpy(data_.data(), values.data(), values.size_bytes());
+  }
+  HostTensor(Shape shape, std::span<const std::int32_t> values) : HostTensor(TensorType{DataType::i32, std::move(shape)}) {
+    std::memcpy(data_.data(), values.data(), values.size_bytes());
+  }
+
+  const TensorType& type() const { return type_; }
+  const Shape& shape() const { return type_.shape; }
+  std::int64_t elements() const { return static_cast<std::int64_t>(data_.size()); }
+  void* data() { return data_.data(); }
+  const void* data() const { return data_.data(); }
+  std::span<float> f32() { return {reinterpret_cast<float*>(data_.data()), data_.size()}; }
+  std::span<const float> f32() const { return {reinterpret_cast<const float*>(data_.data()), data_.size()}; }
+  std::span<std::int32_t> i32() { return {reinterpret_cast<std::int32_t*>(data_.data()), data_.size()}; }
+  std::span<const std::int32_t> i32() const { return {reinterpret_cast<const std::int32_t*>(data_.data()), data_.size()}; }
+  float scalar() const { return f32()[0]; }
+
+ private:
+  TensorType type_;
+  std::vector<std::uint32_t> data_;  // both element types have four bytes
+};
+
+}  // namespace trireme

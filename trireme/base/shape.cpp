@@ -1,0 +1,23 @@
+#include "trireme/base/shape.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace trireme {
+
+std::string_view to_string(DataType type) { return type == DataType::f32 ? "f32" : "i32"; }
+
+std::int64_t size_of(DataType) { return 4; }
+
+std::int64_t Shape::elements() const {
+  std::int64_t n = 1;
+  for (auto d : dims_) n *= d;
+  return n;
+}
+
+std::string to_string(const Shape& shape) {
+  if (shape.rank() == 0) return "scalar";
+  return fmt::format("{}", fmt::join(shape.dims(), "x"));
+}
+
+}  // namespace trireme

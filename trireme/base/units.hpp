@@ -1,0 +1,13 @@
+// Numbers for people, through one formatter: GB = 1e9 bytes everywhere.
+#pragma once
+
+#include <string>
+
+namespace trireme {
+
+std::string format_bytes(double bytes);     // "102.2 MB"
+std::string format_count(double count);     // "25,559,081"
+std::string format_flops(double flops);     // "7.7 GFLOP"
+std::string format_seconds(double seconds); // "1.23 s", "4.5 ms"
+
+}  // namespace trireme

@@ -1,0 +1,42 @@
+// All operations as one variant, with the functions that go over it. To add one: see docs/adding-an-operation.md.
+#pragma once
+
+#include <string_view>
+#include <variant>
+
+#include "trireme/graph/ops/convolution.hpp"
+#include "trireme/graph/ops/elementwise.hpp"
+#include "trireme/graph/ops/linear.hpp"
+#include "trireme/graph/ops/loss.hpp"
+#include "trireme/graph/ops/normalization.hpp"
+#include "trireme/graph/ops/pooling.hpp"
+#include "trireme/graph/ops/reduction.hpp"
+#include "trireme/graph/ops/sources.hpp"
+#include "trireme/graph/ops/structure.hpp"
+#include "trireme/graph/ops/update.hpp"
+
+namespace trireme {
+
+using Operation = std::variant<
+    op::Placeholder, op::Variable, op::Constant,                                                    // sources
+    op::Convolution, op::ConvolutionBackwardData, op::ConvolutionBackwardWeights,                   // convolution
+    op::Pool, op::PoolBackward,                                                                     // pooling
+    op::FullyConnected, op::FullyConnectedBackwardData, op::FullyConnectedBackwardWeights,          // linear
+    op::MatMul, op::Bias, op::BiasBackward,                                                         //
+    op::BatchNorm, op::BatchNormBackward, op::BatchNormInference, op::Lrn, op::LrnBackward,         // normalization
+    op::Unary, op::UnaryBackward, op::Binary, op::Dropout, op::Broadcast,                           // elementwise
+    op::Concat, op::Split, op::Pad, op::Slice, op::Reshape,                                         // structure
+    op::Reduce, op::L2Loss,                                                                         // reduction
+    op::Softmax, op::SoftmaxBackward, op::SoftmaxCrossEntropy, op::SoftmaxCrossEntropyBackward,     // loss
+    op::TopKAccuracy,                                                                               //
+    op::ApplyGradients, op::MovingAverage, op::Assign>;                                             // update
+
+std::string_view name_of(const Operation& operation);
+std::vector<TensorType> infer(const Operation& operation, Types inputs);
+Cost cost(const Operation& operation, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& args);
+
+// Whether the operation writes a variable; such nodes have no output and are fetched for their effect.
+bool is_update(const Operation& operation);
+
+}  // namespace trireme

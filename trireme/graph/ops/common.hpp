@@ -1,0 +1,77 @@
+// What the operation families share: the interface that each operation struct implements by overloads, and the
+// geometry of sliding windows. Each family file holds the structs and, beside them, shape inference, cost and the
+// gradient rule of each. Inputs and outputs are listed at each struct, in order; [x] is present only if the named
+// member says so.
+//
+//   std::vector<TensorType> infer(const Op&, Types inputs);      throws Error(bad_input) saying what was expected
+//   Cost cost(const Op&, Types inputs, Types outputs);
+//   std::vector<Tensor> gradient(const Op&, const GradientArgs&); one entry per input, empty Tensor where none flows
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trireme/base/shape.hpp"
+
+namespace trireme {
+
+class Graph;
+using NodeId = std::int32_t;
+
+// An edge: one output of a node of a graph. Cheap to copy; an empty one stands for "nothing".
+struct Tensor {
+  Graph* graph = nullptr;
+  NodeId node = -1;
+  int output = 0;
+
+  explicit operator bool() const { return node >= 0; }
+  bool operator==(const Tensor&) const = default;
+  const TensorType& type() const;
+  const Shape& shape() const { return type().shape; }
+};
+
+using Types = std::span<const TensorType>;
+
+// Work of one run of an operation. Multiply and add count as two flops; bytes are what has to be read and written once.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// What a gradient rule gets: the node's inputs and outputs, and the gradient of each output (empty where none arrives).
+struct GradientArgs {
+  Graph& graph;
+  std::span<const Tensor> inputs;
+  std::span<const Tensor> outputs;
+  std::span<const Tensor> output_gradients;
+};
+
+namespace op {
+
+// Height and width, in this order, everywhere below.
+using Pair = std::array<std::int64_t, 2>;
+
+struct Window {
+  Pair kernel{1, 1};
+  Pair stride{1, 1};
+  Pair dilation{1, 1};
+  Pair pad_before{0, 0};
+  Pair pad_after{0, 0};
+  bool operator==(const Window&) const = default;
+};
+
+// Output extent of one axis; 0 or less means that the padding or kernel leaves nothing.
+std::int64_t window_output(const Window& window, int axis, std::int64_t input);
+
+// Fills padding (and leaves the rest) as TensorFlow's SAME does for this input: out = ceil(in / stride), the odd cell after.
+Window same_padding(Window window, std::int64_t height, std::int64_t width);
+
+std::string to_string(const Window& window);
+
+enum class Activation : std::uint8_t { none, relu };
+
+}  // namespace op
+}  // namespace trireme

@@ -1,0 +1,37 @@
+// Convolution over batch x channels x height x width, with its two backward operations.
+// Weights have shape out x in/groups x kernel height x kernel width.
+#pragma once
+
+#include "trireme/graph/ops/common.hpp"
+
+namespace trireme::op {
+
+// inputs: src, weights, [bias: out], [addend: like dst]; outputs: dst = activation(conv(src, weights) + bias + addend).
+// The plan's fusing sets add and activation; the gradient rule refuses those (gradients are taken before fusing).
+struct Convolution {
+  Window window;  // kernel must equal the weights' extents
+  std::int64_t groups = 1;
+  bool bias = false;
+  bool add = false;
+  Activation activation = Activation::none;
+  static constexpr const char* kName = "convolution";
+};
+
+// inputs: diff_dst, weights; outputs: diff_src
+struct ConvolutionBackwardData {
+  Window window;
+  std::int64_t groups = 1;
+  Shape src_shape;
+  static constexpr const char* kName = "convolution_backward_data";
+};
+
+// inputs: src, diff_dst; outputs: diff_weights, [diff_bias]
+struct ConvolutionBackwardWeights {
+  Window window;
+  std::int64_t groups = 1;
+  Shape weights_shape;
+  bool bias = false;
+  static constexpr const char* kName = "convolution_backward_weights";
+};
+
+}  // namespace trireme::op

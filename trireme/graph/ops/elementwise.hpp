@@ -1,0 +1,53 @@
+// Operations that treat each element by itself: activations, arithmetic with broadcasting, dropout.
+#pragma once
+
+#include "trireme/graph/ops/common.hpp"
+
+namespace trireme::op {
+
+enum class UnaryKind : std::uint8_t { relu, leaky_relu, elu, sigmoid, tanh, softplus, swish, gelu, abs, square, sqrt, exp, log, negate };
+std::string_view to_string(UnaryKind kind);
+// Whether the backward operation reads dst (which frees src, and allows in place) rather than src.
+bool backward_uses_dst(UnaryKind kind);
+
+// inputs: src; outputs: dst. alpha: leaky_relu's slope, elu's scale. gelu is the exact one (erf).
+struct Unary {
+  UnaryKind kind = UnaryKind::relu;
+  float alpha = 0;
+  static constexpr const char* kName = "unary";
+};
+
+// inputs: diff_dst, data (dst or src, see backward_uses_dst); outputs: diff_src
+struct UnaryBackward {
+  UnaryKind kind = UnaryKind::relu;
+  float alpha = 0;
+  static constexpr const char* kName = "unary_backward";
+};
+
+enum class BinaryKind : std::uint8_t { add, subtract, multiply, divide, maximum, minimum, equal, greater_equal };
+std::string_view to_string(BinaryKind kind);
+
+// inputs: a, b (broadcast as in numpy); outputs: dst. equal and greater_equal give 1 or 0 and have no gradient.
+struct Binary {
+  BinaryKind kind = BinaryKind::add;
+  Activation activation = Activation::none;  // set by fusing
+  static constexpr const char* kName = "binary";
+};
+
+// Keeps each element with probability 1 − rate and scales it by 1/(1 − rate). The mask comes from (run seed, key, step,
+// sample, position), so the backward operation is this same operation on the gradient, and no mask is stored.
+// inputs: src: batch first; outputs: dst
+struct Dropout {
+  float rate = 0.5f;
+  std::uint64_t key = 0;
+  static constexpr const char* kName = "dropout";
+};
+
+// inputs: src; outputs: src repeated along axes of extent 1 (and new leading axes) to shape, times scale
+struct Broadcast {
+  Shape shape;
+  float scale = 1.0f;
+  static constexpr const char* kName = "broadcast";
+};
+
+}  // namespace trireme::op

@@ -1,0 +1,46 @@
+// Fully connected layers and matrix products.
+#pragma once
+
+#include "trireme/graph/ops/common.hpp"
+
+namespace trireme::op {
+
+// inputs: src: batch x d..., weights: out x d... (the same trailing extents, so that a convolution's output goes in
+// without flattening, in whatever layout it has), [bias: out]; outputs: dst: batch x out = activation(src·weightsᵀ + bias)
+struct FullyConnected {
+  bool bias = false;
+  Activation activation = Activation::none;
+  static constexpr const char* kName = "fully_connected";
+};
+
+// inputs: diff_dst, weights; outputs: diff_src
+struct FullyConnectedBackwardData {
+  Shape src_shape;
+  static constexpr const char* kName = "fully_connected_backward_data";
+};
+
+// inputs: src, diff_dst; outputs: diff_weights, [diff_bias]
+struct FullyConnectedBackwardWeights {
+  bool bias = false;
+  static constexpr const char* kName = "fully_connected_backward_weights";
+};
+
+// inputs: a: m x k (k x m if transposed), b: k x n (n x k if transposed); outputs: m x n
+struct MatMul {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  static constexpr const char* kName = "matmul";
+};
+
+// inputs: src: rank >= 2, bias: channels (axis 1); outputs: activation(src + bias)
+struct Bias {
+  Activation activation = Activation::none;
+  static constexpr const char* kName = "bias";
+};
+
+// inputs: diff_dst; outputs: diff_bias, the sum over all axes but axis 1
+struct BiasBackward {
+  static constexpr const char* kName = "bias_backward";
+};
+
+}  // namespace trireme::op

@@ -1,0 +1,39 @@
+// Softmax, its cross-entropy with integer labels, and top-k accuracy.
+#pragma once
+
+#include "trireme/graph/ops/common.hpp"
+
+namespace trireme::op {
+
+// Over the last axis. inputs: src; outputs: dst
+struct Softmax {
+  static constexpr const char* kName = "softmax";
+};
+
+// inputs: diff_dst, dst; outputs: diff_src
+struct SoftmaxBackward {
+  static constexpr const char* kName = "softmax_backward";
+};
+
+// inputs: logits: batch x classes, labels: i32 batch; outputs: losses: batch, probabilities: batch x classes.
+// The target is (1 − label_smoothing) on the label plus label_smoothing/classes everywhere. A label outside
+// [0, classes) gives a NaN loss for that sample, on every backend.
+struct SoftmaxCrossEntropy {
+  float label_smoothing = 0;
+  static constexpr const char* kName = "softmax_cross_entropy";
+};
+
+// inputs: probabilities, labels, diff_losses: batch; outputs: diff_logits
+struct SoftmaxCrossEntropyBackward {
+  float label_smoothing = 0;
+  static constexpr const char* kName = "softmax_cross_entropy_backward";
+};
+
+// inputs: logits: batch x classes, labels: i32 batch; outputs: scalar, the share of samples with fewer than k logits
+// greater than the label's
+struct TopKAccuracy {
+  std::int64_t k = 1;
+  static constexpr const char* kName = "top_k_accuracy";
+};
+
+}  // namespace trireme::op

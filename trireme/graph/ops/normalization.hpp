@@ -1,0 +1,58 @@
+// Batch normalisation over all axes but axis 1, in training and in inference, and local response normalisation.
+#pragma once
+
+#include "trireme/graph/ops/common.hpp"
+
+namespace trireme::op {
+
+// Training: statistics of this batch.
+// inputs: src, [gamma: channels], beta: channels, [addend: like src]
+// outputs: dst = activation(gamma·(src − mean)/sqrt(variance + epsilon) + beta + addend), mean, variance (biased)
+struct BatchNorm {
+  float epsilon = 1e-5f;
+  bool gamma = true;
+  bool add = false;  // add and activation are set by fusing
+  Activation activation = Activation::none;
+  static constexpr const char* kName = "batch_norm";
+};
+
+// inputs: src, mean, variance, [gamma], diff_dst, [dst: only with activation]
+// outputs: diff_src, diff_beta, [diff_gamma], [diff_addend: diff_dst where the activation let it through]
+// diff_dst is masked by dst > 0 first when the activation is relu.
+struct BatchNormBackward {
+  float epsilon = 1e-5f;
+  bool gamma = true;
+  bool add = false;
+  Activation activation = Activation::none;
+  static constexpr const char* kName = "batch_norm_backward";
+};
+
+// inputs: src, [gamma], beta, mean, variance (running), [addend]; outputs: dst. Its gradient treats the statistics as constants.
+struct BatchNormInference {
+  float epsilon = 1e-5f;
+  bool gamma = true;
+  bool add = false;
+  Activation activation = Activation::none;
+  static constexpr const char* kName = "batch_norm_inference";
+};
+
+// Across channels: dst = src · (k + alpha/size · sum of src² over size neighbouring channels)^−beta
+// inputs: src; outputs: dst. size is odd.
+struct Lrn {
+  std::int64_t size = 5;
+  float alpha = 1e-4f;
+  float beta = 0.75f;
+  float k = 1.0f;
+  static constexpr const char* kName = "lrn";
+};
+
+// inputs: src, diff_dst; outputs: diff_src
+struct LrnBackward {
+  std::int64_t size = 5;
+  float alpha = 1e-4f;
+  float beta = 0.75f;
+  float k = 1.0f;
+  static constexpr const char* kName = "lrn_backward";
+};
+
+}  // namespace trireme::op

@@ -1,0 +1,29 @@
+// Max and average pooling over height and width.
+#pragma once
+
+#include "trireme/graph/ops/common.hpp"
+
+namespace trireme::op {
+
+enum class PoolKind : std::uint8_t {
+  max,
+  average_inside,          // divides by the cells inside the image (TensorFlow's SAME)
+  average_include_padding  // divides by the size of the kernel
+};
+
+// inputs: src; outputs: dst. A window that lies wholly in the padding is an error of shape inference.
+struct Pool {
+  PoolKind kind = PoolKind::max;
+  Window window;  // dilation is 1
+  static constexpr const char* kName = "pool";
+};
+
+// inputs: diff_dst, and for max: src, dst; outputs: diff_src. Of equal maxima in a window the first in row order gets it.
+struct PoolBackward {
+  PoolKind kind = PoolKind::max;
+  Window window;
+  Shape src_shape;
+  static constexpr const char* kName = "pool_backward";
+};
+
+}  // namespace trireme::op

@@ -1,0 +1,42 @@
+// Where values come from: placeholders are fed, variables are kept between runs, constants are part of the graph.
+#pragma once
+
+#include "trireme/base/host_tensor.hpp"
+#include "trireme/graph/ops/common.hpp"
+
+namespace trireme::op {
+
+// inputs: none; outputs: value
+struct Placeholder {
+  TensorType type;
+  static constexpr const char* kName = "placeholder";
+};
+
+struct Initializer {
+  enum class Kind : std::uint8_t { constant, truncated_normal, uniform };
+  Kind kind = Kind::constant;
+  float mean = 0;    // constant: the value; uniform: the low end
+  float stddev = 0;  // uniform: the high end
+
+  static Initializer constant(float value) { return {Kind::constant, value, 0}; }
+  static Initializer truncated_normal(float stddev, float mean = 0) { return {Kind::truncated_normal, mean, stddev}; }
+  static Initializer uniform(float low, float high) { return {Kind::uniform, low, high}; }
+  // Variance scaling with the standard deviation corrected for the truncation at two sigma.
+  static Initializer variance_scaling(float scale, std::int64_t fan_in);
+};
+
+// inputs: none; outputs: value (read). Written by the operations of update.hpp.
+struct Variable {
+  Shape shape;
+  Initializer initializer;
+  bool trainable = true;
+  static constexpr const char* kName = "variable";
+};
+
+// inputs: none; outputs: value
+struct Constant {
+  HostTensor value;
+  static constexpr const char* kName = "constant";
+};
+
+}  // namespace trireme::op

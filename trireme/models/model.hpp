@@ -1,0 +1,52 @@
+// The networks by name: what there is, and how to build one into a graph. `trireme models`, `bench` and `train` start here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trireme/graph/graph.hpp"
+
+namespace trireme {
+
+struct ModelInfo {
+  std::string name;
+  std::string description;   // one line: the family and where it comes from
+  std::int64_t image_size = 224;
+  std::int64_t channels = 3;
+  std::int64_t classes = 1001;
+  std::int64_t batch_size = 32;  // per worker, as tf_cnn_benchmarks has it
+};
+
+struct ModelOptions {
+  std::int64_t batch_size = 32;
+  std::int64_t num_classes = 0;  // 0: the model's own
+  bool training = true;          // false: running statistics, no dropout, no auxiliary head
+  bool aux_head = false;         // inception3 only
+  float label_smoothing = 0;
+};
+
+// What is common to all networks once built. labels are i32, one per sample.
+struct Model {
+  ModelInfo info;      // classes as resolved
+  Tensor images;       // placeholder: batch x channels x size x size
+  Tensor labels;       // placeholder
+  Tensor logits;       // batch x classes
+  Tensor loss;         // scalar: mean cross-entropy (with the auxiliary head's share where there is one)
+  Tensor top1, top5;   // scalars: share of the batch
+};
+
+const std::vector<ModelInfo>& model_list();
+// An unknown name is Error(bad_input) that suggests the nearest and lists all.
+const ModelInfo& find_model(std::string_view name);
+Model build_model(Graph& graph, std::string_view name, const ModelOptions& options);
+
+struct ModelCounts {
+  std::int64_t parameters = 0;        // trainable
+  std::int64_t gradient_tensors = 0;
+  double forward_macs = 0;            // per image, convolutions and fully connected layers
+};
+ModelCounts count(const Graph& graph, const Model& model);
+
+}  // namespace trireme

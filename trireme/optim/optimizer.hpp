@@ -1,0 +1,22 @@
+// Optimizers and learning-rate schedules: what a user writes, and what it becomes in the graph.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trireme/graph/graph.hpp"
+
+namespace trireme {
+
+// The rule with tf_cnn_benchmarks' constants: momentum .9; rmsprop .9/.9/epsilon 1.0; adam .9/.999/epsilon 1e-8.
+op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay = 0);
+// "sgd", "momentum", "nesterov", "rmsprop", "adam"; anything else is an error that lists them.
+op::OptimizerKind parse_optimizer(std::string_view name);
+
+// Adds gradients of the loss and one ApplyGradients per variable. Fetching the result (all of them) trains one step;
+// the learning rate is a scalar tensor, fed or constant. No variables given: all trainable ones.
+std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate, std::vector<Tensor> variables = {});
+std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, float learning_rate);
+
+}  // namespace trireme

@@ -1,0 +1,24 @@
+// What this machine's cores can do at most, measured in a fraction of a second: the yardstick of utilisation.
+#pragma once
+
+#include <string>
+
+namespace trireme::perf {
+
+struct Peak {
+  double flops_per_second = 0;  // fp32 fused multiply-add on the given threads
+  std::string instruction_set;  // the widest that was used: avx512, avx2+fma, sse2
+  int threads = 0;
+};
+
+// Best of several short runs, on threads bound as bind_threads() has left them.
+Peak measure_fma_peak(int threads, double seconds = 0.2);
+
+struct Bandwidth {
+  double copy_bytes_per_second = 0;  // bytes read plus bytes written, arrays beyond the last cache
+  double read_bytes_per_second = 0;
+  int threads = 0;
+};
+Bandwidth measure_memory_bandwidth(int threads, double seconds = 0.3);
+
+}  // namespace trireme::perf

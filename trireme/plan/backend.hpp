@@ -1,0 +1,72 @@
+// What a plan asks of a backend, and what a backend gives: for each operation a kernel, the layouts it wants and gives,
+// its scratch memory, and what it is called. Implemented in backend/reference and backend/onednn.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trireme/graph/graph.hpp"
+#include "trireme/plan/layout.hpp"
+
+namespace trireme {
+
+// Values that change from run to run and that kernels may read.
+struct RunContext {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;            // updates of the variables done before this run
+  std::int64_t sample_offset = 0;    // of this process's first sample in the global batch (dropout)
+};
+
+// Memory of one kernel, fixed when the program is bound. Outputs of an update are none: it writes its variable inputs.
+struct KernelMemory {
+  std::vector<void*> inputs;
+  std::vector<void*> outputs;
+  void* scratch = nullptr;
+  // ApplyGradients: arrays of state of each (variable, gradient) pair; [pair][state].
+  std::vector<std::vector<void*>> optimizer_state;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void bind(const KernelMemory& memory) = 0;
+  // Allocates nothing, throws only when the library below fails.
+  virtual void run(const RunContext& context) = 0;
+};
+
+enum class DataFormat : std::uint8_t { automatic, nchw, nhwc };
+
+// One operation to find a kernel for. Where the layout of an input is still open (a variable that no kernel has claimed),
+// input_open is true and inputs[i].layout is plain. output_wish is set where a consumer needs a certain layout (the
+// gradient of a variable must have the variable's); a kernel that can give it should.
+struct KernelRequest {
+  const Node& node;
+  std::vector<TensorDesc> inputs;
+  std::vector<bool> input_open;
+  std::vector<const Layout*> output_wish;  // nullptr: none
+  DataFormat data_format = DataFormat::automatic;
+  bool training = true;  // false: nothing in the program needs backward
+};
+
+struct KernelChoice {
+  std::vector<Layout> inputs;  // what the kernel reads; the plan reorders where it differs from what there is
+  std::vector<Layout> outputs;
+  std::int64_t scratch_bytes = 0;
+  std::vector<std::pair<int, int>> in_place;  // (input, output) that may be the same memory when the input is not needed later
+  std::string implementation;                 // for --plan and --profile: "jit:avx512_core", "own:avx512", "plain loops"
+  std::unique_ptr<Kernel> kernel;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual KernelChoice choose(const KernelRequest& request) const = 0;
+  // Copies between two layouts of one tensor.
+  virtual KernelChoice choose_reorder(const TensorDesc& from, const Layout& to) const = 0;
+};
+
+}  // namespace trireme

@@ -1,0 +1,51 @@
+// The physical order of a tensor's elements, as plain data: a permutation of the axes from outermost to innermost, then
+// inner blocks of some axes (oneDNN's scheme without its strides). An axis that is blocked is padded up to a multiple of
+// its block, and the padding holds zeros. Chosen by backends, compared and printed by the plan.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/base/shape.hpp"
+
+namespace trireme {
+
+struct Layout {
+  struct Block {
+    int axis = 0;
+    std::int64_t size = 1;
+    bool operator==(const Block&) const = default;
+  };
+  std::vector<int> order;      // axes, outermost first
+  std::vector<Block> blocks;   // inner blocks, outermost first
+
+  static Layout plain(int rank);          // row-major: nchw, oihw
+  static Layout channels_last(int rank);  // nhwc; the same as plain below rank 3
+
+  bool is_plain() const;
+  // Elements with padding.
+  std::int64_t elements(const Shape& shape) const;
+  // oneDNN's notation: "abcd", "acdb", "aBcd16b", "ABcd16b16a".
+  std::string name() const;
+  bool operator==(const Layout&) const = default;
+};
+
+// A tensor as kernels see it.
+struct TensorDesc {
+  DataType dtype = DataType::f32;
+  Shape shape;
+  Layout layout;
+  std::int64_t bytes() const { return size_of(dtype) * layout.elements(shape); }
+  bool operator==(const TensorDesc&) const = default;
+};
+
+// Position of an element in memory; index has one entry per axis.
+std::int64_t element_offset(const TensorDesc& desc, const std::vector<std::int64_t>& index);
+
+// Four-byte elements between plain row-major order and a layout. pack() zeroes the padding. In parallel; for set-up,
+// fetches and tests, not for steps (there the backend's reorder kernel is used).
+void pack(const TensorDesc& desc, const void* plain, void* packed);
+void unpack(const TensorDesc& desc, const void* packed, void* plain);
+
+}  // namespace trireme

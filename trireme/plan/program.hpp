@@ -1,0 +1,84 @@
+// What a graph becomes for a set of fetches on a backend: pruned, fused, laid out, ordered, with all memory planned.
+// Compiled once by compile(), bound to memory once, run many times; a run allocates nothing and looks nothing up.
+// Made by Session; read by `trireme models --plan` and by the profile.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "trireme/plan/backend.hpp"
+
+namespace trireme {
+
+struct CompileOptions {
+  DataFormat data_format = DataFormat::automatic;
+  bool fuse = true;
+  bool plan_memory = true;    // false: every tensor keeps memory of its own (to compare, and to debug)
+  int inter_threads = 1;      // instructions that may run at the same time
+};
+
+// Where a buffer's memory is.
+enum class MemoryKind : std::uint8_t { arena, variable, gradient, constant };
+
+struct Buffer {
+  TensorDesc desc;
+  MemoryKind kind = MemoryKind::arena;
+  NodeId variable = -1;          // for variable and gradient: the variable's node in the user's graph
+  std::int64_t offset = 0;       // in the arena or in the constants
+  std::int64_t bytes = 0;
+  int first = 0, last = 0;       // instructions of the first write and the last use
+  int shares = -1;               // buffer whose memory this one has (in place, or a view)
+};
+
+struct Instruction {
+  std::string name;
+  std::string operation;         // "convolution+bias+relu", "reorder"
+  std::string implementation;
+  std::vector<int> inputs;       // buffers
+  std::vector<int> outputs;
+  int scratch = -1;              // buffer
+  Cost cost;
+  bool once = false;             // depends on variables alone: run when they have changed, not in every step
+  bool update = false;
+  const Node* node = nullptr;    // of the fused graph; null for reorders
+  std::unique_ptr<Kernel> kernel;
+};
+
+struct MemorySummary {
+  std::int64_t planned_bytes = 0;    // the arena, with scratch
+  std::int64_t unplanned_bytes = 0;  // the same buffers with memory of their own each
+  std::int64_t peak_live_bytes = 0;  // the most that is alive at once: no plan can be smaller
+  std::int64_t scratch_bytes = 0;    // the largest
+  std::int64_t variable_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
+};
+
+// Layouts of variables that earlier programs have fixed, by node of the user's graph; compile() adds the ones it fixes.
+using VariableLayouts = std::unordered_map<NodeId, Layout>;
+
+struct Program {
+  std::string backend;
+  std::unique_ptr<Graph> graph;  // the pruned and fused copy that the instructions' nodes belong to
+  std::vector<Instruction> instructions;
+  std::vector<Buffer> buffers;
+  std::vector<int> fetches;                      // buffer per fetch; -1 for an update
+  std::unordered_map<NodeId, int> placeholders;  // node of the user's graph -> buffer
+  std::vector<int> constants;                    // buffers of MemoryKind::constant
+  std::int64_t constant_bytes = 0;
+  MemorySummary memory;
+  std::vector<std::string> fusions;  // "batch_norm+add+relu x16"
+  bool trains = false;               // some instruction updates variables
+
+  double flops() const;  // of one run, without what runs once
+};
+
+// Compiles the part of the graph that the fetches need. Adds the layouts it gives to variables that have none yet.
+Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend, const CompileOptions& options,
+                VariableLayouts& variable_layouts);
+
+// The plan as a table: operation, layouts, bytes, flops, then fusions, reorders and memory.
+std::string describe(const Program& program);
+
+}  // namespace trireme

@@ -1,0 +1,48 @@
+// Runs parts of a graph: run(fetches, feeds) as people know it from TensorFlow. Keeps the variables and the programs
+// compiled so far. For a loop without look-ups, prepare() once and run the returned Executable.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "trireme/runtime/executable.hpp"
+#include "trireme/runtime/variable_store.hpp"
+
+namespace trireme {
+
+struct SessionOptions {
+  std::uint64_t seed = 1;
+  CompileOptions compile;
+};
+
+struct Feed {
+  Tensor placeholder;
+  HostTensor value;
+};
+
+class Session {
+ public:
+  Session(Graph& graph, const Backend& backend, SessionOptions options = {});
+
+  // Values of the fetches, in order; an update gives an empty tensor. Every placeholder that they need must be fed.
+  std::vector<HostTensor> run(std::span<const Tensor> fetches, std::span<const Feed> feeds = {});
+  std::vector<HostTensor> run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds = {});
+
+  // The program for these fetches, compiled now or earlier. Lives as long as the session.
+  Executable& prepare(std::span<const Tensor> fetches);
+
+  HostTensor value(Tensor variable) const;
+  void assign(Tensor variable, const HostTensor& value);
+  VariableStore& variables() { return store_; }
+  const SessionOptions& options() const { return options_; }
+
+ private:
+  Graph& graph_;
+  const Backend& backend_;
+  SessionOptions options_;
+  VariableStore store_;
+  std::map<std::vector<std::pair<NodeId, int>>, std::unique_ptr<Executable>> executables_;
+};
+
+}  // namespace trireme

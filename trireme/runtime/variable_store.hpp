@@ -1,0 +1,53 @@
+// Values, gradients and optimizer state of a graph's variables in contiguous arenas: trainable variables first, in order
+// of creation, so that a bucket of neighbouring gradients is a view, not a copy. Each variable has the layout that the
+// first program wanted; get() and set() speak plain row-major order. Made by Session, shared by its programs.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "trireme/base/aligned_memory.hpp"
+#include "trireme/base/host_tensor.hpp"
+#include "trireme/plan/program.hpp"
+
+namespace trireme {
+
+class VariableStore {
+ public:
+  VariableStore(const Graph& graph, std::uint64_t seed);
+
+  // Gives each variable a place and its initial value; a variable without an entry gets the plain layout. Once.
+  void allocate(const VariableLayouts& layouts);
+  bool allocated() const { return !slots_.empty() || graph_.variables().empty(); }
+  const VariableLayouts& layouts() const { return layouts_; }
+
+  HostTensor get(NodeId variable) const;
+  void set(NodeId variable, const HostTensor& value);
+
+  float* value(NodeId variable) const;
+  float* gradient(NodeId variable);                    // the gradient arena is made on first use
+  float* state(NodeId variable, int index, float initial);
+  std::int64_t bytes() const { return values_.bytes(); }
+
+  std::uint64_t version() const { return version_; }   // changes whenever a value does
+  void touch() { ++version_; }
+  std::uint64_t step = 0;                              // updates done
+
+ private:
+  struct Slot {
+    TensorDesc desc;
+    std::int64_t offset = 0;  // bytes
+  };
+  const Slot& slot(NodeId variable) const { return slots_.at(variable); }
+
+  const Graph& graph_;
+  std::uint64_t seed_;
+  VariableLayouts layouts_;
+  std::unordered_map<NodeId, Slot> slots_;
+  AlignedMemory values_, gradients_;
+  std::vector<AlignedMemory> states_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace trireme
