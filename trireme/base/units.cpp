@@ -15,7 +15,7 @@ std::string with_prefix(double value, const char* unit) {
     value /= 1000;
     ++i;
   }
-  return fmt::format(i == 0 ? "{:.0f} {}{}" : "{:.1f} {}{}", value, kPrefixes[i], unit);
+  return fmt::format("{:.{}f} {}{}", value, i == 0 ? 0 : 1, kPrefixes[i], unit);
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::string format_flops(double flops) { return with_prefix(flops, "FLOP"); }
 
 std::string format_count(double count) {
   std::string digits = fmt::format("{:.0f}", std::fabs(count));
-  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), ",");
+  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), 1, ',');
   return count < 0 ? "-" + digits : digits;
 }
 

@@ -40,8 +40,9 @@ struct TensorDesc {
   bool operator==(const TensorDesc&) const = default;
 };
 
-// Position of an element in memory; index has one entry per axis.
-std::int64_t element_offset(const TensorDesc& desc, const std::vector<std::int64_t>& index);
+// Position of an element in memory is a sum of one term per axis: offsets[axis][index on that axis]. Generic code walks
+// any layout with these tables.
+std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc);
 
 // Four-byte elements between plain row-major order and a layout. pack() zeroes the padding. In parallel; for set-up,
 // fetches and tests, not for steps (there the backend's reorder kernel is used).

@@ -52,6 +52,7 @@ struct MemorySummary {
   std::int64_t unplanned_bytes = 0;  // the same buffers with memory of their own each
   std::int64_t peak_live_bytes = 0;  // the most that is alive at once: no plan can be smaller
   std::int64_t scratch_bytes = 0;    // the largest
+  // Kept between runs, outside the arena.
   std::int64_t variable_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
 };
 
@@ -65,10 +66,9 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<int> fetches;                      // buffer per fetch; -1 for an update
   std::unordered_map<NodeId, int> placeholders;  // node of the user's graph -> buffer
-  std::vector<int> constants;                    // buffers of MemoryKind::constant
+  std::vector<std::pair<int, NodeId>> constants; // buffer of MemoryKind::constant, and its node here
   std::int64_t constant_bytes = 0;
   MemorySummary memory;
-  std::vector<std::string> fusions;  // "batch_norm+add+relu x16"
   bool trains = false;               // some instruction updates variables
 
   double flops() const;  // of one run, without what runs once
@@ -77,8 +77,5 @@ struct Program {
 // Compiles the part of the graph that the fetches need. Adds the layouts it gives to variables that have none yet.
 Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend, const CompileOptions& options,
                 VariableLayouts& variable_layouts);
-
-// The plan as a table: operation, layouts, bytes, flops, then fusions, reorders and memory.
-std::string describe(const Program& program);
 
 }  // namespace trireme

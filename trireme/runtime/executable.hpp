@@ -2,9 +2,8 @@
 // trainer writes inputs, calls run(), reads outputs; nothing in it allocates or looks up.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,8 +16,9 @@ class InterOpPool;
 
 class Executable {
  public:
-  Executable(Program program, VariableStore& store, std::uint64_t seed, int inter_threads);
-  ~Executable();
+  // A pool, where one is given, runs independent instructions at the same time.
+  Executable(const Executable&) = delete;
+  Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool);
 
   const Program& program() const { return program_; }
 
@@ -45,7 +45,9 @@ class Executable {
   std::int64_t sample_offset = 0;  // see RunContext
 
  private:
-  void execute(Instruction& instruction, std::size_t index);
+  void bind();
+  void execute(std::size_t index);
+  void run_once_instructions();
   int buffer_of(Tensor placeholder) const;
   void* address(int buffer) const;
 
@@ -57,7 +59,11 @@ class Executable {
   RunContext context_;
   bool profiling_ = false;
   Profile profile_;
-  std::unique_ptr<InterOpPool> pool_;  // with more than one inter-op thread
+  std::vector<int> items_;  // instructions of every run
+  InterOpPool* pool_;
+  std::vector<std::vector<int>> successors_;  // with a pool: instructions that wait for each one
+  std::vector<int> predecessors_;             // and how many each one waits for
+  std::function<void(int)> execute_item_;
 };
 
 }  // namespace trireme

@@ -2,6 +2,7 @@
 // compiled so far. For a loop without look-ups, prepare() once and run the returned Executable.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -14,6 +15,8 @@ namespace trireme {
 struct SessionOptions {
   std::uint64_t seed = 1;
   CompileOptions compile;
+  // Called first on each thread of the inter-op pool (0 is the caller of run()): sets its share of cores.
+  std::function<void(int)> start_inter_thread;
 };
 
 struct Feed {
@@ -24,6 +27,7 @@ struct Feed {
 class Session {
  public:
   Session(Graph& graph, const Backend& backend, SessionOptions options = {});
+  ~Session();
 
   // Values of the fetches, in order; an update gives an empty tensor. Every placeholder that they need must be fed.
   std::vector<HostTensor> run(std::span<const Tensor> fetches, std::span<const Feed> feeds = {});
@@ -42,6 +46,7 @@ class Session {
   const Backend& backend_;
   SessionOptions options_;
   VariableStore store_;
+  std::unique_ptr<InterOpPool> pool_;  // with more than one inter-op thread; outlives the executables
   std::map<std::vector<std::pair<NodeId, int>>, std::unique_ptr<Executable>> executables_;
 };
 

@@ -26,7 +26,8 @@ class VariableStore {
   void set(NodeId variable, const HostTensor& value);
 
   float* value(NodeId variable) const;
-  float* gradient(NodeId variable);                    // the gradient arena is made on first use
+  // Arenas of the same shape, made on first use.
+  float* gradient(NodeId variable);
   float* state(NodeId variable, int index, float initial);
   std::int64_t bytes() const { return values_.bytes(); }
 
@@ -39,7 +40,7 @@ class VariableStore {
     TensorDesc desc;
     std::int64_t offset = 0;  // bytes
   };
-  const Slot& slot(NodeId variable) const { return slots_.at(variable); }
+  const Slot& slot(NodeId variable) const;
 
   const Graph& graph_;
   std::uint64_t seed_;

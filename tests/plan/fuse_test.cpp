@@ -1,0 +1,130 @@
+#include "trireme/plan/fuse.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "trireme/graph/functions.hpp"
+#include "trireme/optim/optimizer.hpp"
+#include "trireme/plan/label.hpp"
+
+namespace trireme {
+namespace {
+
+std::vector<std::string> labels(const PlanGraph& plan) {
+  std::vector<std::string> all;
+  for (const Node& node : plan.graph->nodes()) {
+    if (!node.inputs.empty()) all.push_back(label_of(node.op));
+  }
+  return all;
+}
+
+std::int64_t count(const PlanGraph& plan, const std::string& label) {
+  const auto all = labels(plan);
+  return std::count(all.begin(), all.end(), label);
+}
+
+PlanGraph fused(const Graph& graph, std::vector<Tensor> fetches) { return fuse_all(prune(graph, fetches)); }
+
+class FuseTest : public testing::Test {
+ protected:
+  Tensor weights(std::int64_t out, std::int64_t in) { return variable(graph, {out, in, 1, 1}, op::Initializer::constant(0.1f)); }
+  Tensor channels(std::int64_t n, bool trainable = true) {
+    return variable(graph, {n}, op::Initializer::constant(1), "channels", trainable);
+  }
+  Tensor batch_norm(Tensor src) {
+    const std::int64_t n = src.shape()[1];
+    return graph.add(op::BatchNorm{}, {src, channels(n), channels(n)});
+  }
+
+  Graph graph;
+  Tensor x = placeholder(graph, {2, 4, 3, 3}, "x");
+};
+
+TEST_F(FuseTest, PruneKeepsOnlyWhatTheFetchesNeed) {
+  const Tensor used = relu(x);
+  square(x);
+  const PlanGraph plan = prune(graph, std::vector{used});
+  EXPECT_EQ(labels(plan), std::vector<std::string>{"relu"});
+  EXPECT_EQ(plan.origin.at(plan.graph->nodes()[0].id), x.node);
+}
+
+TEST_F(FuseTest, ConvolutionTakesBiasAndRelu) {
+  const Tensor y = relu(add_bias(convolution(x, weights(4, 4)), channels(4)));
+  EXPECT_EQ(labels(fused(graph, {y})), std::vector<std::string>{"convolution+bias+relu"});
+}
+
+TEST_F(FuseTest, ConvolutionTakesSumAndRelu) {
+  const Tensor y = relu(x + convolution(x, weights(4, 4)));
+  EXPECT_EQ(labels(fused(graph, {y})), std::vector<std::string>{"convolution+add+relu"});
+}
+
+TEST_F(FuseTest, ASumThatBroadcastsIsNotFused) {
+  const Tensor y = convolution(x, weights(4, 4)) + constant(graph, 1.0f);
+  EXPECT_EQ(labels(fused(graph, {y})), (std::vector<std::string>{"convolution", "add"}));
+}
+
+TEST_F(FuseTest, AFetchedTensorIsNotFusedAway) {
+  const Tensor before = convolution(x, weights(4, 4));
+  const Tensor after = relu(before);
+  EXPECT_EQ(labels(fused(graph, {before, after})), (std::vector<std::string>{"convolution", "relu"}));
+}
+
+TEST_F(FuseTest, ATensorWithTwoReadersIsNotFusedAway) {
+  const Tensor y = convolution(x, weights(4, 4));
+  EXPECT_EQ(count(fused(graph, {relu(y), square(y)}), "convolution+relu"), 0);
+}
+
+TEST_F(FuseTest, BatchNormTakesSumAndReluAndKeepsItsStatistics) {
+  const Tensor norm = batch_norm(x);
+  const Tensor y = relu(norm + x);
+  const PlanGraph plan = fused(graph, {y, graph.output(norm.node, 1)});
+  EXPECT_EQ(labels(plan), std::vector<std::string>{"batch_norm+add+relu"});
+  EXPECT_EQ(plan.fetches[0].node, plan.fetches[1].node);
+  EXPECT_EQ(plan.fetches[1].output, 1);
+}
+
+TEST_F(FuseTest, OfTwoBatchNormsOneTakesTheSum) {
+  const Tensor y = relu(batch_norm(x) + batch_norm(square(x)));
+  const PlanGraph plan = fused(graph, {y});
+  EXPECT_EQ(count(plan, "batch_norm+add+relu"), 1);
+  EXPECT_EQ(count(plan, "batch_norm"), 1);
+}
+
+TEST_F(FuseTest, ASumWhoseOtherSideNeedsTheStatisticsIsNotFused) {
+  const Tensor norm = batch_norm(x);
+  const Tensor mean = reshape(graph.output(norm.node, 1), {1, 4, 1, 1});
+  const Tensor y = norm + (x - mean);
+  const PlanGraph plan = fused(graph, {y});
+  EXPECT_EQ(count(plan, "batch_norm+add"), 0);
+  EXPECT_EQ(count(plan, "batch_norm"), 1);
+}
+
+TEST_F(FuseTest, BackwardOfAResidualBlockFusesMaskAndSum) {
+  const Tensor first = relu(batch_norm(convolution(x, weights(4, 4))));
+  const Tensor second = relu(batch_norm(convolution(first, weights(4, 4))) + first);
+  const PlanGraph plan = fused(graph, minimize(reduce_sum(second), optimizer_rule(op::OptimizerKind::sgd), 0.1f));
+  EXPECT_EQ(count(plan, "batch_norm_backward+add+relu"), 1);
+  EXPECT_EQ(count(plan, "batch_norm_backward+relu"), 1);
+  EXPECT_EQ(count(plan, "relu_backward"), 0);
+}
+
+TEST_F(FuseTest, BatchNormFoldsIntoTheConvolutionOnlyInInference) {
+  const Tensor y = graph.add(op::BatchNormInference{}, {convolution(x, weights(4, 4)), channels(4), channels(4),
+                                                        channels(4, false), channels(4, false)});
+  const PlanGraph plan = fused(graph, {relu(y)});
+  EXPECT_EQ(count(plan, "convolution+bias+relu"), 1);
+  EXPECT_EQ(count(plan, "batch_norm_inference"), 0);
+}
+
+TEST_F(FuseTest, UpdatesJoinOverTheArenaInTheOrderOfBackward) {
+  const Tensor y = convolution(convolution(x, weights(4, 4)), weights(4, 4));
+  const PlanGraph plan = fused(graph, minimize(reduce_sum(y), optimizer_rule(op::OptimizerKind::momentum), 0.1f));
+  ASSERT_EQ(count(plan, "apply_momentum"), 1);
+  const Node& update = plan.graph->node(plan.fetches[0]);
+  EXPECT_EQ(update.inputs.size(), 5u);
+  EXPECT_GT(plan.origin.at(update.inputs[1].node), plan.origin.at(update.inputs[3].node)) << "the last variable comes first";
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,289 @@
+// From a graph to a program: prune, fuse, order, choose kernels and layouts along the order, plan memory.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "trireme/base/error.hpp"
+#include "trireme/plan/fuse.hpp"
+#include "trireme/plan/label.hpp"
+#include "trireme/plan/memory.hpp"
+#include "trireme/plan/program.hpp"
+
+namespace trireme {
+namespace {
+
+// Results of constants alone are kept between runs up to this size; larger ones are cheaper to compute again than to keep.
+constexpr std::int64_t kKeepConstantBytes = 1 << 20;
+
+bool is_source(const Node& node) {
+  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;
+}
+
+// The order of creation, with each update moved to where its gradients are complete and nobody reads the old value any more.
+std::vector<NodeId> execution_order(const Graph& graph) {
+  std::vector<NodeId> last_reader(graph.nodes().size(), -1);
+  for (const Node& node : graph.nodes()) {
+    if (is_update(node.op)) continue;
+    for (const Tensor& input : node.inputs) last_reader[static_cast<std::size_t>(input.node)] = node.id;
+  }
+  std::vector<std::pair<std::int64_t, NodeId>> keyed;
+  for (const Node& node : graph.nodes()) {
+    std::int64_t key = 2 * std::int64_t{node.id};
+    if (is_update(node.op)) {
+      NodeId after = 0;
+      for (const Tensor& input : node.inputs) {
+        after = std::max(after, input.node);
+        if (graph.node(input).as<op::Variable>() != nullptr) after = std::max(after, last_reader[static_cast<std::size_t>(input.node)]);
+      }
+      key = 2 * std::int64_t{after} + 1;
+    }
+    keyed.emplace_back(key, node.id);
+  }
+  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<NodeId> order;
+  for (const auto& [key, id] : keyed) order.push_back(id);
+  return order;
+}
+
+class Compiler {
+ public:
+  Compiler(PlanGraph graph, const Backend& backend, const CompileOptions& options, VariableLayouts& layouts)
+      : plan_(std::move(graph)), backend_(backend), options_(options), layouts_(layouts) {}
+
+  Program run();
+
+ private:
+  void add_source(const Node& node);
+  void add_operation(const Node& node);
+  KernelRequest request_for(const Node& node);
+  // The buffer itself, or a copy in the wanted layout (made once).
+  int in_layout(int buffer, const Layout& layout);
+  int add_reorder(int from, Buffer to, const std::string& name);
+  int gradient_buffer(int buffer, NodeId variable);
+  int add_buffer(Buffer buffer);
+  void add_instruction(Instruction instruction, KernelChoice choice);
+  bool runs_once(const Instruction& instruction) const;
+  void add_fetches();
+
+  const Graph& graph() const { return *plan_.graph; }
+  Buffer& buffer(int id) { return program_.buffers[static_cast<std::size_t>(id)]; }
+  const Buffer& buffer(int id) const { return program_.buffers[static_cast<std::size_t>(id)]; }
+  int& buffer_of(Tensor tensor) { return tensors_[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)]; }
+  bool is_open(int id) const { return buffer(id).kind == MemoryKind::variable && !layouts_.contains(buffer(id).variable); }
+
+  PlanGraph plan_;
+  const Backend& backend_;
+  const CompileOptions& options_;
+  VariableLayouts& layouts_;
+  Program program_;
+  std::vector<std::vector<int>> tensors_;  // [node][output] -> buffer
+  std::map<std::pair<NodeId, int>, NodeId> gradient_of_;  // tensor -> variable whose gradient it is
+  std::map<std::pair<int, std::string>, int> copies_;     // (buffer, layout) -> buffer
+  std::vector<bool> constant_like_;                       // buffer: depends on constants (and, if not training, variables) alone
+  InPlacePairs in_place_;
+  bool training_ = false;
+};
+
+Program Compiler::run() {
+  program_.backend = backend_.name();
+  tensors_.resize(graph().nodes().size());
+  for (const Node& node : graph().nodes()) {
+    tensors_[static_cast<std::size_t>(node.id)].assign(node.outputs.size(), -1);
+    if (is_update(node.op)) program_.trains = true;
+    if (node.as<op::ApplyGradients>() == nullptr) continue;
+    for (std::size_t i = 1; i + 1 < node.inputs.size(); i += 2) {
+      const Tensor gradient = node.inputs[i + 1];
+      gradient_of_.try_emplace({gradient.node, gradient.output}, plan_.origin.at(node.inputs[i].node));
+    }
+  }
+  training_ = program_.trains || std::any_of(graph().nodes().begin(), graph().nodes().end(), [](const Node& node) {
+                return name_of(node.op).find("backward") != std::string_view::npos;
+              });
+  for (const NodeId id : execution_order(graph())) {
+    const Node& node = graph().node(id);
+    is_source(node) ? add_source(node) : add_operation(node);
+  }
+  add_fetches();
+  program_.memory = plan_memory(program_, in_place_, options_);
+  program_.graph = std::move(plan_.graph);
+  return std::move(program_);
+}
+
+int Compiler::add_buffer(Buffer added) {
+  added.bytes = added.desc.bytes();
+  program_.buffers.push_back(std::move(added));
+  constant_like_.push_back(false);
+  return static_cast<int>(program_.buffers.size()) - 1;
+}
+
+void Compiler::add_source(const Node& node) {
+  const TensorType& type = node.outputs[0];
+  Buffer added{.desc = {type.dtype, type.shape, Layout::plain(type.shape.rank())}};
+  if (node.as<op::Variable>() != nullptr) {
+    added.kind = MemoryKind::variable;
+    added.variable = plan_.origin.at(node.id);
+    if (auto known = layouts_.find(added.variable); known != layouts_.end()) added.desc.layout = known->second;
+  } else if (node.as<op::Constant>() != nullptr) {
+    added.kind = MemoryKind::constant;
+  }
+  const int id = add_buffer(added);
+  tensors_[static_cast<std::size_t>(node.id)][0] = id;
+  if (added.kind == MemoryKind::arena) program_.placeholders[plan_.origin.at(node.id)] = id;
+  if (added.kind == MemoryKind::constant) {
+    constexpr std::int64_t kAlignment = 64;
+    buffer(id).offset = program_.constant_bytes;
+    program_.constant_bytes += (buffer(id).bytes + kAlignment - 1) / kAlignment * kAlignment;
+    program_.constants.emplace_back(id, node.id);
+  }
+  constant_like_[static_cast<std::size_t>(id)] =
+      added.kind == MemoryKind::constant || (added.kind == MemoryKind::variable && !training_);
+}
+
+KernelRequest Compiler::request_for(const Node& node) {
+  KernelRequest request{.node = node, .inputs = {}, .input_open = {}, .output_wish = {}, .data_format = options_.data_format, .training = training_};
+  for (const Tensor& input : node.inputs) {
+    const int id = buffer_of(input);
+    request.inputs.push_back(buffer(id).desc);
+    request.input_open.push_back(is_open(id));
+  }
+  for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+    const auto found = gradient_of_.find({node.id, i});
+    const auto known = found == gradient_of_.end() ? layouts_.end() : layouts_.find(found->second);
+    request.output_wish.push_back(known == layouts_.end() ? nullptr : &known->second);
+  }
+  return request;
+}
+
+void Compiler::add_operation(const Node& node) {
+  Instruction instruction;
+  instruction.name = node.name;
+  instruction.operation = label_of(node.op);
+  instruction.node = &node;
+  instruction.update = is_update(node.op);
+  if (node.as<op::ApplyGradients>() != nullptr) {
+    for (std::size_t i = 1; i + 1 < node.inputs.size(); i += 2) {
+      int& gradient = buffer_of(node.inputs[i + 1]);
+      const int placed = gradient_buffer(gradient, buffer(buffer_of(node.inputs[i])).variable);
+      instruction.inputs.push_back(placed);  // in the order of the variables; joined with them below
+    }
+  }
+  const std::vector<int> gradients = std::move(instruction.inputs);
+  instruction.inputs.clear();
+
+  KernelRequest request = request_for(node);
+  for (std::size_t i = 0; i < gradients.size(); ++i) request.inputs[2 * i + 2] = buffer(gradients[i]).desc;
+  KernelChoice choice = backend_.choose(request);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const bool gradient = !gradients.empty() && i >= 2 && i % 2 == 0;
+    int id = gradient ? gradients[i / 2 - 1] : buffer_of(node.inputs[i]);
+    if (is_open(id)) {
+      buffer(id).desc.layout = choice.inputs[i];
+      buffer(id).bytes = buffer(id).desc.bytes();
+      layouts_[buffer(id).variable] = choice.inputs[i];
+    }
+    instruction.inputs.push_back(in_layout(id, choice.inputs[i]));
+  }
+  for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+    const TensorType& type = node.outputs[static_cast<std::size_t>(i)];
+    const Layout& layout = choice.outputs[static_cast<std::size_t>(i)];
+    Buffer added{.desc = {type.dtype, type.shape, layout}};
+    const Layout* wish = request.output_wish[static_cast<std::size_t>(i)];
+    if (wish != nullptr && *wish == layout) {
+      added.kind = MemoryKind::gradient;
+      added.variable = gradient_of_.at({node.id, i});
+    }
+    const int id = add_buffer(std::move(added));
+    tensors_[static_cast<std::size_t>(node.id)][static_cast<std::size_t>(i)] = id;
+    instruction.outputs.push_back(id);
+  }
+  std::vector<TensorType> inputs;
+  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
+  instruction.cost = cost(node.op, inputs, node.outputs);
+  add_instruction(std::move(instruction), std::move(choice));
+}
+
+bool Compiler::runs_once(const Instruction& instruction) const {
+  if (instruction.update || (instruction.node != nullptr && instruction.node->as<op::Dropout>() != nullptr)) return false;
+  std::int64_t bytes = 0;
+  for (int id : instruction.outputs) {
+    if (buffer(id).kind != MemoryKind::arena) return false;
+    bytes += buffer(id).bytes;
+  }
+  return (!training_ || bytes <= kKeepConstantBytes) &&
+         std::all_of(instruction.inputs.begin(), instruction.inputs.end(), [&](int id) { return constant_like_[static_cast<std::size_t>(id)]; });
+}
+
+void Compiler::add_instruction(Instruction instruction, KernelChoice choice) {
+  if (choice.scratch_bytes > 0) {
+    instruction.scratch = add_buffer({.desc = {DataType::f32, Shape{(choice.scratch_bytes + 3) / 4}, Layout::plain(1)}});
+  }
+  instruction.implementation = std::move(choice.implementation);
+  instruction.kernel = std::move(choice.kernel);
+  instruction.once = runs_once(instruction);
+  for (int id : instruction.outputs) constant_like_[static_cast<std::size_t>(id)] = instruction.once;
+  in_place_.push_back(std::move(choice.in_place));
+  program_.instructions.push_back(std::move(instruction));
+}
+
+int Compiler::add_reorder(int from, Buffer to, const std::string& name) {
+  KernelChoice choice = backend_.choose_reorder(buffer(from).desc, to.desc.layout);
+  Instruction instruction;
+  instruction.name = name;
+  instruction.operation = "reorder";
+  instruction.cost.bytes = static_cast<double>(buffer(from).bytes + to.desc.bytes());
+  instruction.inputs = {from};
+  const int id = add_buffer(std::move(to));
+  instruction.outputs = {id};
+  add_instruction(std::move(instruction), std::move(choice));
+  return id;
+}
+
+int Compiler::in_layout(int id, const Layout& layout) {
+  if (buffer(id).desc.layout == layout) return id;
+  const std::string name = layout.name();
+  if (auto found = copies_.find({id, name}); found != copies_.end()) return found->second;
+  Buffer copy{.desc = buffer(id).desc};
+  copy.desc.layout = layout;
+  const int made = add_reorder(id, std::move(copy), fmt::format("{} -> {}", buffer(id).desc.layout.name(), name));
+  copies_[{id, name}] = made;
+  return made;
+}
+
+int Compiler::gradient_buffer(int id, NodeId variable) {
+  if (buffer(id).kind == MemoryKind::gradient && buffer(id).variable == variable) return id;
+  Buffer copy{.desc = buffer(id).desc, .kind = MemoryKind::gradient, .variable = variable};
+  if (auto known = layouts_.find(variable); known != layouts_.end()) copy.desc.layout = known->second;
+  return add_reorder(id, std::move(copy), "gradient to its arena");
+}
+
+void Compiler::add_fetches() {
+  for (const Tensor& fetch : plan_.fetches) {
+    if (is_update(graph().node(fetch).op)) {
+      program_.fetches.push_back(-1);
+      continue;
+    }
+    const int id = buffer_of(fetch);
+    if (is_open(id)) layouts_[buffer(id).variable] = buffer(id).desc.layout;
+    program_.fetches.push_back(in_layout(id, Layout::plain(buffer(id).desc.shape.rank())));
+  }
+}
+
+}  // namespace
+
+double Program::flops() const {
+  return std::accumulate(instructions.begin(), instructions.end(), 0.0,
+                         [](double sum, const Instruction& i) { return i.once ? sum : sum + i.cost.flops; });
+}
+
+Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend, const CompileOptions& options,
+                VariableLayouts& variable_layouts) {
+  if (fetches.empty()) bad_input("nothing to run: give at least one tensor to fetch");
+  for (const Tensor& fetch : fetches) {
+    if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");
+  }
+  PlanGraph plan = prune(graph, fetches);
+  if (options.fuse) plan = fuse_all(std::move(plan));
+  return Compiler(std::move(plan), backend, options, variable_layouts).run();
+}
+
+}  // namespace trireme

@@ -1,0 +1,230 @@
+#include "trireme/plan/fuse.hpp"
+
+#include <optional>
+
+#include "trireme/graph/functions.hpp"
+
+namespace trireme {
+namespace {
+
+bool is_relu(const Node* node) {
+  const auto* unary = node == nullptr ? nullptr : node->as<op::Unary>();
+  return unary != nullptr && unary->kind == op::UnaryKind::relu;
+}
+
+// A sum of two tensors of the result's shape: no broadcasting, nothing fused yet.
+bool is_plain_sum(const Node* node) {
+  const auto* sum = node == nullptr ? nullptr : node->as<op::Binary>();
+  return sum != nullptr && sum->kind == op::BinaryKind::add && sum->activation == op::Activation::none &&
+         node->inputs[0].shape() == node->inputs[1].shape();
+}
+
+// The operation with the given change, or nothing if it has no such fused form (left).
+template <typename Change>
+std::optional<Operation> with(const Operation& operation, Change change) {
+  Operation copy = operation;
+  const bool known = std::visit([&](auto& o) { return change(o); }, copy);
+  return known ? std::optional(copy) : std::nullopt;
+}
+
+std::optional<Operation> with_relu(const Operation& operation) {
+  return with(operation, [](auto& o) {
+    using Op = std::decay_t<decltype(o)>;
+    if constexpr (std::is_same_v<Op, op::Binary>) {
+      if (o.kind != op::BinaryKind::add) return false;
+    }
+    // Backward operations have the member too, but mean another thing by it.
+    constexpr bool kForward = !std::is_same_v<Op, op::BatchNormBackward>;
+    if constexpr (kForward && requires { o.activation; }) {
+      if (o.activation != op::Activation::none) return false;
+      o.activation = op::Activation::relu;
+      return true;
+    } else {
+      return false;
+    }
+  });
+}
+
+std::optional<Operation> with_sum(const Operation& operation) {
+  return with(operation, [](auto& o) {
+    using Op = std::decay_t<decltype(o)>;
+    constexpr bool kForward = !std::is_same_v<Op, op::BatchNormBackward>;
+    if constexpr (kForward && requires { o.add; o.activation; }) {
+      if (o.add || o.activation != op::Activation::none) return false;
+      return o.add = true;
+    } else {
+      return false;
+    }
+  });
+}
+
+// Builds `fused` in place of node and the reader it has swallowed: the reader's output is the fused node's first, the
+// node's further outputs (batch statistics) keep their places.
+void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Operation fused, std::vector<Tensor> extra_inputs) {
+  rewriter.replace({node.id, reader.id}, [&rewriter, &node, &reader, fused = std::move(fused), extra = std::move(extra_inputs)] {
+    std::vector<Tensor> inputs = rewriter.map(node.inputs);
+    for (const Tensor& tensor : extra) inputs.push_back(rewriter.map(tensor));
+    const Tensor now = rewriter.to().add(fused, std::move(inputs), node.name);
+    rewriter.set(reader.id, 0, now);
+    for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i) rewriter.set(node.id, i, rewriter.to().output(now.node, i));
+  });
+}
+
+}  // namespace
+
+PlanGraph fold_batch_norm(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* convolution = node.as<op::Convolution>();
+    const Node* reader = convolution == nullptr ? nullptr : rewriter.only_reader(node);
+    const auto* norm = reader == nullptr ? nullptr : reader->as<op::BatchNormInference>();
+    if (norm == nullptr || convolution->bias || convolution->add || convolution->activation != op::Activation::none ||
+        norm->add || norm->activation != op::Activation::none || reader->inputs[0].node != node.id) {
+      continue;
+    }
+    rewriter.replace({node.id, reader->id}, [&rewriter, &node, reader, convolution, norm] {
+      const std::vector<Tensor> of_norm = rewriter.map(std::span(reader->inputs).subspan(1));
+      std::size_t next = 0;
+      const Tensor gamma = norm->gamma ? of_norm[next++] : Tensor{};
+      const Tensor beta = of_norm[next++];
+      const Tensor mean = of_norm[next++];
+      const Tensor variance = of_norm[next++];
+      Graph& graph = rewriter.to();
+      const Graph::Scope scope(graph, reader->name + "/folded");
+      const Tensor deviation = unary(op::UnaryKind::sqrt, variance + constant(graph, norm->epsilon));
+      const Tensor scale = gamma ? gamma / deviation : constant(graph, 1.0f) / deviation;
+      const Tensor weights = rewriter.map(node.inputs[1]);
+      const std::int64_t out = weights.shape()[0];
+      const Tensor folded = weights * reshape(scale, {out, 1, 1, 1});
+      const Tensor bias = beta - mean * scale;
+      op::Convolution fused = *convolution;
+      fused.bias = true;
+      rewriter.set(reader->id, 0, graph.add(fused, {rewriter.map(node.inputs[0]), folded, bias}, "convolution"));
+    });
+  }
+  return rewriter.finish();
+}
+
+PlanGraph fuse_bias(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* convolution = node.as<op::Convolution>();
+    const Node* reader = convolution == nullptr ? nullptr : rewriter.only_reader(node);
+    const auto* bias = reader == nullptr ? nullptr : reader->as<op::Bias>();
+    if (bias == nullptr || convolution->bias || convolution->add || convolution->activation != op::Activation::none) continue;
+    op::Convolution fused = *convolution;
+    fused.bias = true;
+    fused.activation = bias->activation;
+    replace_pair(rewriter, node, *reader, fused, {reader->inputs[1]});
+  }
+  return rewriter.finish();
+}
+
+PlanGraph fuse_sum(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& sum : from.graph->nodes()) {
+    if (!is_plain_sum(&sum)) continue;
+    // Of two candidates the younger: the other one is computed before it anyway.
+    const bool second_younger = sum.inputs[1].node > sum.inputs[0].node;
+    for (const int side : {second_younger ? 1 : 0, second_younger ? 0 : 1}) {
+      const Tensor main = sum.inputs[static_cast<std::size_t>(side)];
+      const Tensor addend = sum.inputs[static_cast<std::size_t>(1 - side)];
+      const Node& node = from.graph->node(main);
+      const auto fused = with_sum(node.op);
+      if (!fused || main.output != 0 || rewriter.only_reader(node) != &sum || rewriter.claimed(node.id) ||
+          rewriter.depends_on(addend, node.id)) {
+        continue;
+      }
+      replace_pair(rewriter, node, sum, *fused, {addend});
+      break;
+    }
+  }
+  return rewriter.finish();
+}
+
+PlanGraph fuse_relu(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto fused = with_relu(node.op);
+    const Node* reader = fused ? rewriter.only_reader(node) : nullptr;
+    if (!is_relu(reader)) continue;
+    replace_pair(rewriter, node, *reader, *fused, {});
+  }
+  return rewriter.finish();
+}
+
+PlanGraph fuse_relu_backward(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* norm = node.as<op::BatchNormBackward>();
+    if (norm == nullptr || norm->activation != op::Activation::none) continue;
+    const std::size_t diff_at = norm->gamma ? 4 : 3;
+    const Tensor diff = node.inputs[diff_at];
+    const Node& mask = from.graph->node(diff);
+    const auto* unary = mask.as<op::UnaryBackward>();
+    if (unary == nullptr || unary->kind != op::UnaryKind::relu || rewriter.claimed(mask.id)) continue;
+    // Others that read the masked gradient get it from the fused operation.
+    const bool add = rewriter.readers(diff).size() > 1;
+    op::BatchNormBackward fused = *norm;
+    fused.activation = op::Activation::relu;
+    fused.add = add;
+    rewriter.replace({node.id, mask.id}, [&rewriter, &node, &mask, fused, diff_at] {
+      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(diff_at));
+      inputs.push_back(rewriter.map(mask.inputs[0]));
+      inputs.push_back(rewriter.map(mask.inputs[1]));
+      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
+      const int outputs = static_cast<int>(node.outputs.size());
+      for (int i = 0; i < outputs; ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
+      if (fused.add) rewriter.set(mask.id, 0, rewriter.to().output(now, outputs));
+    });
+  }
+  return rewriter.finish();
+}
+
+PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes) {
+  Rewriter rewriter(from);
+  std::vector<const Node*> bucket;
+  std::int64_t bytes = 0;
+  auto close = [&] {
+    if (bucket.size() > 1) {
+      std::vector<NodeId> ids;
+      for (const Node* node : bucket) ids.push_back(node->id);
+      rewriter.replace(ids, [&rewriter, bucket] {
+        std::vector<Tensor> inputs{rewriter.map(bucket.front()->inputs[0])};
+        for (const Node* node : bucket) {
+          for (const Tensor& input : std::span(node->inputs).subspan(1)) inputs.push_back(rewriter.map(input));
+        }
+        const Tensor now = rewriter.to().add(bucket.front()->op, std::move(inputs), "update/" + bucket.front()->name);
+        for (const Node* node : bucket) rewriter.set(node->id, 0, now);
+      });
+    }
+    bucket.clear();
+    bytes = 0;
+  };
+  // From the last variable to the first: the order in which backward completes gradients.
+  for (auto it = from.graph->nodes().rbegin(); it != from.graph->nodes().rend(); ++it) {
+    const auto* apply = it->as<op::ApplyGradients>();
+    if (apply == nullptr) continue;
+    if (!bucket.empty() && !(bucket.back()->as<op::ApplyGradients>()->rule == apply->rule && bucket.back()->inputs[0] == it->inputs[0])) {
+      close();
+    }
+    bucket.push_back(&*it);
+    bytes += it->inputs[1].type().bytes();
+    if (bytes >= bucket_bytes) close();
+  }
+  close();
+  return rewriter.finish();
+}
+
+PlanGraph fuse_all(PlanGraph graph) {
+  // Large enough that one update is worth starting a team of threads for, small enough to run while gradients are warm.
+  constexpr std::int64_t kUpdateBytes = 4 << 20;
+  graph = fold_batch_norm(graph);
+  graph = fuse_bias(graph);
+  graph = fuse_sum(graph);
+  graph = fuse_relu(graph);
+  graph = fuse_relu_backward(graph);
+  return fuse_updates(graph, kUpdateBytes);
+}
+
+}  // namespace trireme

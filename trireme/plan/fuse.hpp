@@ -1,0 +1,26 @@
+// The fusing passes: each takes a graph and gives one with fewer, larger operations that compute the same. The order
+// matters: batch norm is folded into convolutions first (programs without batch statistics), then bias, sum and ReLU
+// join the operation before them, then the same backward, then the optimizer's updates join over the arena.
+#pragma once
+
+#include "trireme/plan/rewriter.hpp"
+
+namespace trireme {
+
+// Convolution + BatchNormInference: the scale goes into the weights, the shift into the bias; both depend on variables
+// alone, so they are computed only when those have changed.
+PlanGraph fold_batch_norm(const PlanGraph& from);
+// Convolution + Bias.
+PlanGraph fuse_bias(const PlanGraph& from);
+// {Convolution, BatchNorm, BatchNormInference} + Binary add.
+PlanGraph fuse_sum(const PlanGraph& from);
+// {Convolution, FullyConnected, Bias, BatchNorm, BatchNormInference, Binary add} + ReLU.
+PlanGraph fuse_relu(const PlanGraph& from);
+// ReLU backward + BatchNormBackward; the masked gradient comes out as well where a sum needs it.
+PlanGraph fuse_relu_backward(const PlanGraph& from);
+// Neighbouring ApplyGradients of one rule: one update over a range of the arena of about bucket_bytes.
+PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes);
+
+PlanGraph fuse_all(PlanGraph graph);
+
+}  // namespace trireme

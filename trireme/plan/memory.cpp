@@ -1,0 +1,179 @@
+#include "trireme/plan/memory.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace trireme {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;  // a cache line, and the widest vector
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+int root_of(const std::vector<Buffer>& buffers, int id) {
+  while (buffers[static_cast<std::size_t>(id)].shares >= 0) id = buffers[static_cast<std::size_t>(id)].shares;
+  return id;
+}
+
+void set_lifetimes(Program& program) {
+  const int end = static_cast<int>(program.instructions.size());
+  for (Buffer& buffer : program.buffers) {
+    buffer.first = end;
+    buffer.last = -1;
+  }
+  auto touch = [&](int id, int at) {
+    if (id < 0) return;
+    Buffer& buffer = program.buffers[static_cast<std::size_t>(id)];
+    buffer.first = std::min(buffer.first, at);
+    buffer.last = std::max(buffer.last, at);
+  };
+  for (int i = 0; i < end; ++i) {
+    const Instruction& instruction = program.instructions[static_cast<std::size_t>(i)];
+    for (int id : instruction.inputs) touch(id, i);
+    for (int id : instruction.outputs) touch(id, i);
+    touch(instruction.scratch, i);
+    if (instruction.once) {
+      for (int id : instruction.outputs) {
+        touch(id, 0);
+        touch(id, end);
+      }
+    }
+  }
+  for (const auto& [node, id] : program.placeholders) {
+    touch(id, 0);
+    touch(id, end);
+  }
+  for (int id : program.fetches) touch(id, end);
+}
+
+// An output takes over the memory of an input that nobody reads afterwards.
+void share_in_place(Program& program, const InPlacePairs& in_place) {
+  auto& buffers = program.buffers;
+  std::vector<bool> fed(buffers.size(), false);
+  for (const auto& [node, id] : program.placeholders) fed[static_cast<std::size_t>(id)] = true;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.once) continue;
+    for (const auto& [in, out] : in_place[i]) {
+      const int input = root_of(buffers, instruction.inputs[static_cast<std::size_t>(in)]);
+      const int output = instruction.outputs[static_cast<std::size_t>(out)];
+      Buffer& from = buffers[static_cast<std::size_t>(input)];
+      Buffer& to = buffers[static_cast<std::size_t>(output)];
+      const auto times_read = std::count_if(instruction.inputs.begin(), instruction.inputs.end(),
+                                            [&](int id) { return root_of(buffers, id) == input; });
+      const bool taken = std::any_of(instruction.outputs.begin(), instruction.outputs.end(),
+                                     [&](int id) { return root_of(buffers, id) == input; });
+      if (from.kind != MemoryKind::arena || to.kind != MemoryKind::arena || to.shares >= 0 || taken ||
+          fed[static_cast<std::size_t>(input)] || times_read != 1 || from.last != static_cast<int>(i) || from.bytes < to.bytes) {
+        continue;
+      }
+      to.shares = input;
+      from.last = to.last;
+    }
+  }
+}
+
+std::int64_t peak_of(const std::vector<const Buffer*>& buffers, int end) {
+  std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0);
+  for (const Buffer* buffer : buffers) {
+    change[static_cast<std::size_t>(buffer->first)] += aligned(buffer->bytes);
+    change[static_cast<std::size_t>(buffer->last) + 1] -= aligned(buffer->bytes);
+  }
+  std::int64_t live = 0, peak = 0;
+  for (const std::int64_t c : change) peak = std::max(peak, live += c);
+  return peak;
+}
+
+// Places buffers one by one into the lowest gap that is free during their life; returns the arena's size.
+std::int64_t place(std::vector<Buffer*>& order, int slack) {
+  std::vector<Buffer*> placed;  // by offset
+  std::int64_t size = 0;
+  for (Buffer* buffer : order) {
+    const std::int64_t bytes = aligned(buffer->bytes);
+    std::int64_t candidate = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
+    for (const Buffer* other : placed) {
+      if (other->first > buffer->last + slack || buffer->first > other->last + slack) continue;
+      const std::int64_t gap = other->offset - candidate;
+      if (gap >= bytes && gap < best_gap) {
+        best = candidate;
+        best_gap = gap;
+      }
+      candidate = std::max(candidate, other->offset + aligned(other->bytes));
+    }
+    buffer->offset = best >= 0 ? best : candidate;
+    size = std::max(size, buffer->offset + bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), buffer,
+                                   [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; }),
+                  buffer);
+  }
+  return size;
+}
+
+// No order of placing is best for every network: the smallest of a few.
+std::int64_t place_best(const std::vector<Buffer*>& roots, int slack) {
+  auto by_size = roots;
+  std::stable_sort(by_size.begin(), by_size.end(), [](auto* a, auto* b) { return a->bytes > b->bytes; });
+  auto by_life = roots;
+  std::stable_sort(by_life.begin(), by_life.end(), [](auto* a, auto* b) { return a->last - a->first > b->last - b->first; });
+  auto by_start = roots;
+  std::stable_sort(by_start.begin(), by_start.end(), [](auto* a, auto* b) { return a->first < b->first; });
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> offsets;
+  for (auto* order : {&by_size, &by_life, &by_start}) {
+    const std::int64_t size = place(*order, slack);
+    if (size >= best) continue;
+    best = size;
+    offsets.clear();
+    for (const Buffer* root : roots) offsets.push_back(root->offset);
+  }
+  for (std::size_t i = 0; i < roots.size(); ++i) roots[i]->offset = offsets[i];
+  return best;
+}
+
+}  // namespace
+
+MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const CompileOptions& options) {
+  set_lifetimes(program);
+  MemorySummary summary;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.kind == MemoryKind::arena) summary.unplanned_bytes += aligned(buffer.bytes);
+  }
+  if (options.plan_memory) share_in_place(program, in_place);
+
+  std::vector<Buffer*> roots;
+  for (Buffer& buffer : program.buffers) {
+    if (buffer.kind != MemoryKind::arena || buffer.shares >= 0 || buffer.last < 0) continue;
+    roots.push_back(&buffer);
+  }
+  if (options.plan_memory && !roots.empty()) {
+    // Instructions that may run at the same time need memory of their own: lifetimes reach a little further.
+    const int slack = options.inter_threads > 1 ? 2 * options.inter_threads : 0;
+    summary.planned_bytes = place_best(roots, slack);
+  } else {
+    for (Buffer* root : roots) {
+      root->offset = summary.planned_bytes;
+      summary.planned_bytes += aligned(root->bytes);
+    }
+  }
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    Buffer& buffer = program.buffers[i];
+    if (buffer.shares >= 0) buffer.offset = program.buffers[static_cast<std::size_t>(root_of(program.buffers, static_cast<int>(i)))].offset;
+  }
+  summary.peak_live_bytes = peak_of({roots.begin(), roots.end()}, static_cast<int>(program.instructions.size()));
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.kind == MemoryKind::variable) summary.variable_bytes += buffer.bytes;
+    if (buffer.kind == MemoryKind::gradient) summary.gradient_bytes += buffer.bytes;
+  }
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.scratch >= 0) {
+      summary.scratch_bytes = std::max(summary.scratch_bytes, program.buffers[static_cast<std::size_t>(instruction.scratch)].bytes);
+    }
+    const auto* apply = instruction.node == nullptr ? nullptr : instruction.node->as<op::ApplyGradients>();
+    for (std::size_t i = 1; apply != nullptr && i < instruction.inputs.size(); i += 2) {
+      summary.optimizer_bytes += op::state_count(apply->rule.kind) * program.buffers[static_cast<std::size_t>(instruction.inputs[i])].bytes;
+    }
+  }
+  return summary;
+}
+
+}  // namespace trireme

@@ -1,0 +1,130 @@
+#include "trireme/plan/rewriter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme {
+namespace {
+
+// An update has no output, but can be fetched: room for one handle.
+std::size_t handles(const Node& node) { return std::max<std::size_t>(node.outputs.size(), 1); }
+
+}  // namespace
+
+PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  std::vector<NodeId> stack;
+  for (const Tensor& fetch : fetches) stack.push_back(fetch.node);
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (needed[static_cast<std::size_t>(id)]) continue;
+    needed[static_cast<std::size_t>(id)] = true;
+    for (const Tensor& input : graph.node(id).inputs) stack.push_back(input.node);
+  }
+
+  PlanGraph result{std::make_unique<Graph>(), {}, {}};
+  std::vector<NodeId> copy(graph.nodes().size(), -1);
+  auto moved = [&](Tensor t) { return Tensor{result.graph.get(), copy[static_cast<std::size_t>(t.node)], t.output}; };
+  for (const Node& node : graph.nodes()) {
+    if (!needed[static_cast<std::size_t>(node.id)]) continue;
+    std::vector<Tensor> inputs;
+    for (const Tensor& input : node.inputs) inputs.push_back(moved(input));
+    const NodeId id = result.graph->add(node.op, std::move(inputs), node.name).node;
+    copy[static_cast<std::size_t>(node.id)] = id;
+    if (node.as<op::Variable>() != nullptr || node.as<op::Placeholder>() != nullptr) result.origin[id] = node.id;
+  }
+  for (const Tensor& fetch : fetches) result.fetches.push_back(moved(fetch));
+  return result;
+}
+
+Rewriter::Rewriter(const PlanGraph& from) : from_(from), to_{std::make_unique<Graph>(), {}, {}} {
+  const auto& nodes = from.graph->nodes();
+  readers_.resize(nodes.size());
+  mapped_.resize(nodes.size());
+  emitted_.resize(nodes.size(), false);
+  for (const Node& node : nodes) {
+    readers_[static_cast<std::size_t>(node.id)].resize(handles(node));
+    mapped_[static_cast<std::size_t>(node.id)].resize(handles(node));
+    for (const Tensor& input : node.inputs) {
+      readers_[static_cast<std::size_t>(input.node)][static_cast<std::size_t>(input.output)].push_back(node.id);
+    }
+  }
+  for (const Tensor& fetch : from.fetches) {
+    readers_[static_cast<std::size_t>(fetch.node)][static_cast<std::size_t>(fetch.output)].push_back(-1);
+  }
+}
+
+const std::vector<NodeId>& Rewriter::readers(Tensor old) const {
+  return readers_[static_cast<std::size_t>(old.node)][static_cast<std::size_t>(old.output)];
+}
+
+const Node* Rewriter::only_reader(const Node& node) const {
+  const auto& all = readers_[static_cast<std::size_t>(node.id)][0];
+  return all.size() == 1 && all[0] >= 0 ? &from().node(all[0]) : nullptr;
+}
+
+bool Rewriter::depends_on(Tensor tensor, NodeId node) const {
+  std::unordered_set<NodeId> seen;
+  std::vector<NodeId> stack{tensor.node};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (id == node) return true;
+    if (id < node || !seen.insert(id).second) continue;  // inputs are older than the nodes that read them
+    for (const Tensor& input : from().node(id).inputs) stack.push_back(input.node);
+  }
+  return false;
+}
+
+void Rewriter::replace(std::vector<NodeId> nodes, std::function<void()> builder) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(builder));
+  for (NodeId node : nodes) builders_[node] = shared;
+}
+
+Tensor Rewriter::map(Tensor old) {
+  Tensor& now = mapped_[static_cast<std::size_t>(old.node)][static_cast<std::size_t>(old.output)];
+  if (!now) emit(old.node);
+  return now;
+}
+
+std::vector<Tensor> Rewriter::map(std::span<const Tensor> old) {
+  std::vector<Tensor> now;
+  for (const Tensor& tensor : old) now.push_back(map(tensor));
+  return now;
+}
+
+void Rewriter::set(NodeId old_node, int output, Tensor now) {
+  mapped_[static_cast<std::size_t>(old_node)][static_cast<std::size_t>(output)] = now;
+}
+
+void Rewriter::emit(NodeId id) {
+  if (emitted_[static_cast<std::size_t>(id)]) return;
+  emitted_[static_cast<std::size_t>(id)] = true;
+  if (auto found = builders_.find(id); found != builders_.end()) {
+    // One builder serves several nodes: what it is called for first must not call it again.
+    auto builder = std::exchange(*found->second, nullptr);
+    if (builder) builder();
+    return;
+  }
+  const Node& node = from().node(id);
+  const NodeId now = to().add(node.op, map(node.inputs), node.name).node;
+  for (std::size_t i = 0; i < handles(node); ++i) set(id, static_cast<int>(i), to().output(now, static_cast<int>(i)));
+  if (auto origin = from_.origin.find(id); origin != from_.origin.end()) to_.origin[now] = origin->second;
+}
+
+PlanGraph Rewriter::finish() {
+  for (const Node& node : from().nodes()) {
+    // Claimed nodes appear where a result of theirs is needed first.
+    if (!claimed(node.id)) emit(node.id);
+  }
+  to_.fetches = map(from_.fetches);
+  // What fusing has left without readers goes.
+  PlanGraph pruned = prune(*to_.graph, to_.fetches);
+  for (auto& [node, origin] : pruned.origin) origin = to_.origin.at(origin);
+  return pruned;
+}
+
+}  // namespace trireme

@@ -1,0 +1,160 @@
+#include "trireme/runtime/executable.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "trireme/base/error.hpp"
+#include "trireme/runtime/inter_op_pool.hpp"
+
+namespace trireme {
+
+Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool)
+    : program_(std::move(program)),
+      store_(store),
+      seed_(seed),
+      arena_(program_.memory.planned_bytes),
+      constants_(program_.constant_bytes),
+      pool_(pool) {
+  for (const auto& [buffer, node] : program_.constants) {
+    const HostTensor& value = program_.graph->node(node).as<op::Constant>()->value;
+    std::memcpy(address(buffer), value.data(), static_cast<std::size_t>(value.type().bytes()));
+  }
+  bind();
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    if (!program_.instructions[i].once) items_.push_back(static_cast<int>(i));
+  }
+  if (pool_ != nullptr) {
+    successors_ = hazards(program_);
+    predecessors_.assign(successors_.size(), 0);
+    for (const auto& list : successors_) {
+      for (const int next : list) ++predecessors_[static_cast<std::size_t>(next)];
+    }
+    execute_item_ = [this](int index) { execute(static_cast<std::size_t>(index)); };
+  }
+}
+
+void* Executable::address(int id) const {
+  const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+  switch (buffer.kind) {
+    case MemoryKind::arena: return arena_.at(buffer.offset);
+    case MemoryKind::constant: return constants_.at(buffer.offset);
+    case MemoryKind::variable: return store_.value(buffer.variable);
+    case MemoryKind::gradient: return store_.gradient(buffer.variable);
+  }
+  return nullptr;
+}
+
+void Executable::bind() {
+  for (Instruction& instruction : program_.instructions) {
+    KernelMemory memory;
+    for (const int id : instruction.inputs) memory.inputs.push_back(address(id));
+    for (const int id : instruction.outputs) memory.outputs.push_back(address(id));
+    if (instruction.scratch >= 0) memory.scratch = address(instruction.scratch);
+    const auto* apply = instruction.node == nullptr ? nullptr : instruction.node->as<op::ApplyGradients>();
+    if (apply != nullptr) {
+      for (std::size_t i = 1; i < instruction.inputs.size(); i += 2) {
+        const NodeId variable = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])].variable;
+        auto& states = memory.optimizer_state.emplace_back();
+        for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
+          states.push_back(store_.state(variable, s, op::initial_state(apply->rule.kind, s)));
+        }
+      }
+    }
+    instruction.kernel->bind(memory);
+  }
+}
+
+bool Executable::needs(Tensor placeholder) const { return program_.placeholders.contains(placeholder.node); }
+
+std::vector<NodeId> Executable::placeholders() const {
+  std::vector<NodeId> ids;
+  for (const auto& [node, buffer] : program_.placeholders) ids.push_back(node);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+int Executable::buffer_of(Tensor placeholder) const {
+  const auto found = program_.placeholders.find(placeholder.node);
+  if (found == program_.placeholders.end()) {
+    bad_input("'{}' is no placeholder that these fetches need", placeholder.graph->node(placeholder).name);
+  }
+  return found->second;
+}
+
+std::span<float> Executable::input_f32(Tensor placeholder) {
+  return {static_cast<float*>(address(buffer_of(placeholder))), static_cast<std::size_t>(placeholder.shape().elements())};
+}
+
+std::span<std::int32_t> Executable::input_i32(Tensor placeholder) {
+  return {static_cast<std::int32_t*>(address(buffer_of(placeholder))), static_cast<std::size_t>(placeholder.shape().elements())};
+}
+
+void Executable::feed(Tensor placeholder, const HostTensor& value) {
+  const int buffer = buffer_of(placeholder);
+  const TensorType& type = placeholder.type();
+  if (value.type() != type) {
+    bad_input("placeholder '{}' takes {} of {}, the value fed is {} of {}", placeholder.graph->node(placeholder).name,
+              to_string(type.shape), to_string(type.dtype), to_string(value.shape()), to_string(value.type().dtype));
+  }
+  std::memcpy(address(buffer), value.data(), static_cast<std::size_t>(type.bytes()));
+}
+
+void Executable::execute(std::size_t index) {
+  if (!profiling_) {
+    program_.instructions[index].kernel->run(context_);
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  program_.instructions[index].kernel->run(context_);
+  profile_.seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Executable::run_once_instructions() {
+  if (variables_seen_ == store_.version()) return;
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    if (program_.instructions[i].once) program_.instructions[i].kernel->run(context_);
+  }
+  variables_seen_ = store_.version();
+}
+
+void Executable::run() {
+  context_ = {.seed = seed_, .step = store_.step, .sample_offset = sample_offset};
+  run_once_instructions();
+  if (pool_ != nullptr) {
+    pool_->run(successors_, predecessors_, items_, execute_item_);
+  } else {
+    for (const int index : items_) execute(static_cast<std::size_t>(index));
+  }
+  if (profiling_) ++profile_.runs;
+  if (program_.trains) {
+    ++store_.step;
+    store_.touch();
+    // In a training program what runs once depends on constants alone.
+    variables_seen_ = store_.version();
+  }
+}
+
+std::span<const float> Executable::output(int fetch) const {
+  const int id = program_.fetches[static_cast<std::size_t>(fetch)];
+  if (id < 0) return {};
+  const auto elements = program_.buffers[static_cast<std::size_t>(id)].desc.shape.elements();
+  return {static_cast<const float*>(address(id)), static_cast<std::size_t>(elements)};
+}
+
+HostTensor Executable::fetched(int fetch) const {
+  const int id = program_.fetches[static_cast<std::size_t>(fetch)];
+  if (id < 0) return {};
+  const TensorDesc& desc = program_.buffers[static_cast<std::size_t>(id)].desc;
+  HostTensor value(TensorType{desc.dtype, desc.shape});
+  std::memcpy(value.data(), address(id), static_cast<std::size_t>(value.type().bytes()));
+  return value;
+}
+
+void Executable::enable_profile() {
+  profiling_ = true;
+  profile_.seconds.assign(program_.instructions.size(), 0.0);
+  profile_.runs = 0;
+}
+
+}  // namespace trireme

@@ -1,0 +1,49 @@
+// Threads that run independent instructions of one program at the same time (the branches of an Inception module). Made
+// by Session when more than one inter-op thread is asked for. What depends on what is given as data: see hazards().
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <queue>
+#include <thread>
+#include <vector>
+
+#include "trireme/plan/program.hpp"
+
+namespace trireme {
+
+// For each instruction the later ones that must wait for it: they read what it writes, or write memory that it still
+// reads or wrote. Taken from the addresses, so that shared memory is covered whatever the plan did. Instructions that
+// run once are left out.
+std::vector<std::vector<int>> hazards(const Program& program);
+
+class InterOpPool {
+ public:
+  // on_start runs first on every thread; thread 0 is the one that calls run().
+  InterOpPool(int threads, std::function<void(int)> on_start);
+  ~InterOpPool();
+
+  // Runs body(i) for each item, an item after all that it waits for; the lowest ready index first. Returns when all are
+  // done; the first exception of a body is thrown here.
+  void run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors, const std::vector<int>& items,
+           const std::function<void(int)>& body);
+
+ private:
+  void work(bool until_done);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  const std::vector<std::vector<int>>* successors_ = nullptr;
+  const std::function<void(int)>* body_ = nullptr;
+  std::vector<int> waiting_for_;
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready_;
+  int left_ = 0;      // items not finished
+  int running_ = 0;
+  std::exception_ptr error_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace trireme
