@@ -12,7 +12,8 @@ Tensor constant(Graph& graph, HostTensor value, std::string name = "");
 
 // The kernel's extents are taken from the weights.
 Tensor convolution(Tensor src, Tensor weights, op::Window window = {}, std::int64_t groups = 1, std::string name = "");
-Tensor convolution_bias(Tensor src, Tensor weights, Tensor bias, op::Window window = {}, std::int64_t groups = 1, std::string name = "");
+Tensor convolution_bias(Tensor src, Tensor weights, Tensor bias, op::Window window = {}, std::int64_t groups = 1,
+                        std::string name = "");
 Tensor max_pool(Tensor src, op::Window window, std::string name = "");
 Tensor average_pool(Tensor src, op::Window window, bool include_padding = false, std::string name = "");
 Tensor fully_connected(Tensor src, Tensor weights, std::string name = "");
@@ -34,12 +35,14 @@ Tensor dropout(Tensor src, float rate, std::string name = "");
 
 Tensor concat(std::vector<Tensor> inputs, int axis = 1, std::string name = "");
 std::vector<Tensor> split(Tensor src, std::vector<std::int64_t> sizes, int axis = 1, std::string name = "");
-Tensor pad(Tensor src, std::vector<std::int64_t> before, std::vector<std::int64_t> after, float value = 0, std::string name = "");
+Tensor pad(Tensor src, std::vector<std::int64_t> before, std::vector<std::int64_t> after, float value = 0,
+           std::string name = "");
 Tensor slice(Tensor src, std::vector<std::int64_t> begin, std::vector<std::int64_t> size, std::string name = "");
 Tensor reshape(Tensor src, Shape shape, std::string name = "");
 Tensor flatten(Tensor src, std::string name = "");  // batch x the rest
 
-Tensor reduce(op::ReduceKind kind, Tensor src, std::vector<int> axes = {}, bool keep_dims = false, std::string name = "");
+Tensor reduce(op::ReduceKind kind, Tensor src, std::vector<int> axes = {}, bool keep_dims = false,
+              std::string name = "");
 Tensor reduce_sum(Tensor src, std::vector<int> axes = {}, bool keep_dims = false, std::string name = "");
 Tensor reduce_mean(Tensor src, std::vector<int> axes = {}, bool keep_dims = false, std::string name = "");
 Tensor l2_loss(Tensor src, float scale = 1, std::string name = "");

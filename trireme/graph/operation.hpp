@@ -17,26 +17,31 @@
 
 namespace trireme {
 
+// One line per family, a second where it is long.
+// clang-format off
 using Operation = std::variant<
-    op::Placeholder, op::Variable, op::Constant,                                                    // sources
-    op::Convolution, op::ConvolutionBackwardData, op::ConvolutionBackwardWeights,                   // convolution
-    op::Pool, op::PoolBackward,                                                                     // pooling
-    op::FullyConnected, op::FullyConnectedBackwardData, op::FullyConnectedBackwardWeights,          // linear
-    op::MatMul, op::Bias, op::BiasBackward,                                                         //
-    op::BatchNorm, op::BatchNormBackward, op::BatchNormInference, op::Lrn, op::LrnBackward,         // normalization
-    op::Unary, op::UnaryBackward, op::Binary, op::Dropout, op::Broadcast,                           // elementwise
-    op::Concat, op::Split, op::Pad, op::Slice, op::Reshape,                                         // structure
-    op::Reduce, op::L2Loss,                                                                         // reduction
-    op::Softmax, op::SoftmaxBackward, op::SoftmaxCrossEntropy, op::SoftmaxCrossEntropyBackward,     // loss
-    op::TopKAccuracy,                                                                               //
-    op::ApplyGradients, op::MovingAverage, op::Assign>;                                             // update
+    op::Placeholder, op::Variable, op::Constant,
+    op::Convolution, op::ConvolutionBackwardData, op::ConvolutionBackwardWeights,
+    op::Pool, op::PoolBackward,
+    op::FullyConnected, op::FullyConnectedBackwardData, op::FullyConnectedBackwardWeights,
+    op::MatMul, op::Bias, op::BiasBackward,
+    op::BatchNorm, op::BatchNormBackward, op::BatchNormInference, op::Lrn, op::LrnBackward,
+    op::Unary, op::UnaryBackward, op::Binary, op::Dropout, op::Broadcast,
+    op::Concat, op::Split, op::Pad, op::Slice, op::Reshape,
+    op::Reduce, op::L2Loss,
+    op::Softmax, op::SoftmaxBackward, op::SoftmaxCrossEntropy, op::SoftmaxCrossEntropyBackward, op::TopKAccuracy,
+    op::ApplyGradients, op::MovingAverage, op::Assign>;
+// clang-format on
 
 std::string_view name_of(const Operation& operation);
 std::vector<TensorType> infer(const Operation& operation, Types inputs);
 Cost cost(const Operation& operation, Types inputs, Types outputs);
+// Throws Error(bad_input) for an operation that has no gradient.
 std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& args);
 
 // Whether the operation writes a variable; such nodes have no output and are fetched for their effect.
 bool is_update(const Operation& operation);
+// The inputs that an update writes, by position; each must be a variable. Empty for other operations.
+std::vector<int> written_inputs(const Operation& operation, int input_count);
 
 }  // namespace trireme

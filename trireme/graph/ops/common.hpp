@@ -5,7 +5,8 @@
 //
 //   std::vector<TensorType> infer(const Op&, Types inputs);      throws Error(bad_input) saying what was expected
 //   Cost cost(const Op&, Types inputs, Types outputs);
-//   std::vector<Tensor> gradient(const Op&, const GradientArgs&); one entry per input, empty Tensor where none flows
+//   std::vector<Tensor> gradient(const Op&, const GradientArgs&); one entry per input, empty Tensor where none flows;
+//                                                                absent where an operation has no gradient
 #pragma once
 
 #include <array>
@@ -41,12 +42,14 @@ struct Cost {
   double bytes = 0;
 };
 
-// What a gradient rule gets: the node's inputs and outputs, and the gradient of each output (empty where none arrives).
+// What a gradient rule gets: the node's inputs and outputs, the gradient of each output (empty where none arrives), and
+// for each input whether its gradient is wanted, so that a rule adds no node that nobody reads.
 struct GradientArgs {
   Graph& graph;
   std::span<const Tensor> inputs;
   std::span<const Tensor> outputs;
   std::span<const Tensor> output_gradients;
+  const std::vector<bool>& needed;
 };
 
 namespace op {
@@ -66,9 +69,13 @@ struct Window {
 // Output extent of one axis; 0 or less means that the padding or kernel leaves nothing.
 std::int64_t window_output(const Window& window, int axis, std::int64_t input);
 
-// Fills padding (and leaves the rest) as TensorFlow's SAME does for this input: out = ceil(in / stride), the odd cell after.
+// Sets the padding as TensorFlow's SAME does for this input: out = ceil(in / stride), the odd cell comes after.
 Window same_padding(Window window, std::int64_t height, std::int64_t width);
 
+// Output extents of both axes; throws Error(bad_input) where a number is out of range or an axis would be empty.
+Pair window_outputs(const Window& window, Pair input);
+
+// "3x3/2 pad 0,1 x 0,1"; stride, dilation and padding only where there are any.
 std::string to_string(const Window& window);
 
 enum class Activation : std::uint8_t { none, relu };

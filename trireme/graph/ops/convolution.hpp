@@ -34,4 +34,12 @@ struct ConvolutionBackwardWeights {
   static constexpr const char* kName = "convolution_backward_weights";
 };
 
+std::vector<TensorType> infer(const Convolution& op, Types inputs);
+std::vector<TensorType> infer(const ConvolutionBackwardData& op, Types inputs);
+std::vector<TensorType> infer(const ConvolutionBackwardWeights& op, Types inputs);
+Cost cost(const Convolution& op, Types inputs, Types outputs);
+Cost cost(const ConvolutionBackwardData& op, Types inputs, Types outputs);
+Cost cost(const ConvolutionBackwardWeights& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const Convolution& op, const GradientArgs& args);
+
 }  // namespace trireme::op

@@ -1,16 +1,34 @@
 // Operations that treat each element by itself: activations, arithmetic with broadcasting, dropout.
 #pragma once
 
+#include <string_view>
+
 #include "trireme/graph/ops/common.hpp"
 
 namespace trireme::op {
 
-enum class UnaryKind : std::uint8_t { relu, leaky_relu, elu, sigmoid, tanh, softplus, swish, gelu, abs, square, sqrt, exp, log, negate };
+enum class UnaryKind : std::uint8_t {
+  relu,
+  leaky_relu,
+  elu,
+  sigmoid,
+  tanh,
+  softplus,
+  swish,
+  gelu,
+  abs,
+  square,
+  sqrt,
+  exp,
+  log,
+  negate
+};
 std::string_view to_string(UnaryKind kind);
 // Whether the backward operation reads dst (which frees src, and allows in place) rather than src.
 bool backward_uses_dst(UnaryKind kind);
 
-// inputs: src; outputs: dst. alpha: leaky_relu's slope, elu's scale. gelu is the exact one (erf).
+// inputs: src; outputs: dst. alpha: leaky_relu's slope, elu's scale; not negative, so that dst tells the sign of src.
+// gelu is the exact one (erf).
 struct Unary {
   UnaryKind kind = UnaryKind::relu;
   float alpha = 0;
@@ -39,7 +57,7 @@ struct Binary {
 // inputs: src: batch first; outputs: dst
 struct Dropout {
   float rate = 0.5f;
-  std::uint64_t key = 0;
+  std::uint64_t key = 0;  // 0: Graph::add derives it from the node's name
   static constexpr const char* kName = "dropout";
 };
 
@@ -49,5 +67,20 @@ struct Broadcast {
   float scale = 1.0f;
   static constexpr const char* kName = "broadcast";
 };
+
+std::vector<TensorType> infer(const Unary& op, Types inputs);
+std::vector<TensorType> infer(const UnaryBackward& op, Types inputs);
+std::vector<TensorType> infer(const Binary& op, Types inputs);
+std::vector<TensorType> infer(const Dropout& op, Types inputs);
+std::vector<TensorType> infer(const Broadcast& op, Types inputs);
+Cost cost(const Unary& op, Types inputs, Types outputs);
+Cost cost(const UnaryBackward& op, Types inputs, Types outputs);
+Cost cost(const Binary& op, Types inputs, Types outputs);
+Cost cost(const Dropout& op, Types inputs, Types outputs);
+Cost cost(const Broadcast& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const Unary& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Binary& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Dropout& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Broadcast& op, const GradientArgs& args);
 
 }  // namespace trireme::op

@@ -6,7 +6,8 @@
 namespace trireme::op {
 
 // inputs: src: batch x d..., weights: out x d... (the same trailing extents, so that a convolution's output goes in
-// without flattening, in whatever layout it has), [bias: out]; outputs: dst: batch x out = activation(src·weightsᵀ + bias)
+// without flattening, in whatever layout it has), [bias: out]
+// outputs: dst: batch x out = activation(src·weightsᵀ + bias)
 struct FullyConnected {
   bool bias = false;
   Activation activation = Activation::none;
@@ -42,5 +43,21 @@ struct Bias {
 struct BiasBackward {
   static constexpr const char* kName = "bias_backward";
 };
+
+std::vector<TensorType> infer(const FullyConnected& op, Types inputs);
+std::vector<TensorType> infer(const FullyConnectedBackwardData& op, Types inputs);
+std::vector<TensorType> infer(const FullyConnectedBackwardWeights& op, Types inputs);
+std::vector<TensorType> infer(const MatMul& op, Types inputs);
+std::vector<TensorType> infer(const Bias& op, Types inputs);
+std::vector<TensorType> infer(const BiasBackward& op, Types inputs);
+Cost cost(const FullyConnected& op, Types inputs, Types outputs);
+Cost cost(const FullyConnectedBackwardData& op, Types inputs, Types outputs);
+Cost cost(const FullyConnectedBackwardWeights& op, Types inputs, Types outputs);
+Cost cost(const MatMul& op, Types inputs, Types outputs);
+Cost cost(const Bias& op, Types inputs, Types outputs);
+Cost cost(const BiasBackward& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const FullyConnected& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const MatMul& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Bias& op, const GradientArgs& args);
 
 }  // namespace trireme::op

@@ -36,4 +36,17 @@ struct TopKAccuracy {
   static constexpr const char* kName = "top_k_accuracy";
 };
 
+std::vector<TensorType> infer(const Softmax& op, Types inputs);
+std::vector<TensorType> infer(const SoftmaxBackward& op, Types inputs);
+std::vector<TensorType> infer(const SoftmaxCrossEntropy& op, Types inputs);
+std::vector<TensorType> infer(const SoftmaxCrossEntropyBackward& op, Types inputs);
+std::vector<TensorType> infer(const TopKAccuracy& op, Types inputs);
+Cost cost(const Softmax& op, Types inputs, Types outputs);
+Cost cost(const SoftmaxBackward& op, Types inputs, Types outputs);
+Cost cost(const SoftmaxCrossEntropy& op, Types inputs, Types outputs);
+Cost cost(const SoftmaxCrossEntropyBackward& op, Types inputs, Types outputs);
+Cost cost(const TopKAccuracy& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const Softmax& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const SoftmaxCrossEntropy& op, const GradientArgs& args);
+
 }  // namespace trireme::op

@@ -27,7 +27,8 @@ struct BatchNormBackward {
   static constexpr const char* kName = "batch_norm_backward";
 };
 
-// inputs: src, [gamma], beta, mean, variance (running), [addend]; outputs: dst. Its gradient treats the statistics as constants.
+// inputs: src, [gamma], beta, mean, variance (running), [addend]; outputs: dst
+// Its gradient treats the statistics as constants.
 struct BatchNormInference {
   float epsilon = 1e-5f;
   bool gamma = true;
@@ -54,5 +55,19 @@ struct LrnBackward {
   float k = 1.0f;
   static constexpr const char* kName = "lrn_backward";
 };
+
+std::vector<TensorType> infer(const BatchNorm& op, Types inputs);
+std::vector<TensorType> infer(const BatchNormBackward& op, Types inputs);
+std::vector<TensorType> infer(const BatchNormInference& op, Types inputs);
+std::vector<TensorType> infer(const Lrn& op, Types inputs);
+std::vector<TensorType> infer(const LrnBackward& op, Types inputs);
+Cost cost(const BatchNorm& op, Types inputs, Types outputs);
+Cost cost(const BatchNormBackward& op, Types inputs, Types outputs);
+Cost cost(const BatchNormInference& op, Types inputs, Types outputs);
+Cost cost(const Lrn& op, Types inputs, Types outputs);
+Cost cost(const LrnBackward& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const BatchNorm& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const BatchNormInference& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Lrn& op, const GradientArgs& args);
 
 }  // namespace trireme::op

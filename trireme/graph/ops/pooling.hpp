@@ -18,12 +18,19 @@ struct Pool {
   static constexpr const char* kName = "pool";
 };
 
-// inputs: diff_dst, and for max: src, dst; outputs: diff_src. Of equal maxima in a window the first in row order gets it.
+// inputs: diff_dst, and for max: src, dst; outputs: diff_src
+// Of equal maxima in a window the first in row order gets the gradient.
 struct PoolBackward {
   PoolKind kind = PoolKind::max;
   Window window;
   Shape src_shape;
   static constexpr const char* kName = "pool_backward";
 };
+
+std::vector<TensorType> infer(const Pool& op, Types inputs);
+std::vector<TensorType> infer(const PoolBackward& op, Types inputs);
+Cost cost(const Pool& op, Types inputs, Types outputs);
+Cost cost(const PoolBackward& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const Pool& op, const GradientArgs& args);
 
 }  // namespace trireme::op

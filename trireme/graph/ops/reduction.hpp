@@ -1,6 +1,8 @@
 // Sums, means and maxima over axes, and the L2 loss.
 #pragma once
 
+#include <string_view>
+
 #include "trireme/graph/ops/common.hpp"
 
 namespace trireme::op {
@@ -21,5 +23,12 @@ struct L2Loss {
   float scale = 1.0f;
   static constexpr const char* kName = "l2_loss";
 };
+
+std::vector<TensorType> infer(const Reduce& op, Types inputs);
+std::vector<TensorType> infer(const L2Loss& op, Types inputs);
+Cost cost(const Reduce& op, Types inputs, Types outputs);
+Cost cost(const L2Loss& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const Reduce& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const L2Loss& op, const GradientArgs& args);
 
 }  // namespace trireme::op

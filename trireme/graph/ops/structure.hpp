@@ -39,4 +39,20 @@ struct Reshape {
   static constexpr const char* kName = "reshape";
 };
 
+std::vector<TensorType> infer(const Concat& op, Types inputs);
+std::vector<TensorType> infer(const Split& op, Types inputs);
+std::vector<TensorType> infer(const Pad& op, Types inputs);
+std::vector<TensorType> infer(const Slice& op, Types inputs);
+std::vector<TensorType> infer(const Reshape& op, Types inputs);
+Cost cost(const Concat& op, Types inputs, Types outputs);
+Cost cost(const Split& op, Types inputs, Types outputs);
+Cost cost(const Pad& op, Types inputs, Types outputs);
+Cost cost(const Slice& op, Types inputs, Types outputs);
+Cost cost(const Reshape& op, Types inputs, Types outputs);
+std::vector<Tensor> gradient(const Concat& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Split& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Pad& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Slice& op, const GradientArgs& args);
+std::vector<Tensor> gradient(const Reshape& op, const GradientArgs& args);
+
 }  // namespace trireme::op

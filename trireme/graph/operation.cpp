@@ -1,0 +1,47 @@
+#include "trireme/graph/operation.hpp"
+
+#include "trireme/base/error.hpp"
+
+namespace trireme {
+
+std::string_view name_of(const Operation& operation) {
+  return std::visit([](const auto& o) -> std::string_view { return std::decay_t<decltype(o)>::kName; }, operation);
+}
+
+// Qualified calls below: an unqualified one would convert the struct back to an Operation where an overload is missing.
+std::vector<TensorType> infer(const Operation& operation, Types inputs) {
+  return std::visit([&](const auto& o) { return op::infer(o, inputs); }, operation);
+}
+
+Cost cost(const Operation& operation, Types inputs, Types outputs) {
+  return std::visit([&](const auto& o) { return op::cost(o, inputs, outputs); }, operation);
+}
+
+std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& args) {
+  return std::visit(
+      [&](const auto& o) -> std::vector<Tensor> {
+        if constexpr (requires { op::gradient(o, args); }) {
+          return op::gradient(o, args);
+        } else if (std::string_view(o.kName).find("_backward") != std::string_view::npos) {
+          bad_input("it is itself part of a gradient; second derivatives are not supported");
+        } else {
+          bad_input("this operation has no gradient");
+        }
+      },
+      operation);
+}
+
+bool is_update(const Operation& operation) {
+  return std::holds_alternative<op::ApplyGradients>(operation) ||
+         std::holds_alternative<op::MovingAverage>(operation) || std::holds_alternative<op::Assign>(operation);
+}
+
+std::vector<int> written_inputs(const Operation& operation, int input_count) {
+  if (!is_update(operation)) return {};
+  if (!std::holds_alternative<op::ApplyGradients>(operation)) return {0};
+  std::vector<int> variables;
+  for (int i = 1; i < input_count; i += 2) variables.push_back(i);
+  return variables;
+}
+
+}  // namespace trireme

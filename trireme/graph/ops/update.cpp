@@ -1,0 +1,119 @@
+#include "trireme/graph/ops/update.hpp"
+
+#include "trireme/graph/ops/checks.hpp"
+
+namespace trireme::op {
+namespace {
+
+double rule_flops(const OptimizerRule& rule) {
+  const double decay = rule.weight_decay == 0 ? 0 : 2;
+  switch (rule.kind) {
+    case OptimizerKind::sgd:
+      return decay + 2;
+    case OptimizerKind::momentum:
+      return decay + 4;
+    case OptimizerKind::nesterov:
+      return decay + 6;
+    case OptimizerKind::rmsprop:
+      return decay + 11;
+    case OptimizerKind::adam:
+      return decay + 12;
+  }
+  return 0;
+}
+
+void check_pair(Types inputs) {
+  expect_inputs(inputs, {"variable", "value"});
+  expect_shape(inputs[1], "value", inputs[0].shape, "the variable's shape");
+}
+
+}  // namespace
+
+std::string_view to_string(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::sgd:
+      return "sgd";
+    case OptimizerKind::momentum:
+      return "momentum";
+    case OptimizerKind::nesterov:
+      return "nesterov";
+    case OptimizerKind::rmsprop:
+      return "rmsprop";
+    case OptimizerKind::adam:
+      return "adam";
+  }
+  return "?";
+}
+
+void validate(const OptimizerRule& rule) {
+  expect_not_negative(rule.weight_decay, "weight_decay");
+  expect_in(rule.momentum, 0, 1, "momentum");
+  expect_in(rule.decay, 0, 1, "decay");
+  expect_in(rule.beta1, 0, 1, "beta1");
+  expect_in(rule.beta2, 0, 1, "beta2");
+  expect_positive(rule.epsilon, "epsilon");
+}
+
+int state_count(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::sgd:
+      return 0;
+    case OptimizerKind::momentum:
+    case OptimizerKind::nesterov:
+      return 1;
+    case OptimizerKind::rmsprop:
+    case OptimizerKind::adam:
+      return 2;
+  }
+  return 0;
+}
+
+float initial_state(OptimizerKind kind, int index) {
+  return kind == OptimizerKind::rmsprop && index == 0 ? 1.0f : 0.0f;
+}
+
+std::vector<TensorType> infer(const ApplyGradients& op, Types inputs) {
+  validate(op.rule);
+  if (inputs.size() < 3 || inputs.size() % 2 == 0) {
+    bad_input("expected learning_rate, then variable and gradient for each variable; got {} inputs", inputs.size());
+  }
+  std::vector<InputSpec> specs{"learning_rate"};
+  while (specs.size() < inputs.size()) specs.insert(specs.end(), {"variable", "gradient"});
+  expect_inputs(inputs, specs);
+  expect_rank(inputs[0], "learning_rate", 0, "a scalar");
+  for (std::size_t i = 1; i < inputs.size(); i += 2) {
+    expect_shape(inputs[i + 1], "gradient", inputs[i].shape, "the variable's shape");
+  }
+  return {};
+}
+
+std::vector<TensorType> infer(const MovingAverage& op, Types inputs) {
+  check_pair(inputs);
+  expect_finite(op.scale, "scale");
+  if (!(op.decay >= 0 && op.decay <= 1)) bad_input("decay is {}, expected at least 0 and at most 1", op.decay);
+  return {};
+}
+
+std::vector<TensorType> infer(const Assign&, Types inputs) {
+  check_pair(inputs);
+  return {};
+}
+
+Cost cost(const ApplyGradients& op, Types inputs, Types) {
+  Cost total{0, traffic(inputs, {})};
+  for (std::size_t i = 1; i < inputs.size(); i += 2) {
+    total.flops += rule_flops(op.rule) * elements(inputs[i]);
+    // The value is written, each state read and written.
+    total.bytes += (1.0 + 2.0 * state_count(op.rule.kind)) * static_cast<double>(inputs[i].bytes());
+  }
+  return total;
+}
+
+Cost cost(const MovingAverage&, Types inputs, Types) {
+  return {3.0 * elements(inputs[0]), traffic(inputs, inputs.first(1))};
+}
+
+// The old value is not read.
+Cost cost(const Assign&, Types inputs, Types) { return {0, traffic(inputs, {})}; }
+
+}  // namespace trireme::op
