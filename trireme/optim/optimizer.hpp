@@ -14,9 +14,12 @@ op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay = 0)
 // "sgd", "momentum", "nesterov", "rmsprop", "adam"; anything else is an error that lists them.
 op::OptimizerKind parse_optimizer(std::string_view name);
 
-// Adds gradients of the loss and one ApplyGradients per variable. Fetching the result (all of them) trains one step;
-// the learning rate is a scalar tensor, fed or constant. No variables given: all trainable ones.
-std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate, std::vector<Tensor> variables = {});
+// Adds gradients of the loss and one ApplyGradients per variable. Returns these, in the variables' order, followed by
+// the graph's side_updates as they are now, so that fetching the result trains one step completely, running statistics
+// included. The learning rate is a scalar tensor, fed or constant; as a number it must be finite and above 0. No
+// variables given: all trainable ones, each of which the loss must depend on.
+std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate,
+                             std::vector<Tensor> variables = {});
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, float learning_rate);
 
 }  // namespace trireme

@@ -10,7 +10,8 @@
 namespace trireme {
 
 struct ConstantRate {};
-// Rate values[i] from epoch boundaries[i−1] on: "0.1;30;0.01;60;0.001".
+// Rate values[i] from epoch boundaries[i−1] on: "0.1;30;0.01;60;0.001". One value more than boundaries; the schedule's
+// initial rate is not used.
 struct PiecewiseRate {
   std::vector<double> boundaries;
   std::vector<double> values;
@@ -30,17 +31,24 @@ struct CosineRate {
 struct LearningRateSchedule {
   double initial = 0.01;
   std::variant<ConstantRate, PiecewiseRate, ExponentialRate, CosineRate> shape = ConstantRate{};
-  double warmup_epochs = 0;       // linear from 0
-  double scale = 1;               // of the linear scaling rule: global batch / reference batch
+  double warmup_epochs = 0;  // linear from 0 at step 0 to what the shape says at their end
+  double scale = 1;          // of every rate, by the linear scaling rule: global batch / reference batch
   std::int64_t steps_per_epoch = 1;
 
+  // The rate of a step, counted from 0. The schedule must be valid.
   double at(std::int64_t step) const;
 };
 
-// Throws Error(bad_input) for NaN, negative or unordered numbers, quoting the text.
+// Throws Error(bad_input) for a rate that is not finite or not above 0, and for any other number outside its range.
+void validate(const LearningRateSchedule& schedule);
+
+// "LR0;E1;LR1;...": a rate, then epoch and rate for each change. Throws Error(bad_input) for what is no number, rates
+// that are not above 0 and epochs that do not ascend, quoting the text.
 PiecewiseRate parse_piecewise(std::string_view text);
+// global_batch / reference_batch, the factor of the linear scaling rule.
 double linear_scaling(std::int64_t global_batch, std::int64_t reference_batch = 256);
-// tf_cnn_benchmarks' schedule for ResNet: 0.128 · global batch/256, ×0.1 at epochs 30, 60, 80, 90, five epochs of warm-up.
+// tf_cnn_benchmarks' schedule for ResNet: 0.128 · global batch/256, ×0.1 at epochs 30, 60, 80 and 90, with a warm-up of
+// five epochs.
 LearningRateSchedule resnet_schedule(std::int64_t global_batch, std::int64_t steps_per_epoch);
 std::string to_string(const LearningRateSchedule& schedule);
 

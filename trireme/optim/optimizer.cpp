@@ -1,0 +1,72 @@
+#include "trireme/optim/optimizer.hpp"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "trireme/base/error.hpp"
+#include "trireme/graph/functions.hpp"
+
+namespace trireme {
+namespace {
+
+constexpr std::array kOptimizers{op::OptimizerKind::sgd, op::OptimizerKind::momentum, op::OptimizerKind::nesterov,
+                                 op::OptimizerKind::rmsprop, op::OptimizerKind::adam};
+
+void check_variable(const Graph& graph, Tensor variable) {
+  if (!variable) bad_input("minimize: a variable is an empty tensor");
+  if (variable.graph != &graph) bad_input("minimize: a variable belongs to another graph than the loss");
+  const Node& node = graph.node(variable);
+  if (node.as<op::Variable>() == nullptr) {
+    bad_input("minimize: '{}' ({}) is no variable; only variables can be trained", node.name, name_of(node.op));
+  }
+}
+
+}  // namespace
+
+op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay) {
+  op::OptimizerRule rule{.kind = kind, .weight_decay = weight_decay};
+  rule.epsilon = kind == op::OptimizerKind::adam ? 1e-8f : 1.0f;
+  validate(rule);
+  return rule;
+}
+
+op::OptimizerKind parse_optimizer(std::string_view name) {
+  std::string known;
+  for (const op::OptimizerKind kind : kOptimizers) {
+    if (to_string(kind) == name) return kind;
+    known += known.empty() ? "" : ", ";
+    known += to_string(kind);
+  }
+  bad_input("unknown optimizer '{}'; choose one of {}", name, known);
+}
+
+std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate,
+                             std::vector<Tensor> variables) {
+  if (!loss || loss.graph == nullptr) bad_input("minimize: the loss is an empty tensor");
+  Graph& graph = *loss.graph;
+  validate(rule);
+  if (variables.empty()) variables = graph.trainable_variables();
+  if (variables.empty()) bad_input("minimize: the graph has no trainable variable");
+  for (const Tensor& variable : variables) check_variable(graph, variable);
+
+  const std::vector<Tensor> diffs = gradients(graph, loss, variables);
+  const Graph::Scope scope(graph, "update");
+  std::vector<Tensor> updates;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    updates.push_back(
+        graph.add(op::ApplyGradients{rule}, {learning_rate, variables[i], diffs[i]}, graph.node(variables[i]).name));
+  }
+  updates.insert(updates.end(), graph.side_updates.begin(), graph.side_updates.end());
+  return updates;
+}
+
+std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, float learning_rate) {
+  if (!std::isfinite(learning_rate) || learning_rate <= 0) {
+    bad_input("minimize: the learning rate is {}, expected a finite number above 0", learning_rate);
+  }
+  if (!loss || loss.graph == nullptr) bad_input("minimize: the loss is an empty tensor");
+  return minimize(loss, rule, constant(*loss.graph, learning_rate, "learning_rate"));
+}
+
+}  // namespace trireme
