@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <cmath>
+
+#include "trireme/backend/reference/indexing.hpp"
+#include "trireme/backend/reference/kernels.hpp"
+#include "trireme/backend/reference/loop_kernel.hpp"
+
+namespace trireme::reference {
+namespace {
+
+struct Moments {
+  double mean, variance;
+};
+
+Moments channel_moments(const ChannelView& view, const float* src, std::int64_t channel) {
+  const auto count = static_cast<double>(view.per_channel());
+  double sum = 0;
+  for (std::int64_t n = 0; n < view.batch; ++n) {
+    for (std::int64_t i = 0; i < view.inner; ++i) sum += src[view.offset(n, channel, i)];
+  }
+  const double mean = sum / count;
+  double squares = 0;
+  for (std::int64_t n = 0; n < view.batch; ++n) {
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      const double centred = src[view.offset(n, channel, i)] - mean;
+      squares += centred * centred;
+    }
+  }
+  return {mean, squares / count};
+}
+
+// dst = activation(gamma·(src − mean)/sqrt(variance + epsilon) + beta + addend), of one channel.
+struct Affine {
+  double mean, inverse_stddev, gamma, beta;
+
+  Affine(const Moments& moments, double epsilon, double gamma_, double beta_)
+      : mean(moments.mean), inverse_stddev(1 / std::sqrt(moments.variance + epsilon)), gamma(gamma_), beta(beta_) {}
+  double at(double value) const { return gamma * (value - mean) * inverse_stddev + beta; }
+};
+
+void normalize_channel(const ChannelView& view, std::int64_t channel, const Affine& affine, const float* src,
+                       const float* addend, op::Activation activation, float* dst) {
+  for (std::int64_t n = 0; n < view.batch; ++n) {
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      const std::int64_t at = view.offset(n, channel, i);
+      const double sum = affine.at(src[at]) + (addend == nullptr ? 0 : addend[at]);
+      dst[at] = static_cast<float>(activate(sum, activation));
+    }
+  }
+}
+
+// The memory of a backward pass under its names; null where an operand is absent.
+struct BackwardOperands {
+  const float *src, *mean, *variance, *gamma, *diff_dst, *dst;
+  float *diff_src, *diff_beta, *diff_gamma, *diff_addend;
+
+  BackwardOperands(const op::BatchNormBackward& operation, const Operands& operands)
+      : src(operands.input(0)), mean(operands.input(1)), variance(operands.input(2)) {
+    std::size_t next = 3;
+    gamma = operation.gamma ? operands.input(next++) : nullptr;
+    diff_dst = operands.input(next++);
+    dst = operation.activation == op::Activation::relu ? operands.input(next) : nullptr;
+    next = 0;
+    diff_src = operands.output(next++);
+    diff_beta = operands.output(next++);
+    diff_gamma = operation.gamma ? operands.output(next++) : nullptr;
+    diff_addend = operation.add ? operands.output(next) : nullptr;
+  }
+
+  // The gradient before the activation.
+  double diff(std::int64_t at) const { return dst != nullptr && !(dst[at] > 0) ? 0 : diff_dst[at]; }
+};
+
+void backward_channel(const ChannelView& view, std::int64_t channel, double epsilon, const BackwardOperands& b) {
+  const double mean = b.mean[channel];
+  const double inverse_stddev = 1 / std::sqrt(b.variance[channel] + epsilon);
+  double sum_diff = 0, sum_diff_normalized = 0;
+  for (std::int64_t n = 0; n < view.batch; ++n) {
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      const std::int64_t at = view.offset(n, channel, i);
+      sum_diff += b.diff(at);
+      sum_diff_normalized += b.diff(at) * (b.src[at] - mean) * inverse_stddev;
+    }
+  }
+  b.diff_beta[channel] = static_cast<float>(sum_diff);
+  if (b.diff_gamma != nullptr) b.diff_gamma[channel] = static_cast<float>(sum_diff_normalized);
+
+  const auto count = static_cast<double>(view.per_channel());
+  const double gamma = b.gamma == nullptr ? 1 : b.gamma[channel];
+  for (std::int64_t n = 0; n < view.batch; ++n) {
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      const std::int64_t at = view.offset(n, channel, i);
+      const double normalized = (b.src[at] - mean) * inverse_stddev;
+      const double diff = b.diff(at);
+      b.diff_src[at] =
+          static_cast<float>(gamma * inverse_stddev * (diff - (sum_diff + normalized * sum_diff_normalized) / count));
+      if (b.diff_addend != nullptr) b.diff_addend[at] = static_cast<float>(diff);
+    }
+  }
+}
+
+// Local response normalisation: dst = src·scale^−beta with scale = k + alpha/size · sum of src² over the neighbourhood.
+struct LocalResponse {
+  ChannelView view;
+  op::Lrn parameters;
+
+  std::int64_t first_neighbour(std::int64_t channel) const {
+    return std::max<std::int64_t>(channel - parameters.size / 2, 0);
+  }
+  std::int64_t end_neighbour(std::int64_t channel) const {
+    return std::min(channel + parameters.size / 2 + 1, view.channels);
+  }
+  double alpha_per_cell() const { return static_cast<double>(parameters.alpha) / static_cast<double>(parameters.size); }
+
+  double scale(const float* src, std::int64_t n, std::int64_t channel, std::int64_t i) const {
+    double squares = 0;
+    for (std::int64_t c = first_neighbour(channel); c < end_neighbour(channel); ++c) {
+      const double value = src[view.offset(n, c, i)];
+      squares += value * value;
+    }
+    return parameters.k + alpha_per_cell() * squares;
+  }
+
+  // src reaches dst of its own channel directly, and of every neighbour through the neighbour's scale.
+  double diff_src(const float* src, const float* diff_dst, std::int64_t n, std::int64_t channel, std::int64_t i) const {
+    const double beta = parameters.beta;
+    double through_scales = 0;
+    for (std::int64_t c = first_neighbour(channel); c < end_neighbour(channel); ++c) {
+      const std::int64_t at = view.offset(n, c, i);
+      through_scales += static_cast<double>(diff_dst[at]) * src[at] * std::pow(scale(src, n, c, i), -beta - 1);
+    }
+    const std::int64_t at = view.offset(n, channel, i);
+    return diff_dst[at] * std::pow(scale(src, n, channel, i), -beta) -
+           2 * alpha_per_cell() * beta * src[at] * through_scales;
+  }
+};
+
+}  // namespace
+
+KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request) {
+  const ChannelView view(request.inputs[0].shape);
+  return plain_loops(request, [=](const Operands& operands, const RunContext&) {
+    std::size_t next = 0;
+    const float* src = operands.input(next++);
+    const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
+    const float* beta = operands.input(next++);
+    const float* addend = operation.add ? operands.input(next) : nullptr;
+    float* dst = operands.output(0);
+    float* mean = operands.output(1);
+    float* variance = operands.output(2);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+      const Moments moments = channel_moments(view, src, channel);
+      mean[channel] = static_cast<float>(moments.mean);
+      variance[channel] = static_cast<float>(moments.variance);
+      const Affine affine(moments, operation.epsilon, gamma == nullptr ? 1 : gamma[channel], beta[channel]);
+      normalize_channel(view, channel, affine, src, addend, operation.activation, dst);
+    }
+  });
+}
+
+KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request) {
+  const ChannelView view(request.inputs[0].shape);
+  return plain_loops(request, [=](const Operands& operands, const RunContext&) {
+    const BackwardOperands named(operation, operands);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t channel = 0; channel < view.channels; ++channel)
+      backward_channel(view, channel, operation.epsilon, named);
+  });
+}
+
+KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request) {
+  const ChannelView view(request.inputs[0].shape);
+  return plain_loops(request, [=](const Operands& operands, const RunContext&) {
+    std::size_t next = 0;
+    const float* src = operands.input(next++);
+    const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
+    const float* beta = operands.input(next++);
+    const float* mean = operands.input(next++);
+    const float* variance = operands.input(next++);
+    const float* addend = operation.add ? operands.input(next) : nullptr;
+    float* dst = operands.output();
+#pragma omp parallel for schedule(static)
+    for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+      const Affine affine({mean[channel], variance[channel]}, operation.epsilon, gamma == nullptr ? 1 : gamma[channel],
+                          beta[channel]);
+      normalize_channel(view, channel, affine, src, addend, operation.activation, dst);
+    }
+  });
+}
+
+KernelChoice make(const op::Lrn& operation, const KernelRequest& request) {
+  const LocalResponse response{ChannelView(request.inputs[0].shape), operation};
+  return plain_loops(request, [response](const Operands& operands, const RunContext&) {
+    const ChannelView& view = response.view;
+    const float* src = operands.input(0);
+    float* dst = operands.output();
+#pragma omp parallel for collapse(2) schedule(static)
+    for (std::int64_t n = 0; n < view.batch; ++n) {
+      for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+        for (std::int64_t i = 0; i < view.inner; ++i) {
+          const std::int64_t at = view.offset(n, channel, i);
+          dst[at] =
+              static_cast<float>(src[at] * std::pow(response.scale(src, n, channel, i), -response.parameters.beta));
+        }
+      }
+    }
+  });
+}
+
+KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request) {
+  const op::Lrn parameters{.size = operation.size, .alpha = operation.alpha, .beta = operation.beta, .k = operation.k};
+  const LocalResponse response{ChannelView(request.inputs[0].shape), parameters};
+  return plain_loops(request, [response](const Operands& operands, const RunContext&) {
+    const ChannelView& view = response.view;
+    const float* src = operands.input(0);
+    const float* diff_dst = operands.input(1);
+    float* diff_src = operands.output();
+#pragma omp parallel for collapse(2) schedule(static)
+    for (std::int64_t n = 0; n < view.batch; ++n) {
+      for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+        for (std::int64_t i = 0; i < view.inner; ++i) {
+          diff_src[view.offset(n, channel, i)] = static_cast<float>(response.diff_src(src, diff_dst, n, channel, i));
+        }
+      }
+    }
+  });
+}
+
+}  // namespace trireme::reference

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cstring>
+
+#include "trireme/backend/reference/indexing.hpp"
+#include "trireme/backend/reference/kernels.hpp"
+#include "trireme/backend/reference/loop_kernel.hpp"
+
+namespace trireme::reference {
+namespace {
+
+// A box inside a larger row-major tensor.
+struct Box {
+  Shape shape;
+  Strides outer_strides;  // of the tensor that the box is in
+  std::int64_t first = 0;
+
+  Box(Shape shape_, const Shape& outer, const std::vector<std::int64_t>& begin)
+      : shape(std::move(shape_)), outer_strides(row_major_strides(outer)) {
+    for (std::size_t axis = 0; axis < begin.size(); ++axis) first += begin[axis] * outer_strides[axis];
+  }
+  // A box that fills the tensor but for one axis.
+  static Box along(int axis, std::int64_t begin, const Shape& shape, const Shape& outer) {
+    std::vector<std::int64_t> corner(static_cast<std::size_t>(outer.rank()), 0);
+    corner[static_cast<std::size_t>(axis)] = begin;
+    return Box(shape, outer, corner);
+  }
+};
+
+// From the tensor that holds the box to the box's elements by themselves, and back.
+void extract(const Box& box, const float* outer, float* inner) {
+  const std::int64_t elements = box.shape.elements();
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < elements; ++i)
+    inner[i] = outer[box.first + strided_offset(i, box.shape, box.outer_strides)];
+}
+
+void insert(const Box& box, const float* inner, float* outer) {
+  const std::int64_t elements = box.shape.elements();
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < elements; ++i)
+    outer[box.first + strided_offset(i, box.shape, box.outer_strides)] = inner[i];
+}
+
+}  // namespace
+
+KernelChoice make(const op::Concat& operation, const KernelRequest& request) {
+  const Shape& dst = request.node.outputs[0].shape;
+  std::vector<Box> boxes;
+  std::int64_t begin = 0;
+  for (const TensorDesc& input : request.inputs) {
+    boxes.push_back(Box::along(operation.axis, begin, input.shape, dst));
+    begin += input.shape[operation.axis];
+  }
+  return plain_loops(request, [boxes](const Operands& operands, const RunContext&) {
+    for (std::size_t i = 0; i < boxes.size(); ++i) insert(boxes[i], operands.input(i), operands.output());
+  });
+}
+
+KernelChoice make(const op::Split& operation, const KernelRequest& request) {
+  const Shape& src = request.inputs[0].shape;
+  std::vector<Box> boxes;
+  std::int64_t begin = 0;
+  for (const TensorType& output : request.node.outputs) {
+    boxes.push_back(Box::along(operation.axis, begin, output.shape, src));
+    begin += output.shape[operation.axis];
+  }
+  return plain_loops(request, [boxes](const Operands& operands, const RunContext&) {
+    for (std::size_t i = 0; i < boxes.size(); ++i) extract(boxes[i], operands.input(0), operands.output(i));
+  });
+}
+
+KernelChoice make(const op::Pad& operation, const KernelRequest& request) {
+  const Shape& dst = request.node.outputs[0].shape;
+  const Box box(request.inputs[0].shape, dst, operation.before);
+  return plain_loops(
+      request, [box, value = operation.value, elements = dst.elements()](const Operands& operands, const RunContext&) {
+        std::fill_n(operands.output(), elements, value);
+        insert(box, operands.input(0), operands.output());
+      });
+}
+
+KernelChoice make(const op::Slice& operation, const KernelRequest& request) {
+  const Box box(request.node.outputs[0].shape, request.inputs[0].shape, operation.begin);
+  return plain_loops(request, [box](const Operands& operands, const RunContext&) {
+    extract(box, operands.input(0), operands.output());
+  });
+}
+
+KernelChoice make(const op::Reshape&, const KernelRequest& request) {
+  const auto bytes = static_cast<std::size_t>(request.node.outputs[0].bytes());
+  KernelChoice choice = plain_loops(request, [bytes](const Operands& operands, const RunContext&) {
+    std::memmove(operands.output(), operands.input(0), bytes);  // memmove: the two may be the same memory
+  });
+  choice.in_place.emplace_back(0, 0);
+  return choice;
+}
+
+}  // namespace trireme::reference
