@@ -25,6 +25,7 @@ struct ModelOptions {
   bool training = true;          // false: running statistics, no dropout, no auxiliary head
   bool aux_head = false;         // inception3 only
   float label_smoothing = 0;
+  bool dropout = true;           // false: leave it out of training too, as some published variants do
 };
 
 // What is common to all networks once built. labels are i32, one per sample.

@@ -1,0 +1,93 @@
+// Layers with variables of their own: convolution with bias or batch norm, fully connected, and the pools and dropout
+// that stand between them, each with the initial values and the paddings of tf_cnn_benchmarks. Every network of models/
+// is written with a LayerBuilder, and so is a network of one's own.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "trireme/graph/functions.hpp"
+
+namespace trireme {
+
+enum class Padding : std::uint8_t {
+  same,    // TensorFlow's SAME: out = ceil(in / stride), the odd cell after
+  valid,   // none
+  resnet,  // stride 1: as same; otherwise (kernel - 1) / 2 on both sides, whatever the input
+};
+
+// The window of a convolution or pool over this batch x channels x height x width.
+op::Window make_window(op::Pair kernel, std::int64_t stride, Padding padding, const Shape& src);
+
+struct BatchNormConfig {
+  float decay = 0.9f;  // of the running statistics
+  float epsilon = 1e-5f;
+  bool gamma = true;
+};
+
+struct ConvolutionConfig {
+  std::int64_t channels = 0;
+  op::Pair kernel{1, 1};  // height, width
+  std::int64_t stride = 1;
+  Padding padding = Padding::same;
+  std::int64_t border = 0;  // cells on every side, besides what padding asks for
+  bool relu = true;
+  bool plain = false;  // neither bias nor batch norm
+};
+
+struct PoolConfig {
+  op::PoolKind kind = op::PoolKind::max;
+  std::int64_t kernel = 2;
+  std::int64_t stride = 2;
+  Padding padding = Padding::valid;
+};
+
+struct LayerOptions {
+  bool training = true;  // false: running statistics in batch norm, no dropout
+  bool dropout = true;   // false: dropout() adds nothing in training either
+};
+
+class LayerBuilder {
+ public:
+  explicit LayerBuilder(Graph& graph, LayerOptions options = {});
+
+  // From now on convolutions have batch norm; before, a bias.
+  void use_batch_norm(BatchNormConfig config) { batch_norm_ = config; }
+
+  // An empty name counts within the scope: conv1, conv2, ...; the layer's variables are "conv1/weights", "conv1/bias",
+  // "conv1/gamma", "conv1/beta", "conv1/running_mean", "conv1/running_variance".
+  Tensor convolution(Tensor src, const ConvolutionConfig& config, const std::string& name = "");
+  Tensor pool(Tensor src, const PoolConfig& config);
+  Tensor spatial_mean(Tensor src);  // batch x channels
+  Tensor dropout(Tensor src, float rate = 0.5f);
+  // With a bias. A convolution's output goes in as it is: the weights then have shape outputs x C x H x W.
+  Tensor fully_connected(Tensor src, std::int64_t outputs, bool relu = true, const std::string& name = "");
+  // On its own, as before a pre-activated convolution.
+  Tensor batch_norm(Tensor src, const BatchNormConfig& config, const std::string& name = "");
+
+  // A Graph::Scope inside which the counting of layers starts again.
+  class Scope {
+   public:
+    Scope(LayerBuilder& layers, const std::string& name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    LayerBuilder& layers_;
+    Graph::Scope graph_scope_;
+    std::map<std::string, int> outer_counts_;
+  };
+
+ private:
+  std::string layer_name(const std::string& name, const std::string& kind);
+  Tensor normalize(Tensor src, const BatchNormConfig& config);
+
+  Graph& graph_;
+  LayerOptions options_;
+  std::optional<BatchNormConfig> batch_norm_;
+  std::map<std::string, int> counts_;  // layers of each kind in the current scope
+};
+
+}  // namespace trireme

@@ -1,0 +1,214 @@
+#include "trireme/models/model.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+#include "trireme/base/error.hpp"
+#include "trireme/models/networks.hpp"
+
+namespace trireme {
+namespace {
+
+using networks::ResnetVersion;
+
+constexpr float kAuxiliaryLossWeight = 0.4f;
+constexpr std::string_view kAuxiliaryModel = "inception3";
+
+struct Features {
+  Tensor main;
+  Tensor auxiliary;  // empty without the auxiliary head
+};
+
+struct Entry {
+  ModelInfo info;
+  Features (*build)(LayerBuilder& layers, Tensor images, bool aux_head);
+};
+
+template <Tensor (*network)(LayerBuilder&, Tensor)>
+Features build(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
+  return {network(layers, images), {}};
+}
+
+template <networks::Five depths>
+Features build_vgg(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
+  return {networks::vgg(layers, images, depths), {}};
+}
+
+template <networks::Four depths, ResnetVersion version>
+Features build_resnet(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
+  return {networks::resnet(layers, images, depths, version), {}};
+}
+
+template <int blocks_per_stage>
+Features build_cifar_resnet(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
+  return {networks::cifar_resnet(layers, images, blocks_per_stage), {}};
+}
+
+Features build_inception3(LayerBuilder& layers, Tensor images, bool aux_head) {
+  Features features;
+  features.main = networks::inception3(layers, images, aux_head ? &features.auxiliary : nullptr);
+  return features;
+}
+
+constexpr networks::Four kResnet50{3, 4, 6, 3};
+constexpr networks::Four kResnet101{3, 4, 23, 3};
+constexpr networks::Four kResnet152{3, 8, 36, 3};
+
+const std::vector<Entry>& entries() {
+  using namespace networks;
+  static const std::vector<Entry> kEntries{
+      // name, description, image size, channels, classes, batch size
+      {{"trivial", "two fully connected layers: almost no work, for testing a set-up", 227, 3, 1001, 32},
+       build<trivial>},
+      {{"lenet", "LeNet-5 widened, as tf_cnn_benchmarks has it: 28x28, three channels", 28, 3, 1001, 32}, build<lenet>},
+      {{"mnist", "deep MNIST of the CSCS report: two convolutions, one hidden layer", 28, 1, 10, 50}, build<mnist>},
+      {{"alexnet", "AlexNet without groups and LRN, as tf_cnn_benchmarks has it", 227, 3, 1001, 512}, build<alexnet>},
+      {{"alexnet_owt", "AlexNet 'one weird trick', as convnet-benchmarks and CINECA have it", 224, 3, 1000, 128},
+       build<alexnet_owt>},
+      {{"overfeat", "OverFeat, the fast variant", 231, 3, 1001, 32}, build<overfeat>},
+      {{"vgg11", "VGG with 11 layers (A)", 224, 3, 1001, 64}, build_vgg<Five{1, 1, 2, 2, 2}>},
+      {{"vgg16", "VGG with 16 layers (D)", 224, 3, 1001, 64}, build_vgg<Five{2, 2, 3, 3, 3}>},
+      {{"vgg19", "VGG with 19 layers (E)", 224, 3, 1001, 64}, build_vgg<Five{2, 2, 4, 4, 4}>},
+      {{"googlenet", "GoogLeNet (Inception v1) without auxiliary heads", 224, 3, 1001, 32}, build<googlenet>},
+      {{"inception3", "Inception v3; its auxiliary head is optional", 299, 3, 1001, 32}, build_inception3},
+      {{"inception4", "Inception v4", 299, 3, 1001, 32}, build<inception4>},
+      {{"resnet50", "ResNet-50 v1: the stride on the first 1x1 of a bottleneck", 224, 3, 1001, 64},
+       build_resnet<kResnet50, ResnetVersion::v1>},
+      {{"resnet50_v1.5", "ResNet-50 v1.5: the stride on the 3x3 of a bottleneck", 224, 3, 1001, 64},
+       build_resnet<kResnet50, ResnetVersion::v1_5>},
+      {{"resnet50_v2", "ResNet-50 v2: pre-activation", 224, 3, 1001, 64}, build_resnet<kResnet50, ResnetVersion::v2>},
+      {{"resnet101", "ResNet-101 v1", 224, 3, 1001, 32}, build_resnet<kResnet101, ResnetVersion::v1>},
+      {{"resnet101_v2", "ResNet-101 v2: pre-activation", 224, 3, 1001, 32},
+       build_resnet<kResnet101, ResnetVersion::v2>},
+      {{"resnet152", "ResNet-152 v1", 224, 3, 1001, 32}, build_resnet<kResnet152, ResnetVersion::v1>},
+      {{"resnet152_v2", "ResNet-152 v2: pre-activation", 224, 3, 1001, 32},
+       build_resnet<kResnet152, ResnetVersion::v2>},
+      {{"resnet20", "CIFAR-10 ResNet with 20 layers", 32, 3, 11, 128}, build_cifar_resnet<3>},
+      {{"resnet32", "CIFAR-10 ResNet with 32 layers", 32, 3, 11, 128}, build_cifar_resnet<5>},
+      {{"resnet44", "CIFAR-10 ResNet with 44 layers", 32, 3, 11, 128}, build_cifar_resnet<7>},
+      {{"resnet56", "CIFAR-10 ResNet with 56 layers", 32, 3, 11, 128}, build_cifar_resnet<9>},
+      {{"resnet110", "CIFAR-10 ResNet with 110 layers", 32, 3, 11, 128}, build_cifar_resnet<18>},
+      {{"alexnet_cifar", "AlexNet for CIFAR-10, with LRN", 32, 3, 11, 128}, build<alexnet_cifar>},
+  };
+  return kEntries;
+}
+
+// Letters and digits in lower case: "ResNet-50" and "resnet50" are then the same.
+std::string canonical(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) result += static_cast<char>(std::tolower(byte));
+  }
+  return result;
+}
+
+// Insertions, deletions and replacements that turn a into b.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+const Entry& find_entry(std::string_view name) {
+  const auto& all = entries();
+  const auto found = std::ranges::find(all, name, [](const Entry& entry) { return entry.info.name; });
+  if (found != all.end()) return *found;
+
+  const auto distance = [&](const Entry& entry) { return edit_distance(canonical(name), canonical(entry.info.name)); };
+  const auto nearest = std::ranges::min_element(all, {}, distance);
+  std::vector<std::string> names;
+  for (const Entry& entry : all) names.push_back(entry.info.name);
+  bad_input("unknown model '{}'; did you mean '{}'? The models are: {}", name, nearest->info.name,
+            fmt::join(names, ", "));
+}
+
+void check(const ModelInfo& info, const ModelOptions& options) {
+  if (options.batch_size <= 0) {
+    bad_input("model {}: the batch size must be at least 1, got {}", info.name, options.batch_size);
+  }
+  if (options.num_classes != 0 && options.num_classes < 2) {
+    bad_input("model {}: the number of classes must be at least 2 (or 0 for the model's own, {}), got {}", info.name,
+              info.classes, options.num_classes);
+  }
+  if (options.aux_head && info.name != kAuxiliaryModel) {
+    bad_input("model {} has no auxiliary head; only {} has", info.name, kAuxiliaryModel);
+  }
+  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {
+    bad_input("model {}: label smoothing must be in [0, 1), got {}", info.name, options.label_smoothing);
+  }
+}
+
+double flops_of(const Node& node) {
+  std::vector<TensorType> inputs;
+  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
+  return cost(node.op, inputs, node.outputs).flops;
+}
+
+}  // namespace
+
+const std::vector<ModelInfo>& model_list() {
+  static const std::vector<ModelInfo> kList = [] {
+    std::vector<ModelInfo> list;
+    for (const Entry& entry : entries()) list.push_back(entry.info);
+    return list;
+  }();
+  return kList;
+}
+
+const ModelInfo& find_model(std::string_view name) { return find_entry(name).info; }
+
+Model build_model(Graph& graph, std::string_view name, const ModelOptions& options) {
+  const Entry& entry = find_entry(name);
+  check(entry.info, options);
+
+  Model model;
+  model.info = entry.info;
+  if (options.num_classes != 0) model.info.classes = options.num_classes;
+  const std::int64_t size = model.info.image_size;
+  model.images = placeholder(graph, {options.batch_size, model.info.channels, size, size}, "images");
+  model.labels = placeholder(graph, {options.batch_size}, "labels", DataType::i32);
+
+  LayerBuilder layers(graph, {.training = options.training, .dropout = options.dropout});
+  const Features features = entry.build(layers, model.images, options.aux_head && options.training);
+  model.logits = layers.fully_connected(features.main, model.info.classes, false, "logits");
+  model.loss = softmax_cross_entropy(model.logits, model.labels, options.label_smoothing, "loss");
+  if (features.auxiliary) {
+    const LayerBuilder::Scope scope(layers, "auxiliary");
+    const Tensor logits = layers.fully_connected(features.auxiliary, model.info.classes, false, "logits");
+    const Tensor loss = softmax_cross_entropy(logits, model.labels, options.label_smoothing, "loss");
+    model.loss = binary(op::BinaryKind::add, model.loss, loss * kAuxiliaryLossWeight, "weighted_loss");
+  }
+  model.top1 = top_k_accuracy(model.logits, model.labels, 1, "top1");
+  model.top5 = top_k_accuracy(model.logits, model.labels, std::min<std::int64_t>(5, model.info.classes), "top5");
+  return model;
+}
+
+ModelCounts count(const Graph& graph, const Model& model) {
+  ModelCounts counts;
+  double flops = 0;
+  for (const Node& node : graph.nodes()) {
+    if (const auto* variable = node.as<op::Variable>(); variable != nullptr && variable->trainable) {
+      counts.parameters += variable->shape.elements();
+      ++counts.gradient_tensors;
+    }
+    if (node.as<op::Convolution>() != nullptr || node.as<op::FullyConnected>() != nullptr) {
+      flops += flops_of(node);
+    }
+  }
+  counts.forward_macs = flops / 2 / static_cast<double>(model.images.shape()[0]);
+  return counts;
+}
+
+}  // namespace trireme

@@ -1,0 +1,34 @@
+// The networks up to their last features; model.cpp gives each a name and adds the classifier and the loss. Private to
+// models/.
+#pragma once
+
+#include <array>
+
+#include "trireme/models/layers.hpp"
+
+namespace trireme::networks {
+
+// Layers per stage.
+using Four = std::array<int, 4>;
+using Five = std::array<int, 5>;
+
+Tensor trivial(LayerBuilder& layers, Tensor images);
+Tensor lenet(LayerBuilder& layers, Tensor images);
+Tensor mnist(LayerBuilder& layers, Tensor images);
+
+Tensor alexnet(LayerBuilder& layers, Tensor images);
+Tensor alexnet_owt(LayerBuilder& layers, Tensor images);
+Tensor alexnet_cifar(LayerBuilder& layers, Tensor images);
+Tensor overfeat(LayerBuilder& layers, Tensor images);
+Tensor vgg(LayerBuilder& layers, Tensor images, const Five& depths);
+
+Tensor googlenet(LayerBuilder& layers, Tensor images);
+// auxiliary gets the features of the auxiliary head; null leaves the head out.
+Tensor inception3(LayerBuilder& layers, Tensor images, Tensor* auxiliary);
+Tensor inception4(LayerBuilder& layers, Tensor images);
+
+enum class ResnetVersion : std::uint8_t { v1, v1_5, v2 };
+Tensor resnet(LayerBuilder& layers, Tensor images, const Four& depths, ResnetVersion version);
+Tensor cifar_resnet(LayerBuilder& layers, Tensor images, int blocks_per_stage);
+
+}  // namespace trireme::networks
