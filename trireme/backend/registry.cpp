@@ -7,6 +7,8 @@
 #include "trireme/backend/reference/backend.hpp"
 #include "trireme/base/error.hpp"
 #ifdef TRIREME_WITH_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+
 #include "trireme/backend/onednn/backend.hpp"
 #endif
 
@@ -22,6 +24,15 @@ std::vector<std::string> backend_names() {
 }
 
 std::string default_backend() { return backend_names().front(); }
+
+std::vector<std::pair<std::string, std::string>> library_versions() {
+  std::vector<std::pair<std::string, std::string>> versions;
+#ifdef TRIREME_WITH_ONEDNN
+  const dnnl_version_t* onednn = dnnl_version();
+  versions.emplace_back("oneDNN", fmt::format("{}.{}.{}", onednn->major, onednn->minor, onednn->patch));
+#endif
+  return versions;
+}
 
 std::unique_ptr<Backend> make_backend(std::string_view name) {
 #ifdef TRIREME_WITH_ONEDNN

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trireme/plan/backend.hpp"
@@ -15,5 +16,7 @@ std::unique_ptr<Backend> make_backend(std::string_view name);
 std::vector<std::string> backend_names();
 // The fastest one for this machine's CPU.
 std::string default_backend();
+// Name and version, at run time, of the libraries that the backends of this build use.
+std::vector<std::pair<std::string, std::string>> library_versions();
 
 }  // namespace trireme

@@ -11,7 +11,7 @@ struct Peak {
   int threads = 0;
 };
 
-// Best of several short runs, on threads bound as bind_threads() has left them.
+// Best of several short runs, on threads bound as apply() has left them; threads.hpp says which team sizes keep them.
 Peak measure_fma_peak(int threads, double seconds = 0.2);
 
 struct Bandwidth {

@@ -5,6 +5,7 @@
 
 namespace trireme::perf {
 
+// p95 is interpolated between the nearest samples; stddev has n − 1 below the line and is 0 for one sample.
 struct Summary {
   double mean = 0, median = 0, p95 = 0, stddev = 0, stderr_mean = 0, minimum = 0, maximum = 0;
 };

@@ -14,10 +14,13 @@ struct ThreadPlan {
   std::string describe() const;  // "2 intra x 1 inter on processors 0,1"
 };
 
-// 0 means choose: one intra thread per usable core, one inter thread. More threads than usable hardware threads is an
-// Error(bad_input) with the numbers.
+// 0 means choose: one inter thread, and one intra thread per usable core and inter thread. More threads than usable
+// hardware threads is an Error(bad_input) with the numbers. With more than one inter thread nothing is bound: the teams
+// come and go, and the threads that start them would inherit one processor. Call it before apply(): a bound process
+// sees only the processors it was bound to.
 ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind = true);
-// Sets OpenMP's team size and binds its threads by hwloc. Call from the thread that will run steps.
+// Sets OpenMP's team size and binds its threads by hwloc. Call from the thread that will run steps. OpenMP keeps the
+// bound threads while every team that follows has this size, or one thread.
 void apply(const ThreadPlan& plan);
 
 }  // namespace trireme::perf

@@ -1,0 +1,76 @@
+#include "trireme/perf/cgroup.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace trireme::perf {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that looks like /sys/fs/cgroup, gone after the test.
+class Cgroup : public ::testing::Test {
+ protected:
+  Cgroup() { fs::create_directories(root_); }
+  ~Cgroup() override { fs::remove_all(root_); }
+
+  void write(const fs::path& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::optional<double> quota() const { return cpu_quota(root_ / "membership", root_ / "mount"); }
+
+ private:
+  fs::path root_ = fs::temp_directory_path() / ("trireme-cgroup-" + std::to_string(getpid()) + "-" +
+                                                ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(Cgroup, NothingThereMeansNoQuota) { EXPECT_EQ(quota(), std::nullopt); }
+
+TEST_F(Cgroup, SecondGenerationTakesTheSmallestOnTheWayUp) {
+  write("membership", "0::/outer/inner\n");
+  write("mount/outer/cpu.max", "150000 100000\n");
+  write("mount/outer/inner/cpu.max", "400000 100000\n");
+  EXPECT_EQ(quota(), 1.5);
+}
+
+TEST_F(Cgroup, SecondGenerationWithoutLimit) {
+  write("membership", "0::/\n");
+  write("mount/cpu.max", "max 100000\n");
+  EXPECT_EQ(quota(), std::nullopt);
+}
+
+TEST_F(Cgroup, ContainerThatSeesOnlyItsOwnGroupAtTheMount) {
+  write("membership", "0::/system.slice/container-1234\n");
+  write("mount/cpu.max", "200000 100000\n");
+  EXPECT_EQ(quota(), 2.0);
+}
+
+TEST_F(Cgroup, FirstGeneration) {
+  write("membership", "5:memory:/box\n4:cpu,cpuacct:/box\n");
+  write("mount/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  write("mount/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  write("mount/cpu,cpuacct/box/cpu.cfs_quota_us", "50000\n");
+  write("mount/cpu,cpuacct/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(quota(), 0.5);
+}
+
+TEST_F(Cgroup, OtherControllersDoNotCount) {
+  write("membership", "3:cpuset:/box\n");
+  write("mount/cpuset/box/cpu.cfs_quota_us", "50000\n");
+  write("mount/cpuset/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(quota(), std::nullopt);
+}
+
+TEST(WithinQuota, WholeThreadsAndAtLeastOne) {
+  EXPECT_EQ(within_quota(8, std::nullopt), 8);
+  EXPECT_EQ(within_quota(8, 3.9), 3);
+  EXPECT_EQ(within_quota(8, 0.5), 1);
+  EXPECT_EQ(within_quota(2, 16.0), 2);
+}
+
+}  // namespace
+}  // namespace trireme::perf

@@ -1,0 +1,55 @@
+#include "trireme/perf/build_info.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+#include <spdlog/version.h>
+
+#include <nlohmann/json.hpp>
+
+#include "trireme/perf/topology.hpp"
+#include "trireme_git_commit.hpp"
+
+namespace trireme::perf {
+namespace {
+
+std::string version_text(int major, int minor, int patch) { return fmt::format("{}.{}.{}", major, minor, patch); }
+
+// OpenMP gives the month of the specification that the compiler follows.
+std::string openmp_version() {
+  switch (_OPENMP) {
+    case 201107:
+      return "3.1";
+    case 201307:
+      return "4.0";
+    case 201511:
+      return "4.5";
+    case 201811:
+      return "5.0";
+    case 202011:
+      return "5.1";
+    case 202111:
+      return "5.2";
+    default:
+      return fmt::format("of {}", _OPENMP);
+  }
+}
+
+}  // namespace
+
+// TRIREME_VERSION, TRIREME_COMPILER and TRIREME_BUILD_TYPE are defined by CMake for this file alone.
+BuildInfo build_info() {
+  return {.version = TRIREME_VERSION,
+          .git = kGitCommit,
+          .compiler = TRIREME_COMPILER,
+          .build_type = TRIREME_BUILD_TYPE,
+          .libraries = {
+              {"OpenMP", openmp_version()},
+              {"hwloc", Topology().library_version()},
+              {"fmt", version_text(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+              {"spdlog", version_text(SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
+              {"nlohmann-json",
+               version_text(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+          }};
+}
+
+}  // namespace trireme::perf

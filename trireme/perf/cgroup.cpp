@@ -1,0 +1,88 @@
+#include "trireme/perf/cgroup.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace trireme::perf {
+namespace {
+
+namespace fs = std::filesystem;
+
+// cpu.max: "150000 100000" or "max 100000".
+std::optional<double> quota_v2(const fs::path& group) {
+  std::ifstream file(group / "cpu.max");
+  double quota = 0, period = 0;
+  if (file >> quota >> period && quota > 0 && period > 0) return quota / period;
+  return std::nullopt;
+}
+
+std::optional<double> quota_v1(const fs::path& group) {
+  std::ifstream quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
+  double quota = 0, period = 0;  // a quota of -1 means none
+  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0) return quota / period;
+  return std::nullopt;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::optional<double> smaller(std::optional<double> a, std::optional<double> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+// A container may see only the lower end of its path, under the mount itself: groups that are not there are passed
+// over.
+std::optional<double> smallest_up_to_root(const fs::path& root, const fs::path& group,
+                                          std::optional<double> (*read)(const fs::path&)) {
+  std::optional<double> result = read(root);
+  fs::path place = root;
+  for (const fs::path& part : group.relative_path()) {
+    place /= part;
+    result = smaller(result, read(place));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<double> cpu_quota(const fs::path& membership, const fs::path& mount) {
+  std::optional<double> result;
+  std::ifstream file(membership);
+  for (std::string line; std::getline(file, line);) {
+    // "hierarchy:controllers:path"; the second generation has no controllers.
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const fs::path group = line.substr(second + 1);
+    if (controllers.empty()) {
+      result = smaller(result, smallest_up_to_root(mount, group, quota_v2));
+      result = smaller(result, smallest_up_to_root(mount / "unified", group, quota_v2));
+      continue;
+    }
+    const std::vector<std::string> names = split(controllers, ',');
+    if (std::find(names.begin(), names.end(), "cpu") != names.end()) {
+      const fs::path hierarchy = fs::exists(mount / controllers) ? mount / controllers : mount / "cpu";
+      result = smaller(result, smallest_up_to_root(hierarchy, group, quota_v1));
+    }
+  }
+  return result;
+}
+
+int within_quota(int threads, std::optional<double> quota) {
+  return quota ? std::min(threads, std::max(1, static_cast<int>(*quota))) : threads;
+}
+
+}  // namespace trireme::perf

@@ -1,0 +1,136 @@
+#include "trireme/perf/machine.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include "trireme/base/units.hpp"
+#include "trireme/perf/cgroup.hpp"
+#include "trireme/perf/topology.hpp"
+
+namespace trireme::perf {
+namespace {
+
+// Those that decide which kernels run, oldest first, as /proc/cpuinfo calls them.
+constexpr std::array kInstructionSets{"sse4_2",      "avx",      "f16c",     "avx2",     "fma",         "avx_vnni",
+                                      "avx512f",     "avx512dq", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16",
+                                      "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16"};
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string trimmed(const std::string& text, const char* characters = " \t\"") {
+  const auto begin = text.find_first_not_of(characters);
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(characters) - begin + 1);
+}
+
+// The value of the first "key<separator>value" line of a file of such lines; empty where there is none.
+std::string value_of(const std::string& path, const std::string& key, char separator) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto end = line.find(separator);
+    if (end != std::string::npos && trimmed(line.substr(0, end)) == key) return trimmed(line.substr(end + 1));
+  }
+  return "";
+}
+
+// A line of /proc/meminfo or /proc/self/status, which count in KiB; 0 where it is missing.
+std::int64_t kib_line(const std::string& path, const std::string& key) {
+  std::int64_t kib = 0;
+  std::istringstream(value_of(path, key, ':')) >> kib;
+  return kib * 1024;
+}
+
+std::vector<std::string> instruction_sets() {
+  std::istringstream flags(value_of("/proc/cpuinfo", "flags", ':'));
+  std::vector<std::string> present;
+  for (std::string flag; flags >> flag;) present.push_back(flag);
+  std::vector<std::string> result;
+  for (const char* name : kInstructionSets) {
+    if (std::find(present.begin(), present.end(), name) != present.end()) result.emplace_back(name);
+  }
+  return result;
+}
+
+// "always [madvise] never" -> "madvise"
+std::string transparent_huge_pages() {
+  const std::string line = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+  const auto open = line.find('['), close = line.find(']');
+  return open == std::string::npos || close == std::string::npos ? "unknown" : line.substr(open + 1, close - open - 1);
+}
+
+std::vector<std::string> warnings_of(const Machine& machine, std::optional<double> quota) {
+  std::vector<std::string> warnings;
+  // Half a busy core on two is felt at once; on many, a little more can be borne.
+  if (machine.load_average > 0.25 * machine.cores) {
+    warnings.push_back(
+        fmt::format("load average {:.1f} on {} cores: timings will be noisy", machine.load_average, machine.cores));
+  }
+  if (quota && *quota < machine.cores) {
+    warnings.push_back(fmt::format(
+        "CPU quota of {:.3g} on {} cores: the system will stop threads in the middle of steps", *quota, machine.cores));
+  }
+  const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  if (!governor.empty() && governor != "performance") {
+    warnings.push_back(fmt::format("CPU frequency governor is '{}', not 'performance': the clock will vary", governor));
+  }
+  if (machine.transparent_huge_pages == "never") {
+    warnings.emplace_back("transparent huge pages are off: large arrays will be slower to reach");
+  }
+  if (machine.available_bytes < machine.memory_bytes / 10) {
+    warnings.push_back(fmt::format("only {} of {} memory available: large batches may not fit",
+                                   format_bytes(static_cast<double>(machine.available_bytes)),
+                                   format_bytes(static_cast<double>(machine.memory_bytes))));
+  }
+  return warnings;
+}
+
+}  // namespace
+
+Machine read_machine() {
+  Machine machine;
+  utsname names{};
+  uname(&names);
+  machine.host = names.nodename;
+  machine.kernel = fmt::format("{} {}", names.sysname, names.release);
+  machine.os = value_of("/etc/os-release", "PRETTY_NAME", '=');
+  machine.cpu = value_of("/proc/cpuinfo", "model name", ':');
+  if (machine.cpu.empty()) machine.cpu = names.machine;
+  machine.instruction_sets = instruction_sets();
+
+  const Topology topology;
+  const auto quota = cpu_quota();
+  machine.packages = topology.packages();
+  machine.numa_nodes = topology.numa_nodes();
+  machine.cores = topology.cores();
+  machine.hardware_threads = topology.hardware_threads();
+  machine.usable_cores = within_quota(static_cast<int>(topology.usable_cores().size()), quota);
+  machine.caches = topology.caches();
+
+  machine.memory_bytes = kib_line("/proc/meminfo", "MemTotal");
+  machine.available_bytes = kib_line("/proc/meminfo", "MemAvailable");
+  std::istringstream(first_line("/proc/loadavg")) >> machine.load_average;
+  machine.transparent_huge_pages = transparent_huge_pages();
+  machine.warnings = warnings_of(machine, quota);
+  return machine;
+}
+
+// Not getrusage(): its maximum includes that of the process that started this one.
+std::int64_t peak_rss_bytes() { return kib_line("/proc/self/status", "VmHWM"); }
+
+std::int64_t minor_page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+}  // namespace trireme::perf

@@ -1,0 +1,83 @@
+#include "trireme/perf/threads.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/perf/cgroup.hpp"
+#include "trireme/perf/topology.hpp"
+
+namespace trireme::perf {
+namespace {
+
+// One processor of each core, then the second of each, and so on.
+std::vector<int> cores_first(const std::vector<std::vector<int>>& cores) {
+  std::vector<int> processors;
+  for (std::size_t sibling = 0;; ++sibling) {
+    const std::size_t before = processors.size();
+    for (const auto& core : cores) {
+      if (sibling < core.size()) processors.push_back(core[sibling]);
+    }
+    if (processors.size() == before) return processors;
+  }
+}
+
+std::string limits(int usable_threads, int usable_cores, std::optional<double> quota) {
+  std::string text = fmt::format("{} usable hardware threads ({} cores)", usable_threads, usable_cores);
+  if (quota) text += fmt::format(" under a CPU quota of {:.3g}", *quota);
+  return text;
+}
+
+}  // namespace
+
+std::string ThreadPlan::describe() const {
+  std::string where;
+  for (const int core : cores) where += fmt::format("{}{}", where.empty() ? "on processors " : ",", core);
+  return fmt::format("{} intra x {} inter {}", intra_threads, inter_threads, where.empty() ? "not bound" : where);
+}
+
+ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind) {
+  if (intra_threads < 0 || inter_threads < 0) {
+    bad_input("cannot use {} intra and {} inter threads; give positive numbers, or 0 to have them chosen",
+              intra_threads, inter_threads);
+  }
+  const auto cores = Topology().usable_cores();
+  const auto processors = cores_first(cores);
+  const auto quota = cpu_quota();
+  const int usable_cores = within_quota(static_cast<int>(cores.size()), quota);
+  const int usable_threads = within_quota(static_cast<int>(processors.size()), quota);
+
+  ThreadPlan plan;
+  plan.inter_threads = std::max(1, inter_threads);
+  plan.intra_threads = intra_threads > 0 ? intra_threads : std::max(1, usable_cores / plan.inter_threads);
+  // Divided, not multiplied: the product of two large numbers overflows.
+  if (plan.intra_threads > usable_threads / plan.inter_threads) {
+    bad_input("{} intra x {} inter threads are more than the {}; lower --num-intra-threads or --num-inter-threads",
+              plan.intra_threads, plan.inter_threads, limits(usable_threads, usable_cores, quota));
+  }
+  if (bind && plan.inter_threads == 1) {
+    plan.cores.assign(processors.begin(), processors.begin() + plan.intra_threads);
+  }
+  return plan;
+}
+
+void apply(const ThreadPlan& plan) {
+  omp_set_dynamic(0);
+  omp_set_num_threads(plan.intra_threads);
+  if (plan.cores.empty()) return;
+  const Topology topology;
+  int refused = -1;  // an exception must not leave the parallel region
+#pragma omp parallel num_threads(plan.intra_threads)
+  {
+    const int processor = plan.cores[static_cast<std::size_t>(omp_get_thread_num())];
+    if (!topology.bind_this_thread(processor)) {
+#pragma omp critical
+      refused = processor;
+    }
+  }
+  if (refused >= 0) fail(ErrorKind::failed, "the system refuses to bind a thread to processor {}", refused);
+}
+
+}  // namespace trireme::perf

@@ -1,0 +1,39 @@
+// The machine's processors as hwloc sees them, owned for as long as it is asked. Made by read_machine(), plan_threads()
+// and apply(); nobody outside perf/ needs it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/perf/machine.hpp"
+
+struct hwloc_topology;
+
+namespace trireme::perf {
+
+class Topology {
+ public:
+  Topology();
+
+  int packages() const;
+  int numa_nodes() const;
+  int cores() const;
+  int hardware_threads() const;
+  std::vector<Cache> caches() const;  // data and unified ones, nearest first
+  std::string library_version() const;
+
+  // Logical processors (OS index) that this process may run on, grouped by core.
+  std::vector<std::vector<int>> usable_cores() const;
+
+  // The calling thread, from now on. False where the system refuses.
+  [[nodiscard]] bool bind_this_thread(int processor) const;
+
+ private:
+  struct Deleter {
+    void operator()(hwloc_topology* topology) const;
+  };
+  std::unique_ptr<hwloc_topology, Deleter> topology_;
+};
+
+}  // namespace trireme::perf
