@@ -1,0 +1,21 @@
+#include "trireme/backend/onednn/affine.hpp"
+
+namespace trireme::onednn {
+
+void apply_affine(const Strips& strips, const ChannelAffine& affine, const AffineOperands& operands) {
+  AffineColumns columns;
+  std::int64_t prepared = -1;  // the first channel that the columns are for: neighbouring strips share them
+#pragma omp for schedule(static)
+  for (std::int64_t i = 0; i < strips.count(); ++i) {
+    const Strip strip = strips[i];
+    if (strip.first_channel != prepared) {
+      spread_lanes(strip, affine.mean, columns.mean);
+      spread_lanes(strip, affine.scale, columns.scale);
+      spread_lanes(strip, affine.shift, columns.shift);
+      prepared = strip.first_channel;
+    }
+    for_each_panel(strip, [&](const Panel& panel) { apply_affine(panel, columns, operands); });
+  }
+}
+
+}  // namespace trireme::onednn

@@ -1,0 +1,79 @@
+#include "trireme/backend/onednn/channel_view.hpp"
+
+namespace trireme::onednn {
+namespace {
+
+// Elements of a strip, about: large enough to be worth a task, small enough to give every thread some.
+constexpr std::int64_t kStripElements = 32768;
+
+}  // namespace
+
+std::optional<ChannelView> channel_view(const Shape& shape, const Layout& layout) {
+  const int rank = shape.rank();
+  if (rank < 2) return std::nullopt;
+  ChannelView view{.batch = shape[0], .channels = shape[1]};
+  view.positions = 1;
+  for (int axis = 2; axis < rank; ++axis) view.positions *= shape[axis];
+  const Layout plain = Layout::plain(rank);
+  const bool one_position = view.positions == 1 && layout.blocks.empty() && layout.order[0] == 0;
+  if (one_position || layout == Layout::channels_last(rank)) {
+    view.blocks = 1;
+    view.lanes = view.channels;
+  } else if (layout == plain) {
+    view.blocks = view.channels;
+    view.lanes = 1;
+  } else if (layout.order == plain.order && layout.blocks.size() == 1 && layout.blocks[0].axis == 1) {
+    view.lanes = layout.blocks[0].size;
+    view.blocks = (view.channels + view.lanes - 1) / view.lanes;
+  } else {
+    return std::nullopt;
+  }
+  return view;
+}
+
+Layout viewable(const Shape& shape, const Layout& layout) {
+  return channel_view(shape, layout) ? layout : Layout::plain(shape.rank());
+}
+
+Strips::Strips(const ChannelView& view) : view_(view) {
+  // With one block the batch goes on where a sample ends: one long list of rows.
+  if (view_.blocks == 1) {
+    view_.positions *= view_.batch;
+    view_.batch = 1;
+  }
+  group_width_ = std::min(view_.lanes, kPanelWidth);
+  groups_ = view_.blocks * ((view_.lanes + group_width_ - 1) / group_width_);
+  chunk_rows_ = std::max<std::int64_t>(kStripElements / std::max<std::int64_t>(group_width_, 1), 1);
+  chunks_ = (view_.positions + chunk_rows_ - 1) / chunk_rows_;
+  per_group_ = view_.batch * chunks_;
+}
+
+Strip Strips::operator[](std::int64_t index) const {
+  const std::int64_t group = index / per_group_;
+  const std::int64_t n = index % per_group_ / chunks_;
+  const std::int64_t first_row = index % chunks_ * chunk_rows_;
+  const std::int64_t groups_per_block = groups_ / view_.blocks;
+  const std::int64_t block = group / groups_per_block;
+  const std::int64_t lane = group % groups_per_block * group_width_;
+  return {.offset = view_.offset(n, block, first_row) + lane,
+          .rows = std::min(chunk_rows_, view_.positions - first_row),
+          .stride = view_.lanes,
+          .width = std::min(group_width_, view_.lanes - lane),
+          .first_channel = block * view_.lanes + lane};
+}
+
+void spread_lanes(const Strip& strip, const float* values, float* columns) {
+  for (std::int64_t j = 0; j < kPanelWidth; j += strip.width) {
+    const std::int64_t count = std::min(strip.width, kPanelWidth - j);
+    for (std::int64_t lane = 0; lane < count; ++lane) columns[j + lane] = values[strip.first_channel + lane];
+  }
+}
+
+void fold_columns(const Panel& panel, const float* columns, double* lanes) {
+  for (std::int64_t j = 0; j < panel.width; j += panel.lanes) {
+    const std::int64_t count = std::min(panel.lanes, panel.width - j);
+    for (std::int64_t lane = 0; lane < count; ++lane) lanes[lane] += columns[j + lane];
+  }
+}
+
+}  // namespace trireme::onednn

@@ -1,0 +1,278 @@
+#include <functional>
+
+#include "trireme/backend/onednn/kernels.hpp"
+#include "trireme/backend/onednn/memory_layout.hpp"
+#include "trireme/backend/onednn/primitive_kernel.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::onednn {
+
+using dnnl::memory;
+
+namespace {
+
+// One convolution in the library's terms. The three tensors are src, weights and dst, or their gradients.
+struct Problem {
+  Shape src, weights, dst;
+  op::Window window;
+  std::int64_t groups = 1;
+  bool bias = false;
+
+  memory::desc any_weights() const { return groups == 1 ? any_desc(weights) : any_grouped_desc(weights, groups); }
+  std::optional<memory::desc> weights_desc(const Layout& layout) const {
+    return groups == 1 ? to_desc(weights, layout) : to_grouped_desc(weights, groups, layout);
+  }
+  std::optional<Layout> weights_layout(const memory::desc& desc, const std::vector<const Layout*>& preferred) const {
+    return groups == 1 ? to_layout(desc, preferred) : from_grouped_desc(desc, preferred);
+  }
+  memory::desc bias_desc() const { return bias ? to_desc(Shape{weights[0]}, Layout::plain(1)) : memory::desc(); }
+};
+
+// What to ask the library for: a layout, or its own choice where there is none.
+struct Candidate {
+  std::optional<Layout> src, weights, dst;
+};
+
+std::optional<ConvolutionProblem> describe(const Problem& problem, const Candidate& candidate) {
+  ConvolutionProblem result;
+  result.src = candidate.src ? to_desc(problem.src, *candidate.src) : any_desc(problem.src);
+  result.dst = candidate.dst ? to_desc(problem.dst, *candidate.dst) : any_desc(problem.dst);
+  const auto weights = candidate.weights ? problem.weights_desc(*candidate.weights) : problem.any_weights();
+  if (!weights) return std::nullopt;
+  result.weights = *weights;
+  result.bias = problem.bias_desc();
+  const op::Window& window = problem.window;
+  result.strides = {window.stride[0], window.stride[1]};
+  result.dilates = {window.dilation[0] - 1, window.dilation[1] - 1};
+  result.pad_before = {window.pad_before[0], window.pad_before[1]};
+  result.pad_after = {window.pad_after[0], window.pad_after[1]};
+  return result;
+}
+
+// The layouts of an accepted candidate.
+template <typename PrimitiveDesc>
+struct Found {
+  PrimitiveDesc desc;
+  Layout src, weights, dst;
+};
+
+// The memory descriptors of a primitive descriptor by the names that all three directions share.
+struct Tensors {
+  memory::desc src, weights, dst;
+};
+Tensors tensors(const dnnl::convolution_forward::primitive_desc& desc) {
+  return {desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
+}
+Tensors tensors(const dnnl::convolution_backward_data::primitive_desc& desc) {
+  return {desc.diff_src_desc(), desc.weights_desc(), desc.diff_dst_desc()};
+}
+Tensors tensors(const dnnl::convolution_backward_weights::primitive_desc& desc) {
+  return {desc.src_desc(), desc.diff_weights_desc(), desc.diff_dst_desc()};
+}
+
+// The first candidate that the library has generated code for, as good as for the last one; else the last one that it
+// has any code for. The last candidate is the one with the most freedom.
+template <typename PrimitiveDesc>
+Found<PrimitiveDesc> find(const Problem& problem, const std::vector<Candidate>& candidates, const std::string& name,
+                          const std::function<PrimitiveDesc(const ConvolutionProblem&)>& create) {
+  using Result = std::optional<Found<PrimitiveDesc>>;
+  const auto attempt = [&](const Candidate& candidate) -> Result {
+    const auto described = describe(problem, candidate);
+    if (!described) return std::nullopt;
+    PrimitiveDesc desc = create(*described);
+    if (!desc) return std::nullopt;
+    const Tensors t = tensors(desc);
+    const auto prefer = [](const std::optional<Layout>& layout) {
+      return std::vector<const Layout*>{layout ? &*layout : nullptr};
+    };
+    auto src = to_layout(t.src, prefer(candidate.src));
+    auto weights = problem.weights_layout(t.weights, prefer(candidate.weights));
+    auto dst = to_layout(t.dst, prefer(candidate.dst));
+    if (!src || !weights || !dst) return std::nullopt;
+    return Found<PrimitiveDesc>{std::move(desc), std::move(*src), std::move(*weights), std::move(*dst)};
+  };
+
+  std::size_t last = candidates.size();
+  Result fallback;
+  while (!fallback && last > 0) fallback = attempt(candidates[--last]);
+  if (!fallback) {
+    fail(ErrorKind::failed, "oneDNN {} has no convolution for '{}': src {}, weights {}, {}", library_version(), name,
+         to_string(problem.src), to_string(problem.weights), to_string(problem.window));
+  }
+  for (std::size_t i = 0; i < last; ++i) {
+    Result result = attempt(candidates[i]);
+    if (!result) continue;
+    const std::string_view implementation = result->desc.impl_info_str();
+    const std::string_view best = fallback->desc.impl_info_str();
+    if (is_generated(implementation) && instruction_set(implementation) == instruction_set(best))
+      return std::move(*result);
+  }
+  return std::move(*fallback);
+}
+
+// The layout that --data-format forces on activations.
+std::optional<Layout> forced_layout(DataFormat format) {
+  if (format == DataFormat::nchw) return Layout::plain(4);
+  if (format == DataFormat::nhwc) return Layout::channels_last(4);
+  return std::nullopt;
+}
+
+// The library keeps channels last only when asked for on both sides.
+std::optional<Layout> beside(const Layout& given) {
+  if (given == Layout::channels_last(4)) return given;
+  return std::nullopt;
+}
+
+std::optional<Layout> wished(const KernelRequest& request, std::size_t output) {
+  if (output >= request.output_wish.size() || request.output_wish[output] == nullptr) return std::nullopt;
+  return *request.output_wish[output];
+}
+
+std::optional<Layout> given_weights(const KernelRequest& request, std::size_t input) {
+  if (request.input_open[input]) return std::nullopt;
+  return request.inputs[input].layout;
+}
+
+// Each list once with the weights that there are (or are wished for), then with weights of the library's choice; plain
+// weights last but one, for groups whose blocks the plan's layouts cannot express.
+std::vector<Candidate> with_weights(const std::vector<Candidate>& candidates, const std::optional<Layout>& weights) {
+  std::vector<Candidate> result;
+  for (const Candidate& candidate : candidates) {
+    if (weights) result.push_back({candidate.src, weights, candidate.dst});
+    result.push_back({candidate.src, std::nullopt, candidate.dst});
+  }
+  Candidate plain = candidates.back();
+  plain.weights = Layout::plain(4);
+  result.insert(result.end() - 1, plain);
+  return result;
+}
+
+}  // namespace
+
+KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine) {
+  const Problem problem{.src = request.inputs[0].shape,
+                        .weights = request.inputs[1].shape,
+                        .dst = request.node.outputs[0].shape,
+                        .window = operation.window,
+                        .groups = operation.groups,
+                        .bias = operation.bias};
+  dnnl::primitive_attr attributes = user_scratchpad();
+  dnnl::post_ops after;
+  if (operation.add) after.append_sum(1.0f);
+  if (operation.activation == op::Activation::relu) append_eltwise(after, dnnl::algorithm::eltwise_relu, 0, 0);
+  attributes.set_post_ops(after);
+
+  std::vector<Candidate> candidates;
+  if (const auto forced = forced_layout(request.data_format)) {
+    candidates = {{forced, {}, forced}};
+  } else {
+    const Layout& src = request.inputs[0].layout;
+    const auto wish = wished(request, 0);
+    if (wish) candidates.push_back({src, {}, wish});
+    candidates.push_back({src, {}, beside(src)});
+    candidates.push_back({});
+  }
+  const auto found = find<dnnl::convolution_forward::primitive_desc>(
+      problem, with_weights(candidates, given_weights(request, 1)), request.node.name,
+      [&](const ConvolutionProblem& described) {
+        return convolution_forward(engine, described, request.training, attributes);
+      });
+
+  KernelChoice choice;
+  choice.inputs = {found.src, found.weights};
+  choice.outputs = {found.dst};
+  std::vector<Argument> arguments{Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
+                                  Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
+                                  Argument::output(DNNL_ARG_DST, found.desc.dst_desc())};
+  if (operation.bias) {
+    choice.inputs.push_back(Layout::plain(1));
+    arguments.push_back(Argument::input(DNNL_ARG_BIAS, found.desc.bias_desc(), 2));
+  }
+  if (!operation.add) {
+    set_kernel(choice, engine, found.desc, std::move(arguments));
+    return choice;
+  }
+  // The sum is taken with what dst holds: the addend, by being the same memory or by a copy.
+  const int addend = operation.bias ? 3 : 2;
+  choice.inputs.push_back(found.dst);
+  choice.in_place = {{addend, 0}};
+  const memory::desc dst = found.desc.dst_desc();
+  const memory::desc scratchpad = found.desc.scratchpad_desc();
+  choice.scratch_bytes = static_cast<std::int64_t>(bytes_of(scratchpad));
+  if (choice.scratch_bytes > 0) arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, scratchpad));
+  std::vector<Step> steps;
+  steps.push_back({dnnl::reorder(reorder(engine, dst, dst)),
+                   {Argument::input(DNNL_ARG_FROM, dst, addend), Argument::output(DNNL_ARG_TO, dst)},
+                   true});
+  steps.push_back({dnnl::primitive(found.desc.get()), std::move(arguments), false});
+  choice.implementation = found.desc.impl_info_str();
+  choice.kernel = std::make_unique<PrimitiveKernel>(engine, std::move(steps));
+  return choice;
+}
+
+KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
+                  const dnnl::engine& engine) {
+  const Problem problem{.src = operation.src_shape,
+                        .weights = request.inputs[1].shape,
+                        .dst = request.inputs[0].shape,
+                        .window = operation.window,
+                        .groups = operation.groups};
+  std::vector<Candidate> candidates;
+  if (const auto forced = forced_layout(request.data_format)) {
+    candidates = {{forced, {}, forced}};
+  } else {
+    const Layout& diff_dst = request.inputs[0].layout;
+    const auto wish = wished(request, 0);
+    if (wish) candidates.push_back({wish, {}, diff_dst});
+    candidates.push_back({beside(diff_dst), {}, diff_dst});
+    candidates.push_back({});
+  }
+  const auto found = find<dnnl::convolution_backward_data::primitive_desc>(
+      problem, with_weights(candidates, given_weights(request, 1)), request.node.name,
+      [&](const ConvolutionProblem& described) { return convolution_backward_data(engine, described); });
+
+  KernelChoice choice;
+  choice.inputs = {found.dst, found.weights};
+  choice.outputs = {found.src};
+  set_kernel(choice, engine, found.desc,
+             {Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 0),
+              Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
+              Argument::output(DNNL_ARG_DIFF_SRC, found.desc.diff_src_desc())});
+  return choice;
+}
+
+KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
+                  const dnnl::engine& engine) {
+  const Problem problem{.src = request.inputs[0].shape,
+                        .weights = operation.weights_shape,
+                        .dst = request.inputs[1].shape,
+                        .window = operation.window,
+                        .groups = operation.groups,
+                        .bias = operation.bias};
+  std::vector<Candidate> candidates;
+  if (const auto forced = forced_layout(request.data_format)) {
+    candidates = {{forced, {}, forced}};
+  } else {
+    const Layout& src = request.inputs[0].layout;
+    const Layout& diff_dst = request.inputs[1].layout;
+    candidates = {{src, {}, diff_dst}, {src, {}, beside(src)}, {beside(diff_dst), {}, diff_dst}, {}};
+  }
+  const auto found = find<dnnl::convolution_backward_weights::primitive_desc>(
+      problem, with_weights(candidates, wished(request, 0)), request.node.name,
+      [&](const ConvolutionProblem& described) { return convolution_backward_weights(engine, described); });
+
+  KernelChoice choice;
+  choice.inputs = {found.src, found.dst};
+  choice.outputs = {found.weights};
+  std::vector<Argument> arguments{Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
+                                  Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 1),
+                                  Argument::output(DNNL_ARG_DIFF_WEIGHTS, found.desc.diff_weights_desc(), 0)};
+  if (operation.bias) {
+    choice.outputs.push_back(Layout::plain(1));
+    arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
+  }
+  set_kernel(choice, engine, found.desc, std::move(arguments));
+  return choice;
+}
+
+}  // namespace trireme::onednn

@@ -1,0 +1,394 @@
+#include "trireme/backend/onednn/dnnl_api.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace trireme::onednn {
+
+using dnnl::algorithm;
+using dnnl::engine;
+using dnnl::memory;
+using dnnl::primitive_attr;
+using dnnl::prop_kind;
+
+namespace {
+
+// Every function below would rather return nothing than throw when no implementation fits.
+constexpr bool kAllowEmpty = true;
+
+prop_kind forward_kind(bool training) { return training ? prop_kind::forward_training : prop_kind::forward_inference; }
+
+// The same tensor with the order left to the library: for the forward hints that backward descriptors are made from.
+memory::desc any_order(const memory::desc& desc) {
+  const memory::dims dims = dims_of(desc);
+  return dims.empty() ? desc : memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
+}
+
+ConvolutionProblem any_order(ConvolutionProblem problem) {
+  for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc);
+  return problem;
+}
+
+InnerProductProblem any_order(InnerProductProblem problem) {
+  for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc);
+  return problem;
+}
+
+}  // namespace
+
+primitive_attr user_scratchpad() {
+  primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+std::size_t bytes_of(const memory::desc& desc) { return desc.get_size(); }
+
+dnnl::reorder::primitive_desc reorder(const engine& engine, const memory::desc& from, const memory::desc& to) {
+  return {engine, from, engine, to, user_scratchpad(), kAllowEmpty};
+}
+
+int preferred_channel_block() {
+  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
+  const int avx512 = static_cast<int>(dnnl::cpu_isa::avx512_core);
+  return (isa & avx512) == avx512 ? 16 : 8;
+}
+
+std::string library_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+
+namespace {
+
+// Strides of axes that have one block only are never used.
+bool same_order(const Blocking& a, const Blocking& b) {
+  if (a.padded_dims != b.padded_dims || a.blocks != b.blocks) return false;
+  std::vector<std::int64_t> sizes(a.padded_dims.size(), 1);
+  for (const auto& block : a.blocks) sizes[static_cast<std::size_t>(block.axis)] *= block.size;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (a.padded_dims[axis] > sizes[axis] && a.strides[axis] != b.strides[axis]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Blocking> blocking(const memory::desc& desc) {
+  if (desc.get_format_kind() != memory::format_kind::blocked) return std::nullopt;
+  Blocking result{desc.get_padded_dims(), desc.get_strides(), {}};
+  const memory::dims sizes = desc.get_inner_blks(), axes = desc.get_inner_idxs();
+  for (int i = 0; i < desc.get_inner_nblks(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    result.blocks.push_back({static_cast<int>(axes[at]), sizes[at]});
+  }
+  return result;
+}
+
+memory::dims dims_of(const memory::desc& desc) { return desc.get_dims(); }
+
+// 3.x keeps blocked orders behind its list of named formats: the one that puts every element of this tensor there.
+std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims& dims, const Blocking& wanted) {
+  if (wanted.blocks.empty()) return memory::desc(dims, type, wanted.strides);
+  for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
+    memory::desc desc(dims, type, static_cast<memory::format_tag>(tag), kAllowEmpty);
+    if (desc.get(kAllowEmpty) == nullptr) continue;
+    const auto found = blocking(desc);
+    if (found && same_order(*found, wanted)) return desc;
+  }
+  return std::nullopt;
+}
+
+dnnl::convolution_forward::primitive_desc convolution_forward(const engine& engine, const ConvolutionProblem& p,
+                                                              bool training, const primitive_attr& attributes) {
+  return {engine,
+          forward_kind(training),
+          algorithm::convolution_direct,
+          p.src,
+          p.weights,
+          p.bias,
+          p.dst,
+          p.strides,
+          p.dilates,
+          p.pad_before,
+          p.pad_after,
+          attributes,
+          kAllowEmpty};
+}
+
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const engine& engine,
+                                                                          const ConvolutionProblem& p) {
+  const auto forward = convolution_forward(engine, any_order(p), true, {});
+  return {engine,
+          algorithm::convolution_direct,
+          p.src,
+          p.weights,
+          p.dst,
+          p.strides,
+          p.dilates,
+          p.pad_before,
+          p.pad_after,
+          forward,
+          user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const engine& engine,
+                                                                                const ConvolutionProblem& p) {
+  const auto forward = convolution_forward(engine, any_order(p), true, {});
+  return {engine,       algorithm::convolution_direct,
+          p.src,        p.weights,
+          p.bias,       p.dst,
+          p.strides,    p.dilates,
+          p.pad_before, p.pad_after,
+          forward,      user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& engine, const InnerProductProblem& p,
+                                                                  bool training, const primitive_attr& attributes) {
+  return {engine, forward_kind(training), p.src, p.weights, p.bias, p.dst, attributes, kAllowEmpty};
+}
+
+dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(const engine& engine,
+                                                                              const InnerProductProblem& p) {
+  return {engine,     p.src, p.weights, p.dst, inner_product_forward(engine, any_order(p), true, {}), user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(const engine& engine,
+                                                                                    const InnerProductProblem& p) {
+  return {engine,
+          p.src,
+          p.weights,
+          p.bias,
+          p.dst,
+          inner_product_forward(engine, any_order(p), true, {}),
+          user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::matmul::primitive_desc matmul(const engine& engine, const memory::desc& a, const memory::desc& b,
+                                    const memory::desc& dst) {
+  return {engine, a, b, dst, user_scratchpad(), kAllowEmpty};
+}
+
+dnnl::pooling_forward::primitive_desc pooling_forward(const engine& engine, const PoolingProblem& p) {
+  const memory::dims no_dilation(p.kernel.size(), 0);
+  return {engine,
+          prop_kind::forward_inference,
+          p.algorithm,
+          p.src,
+          p.dst,
+          p.strides,
+          p.kernel,
+          no_dilation,
+          p.pad_before,
+          p.pad_after,
+          user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, const PoolingProblem& p) {
+  const memory::dims no_dilation(p.kernel.size(), 0);
+  const dnnl::pooling_forward::primitive_desc forward(engine, prop_kind::forward_training, p.algorithm, p.src,
+                                                      any_order(p.dst), p.strides, p.kernel, no_dilation, p.pad_before,
+                                                      p.pad_after);
+  return {engine,      p.algorithm,  p.src,       p.dst,   p.strides,         p.kernel,
+          no_dilation, p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty};
+}
+
+dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const LrnProblem& p, bool training) {
+  return {engine,
+          forward_kind(training),
+          algorithm::lrn_across_channels,
+          p.data,
+          p.data,
+          p.size,
+          p.alpha,
+          p.beta,
+          p.k,
+          user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const LrnProblem& p,
+                                                const dnnl::lrn_forward::primitive_desc& forward) {
+  return {engine,
+          algorithm::lrn_across_channels,
+          p.data,
+          p.data,
+          p.data,
+          p.size,
+          p.alpha,
+          p.beta,
+          p.k,
+          forward,
+          user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& engine, const EltwiseProblem& p) {
+  return {engine, prop_kind::forward_training, p.algorithm, p.data, p.data, p.alpha,
+          p.beta, user_scratchpad(),           kAllowEmpty};
+}
+
+dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& engine, const EltwiseProblem& p) {
+  return {
+      engine,     p.algorithm, p.data, p.data, p.data, p.alpha, p.beta, eltwise_forward(engine, p), user_scratchpad(),
+      kAllowEmpty};
+}
+
+void append_eltwise(dnnl::post_ops& operations, algorithm kind, float alpha, float beta) {
+  operations.append_eltwise(kind, alpha, beta);
+}
+
+dnnl::softmax_forward::primitive_desc softmax_forward(const engine& engine, const memory::desc& data, int axis) {
+  return {engine,     prop_kind::forward_training, algorithm::softmax_accurate, data, data, axis, user_scratchpad(),
+          kAllowEmpty};
+}
+
+dnnl::softmax_backward::primitive_desc softmax_backward(const engine& engine, const memory::desc& data, int axis) {
+  return {engine,
+          algorithm::softmax_accurate,
+          data,
+          data,
+          data,
+          axis,
+          softmax_forward(engine, data, axis),
+          user_scratchpad(),
+          kAllowEmpty};
+}
+
+#else
+
+std::optional<Blocking> blocking(const memory::desc& desc) {
+  const dnnl_memory_desc_t& data = desc.data;
+  if (data.format_kind != dnnl_blocked || data.offset0 != 0 || data.extra.flags != dnnl_memory_extra_flag_none)
+    return std::nullopt;
+  const dnnl_blocking_desc_t& blocked = data.format_desc.blocking;
+  Blocking result;
+  result.padded_dims.assign(data.padded_dims, data.padded_dims + data.ndims);
+  result.strides.assign(blocked.strides, blocked.strides + data.ndims);
+  for (int i = 0; i < blocked.inner_nblks; ++i) {
+    result.blocks.push_back({static_cast<int>(blocked.inner_idxs[i]), blocked.inner_blks[i]});
+  }
+  return result;
+}
+
+memory::dims dims_of(const memory::desc& desc) { return desc.dims(); }
+
+std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims& dims, const Blocking& wanted) {
+  // Made with plain strides and changed afterwards: the library checks strides against extents, without blocks.
+  memory::dims plain(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) plain[i - 1] = plain[i] * dims[i];
+  memory::desc desc(dims, type, plain);
+  dnnl_blocking_desc_t& blocked = desc.data.format_desc.blocking;
+  std::copy(wanted.strides.begin(), wanted.strides.end(), blocked.strides);
+  std::copy(wanted.padded_dims.begin(), wanted.padded_dims.end(), desc.data.padded_dims);
+  blocked.inner_nblks = static_cast<int>(wanted.blocks.size());
+  for (std::size_t i = 0; i < wanted.blocks.size(); ++i) {
+    blocked.inner_idxs[i] = wanted.blocks[i].axis;
+    blocked.inner_blks[i] = wanted.blocks[i].size;
+  }
+  return desc;
+}
+
+dnnl::convolution_forward::primitive_desc convolution_forward(const engine& engine, const ConvolutionProblem& p,
+                                                              bool training, const primitive_attr& attributes) {
+  const dnnl::convolution_forward::desc desc(forward_kind(training), algorithm::convolution_direct, p.src, p.weights,
+                                             p.bias, p.dst, p.strides, p.dilates, p.pad_before, p.pad_after);
+  return {desc, attributes, engine, kAllowEmpty};
+}
+
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const engine& engine,
+                                                                          const ConvolutionProblem& p) {
+  const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, p.src, p.weights, p.dst, p.strides,
+                                                   p.dilates, p.pad_before, p.pad_after);
+  return {desc, user_scratchpad(), engine, convolution_forward(engine, any_order(p), true, {}), kAllowEmpty};
+}
+
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const engine& engine,
+                                                                                const ConvolutionProblem& p) {
+  const dnnl::convolution_backward_weights::desc desc(algorithm::convolution_direct, p.src, p.weights, p.bias, p.dst,
+                                                      p.strides, p.dilates, p.pad_before, p.pad_after);
+  return {desc, user_scratchpad(), engine, convolution_forward(engine, any_order(p), true, {}), kAllowEmpty};
+}
+
+dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& engine, const InnerProductProblem& p,
+                                                                  bool training, const primitive_attr& attributes) {
+  return {{forward_kind(training), p.src, p.weights, p.bias, p.dst}, attributes, engine, kAllowEmpty};
+}
+
+dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(const engine& engine,
+                                                                              const InnerProductProblem& p) {
+  const dnnl::inner_product_backward_data::desc desc(p.src, p.weights, p.dst);
+  return {desc, user_scratchpad(), engine, inner_product_forward(engine, any_order(p), true, {}), kAllowEmpty};
+}
+
+dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(const engine& engine,
+                                                                                    const InnerProductProblem& p) {
+  const dnnl::inner_product_backward_weights::desc desc(p.src, p.weights, p.bias, p.dst);
+  return {desc, user_scratchpad(), engine, inner_product_forward(engine, any_order(p), true, {}), kAllowEmpty};
+}
+
+dnnl::matmul::primitive_desc matmul(const engine& engine, const memory::desc& a, const memory::desc& b,
+                                    const memory::desc& dst) {
+  return {dnnl::matmul::desc(a, b, dst), user_scratchpad(), engine, kAllowEmpty};
+}
+
+dnnl::pooling_forward::primitive_desc pooling_forward(const engine& engine, const PoolingProblem& p) {
+  const dnnl::pooling_forward::desc desc(prop_kind::forward_inference, p.algorithm, p.src, p.dst, p.strides, p.kernel,
+                                         p.pad_before, p.pad_after);
+  return {desc, user_scratchpad(), engine, kAllowEmpty};
+}
+
+dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, const PoolingProblem& p) {
+  const dnnl::pooling_forward::desc forward(prop_kind::forward_training, p.algorithm, p.src, any_order(p.dst),
+                                            p.strides, p.kernel, p.pad_before, p.pad_after);
+  const dnnl::pooling_backward::desc desc(p.algorithm, p.src, p.dst, p.strides, p.kernel, p.pad_before, p.pad_after);
+  return {desc, user_scratchpad(), engine, {forward, engine}, kAllowEmpty};
+}
+
+dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const LrnProblem& p, bool training) {
+  const dnnl::lrn_forward::desc desc(forward_kind(training), algorithm::lrn_across_channels, p.data, p.size, p.alpha,
+                                     p.beta, p.k);
+  return {desc, user_scratchpad(), engine, kAllowEmpty};
+}
+
+dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const LrnProblem& p,
+                                                const dnnl::lrn_forward::primitive_desc& forward) {
+  const dnnl::lrn_backward::desc desc(algorithm::lrn_across_channels, p.data, p.data, p.size, p.alpha, p.beta, p.k);
+  return {desc, user_scratchpad(), engine, forward, kAllowEmpty};
+}
+
+dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& engine, const EltwiseProblem& p) {
+  const dnnl::eltwise_forward::desc desc(prop_kind::forward_training, p.algorithm, p.data, p.alpha, p.beta);
+  return {desc, user_scratchpad(), engine, kAllowEmpty};
+}
+
+dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& engine, const EltwiseProblem& p) {
+  const dnnl::eltwise_backward::desc desc(p.algorithm, p.data, p.data, p.alpha, p.beta);
+  return {desc, user_scratchpad(), engine, eltwise_forward(engine, p), kAllowEmpty};
+}
+
+void append_eltwise(dnnl::post_ops& operations, algorithm kind, float alpha, float beta) {
+  operations.append_eltwise(1.0f, kind, alpha, beta);
+}
+
+dnnl::softmax_forward::primitive_desc softmax_forward(const engine& engine, const memory::desc& data, int axis) {
+  const dnnl::softmax_forward::desc desc(prop_kind::forward_training, data, axis);
+  return {desc, user_scratchpad(), engine, kAllowEmpty};
+}
+
+dnnl::softmax_backward::primitive_desc softmax_backward(const engine& engine, const memory::desc& data, int axis) {
+  const dnnl::softmax_backward::desc desc(data, data, axis);
+  return {desc, user_scratchpad(), engine, softmax_forward(engine, data, axis), kAllowEmpty};
+}
+
+#endif
+
+}  // namespace trireme::onednn

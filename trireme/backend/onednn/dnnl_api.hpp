@@ -1,0 +1,97 @@
+// The one place that speaks oneDNN's version-dependent API: memory descriptors with blocks, and primitive descriptors.
+// Everything else of the backend uses these functions and the parts of the API that 2.x and 3.x share.
+// A function that finds no implementation returns an empty primitive descriptor.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/layout.hpp"
+
+namespace trireme::onednn {
+
+// How a memory descriptor orders its elements; nothing for formats that strides and blocks cannot express.
+struct Blocking {
+  dnnl::memory::dims padded_dims;
+  dnnl::memory::dims strides;  // between outermost blocks
+  std::vector<Layout::Block> blocks;
+};
+std::optional<Blocking> blocking(const dnnl::memory::desc& desc);
+dnnl::memory::dims dims_of(const dnnl::memory::desc& desc);
+// Nothing where the library has no such order.
+std::optional<dnnl::memory::desc> make_desc(dnnl::memory::data_type type, const dnnl::memory::dims& dims,
+                                            const Blocking& wanted);
+std::size_t bytes_of(const dnnl::memory::desc& desc);
+
+// Memory for scratch comes from the plan in every primitive.
+dnnl::primitive_attr user_scratchpad();
+
+struct ConvolutionProblem {
+  dnnl::memory::desc src, weights, bias, dst;  // diff_* in their places for backward; bias may be empty
+  dnnl::memory::dims strides, dilates, pad_before, pad_after;
+};
+dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine& engine,
+                                                              const ConvolutionProblem& problem, bool training,
+                                                              const dnnl::primitive_attr& attributes);
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const dnnl::engine& engine,
+                                                                          const ConvolutionProblem& problem);
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const dnnl::engine& engine,
+                                                                                const ConvolutionProblem& problem);
+
+struct InnerProductProblem {
+  dnnl::memory::desc src, weights, bias, dst;
+};
+dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::engine& engine,
+                                                                  const InnerProductProblem& problem, bool training,
+                                                                  const dnnl::primitive_attr& attributes);
+dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(const dnnl::engine& engine,
+                                                                              const InnerProductProblem& problem);
+dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(const dnnl::engine& engine,
+                                                                                    const InnerProductProblem& problem);
+
+dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const dnnl::memory::desc& a,
+                                    const dnnl::memory::desc& b, const dnnl::memory::desc& dst);
+
+struct PoolingProblem {
+  dnnl::algorithm algorithm = dnnl::algorithm::undef;
+  dnnl::memory::desc src, dst;
+  dnnl::memory::dims strides, kernel, pad_before, pad_after;
+};
+// Without a workspace: what max pooling's backward needs is found again from src and dst.
+dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine& engine, const PoolingProblem& problem);
+dnnl::pooling_backward::primitive_desc pooling_backward(const dnnl::engine& engine, const PoolingProblem& problem);
+
+struct LrnProblem {
+  dnnl::memory::desc data;
+  std::int64_t size = 5;
+  float alpha = 0, beta = 0, k = 1;
+};
+dnnl::lrn_forward::primitive_desc lrn_forward(const dnnl::engine& engine, const LrnProblem& problem, bool training);
+dnnl::lrn_backward::primitive_desc lrn_backward(const dnnl::engine& engine, const LrnProblem& problem,
+                                                const dnnl::lrn_forward::primitive_desc& forward);
+
+struct EltwiseProblem {
+  dnnl::algorithm algorithm = dnnl::algorithm::undef;
+  dnnl::memory::desc data;
+  float alpha = 0, beta = 0;
+};
+dnnl::eltwise_forward::primitive_desc eltwise_forward(const dnnl::engine& engine, const EltwiseProblem& problem);
+dnnl::eltwise_backward::primitive_desc eltwise_backward(const dnnl::engine& engine, const EltwiseProblem& problem);
+// Appends y = eltwise(y) to the operations that follow a primitive.
+void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha, float beta);
+
+dnnl::softmax_forward::primitive_desc softmax_forward(const dnnl::engine& engine, const dnnl::memory::desc& data,
+                                                      int axis);
+dnnl::softmax_backward::primitive_desc softmax_backward(const dnnl::engine& engine, const dnnl::memory::desc& data,
+                                                        int axis);
+
+dnnl::reorder::primitive_desc reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
+                                      const dnnl::memory::desc& to);
+
+// Lanes of the layouts that the convolutions of this machine like best: 16 with AVX-512, 8 below.
+int preferred_channel_block();
+std::string library_version();
+
+}  // namespace trireme::onednn

@@ -1,0 +1,350 @@
+#include <algorithm>
+#include <cmath>
+
+#include "trireme/backend/dropout_mask.hpp"
+#include "trireme/backend/onednn/channel_view.hpp"
+#include "trireme/backend/onednn/function_kernel.hpp"
+#include "trireme/backend/onednn/kernels.hpp"
+#include "trireme/backend/onednn/memory_layout.hpp"
+#include "trireme/backend/onednn/primitive_kernel.hpp"
+#include "trireme/backend/onednn/simd.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::onednn {
+namespace {
+
+struct Eltwise {
+  dnnl::algorithm from_src, from_dst;  // from_dst: where backward reads dst
+  float alpha, beta;
+};
+
+Eltwise eltwise_of(op::UnaryKind kind, float alpha) {
+  using enum op::UnaryKind;
+  using enum dnnl::algorithm;
+  switch (kind) {
+    case relu:
+      return {eltwise_relu, eltwise_relu_use_dst_for_bwd, 0, 0};
+    case leaky_relu:
+      return {eltwise_relu, eltwise_relu_use_dst_for_bwd, alpha, 0};
+    case elu:
+      return {eltwise_elu, eltwise_elu_use_dst_for_bwd, alpha, 0};
+    case sigmoid:
+      return {eltwise_logistic, eltwise_logistic_use_dst_for_bwd, 0, 0};
+    case tanh:
+      return {eltwise_tanh, eltwise_tanh_use_dst_for_bwd, 0, 0};
+    case softplus:
+      return {eltwise_soft_relu, undef, 1, 0};
+    case swish:
+      return {eltwise_swish, undef, 1, 0};
+    case gelu:
+      return {eltwise_gelu_erf, undef, 0, 0};
+    case abs:
+      return {eltwise_abs, undef, 0, 0};
+    case square:
+      return {eltwise_square, undef, 0, 0};
+    case sqrt:
+      return {eltwise_sqrt, eltwise_sqrt_use_dst_for_bwd, 0, 0};
+    case exp:
+      return {eltwise_exp, eltwise_exp_use_dst_for_bwd, 0, 0};
+    case log:
+      return {eltwise_log, undef, 0, 0};
+    case negate:
+      return {eltwise_linear, undef, -1, 0};
+  }
+  return {undef, undef, 0, 0};
+}
+
+[[noreturn]] void no_eltwise(const KernelRequest& request, std::string_view kind) {
+  fail(ErrorKind::failed, "oneDNN {} has no {} for '{}': {} as {}", library_version(), kind, request.node.name,
+       to_string(request.inputs[0].shape), request.inputs[0].layout.name());
+}
+
+template <bool kRelu, bool kScalarA, bool kScalarB, typename Function>
+TRIREME_INLINE void binary_loop(const float* a, const float* b, float* dst, std::int64_t count, Function function) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = function(a[kScalarA ? 0 : i], b[kScalarB ? 0 : i]);
+    dst[i] = kRelu && value < 0 ? 0 : value;
+  }
+}
+
+template <bool kScalarA, bool kScalarB>
+TRIREME_INLINE void binary_run_of(const op::Binary& operation, const float* a, const float* b, float* dst,
+                                  std::int64_t count) {
+  const auto loop = [=](auto function) __attribute__((always_inline)) {
+    operation.activation == op::Activation::relu ? binary_loop<true, kScalarA, kScalarB>(a, b, dst, count, function)
+                                                 : binary_loop<false, kScalarA, kScalarB>(a, b, dst, count, function);
+  };
+  switch (operation.kind) {
+    case op::BinaryKind::add:
+      return loop([](float x, float y) { return x + y; });
+    case op::BinaryKind::subtract:
+      return loop([](float x, float y) { return x - y; });
+    case op::BinaryKind::multiply:
+      return loop([](float x, float y) { return x * y; });
+    case op::BinaryKind::divide:
+      return loop([](float x, float y) { return x / y; });
+    case op::BinaryKind::maximum:
+      return loop([](float x, float y) { return x < y ? y : x; });
+    case op::BinaryKind::minimum:
+      return loop([](float x, float y) { return y < x ? y : x; });
+    case op::BinaryKind::equal:
+      return loop([](float x, float y) { return x == y ? 1.0f : 0.0f; });
+    case op::BinaryKind::greater_equal:
+      return loop([](float x, float y) { return x >= y ? 1.0f : 0.0f; });
+  }
+}
+
+// A run of elements of which a or b may be one value for all.
+TRIREME_SIMD void binary_run(const op::Binary& operation, const float* a, bool scalar_a, const float* b, bool scalar_b,
+                             float* dst, std::int64_t count) {
+  if (scalar_a) {
+    binary_run_of<true, false>(operation, a, b, dst, count);
+  } else if (scalar_b) {
+    binary_run_of<false, true>(operation, a, b, dst, count);
+  } else {
+    binary_run_of<false, false>(operation, a, b, dst, count);
+  }
+}
+
+constexpr std::int64_t kRun = 4096;  // elements of one task
+
+KernelChoice binary_same_layout(const op::Binary& operation, const KernelRequest& request, const Layout& layout) {
+  const Shape& shape = request.node.outputs[0].shape;
+  const bool scalar_a = request.inputs[0].shape != shape, scalar_b = request.inputs[1].shape != shape;
+  const std::int64_t elements = layout.elements(shape);
+  KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
+    const float* a = operands.input(0);
+    const float* b = operands.input(1);
+    float* dst = operands.output();
+#pragma omp parallel for schedule(static) if (elements > kParallelElements)
+    for (std::int64_t begin = 0; begin < elements; begin += kRun) {
+      binary_run(operation, scalar_a ? a : a + begin, scalar_a, scalar_b ? b : b + begin, scalar_b, dst + begin,
+                 std::min(kRun, elements - begin));
+    }
+  });
+  if (!scalar_a) choice.inputs[0] = layout;
+  if (!scalar_b) choice.inputs[1] = layout;
+  choice.outputs[0] = layout;
+  if (!scalar_a) choice.in_place.emplace_back(0, 0);
+  if (!scalar_b) choice.in_place.emplace_back(1, 0);
+  return choice;
+}
+
+// Offsets per row of the last axis, for tensors that are repeated along some axes: plain layouts.
+std::vector<std::int64_t> repeated_strides(const Shape& from, const Shape& to) {
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(to.rank()), 0);
+  std::int64_t stride = 1;
+  for (int axis = from.rank() - 1; axis >= 0; --axis) {
+    if (from[axis] != 1) strides[static_cast<std::size_t>(axis + to.rank() - from.rank())] = stride;
+    stride *= from[axis];
+  }
+  return strides;
+}
+
+std::int64_t row_offset(std::int64_t row, const Shape& shape, const std::vector<std::int64_t>& strides) {
+  std::int64_t offset = 0;
+  for (int axis = shape.rank() - 2; axis >= 0; --axis) {
+    offset += row % shape[axis] * strides[static_cast<std::size_t>(axis)];
+    row /= shape[axis];
+  }
+  return offset;
+}
+
+KernelChoice binary_repeated(const op::Binary& operation, const KernelRequest& request) {
+  const Shape& shape = request.node.outputs[0].shape;
+  const auto a_strides = repeated_strides(request.inputs[0].shape, shape);
+  const auto b_strides = repeated_strides(request.inputs[1].shape, shape);
+  const std::int64_t width = shape[shape.rank() - 1];
+  const std::int64_t rows = shape.elements() / width;
+  return own_kernel(request, [=](const Operands& operands, const RunContext&) {
+    const float* a = operands.input(0);
+    const float* b = operands.input(1);
+    float* dst = operands.output();
+#pragma omp parallel for schedule(static) if (rows * width > kParallelElements)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      binary_run(operation, a + row_offset(row, shape, a_strides), a_strides.back() == 0,
+                 b + row_offset(row, shape, b_strides), b_strides.back() == 0, dst + row * width, width);
+    }
+  });
+}
+
+TRIREME_SIMD void fill_run(float value, float* dst, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) dst[i] = value;
+}
+
+TRIREME_SIMD void scaled_copy(const float* src, float scale, float* dst, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) dst[i] = src[i] * scale;
+}
+
+// batch x channels values over all positions, straight into the layout that convolutions like: the backward of a mean
+// over the image.
+KernelChoice broadcast_over_image(const op::Broadcast& operation, const KernelRequest& request, const Layout& layout) {
+  const ChannelView view = *channel_view(operation.shape, layout);
+  KernelChoice choice =
+      own_kernel(request, [view, scale = operation.scale](const Operands& operands, const RunContext&) {
+        const float* src = operands.input(0);
+        float* dst = operands.output();
+#pragma omp parallel for schedule(static) if (view.elements() > kParallelElements)
+        for (std::int64_t plane = 0; plane < view.batch * view.blocks; ++plane) {
+          const std::int64_t n = plane / view.blocks;
+          const std::int64_t first = plane % view.blocks * view.lanes;
+          const float* values = src + n * view.channels + first;
+          float* to = dst + plane * view.positions * view.lanes;
+          if (view.lanes == 1) {
+            fill_run(values[0] * scale, to, view.positions);
+            continue;
+          }
+          const std::int64_t real = std::min(view.lanes, view.channels - first);
+          for (std::int64_t position = 0; position < view.positions; ++position, to += view.lanes) {
+            scaled_copy(values, scale, to, real);
+            std::fill(to + real, to + view.lanes, 0.0f);
+          }
+        }
+      });
+  choice.outputs[0] = layout;
+  return choice;
+}
+
+// The library's logarithm is off by 3e-6 for arguments near 1, where the result itself is small.
+KernelChoice exact_log(const KernelRequest& request) {
+  const TensorDesc& src = request.inputs[0];
+  const std::int64_t elements = src.shape.elements();
+  KernelChoice choice = own_kernel(request, [elements](const Operands& operands, const RunContext&) {
+    const float* from = operands.input(0);
+    float* to = operands.output();
+#pragma omp parallel for schedule(static) if (elements > kParallelElements / 4)
+    for (std::int64_t i = 0; i < elements; ++i) to[i] = std::log(from[i]);
+  });
+  // Padding would become log(0).
+  if (src.layout.elements(src.shape) == elements) choice.inputs[0] = choice.outputs[0] = src.layout;
+  choice.in_place = {{0, 0}};
+  return choice;
+}
+
+// The layout in which a new activation is best made.
+Layout fresh_layout(const KernelRequest& request, int rank) {
+  if (!request.output_wish.empty() && request.output_wish[0] != nullptr) return *request.output_wish[0];
+  if (request.data_format == DataFormat::nhwc) return Layout::channels_last(rank);
+  Layout layout = Layout::plain(rank);
+  if (request.data_format == DataFormat::automatic) layout.blocks = {{1, preferred_channel_block()}};
+  return layout;
+}
+
+}  // namespace
+
+KernelChoice make(const op::Unary& operation, const KernelRequest& request, const dnnl::engine& engine) {
+  if (operation.kind == op::UnaryKind::log) return exact_log(request);
+  const Eltwise eltwise = eltwise_of(operation.kind, operation.alpha);
+  const dnnl::memory::desc data = to_desc(request.inputs[0]);
+  const auto desc = eltwise_forward(engine, {eltwise.from_src, data, eltwise.alpha, eltwise.beta});
+  if (!desc) no_eltwise(request, op::to_string(operation.kind));
+  KernelChoice choice;
+  choice.inputs = choice.outputs = {request.inputs[0].layout};
+  choice.in_place = {{0, 0}};
+  set_kernel(choice, engine, desc, {Argument::input(DNNL_ARG_SRC, data, 0), Argument::output(DNNL_ARG_DST, data)});
+  return choice;
+}
+
+KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, const dnnl::engine& engine) {
+  const Eltwise eltwise = eltwise_of(operation.kind, operation.alpha);
+  const bool uses_dst = op::backward_uses_dst(operation.kind);
+  // The forward pass's tensor stays as it is; the gradient comes to it.
+  const Layout& layout = request.inputs[1].layout;
+  const dnnl::memory::desc data = to_desc(request.inputs[1]);
+  const auto desc =
+      eltwise_backward(engine, {uses_dst ? eltwise.from_dst : eltwise.from_src, data, eltwise.alpha, eltwise.beta});
+  if (!desc) no_eltwise(request, op::to_string(operation.kind));
+  KernelChoice choice;
+  choice.inputs = {layout, layout};
+  choice.outputs = {layout};
+  choice.in_place = {{0, 0}};
+  set_kernel(
+      choice, engine, desc,
+      {Argument::input(DNNL_ARG_DIFF_DST, data, 0), Argument::input(uses_dst ? DNNL_ARG_DST : DNNL_ARG_SRC, data, 1),
+       Argument::output(DNNL_ARG_DIFF_SRC, data)});
+  return choice;
+}
+
+KernelChoice make(const op::Binary& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& shape = request.node.outputs[0].shape;
+  const auto fits = [&](const TensorDesc& input) { return input.shape == shape || input.shape.elements() == 1; };
+  if (!fits(request.inputs[0]) || !fits(request.inputs[1])) return binary_repeated(operation, request);
+  const bool both = request.inputs[0].shape == shape && request.inputs[1].shape == shape;
+  const Layout& layout = request.inputs[request.inputs[0].shape == shape ? 0 : 1].layout;
+  // Padding must stay zero, which 0/0, 0 == 0 and 0 + scalar are not.
+  const bool keeps_zero = both && operation.kind != op::BinaryKind::divide && operation.kind != op::BinaryKind::equal &&
+                          operation.kind != op::BinaryKind::greater_equal;
+  const bool padded = layout.elements(shape) != shape.elements();
+  return binary_same_layout(operation, request, padded && !keeps_zero ? Layout::plain(shape.rank()) : layout);
+}
+
+KernelChoice make(const op::Dropout& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& shape = request.inputs[0].shape;
+  const Layout layout = viewable(shape, request.inputs[0].layout);
+  const std::int64_t batch = shape[0];
+  const std::int64_t per_sample = shape.elements() / batch;
+  const auto view = channel_view(shape, layout);
+  const bool row_major = layout.is_plain();
+  KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext& context) {
+    const DropoutMask mask(operation, context, per_sample);
+    const float scale = mask.scale();
+    const float* src = operands.input(0);
+    float* dst = operands.output();
+    if (row_major) {
+      const std::int64_t blocks = (per_sample + 3) / 4;
+#pragma omp parallel for collapse(2) schedule(static) if (batch * per_sample > kParallelElements / 4)
+      for (std::int64_t sample = 0; sample < batch; ++sample) {
+        for (std::int64_t block = 0; block < blocks; ++block) {
+          const RandomBlock bits = mask.bits(sample, block);
+          const std::int64_t begin = sample * per_sample + 4 * block;
+          const std::int64_t count = std::min<std::int64_t>(4, per_sample - 4 * block);
+          for (std::int64_t i = 0; i < count; ++i) {
+            dst[begin + i] = mask.keeps(bits[static_cast<std::size_t>(i)]) ? src[begin + i] * scale : 0;
+          }
+        }
+      }
+      return;
+    }
+#pragma omp parallel for collapse(2) schedule(static) if (batch * per_sample > kParallelElements / 4)
+    for (std::int64_t plane = 0; plane < view->batch * view->blocks; ++plane) {
+      for (std::int64_t position = 0; position < view->positions; ++position) {
+        const std::int64_t at = (plane * view->positions + position) * view->lanes;
+        const std::int64_t first = plane % view->blocks * view->lanes;
+        for (std::int64_t lane = 0; lane < view->lanes; ++lane) {
+          const bool real = first + lane < view->channels;
+          const bool keeps = real && mask.keeps(plane / view->blocks, (first + lane) * view->positions + position);
+          dst[at + lane] = keeps ? src[at + lane] * scale : 0;
+        }
+      }
+    }
+  });
+  choice.inputs[0] = choice.outputs[0] = layout;
+  choice.in_place = {{0, 0}};
+  return choice;
+}
+
+KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& from = request.inputs[0].shape;
+  const Shape& to = operation.shape;
+  if (from.rank() == 4 && to.rank() == 4 && from[0] == to[0] && from[1] == to[1] && from[2] == 1 && from[3] == 1) {
+    const Layout layout = fresh_layout(request, 4);
+    if (channel_view(to, layout)) return broadcast_over_image(operation, request, layout);
+  }
+  const auto strides = repeated_strides(from, to);
+  const std::int64_t width = to.rank() == 0 ? 1 : to[to.rank() - 1];
+  const std::int64_t rows = to.elements() / width;
+  return own_kernel(request, [=, scale = operation.scale](const Operands& operands, const RunContext&) {
+    const float* src = operands.input(0);
+    float* dst = operands.output();
+#pragma omp parallel for schedule(static) if (rows * width > kParallelElements)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* values = src + row_offset(row, to, strides);
+      const bool repeated = strides.empty() || strides.back() == 0;
+      repeated ? fill_run(*values * scale, dst + row * width, width)
+               : scaled_copy(values, scale, dst + row * width, width);
+    }
+  });
+}
+
+}  // namespace trireme::onednn

@@ -1,0 +1,65 @@
+// The kernel class of the own kernels: it keeps the bound memory and calls a function over it. The factories capture
+// everything the function needs when the kernel is chosen.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::onednn {
+
+// The memory of a kernel with types; positions as listed at the operation's struct.
+class Operands {
+ public:
+  explicit Operands(const KernelMemory& memory) : memory_(memory) {}
+
+  template <typename Element = float>
+  const Element* input(std::size_t i) const {
+    return static_cast<const Element*>(memory_.inputs[i]);
+  }
+  template <typename Element = float>
+  Element* output(std::size_t i = 0) const {
+    return static_cast<Element*>(memory_.outputs[i]);
+  }
+  // Updates write their variable inputs.
+  float* variable(std::size_t i) const { return static_cast<float*>(memory_.inputs[i]); }
+  float* state(std::size_t pair, std::size_t i) const { return static_cast<float*>(memory_.optimizer_state[pair][i]); }
+  template <typename Element>
+  Element* scratch(std::int64_t bytes = 0) const {
+    return reinterpret_cast<Element*>(static_cast<std::byte*>(memory_.scratch) + bytes);
+  }
+
+ private:
+  const KernelMemory& memory_;
+};
+
+template <typename Function>
+class FunctionKernel final : public Kernel {
+ public:
+  explicit FunctionKernel(Function function) : function_(std::move(function)) {}
+  void bind(const KernelMemory& memory) override { memory_ = memory; }
+  void run(const RunContext& context) override { function_(Operands(memory_), context); }
+
+ private:
+  Function function_;
+  KernelMemory memory_;
+};
+
+// A choice whose kernel calls function(operands, context), with the plain layout for every input and output; the caller
+// changes the layouts that the function takes otherwise.
+template <typename Function>
+KernelChoice own_kernel(const KernelRequest& request, Function function) {
+  KernelChoice choice;
+  for (const TensorDesc& input : request.inputs) choice.inputs.push_back(Layout::plain(input.shape.rank()));
+  for (const TensorType& output : request.node.outputs) choice.outputs.push_back(Layout::plain(output.shape.rank()));
+  choice.implementation = "own";
+  choice.kernel = std::make_unique<FunctionKernel<Function>>(std::move(function));
+  return choice;
+}
+
+// Below this many elements one thread is faster than waking the others.
+inline constexpr std::int64_t kParallelElements = 16384;
+
+}  // namespace trireme::onednn

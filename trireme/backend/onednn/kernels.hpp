@@ -1,0 +1,73 @@
+// One factory per operation: the overload set that the oneDNN backend visits a node's operation with. Each is
+// defined in the file of its family.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::onednn {
+
+// convolution.cpp
+KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
+                  const dnnl::engine& engine);
+KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
+                  const dnnl::engine& engine);
+
+// pooling.cpp
+KernelChoice make(const op::Pool& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// linear.cpp
+KernelChoice make(const op::FullyConnected& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::FullyConnectedBackwardData& operation, const KernelRequest& request,
+                  const dnnl::engine& engine);
+KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const KernelRequest& request,
+                  const dnnl::engine& engine);
+KernelChoice make(const op::MatMul& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Bias& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::BiasBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// normalization.cpp
+KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Lrn& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// elementwise.cpp
+KernelChoice make(const op::Unary& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Binary& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Dropout& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// structure.cpp
+KernelChoice make(const op::Concat& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Split& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Pad& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Slice& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Reshape& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// reduction.cpp
+KernelChoice make(const op::Reduce& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::L2Loss& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// loss.cpp
+KernelChoice make(const op::Softmax& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::SoftmaxBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::SoftmaxCrossEntropy& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::SoftmaxCrossEntropyBackward& operation, const KernelRequest& request,
+                  const dnnl::engine& engine);
+KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// update.cpp
+KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Assign& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// reorder.cpp
+KernelChoice make_reorder(const TensorDesc& from, const Layout& to, const dnnl::engine& engine);
+
+}  // namespace trireme::onednn

@@ -1,0 +1,145 @@
+#include "trireme/backend/onednn/memory_layout.hpp"
+
+#include <algorithm>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::onednn {
+
+using dnnl::memory;
+
+namespace {
+
+std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
+
+std::vector<std::int64_t> block_sizes(std::size_t rank, const std::vector<Layout::Block>& blocks) {
+  std::vector<std::int64_t> sizes(rank, 1);
+  for (const auto& block : blocks) sizes[at(block.axis)] *= block.size;
+  return sizes;
+}
+
+Blocking dense_blocking(const memory::dims& dims, const Layout& layout) {
+  const auto sizes = block_sizes(dims.size(), layout.blocks);
+  Blocking result{dims, memory::dims(dims.size(), 0), layout.blocks};
+  std::int64_t stride = 1;
+  for (const auto& block : layout.blocks) stride *= block.size;
+  for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
+    const std::int64_t outer = (dims[at(*axis)] + sizes[at(*axis)] - 1) / sizes[at(*axis)];
+    result.padded_dims[at(*axis)] = outer * sizes[at(*axis)];
+    result.strides[at(*axis)] = stride;
+    stride *= std::max<std::int64_t>(outer, 1);
+  }
+  return result;
+}
+
+// Strides of axes that have one block only are never used.
+bool same_order(const Blocking& a, const Blocking& b) {
+  if (a.padded_dims != b.padded_dims || a.blocks != b.blocks) return false;
+  const auto sizes = block_sizes(a.padded_dims.size(), a.blocks);
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (a.padded_dims[axis] > sizes[axis] && a.strides[axis] != b.strides[axis]) return false;
+  }
+  return true;
+}
+
+// A scalar is one element to the library.
+memory::dims dims_of(const Shape& shape) { return shape.rank() == 0 ? memory::dims{1} : memory::dims(shape.dims()); }
+
+memory::data_type type_of(DataType type) {
+  return type == DataType::i32 ? memory::data_type::s32 : memory::data_type::f32;
+}
+
+// Where strides are equal, an axis with more than one block lies outside of those with one, else its stride would be
+// less.
+std::vector<int> order_of(const Blocking& blocking) {
+  const auto sizes = block_sizes(blocking.strides.size(), blocking.blocks);
+  std::vector<int> order = Layout::plain(static_cast<int>(sizes.size())).order;
+  const auto single = [&](int axis) { return blocking.padded_dims[at(axis)] <= sizes[at(axis)]; };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    if (blocking.strides[at(a)] != blocking.strides[at(b)]) return blocking.strides[at(a)] > blocking.strides[at(b)];
+    return !single(a) && single(b);
+  });
+  return order;
+}
+
+std::optional<Layout> to_layout(const memory::dims& dims, const Blocking& blocking,
+                                const std::vector<const Layout*>& preferred) {
+  for (const Layout* layout : preferred) {
+    if (layout != nullptr && same_order(dense_blocking(dims, *layout), blocking)) return *layout;
+  }
+  Layout layout{order_of(blocking), blocking.blocks};
+  if (!same_order(dense_blocking(dims, layout), blocking)) return std::nullopt;
+  return layout;
+}
+
+}  // namespace
+
+memory::desc to_desc(const TensorDesc& tensor) {
+  const memory::dims dims = dims_of(tensor.shape);
+  const Layout& layout = tensor.shape.rank() == 0 ? Layout::plain(1) : tensor.layout;
+  const auto desc = make_desc(type_of(tensor.dtype), dims, dense_blocking(dims, layout));
+  if (!desc) fail(ErrorKind::failed, "oneDNN {} has no memory format '{}'", library_version(), layout.name());
+  return *desc;
+}
+
+memory::desc to_desc(const Shape& shape, const Layout& layout) {
+  return to_desc(TensorDesc{DataType::f32, shape, layout});
+}
+
+memory::desc any_desc(const Shape& shape) { return {dims_of(shape), memory::data_type::f32, memory::format_tag::any}; }
+
+std::optional<Layout> to_layout(const memory::desc& desc, const std::vector<const Layout*>& preferred) {
+  const auto found = blocking(desc);
+  if (!found) return std::nullopt;
+  return to_layout(onednn::dims_of(desc), *found, preferred);
+}
+
+memory::desc any_grouped_desc(const Shape& weights, std::int64_t groups) {
+  return {{groups, weights[0] / groups, weights[1], weights[2], weights[3]},
+          memory::data_type::f32,
+          memory::format_tag::any};
+}
+
+std::optional<memory::desc> to_grouped_desc(const Shape& weights, std::int64_t groups, const Layout& layout) {
+  const std::int64_t out = weights[0] / groups;
+  const memory::dims dims{groups, out, weights[1], weights[2], weights[3]};
+  const std::int64_t out_block = block_sizes(4, layout.blocks)[0];
+  // Blocks of axis 0 are blocks of groups where a group has one output, and must not cross groups otherwise.
+  const bool of_groups = out == 1;
+  if (!of_groups && out % out_block != 0) return std::nullopt;
+  Layout grouped;
+  for (int axis : layout.order) {
+    if (axis == 0) grouped.order.push_back(0);
+    grouped.order.push_back(axis + 1);
+  }
+  for (const auto& block : layout.blocks)
+    grouped.blocks.push_back({block.axis == 0 && of_groups ? 0 : block.axis + 1, block.size});
+  return make_desc(memory::data_type::f32, dims, dense_blocking(dims, grouped));
+}
+
+std::optional<Layout> from_grouped_desc(const memory::desc& desc, const std::vector<const Layout*>& preferred) {
+  const auto found = blocking(desc);
+  if (!found) return std::nullopt;
+  const memory::dims dims = onednn::dims_of(desc);
+  const Shape weights{dims[0] * dims[1], dims[2], dims[3], dims[4]};
+  for (const Layout* layout : preferred) {
+    if (layout == nullptr) continue;
+    const auto candidate = to_grouped_desc(weights, dims[0], *layout);
+    if (candidate && same_order(*blocking(*candidate), *found)) return *layout;
+  }
+  Layout layout;
+  const int joined = dims[1] == 1 ? 1 : 0;  // the axis that has one element or is part of the other: left out
+  for (int axis : order_of(*found)) {
+    if (axis != joined) layout.order.push_back(axis <= 1 ? 0 : axis - 1);
+  }
+  for (const auto& block : found->blocks) layout.blocks.push_back({block.axis <= 1 ? 0 : block.axis - 1, block.size});
+  const auto back = to_grouped_desc(weights, dims[0], layout);
+  if (!back || !same_order(*blocking(*back), *found)) return std::nullopt;
+  return layout;
+}
+
+bool same_memory(const Shape& shape, const Layout& a, const Layout& b) {
+  return a == b || same_order(dense_blocking(dims_of(shape), a), dense_blocking(dims_of(shape), b));
+}
+
+}  // namespace trireme::onednn

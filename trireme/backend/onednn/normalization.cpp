@@ -1,0 +1,289 @@
+#include <cmath>
+
+#include "trireme/backend/onednn/affine.hpp"
+#include "trireme/backend/onednn/batch_statistics.hpp"
+#include "trireme/backend/onednn/function_kernel.hpp"
+#include "trireme/backend/onednn/kernels.hpp"
+#include "trireme/backend/onednn/memory_layout.hpp"
+#include "trireme/backend/onednn/primitive_kernel.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::onednn {
+namespace {
+
+constexpr auto kDoubleBytes = static_cast<std::int64_t>(sizeof(double));
+
+// Gives src's layout to every input and output of src's shape.
+void keep_layout(const KernelRequest& request, const Layout& layout, KernelChoice& choice) {
+  const Shape& shape = request.inputs[0].shape;
+  for (std::size_t i = 0; i < choice.inputs.size(); ++i) {
+    if (request.inputs[i].shape == shape) choice.inputs[i] = layout;
+  }
+  for (std::size_t i = 0; i < choice.outputs.size(); ++i) {
+    if (request.node.outputs[i].shape == shape) choice.outputs[i] = layout;
+  }
+}
+
+void normalize(const op::BatchNorm& operation, const ChannelView& view, const Operands& operands) {
+  std::size_t next = 0;
+  const float* src = operands.input(next++);
+  const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
+  const float* beta = operands.input(next++);
+  const float* addend = operation.add ? operands.input(next) : nullptr;
+  float* dst = operands.output(0);
+  float* mean = operands.output(1);
+  float* variance = operands.output(2);
+  const Strips strips(view);
+  auto* partials = operands.scratch<double>();
+  const ChannelAffine affine(view, operands.scratch<float>(partial_count(strips) * kDoubleBytes));
+#pragma omp parallel if (view.elements() > kParallelElements)
+  {
+#pragma omp for schedule(static)
+    for (std::int64_t i = 0; i < strips.count(); ++i) strip_moments(strips, i, src, partials);
+#pragma omp for schedule(static)
+    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
+      if (channel >= view.channels) {
+        affine.set(channel, 0, 0, 0);
+        continue;
+      }
+      const Moments moments = merged_moments(strips, channel, partials);
+      mean[channel] = static_cast<float>(moments.mean);
+      variance[channel] = static_cast<float>(moments.variance);
+      const double scale = (gamma == nullptr ? 1.0 : gamma[channel]) / std::sqrt(moments.variance + operation.epsilon);
+      affine.set(channel, mean[channel], static_cast<float>(scale), beta[channel]);
+    }
+    apply_affine(strips, affine, {src, addend, dst, operation.activation == op::Activation::relu});
+  }
+}
+
+// One value per channel and padded lane, as GradientColumns wants them.
+struct ChannelGradient {
+  float *mean, *of_diff, *of_x, *constant;
+
+  static std::int64_t bytes(const ChannelView& view) {
+    return 4 * view.padded_channels() * static_cast<std::int64_t>(sizeof(float));
+  }
+  ChannelGradient(const ChannelView& view, float* memory)
+      : mean(memory),
+        of_diff(memory + view.padded_channels()),
+        of_x(memory + 2 * view.padded_channels()),
+        constant(memory + 3 * view.padded_channels()) {}
+};
+
+// The operands of a backward pass under their names; null where absent.
+struct BackwardOperands {
+  GradientOperands loops;
+  const float *mean, *variance, *gamma;
+  float *diff_beta, *diff_gamma;
+
+  BackwardOperands(const op::BatchNormBackward& operation, const Operands& operands) {
+    std::size_t next = 0;
+    loops.x = operands.input(next++);
+    mean = operands.input(next++);
+    variance = operands.input(next++);
+    gamma = operation.gamma ? operands.input(next++) : nullptr;
+    loops.diff = operands.input(next++);
+    loops.dst = operation.activation == op::Activation::relu ? operands.input(next) : nullptr;
+    next = 0;
+    loops.diff_x = operands.output(next++);
+    diff_beta = operands.output(next++);
+    diff_gamma = operation.gamma ? operands.output(next++) : nullptr;
+    loops.diff_addend = operation.add ? operands.output(next) : nullptr;
+  }
+};
+
+void apply_gradient(const Strips& strips, const ChannelGradient& gradient, const GradientOperands& operands) {
+  GradientColumns columns;
+  std::int64_t prepared = -1;
+#pragma omp for schedule(static)
+  for (std::int64_t i = 0; i < strips.count(); ++i) {
+    const Strip strip = strips[i];
+    if (strip.first_channel != prepared) {
+      spread_lanes(strip, gradient.mean, columns.mean);
+      spread_lanes(strip, gradient.of_diff, columns.of_diff);
+      spread_lanes(strip, gradient.of_x, columns.of_x);
+      spread_lanes(strip, gradient.constant, columns.constant);
+      prepared = strip.first_channel;
+    }
+    for_each_panel(strip, [&](const Panel& panel) { apply_gradient(panel, columns, operands); });
+  }
+}
+
+// With d the gradient that the activation let through, m the mean, i = 1/sqrt(variance + epsilon), M values per
+// channel:
+//   diff_beta = sum d,  diff_gamma = i·P with P = sum d·(x − m)
+//   diff_src = gamma·i·(d − diff_beta/M − (x − m)·i²·P/M)
+void normalize_backward(const op::BatchNormBackward& operation, const ChannelView& view, const Operands& operands) {
+  const BackwardOperands named(operation, operands);
+  const Strips strips(view);
+  auto* partials = operands.scratch<double>();
+  const ChannelGradient gradient(view, operands.scratch<float>(partial_count(strips) * kDoubleBytes));
+  const auto count = static_cast<double>(view.per_channel());
+#pragma omp parallel if (view.elements() > kParallelElements)
+  {
+    // The padded lanes of the means are read with the rest.
+#pragma omp for schedule(static)
+    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
+      gradient.mean[channel] = channel < view.channels ? named.mean[channel] : 0;
+    }
+#pragma omp for schedule(static)
+    for (std::int64_t i = 0; i < strips.count(); ++i)
+      strip_gradient_sums(strips, i, gradient.mean, named.loops, partials);
+#pragma omp for schedule(static)
+    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
+      if (channel >= view.channels) {
+        gradient.of_diff[channel] = gradient.of_x[channel] = gradient.constant[channel] = 0;
+        continue;
+      }
+      const Sums sums = added_sums(strips, channel, partials);
+      const double inverse = 1 / std::sqrt(static_cast<double>(named.variance[channel]) + operation.epsilon);
+      const double scale = (named.gamma == nullptr ? 1.0 : named.gamma[channel]) * inverse;
+      named.diff_beta[channel] = static_cast<float>(sums.first);
+      if (named.diff_gamma != nullptr) named.diff_gamma[channel] = static_cast<float>(sums.second * inverse);
+      gradient.of_diff[channel] = static_cast<float>(scale);
+      gradient.of_x[channel] = static_cast<float>(-scale * inverse * inverse * sums.second / count);
+      gradient.constant[channel] = static_cast<float>(-scale * sums.first / count);
+    }
+    apply_gradient(strips, gradient, named.loops);
+  }
+}
+
+void normalize_inference(const op::BatchNormInference& operation, const ChannelView& view, const Operands& operands) {
+  std::size_t next = 0;
+  const float* src = operands.input(next++);
+  const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
+  const float* beta = operands.input(next++);
+  const float* mean = operands.input(next++);
+  const float* variance = operands.input(next++);
+  const float* addend = operation.add ? operands.input(next) : nullptr;
+  const Strips strips(view);
+  const ChannelAffine affine(view, operands.scratch<float>());
+  for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
+    if (channel >= view.channels) {
+      affine.set(channel, 0, 0, 0);
+      continue;
+    }
+    const double scale = (gamma == nullptr ? 1.0 : gamma[channel]) /
+                         std::sqrt(static_cast<double>(variance[channel]) + operation.epsilon);
+    affine.set(channel, mean[channel], static_cast<float>(scale), beta[channel]);
+  }
+#pragma omp parallel if (view.elements() > kParallelElements)
+  apply_affine(strips, affine, {src, addend, operands.output(), operation.activation == op::Activation::relu});
+}
+
+LrnProblem lrn_problem(const Shape& shape, const Layout& layout, const op::Lrn& lrn) {
+  return {.data = to_desc(shape, layout), .size = lrn.size, .alpha = lrn.alpha, .beta = lrn.beta, .k = lrn.k};
+}
+
+}  // namespace
+
+KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& shape = request.inputs[0].shape;
+  const Layout layout = viewable(shape, request.inputs[0].layout);
+  const ChannelView view = *channel_view(shape, layout);
+  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
+    normalize(operation, view, operands);
+  });
+  keep_layout(request, layout, choice);
+  choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelAffine::bytes(view);
+  if (operation.add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
+  choice.in_place.emplace_back(0, 0);
+  return choice;
+}
+
+KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& shape = request.inputs[0].shape;
+  const Layout layout = viewable(shape, request.inputs[0].layout);
+  const ChannelView view = *channel_view(shape, layout);
+  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
+    normalize_backward(operation, view, operands);
+  });
+  keep_layout(request, layout, choice);
+  choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelGradient::bytes(view);
+  const int diff_dst = operation.gamma ? 4 : 3;
+  if (operation.add) {
+    choice.in_place = {{diff_dst, operation.gamma ? 3 : 2}, {0, 0}};
+  } else {
+    choice.in_place = {{diff_dst, 0}, {0, 0}};
+  }
+  return choice;
+}
+
+KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& shape = request.inputs[0].shape;
+  const Layout layout = viewable(shape, request.inputs[0].layout);
+  const ChannelView view = *channel_view(shape, layout);
+  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
+    normalize_inference(operation, view, operands);
+  });
+  keep_layout(request, layout, choice);
+  choice.scratch_bytes = ChannelAffine::bytes(view);
+  if (operation.add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
+  choice.in_place.emplace_back(0, 0);
+  return choice;
+}
+
+KernelChoice make(const op::Lrn& operation, const KernelRequest& request, const dnnl::engine& engine) {
+  const TensorDesc& src = request.inputs[0];
+  const Layout layout = viewable(src.shape, src.layout);
+  const LrnProblem problem = lrn_problem(src.shape, layout, operation);
+  const auto desc = lrn_forward(engine, problem, false);
+  if (!desc)
+    fail(ErrorKind::failed, "oneDNN has no LRN for '{}': {} as {}", request.node.name, to_string(src.shape),
+         layout.name());
+  KernelChoice choice;
+  choice.inputs = choice.outputs = {layout};
+  set_kernel(choice, engine, desc,
+             {Argument::input(DNNL_ARG_SRC, problem.data, 0), Argument::output(DNNL_ARG_DST, problem.data)});
+  return choice;
+}
+
+KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, const dnnl::engine& engine) {
+  const TensorDesc& src = request.inputs[0];
+  const Layout layout = viewable(src.shape, src.layout);
+  const LrnProblem problem = lrn_problem(
+      src.shape, layout, {.size = operation.size, .alpha = operation.alpha, .beta = operation.beta, .k = operation.k});
+  const auto forward = lrn_forward(engine, problem, true);
+  const auto backward = forward ? lrn_backward(engine, problem, forward) : dnnl::lrn_backward::primitive_desc();
+  if (!backward) {
+    fail(ErrorKind::failed, "oneDNN has no LRN backward for '{}': {} as {}", request.node.name, to_string(src.shape),
+         layout.name());
+  }
+  KernelChoice choice;
+  choice.inputs = {layout, layout};
+  choice.outputs = {layout};
+  choice.implementation = backward.impl_info_str();
+
+  // What the forward pass leaves for backward is not kept between them (the plan would have to hold it all that time)
+  // but found again: dst and workspace lie in the scratch, then the library's own scratchpad.
+  const auto aligned = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); };
+  const dnnl::memory::desc workspace = forward.workspace_desc();
+  const std::int64_t workspace_at = aligned(bytes_of(problem.data));
+  const std::int64_t scratchpad_at = workspace_at + aligned(bytes_of(workspace));
+  std::vector<Argument> first{Argument::input(DNNL_ARG_SRC, problem.data, 0),
+                              Argument::scratch(DNNL_ARG_DST, problem.data)};
+  std::vector<Argument> second{Argument::input(DNNL_ARG_SRC, problem.data, 0),
+                               Argument::input(DNNL_ARG_DIFF_DST, problem.data, 1),
+                               Argument::output(DNNL_ARG_DIFF_SRC, problem.data)};
+  const bool has_workspace = bytes_of(workspace) > 0;
+  if (has_workspace) {
+    first.push_back(Argument::scratch(DNNL_ARG_WORKSPACE, workspace, workspace_at));
+    second.push_back(Argument::scratch(DNNL_ARG_WORKSPACE, workspace, workspace_at));
+  }
+  std::size_t scratchpad_bytes = 0;
+  const auto add_scratchpad = [&](const dnnl::memory::desc& desc, std::vector<Argument>& arguments) {
+    if (bytes_of(desc) == 0) return;
+    arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, desc, scratchpad_at));
+    scratchpad_bytes = std::max(scratchpad_bytes, bytes_of(desc));
+  };
+  add_scratchpad(forward.scratchpad_desc(), first);
+  add_scratchpad(backward.scratchpad_desc(), second);
+  choice.scratch_bytes = scratchpad_at + static_cast<std::int64_t>(scratchpad_bytes);
+  std::vector<Step> steps;
+  if (has_workspace) steps.push_back({dnnl::lrn_forward(forward), std::move(first), false});
+  steps.push_back({dnnl::lrn_backward(backward), std::move(second), false});
+  choice.kernel = std::make_unique<PrimitiveKernel>(engine, std::move(steps));
+  return choice;
+}
+
+}  // namespace trireme::onednn

@@ -1,0 +1,77 @@
+// The kernel that runs primitives of oneDNN: memory objects and argument lists are made when it is bound, a run only
+// executes. Made by the families' files from primitive descriptors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trireme/backend/onednn/dnnl_api.hpp"
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::onednn {
+
+// Where the memory of an argument comes from: the kernel's inputs or outputs by position, or bytes into the scratch.
+struct Argument {
+  enum class Place : std::uint8_t { input, output, scratch };
+  int id = 0;  // DNNL_ARG_*
+  dnnl::memory::desc desc;
+  Place place = Place::input;
+  std::int64_t where = 0;
+
+  static Argument input(int id, dnnl::memory::desc desc, std::int64_t i) {
+    return {id, std::move(desc), Place::input, i};
+  }
+  static Argument output(int id, dnnl::memory::desc desc, std::int64_t i = 0) {
+    return {id, std::move(desc), Place::output, i};
+  }
+  static Argument scratch(int id, dnnl::memory::desc desc, std::int64_t bytes = 0) {
+    return {id, std::move(desc), Place::scratch, bytes};
+  }
+};
+
+struct Step {
+  dnnl::primitive primitive;
+  std::vector<Argument> arguments;
+  // A copy from the first argument to the second: nothing to do when the plan gave both the same memory.
+  bool copy = false;
+};
+
+class PrimitiveKernel final : public Kernel {
+ public:
+  PrimitiveKernel(const dnnl::engine& engine, std::vector<Step> steps);
+  void bind(const KernelMemory& memory) override;
+  void run(const RunContext& context) override;
+
+ private:
+  struct BoundStep {
+    dnnl_primitive_t primitive = nullptr;
+    std::vector<dnnl::memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  std::vector<Step> steps_;
+  std::vector<BoundStep> bound_;
+};
+
+// Completes a choice with a kernel of one primitive: adds its scratchpad and takes the implementation's name.
+template <typename PrimitiveDesc>
+void set_kernel(KernelChoice& choice, const dnnl::engine& engine, const PrimitiveDesc& desc,
+                std::vector<Argument> arguments) {
+  const dnnl::memory::desc scratchpad = desc.scratchpad_desc();
+  choice.scratch_bytes = static_cast<std::int64_t>(bytes_of(scratchpad));
+  if (choice.scratch_bytes > 0) arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, scratchpad));
+  choice.implementation = desc.impl_info_str();
+  std::vector<Step> steps;
+  steps.push_back({dnnl::primitive(desc.get()), std::move(arguments), false});
+  choice.kernel = std::make_unique<PrimitiveKernel>(engine, std::move(steps));
+}
+
+// Whether the library has code made for this machine behind an implementation's name, and for which instructions.
+bool is_reference(std::string_view implementation);
+bool is_generated(std::string_view implementation);
+std::string_view instruction_set(std::string_view implementation);
+
+}  // namespace trireme::onednn

@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <cstring>
+
+#include "trireme/backend/onednn/box_copy.hpp"
+#include "trireme/backend/onednn/function_kernel.hpp"
+#include "trireme/backend/onednn/kernels.hpp"
+#include "trireme/backend/onednn/lane_copy.hpp"
+
+namespace trireme::onednn {
+namespace {
+
+// Concat and split are one list of copies between parts and the tensor that holds them side by side.
+struct Join {
+  Shape whole;
+  std::vector<Shape> parts;
+  int axis;
+
+  std::int64_t begin(std::size_t part) const {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < part; ++i) sum += parts[i][axis];
+    return sum;
+  }
+};
+
+// The boxes of the parts in the whole; nothing where a part begins inside a block.
+std::optional<std::vector<PhysicalBox>> part_boxes(const Join& join, const Layout& layout) {
+  std::vector<PhysicalBox> boxes;
+  std::vector<std::int64_t> begin(static_cast<std::size_t>(join.whole.rank()), 0);
+  for (std::size_t i = 0; i < join.parts.size(); ++i) {
+    begin[static_cast<std::size_t>(join.axis)] = join.begin(i);
+    const auto box = PhysicalBox::make(join.whole, layout, begin, join.parts[i].dims());
+    if (!box) return std::nullopt;
+    boxes.push_back(*box);
+  }
+  return boxes;
+}
+
+enum class Direction : std::uint8_t { concat, split };
+
+KernelChoice join_boxes(const KernelRequest& request, const Join& join, const Layout& layout, Direction direction,
+                        const std::vector<PhysicalBox>& boxes) {
+  const bool concat = direction == Direction::concat;
+  std::vector<BoxCopy> copies;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const PhysicalBox part(join.parts[i], layout);
+    copies.emplace_back(concat ? part : boxes[i], concat ? boxes[i] : part);
+  }
+  const std::int64_t elements = join.whole.elements();
+  return own_kernel(request, [=, copies = std::move(copies)](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (elements > kParallelElements)
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      copies[i].run(operands.input(concat ? i : 0), operands.output(concat ? 0 : i));
+    }
+  });
+}
+
+// Channels in blocks, with parts that begin inside one.
+KernelChoice join_lanes(const KernelRequest& request, const Join& join, const Layout& layout, Direction direction) {
+  const ChannelView whole = *channel_view(join.whole, layout);
+  std::vector<ChannelView> parts;
+  std::vector<LaneCopy> copies;
+  for (std::size_t i = 0; i < join.parts.size(); ++i) {
+    parts.push_back(*channel_view(join.parts[i], layout));
+    copies.emplace_back(whole, parts[i], join.begin(i));
+  }
+  return own_kernel(request, [=, copies = std::move(copies)](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (whole.elements() > kParallelElements)
+    {
+      for (std::size_t i = 0; i < copies.size(); ++i) {
+        if (direction == Direction::concat) {
+          copies[i].to_whole(operands.input(i), operands.output());
+        } else {
+          copies[i].to_part(operands.input(0), operands.output(i));
+          clear_padding(parts[i], operands.output(i));
+        }
+      }
+      if (direction == Direction::concat) clear_padding(whole, operands.output());
+    }
+  });
+}
+
+KernelChoice join_kernel(const KernelRequest& request, const Join& join, Layout layout, Direction direction) {
+  auto boxes = part_boxes(join, layout);
+  const bool by_lanes = !boxes && join.axis == 1 && channel_view(join.whole, layout);
+  if (!boxes && !by_lanes) {
+    layout = Layout::plain(join.whole.rank());
+    boxes = part_boxes(join, layout);
+  }
+  KernelChoice choice =
+      by_lanes ? join_lanes(request, join, layout, direction) : join_boxes(request, join, layout, direction, *boxes);
+  for (Layout& input : choice.inputs) input = layout;
+  for (Layout& output : choice.outputs) output = layout;
+  return choice;
+}
+
+// A blocked layout among those given, else the first: reordering the plain ones costs least.
+const Layout& common_layout(const std::vector<TensorDesc>& inputs) {
+  for (const TensorDesc& input : inputs) {
+    if (!input.layout.blocks.empty()) return input.layout;
+  }
+  return inputs[0].layout;
+}
+
+// Whether two shapes differ on axis 1 alone, in a layout with blocks of that axis.
+bool differs_in_channels(const Shape& a, const Shape& b, const Layout& layout) {
+  for (int axis = 0; axis < a.rank(); ++axis) {
+    if (axis != 1 && a[axis] != b[axis]) return false;
+  }
+  return !layout.blocks.empty() && channel_view(a, layout);
+}
+
+// Whether writing a value everywhere would also write it into lanes that must hold zeros.
+bool fills_padding(const Shape& shape, const Layout& layout, float value) {
+  return value != 0 && layout.elements(shape) != shape.elements();
+}
+
+void fill(float* values, std::int64_t elements, float value) {
+#pragma omp for schedule(static)
+  for (std::int64_t i = 0; i < elements; ++i) values[i] = value;
+}
+
+}  // namespace
+
+KernelChoice make(const op::Concat& operation, const KernelRequest& request, const dnnl::engine&) {
+  Join join{request.node.outputs[0].shape, {}, operation.axis};
+  for (const TensorDesc& input : request.inputs) join.parts.push_back(input.shape);
+  return join_kernel(request, join, common_layout(request.inputs), Direction::concat);
+}
+
+KernelChoice make(const op::Split& operation, const KernelRequest& request, const dnnl::engine&) {
+  Join join{request.inputs[0].shape, {}, operation.axis};
+  for (const TensorType& output : request.node.outputs) join.parts.push_back(output.shape);
+  return join_kernel(request, join, request.inputs[0].layout, Direction::split);
+}
+
+KernelChoice make(const op::Pad& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& src = request.inputs[0].shape;
+  const Shape& dst = request.node.outputs[0].shape;
+  Layout layout = request.inputs[0].layout;
+  const float value = operation.value;
+  const std::int64_t elements = layout.elements(dst);
+  auto box = PhysicalBox::make(dst, layout, operation.before, src.dims());
+  const bool usable = !fills_padding(dst, layout, value);
+  KernelChoice choice;
+  if (!box && usable && differs_in_channels(src, dst, layout)) {
+    const LaneCopy copy(*channel_view(dst, layout), *channel_view(src, layout), operation.before[1]);
+    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (elements > kParallelElements)
+      {
+        fill(operands.output(), elements, value);
+        copy.to_whole(operands.input(0), operands.output());
+      }
+    });
+  } else {
+    if (!box || !usable) {
+      layout = Layout::plain(src.rank());
+      box = PhysicalBox::make(dst, layout, operation.before, src.dims());
+    }
+    const BoxCopy copy(PhysicalBox(src, layout), *box);
+    const std::int64_t filled = layout.elements(dst);
+    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (filled > kParallelElements)
+      {
+        fill(operands.output(), filled, value);
+        copy.run(operands.input(0), operands.output());
+      }
+    });
+  }
+  choice.inputs[0] = choice.outputs[0] = layout;
+  return choice;
+}
+
+KernelChoice make(const op::Slice& operation, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& src = request.inputs[0].shape;
+  const Shape& dst = request.node.outputs[0].shape;
+  Layout layout = request.inputs[0].layout;
+  auto box = PhysicalBox::make(src, layout, operation.begin, operation.size);
+  KernelChoice choice;
+  if (!box && differs_in_channels(src, dst, layout)) {
+    const ChannelView part = *channel_view(dst, layout);
+    const LaneCopy copy(*channel_view(src, layout), part, operation.begin[1]);
+    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (part.elements() > kParallelElements)
+      {
+        copy.to_part(operands.input(0), operands.output());
+        clear_padding(part, operands.output());
+      }
+    });
+  } else {
+    if (!box) {
+      layout = Layout::plain(src.rank());
+      box = PhysicalBox::make(src, layout, operation.begin, operation.size);
+    }
+    const BoxCopy copy(*box, PhysicalBox(dst, layout));
+    choice = own_kernel(request, [copy](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (copy.elements() > kParallelElements)
+      copy.run(operands.input(0), operands.output());
+    });
+  }
+  choice.inputs[0] = choice.outputs[0] = layout;
+  return choice;
+}
+
+KernelChoice make(const op::Reshape&, const KernelRequest& request, const dnnl::engine&) {
+  const Shape& shape = request.inputs[0].shape;
+  const std::int64_t elements = shape.elements();
+  KernelChoice choice = own_kernel(request, [elements](const Operands& operands, const RunContext&) {
+    const auto* from = operands.input<std::uint32_t>(0);
+    auto* to = operands.output<std::uint32_t>();
+    if (from == to) return;
+    constexpr std::int64_t kRun = 4096;
+#pragma omp parallel for schedule(static) if (elements > kParallelElements)
+    for (std::int64_t begin = 0; begin < elements; begin += kRun) {
+      const auto count = static_cast<std::size_t>(std::min(kRun, elements - begin));
+      std::memcpy(to + begin, from + begin, count * sizeof(std::uint32_t));
+    }
+  });
+  choice.in_place = {{0, 0}};
+  return choice;
+}
+
+}  // namespace trireme::onednn
