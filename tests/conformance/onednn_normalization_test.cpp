@@ -1,0 +1,141 @@
+// Batch norm (with its fused forms) and LRN, oneDNN against the reference.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cstring>
+
+#include "operation_check.hpp"
+
+namespace trireme::testing {
+namespace {
+
+using op::Activation;
+
+// Odd sizes, several panels and strips per channel, channels that are no multiple of a block, more than a panel of
+// them.
+const Shape kShapes[] = {{2, 32, 5, 7},  {1, 19, 9, 3},   {3, 200, 2, 2}, {16, 10},
+                         {5, 3, 50, 61}, {2, 70, 30, 31}, {4, 16, 1, 1}};
+
+// The forms to check with a shape: gamma, add and activation on and off; for large ones all on and all off.
+template <typename Op>
+std::vector<Op> forms(const Shape& shape) {
+  if (shape.elements() > 20000)
+    return {{.epsilon = 1e-3f, .gamma = false}, {.epsilon = 1e-3f, .add = true, .activation = Activation::relu}};
+  std::vector<Op> result;
+  for (const bool gamma : {false, true}) {
+    for (const bool add : {false, true}) {
+      for (const Activation activation : {Activation::none, Activation::relu}) {
+        result.push_back({.epsilon = 1e-3f, .gamma = gamma, .add = add, .activation = activation});
+      }
+    }
+  }
+  return result;
+}
+
+double per_channel(const Shape& shape) { return static_cast<double>(shape.elements() / shape[1]); }
+
+TEST(OneDnnBatchNorm, TrainingAgreesWithTheReference) {
+  for (const Shape& shape : kShapes) {
+    for (const op::BatchNorm& form : forms<op::BatchNorm>(shape)) {
+      std::vector<HostTensor> values{random_tensor(shape, 1, -2, 3)};
+      if (form.gamma) values.push_back(random_tensor({shape[1]}, 2, 0.5f, 2));
+      values.push_back(random_tensor({shape[1]}, 3));
+      if (form.add) values.push_back(random_tensor(shape, 4));
+      // Each element is a few operations on values of a few units; the statistics are exact to float by construction.
+      expect_same(OperationCase(form, std::move(values)), {.terms = 8, .magnitude = 4});
+    }
+  }
+}
+
+TEST(OneDnnBatchNorm, BackwardAgreesWithTheReference) {
+  for (const Shape& shape : kShapes) {
+    for (const op::BatchNormBackward& form : forms<op::BatchNormBackward>(shape)) {
+      std::vector<HostTensor> values{random_tensor(shape, 1, -2, 3), random_tensor({shape[1]}, 2, 0.3f, 0.7f),
+                                     random_tensor({shape[1]}, 3, 1.5f, 2.5f)};
+      if (form.gamma) values.push_back(random_tensor({shape[1]}, 4, 0.5f, 2));
+      values.push_back(random_tensor(shape, 5));
+      if (form.activation == Activation::relu) values.push_back(random_tensor(shape, 6));
+      expect_same(OperationCase(form, std::move(values)), {.terms = 8 + per_channel(shape), .magnitude = 2});
+    }
+  }
+}
+
+TEST(OneDnnBatchNorm, InferenceAgreesWithTheReference) {
+  for (const Shape& shape : kShapes) {
+    for (const op::BatchNormInference& form : forms<op::BatchNormInference>(shape)) {
+      std::vector<HostTensor> values{random_tensor(shape, 1, -2, 3)};
+      if (form.gamma) values.push_back(random_tensor({shape[1]}, 2, 0.5f, 2));
+      values.push_back(random_tensor({shape[1]}, 3));
+      values.push_back(random_tensor({shape[1]}, 4));
+      values.push_back(random_tensor({shape[1]}, 5, 0.1f, 3));
+      if (form.add) values.push_back(random_tensor(shape, 6));
+      expect_same(OperationCase(form, std::move(values)), {.terms = 8, .magnitude = 8});
+    }
+  }
+}
+
+// With a mean a thousand times the deviation, one-pass formulas lose the variance altogether.
+TEST(OneDnnBatchNorm, VarianceSurvivesALargeMean) {
+  const auto backend = onednn_backend();
+  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+  const Shape shape{4, 18, 31, 33};
+  const OperationCase operation(
+      op::BatchNorm{.epsilon = 1e-5f},
+      {random_tensor(shape, 1, 999, 1001), random_tensor({18}, 2, 1, 1.5f), random_tensor({18}, 3)});
+  KernelRun reference(*make_backend("reference"), operation, {.name = "reference"});
+  reference.run();
+  for (const Variant& variant : layout_variants()) {
+    KernelRun run(*backend, operation, variant);
+    run.run();
+    EXPECT_EQ(difference(run.output(2), reference.output(2), {.relative = 1e-5}), "") << variant.name;
+    EXPECT_EQ(difference(run.output(1), reference.output(1), {}), "") << variant.name;
+  }
+}
+
+TEST(OneDnnBatchNorm, ResultsDoNotDependOnTheNumberOfThreads) {
+  const auto backend = onednn_backend();
+  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+  const Shape shape{6, 40, 23, 29};
+  const OperationCase forward(op::BatchNorm{},
+                              {random_tensor(shape, 1), random_tensor({40}, 2), random_tensor({40}, 3)});
+  const OperationCase backward(op::BatchNormBackward{},
+                               {random_tensor(shape, 1), random_tensor({40}, 2), random_tensor({40}, 3, 1, 2),
+                                random_tensor({40}, 4), random_tensor(shape, 5)});
+  const int threads = omp_get_max_threads();
+  for (const OperationCase* operation : {&forward, &backward}) {
+    for (const Variant& variant : layout_variants()) {
+      std::vector<HostTensor> first;
+      for (const int count : {1, 2, 3, 5}) {
+        omp_set_num_threads(count);
+        KernelRun run(*backend, *operation, variant);
+        run.run();
+        omp_set_num_threads(threads);
+        for (std::size_t i = 0; i < operation->node().outputs.size(); ++i) {
+          const HostTensor value = run.output(i);
+          if (count == 1) {
+            first.push_back(value);
+          } else {
+            EXPECT_EQ(std::memcmp(value.data(), first[i].data(), value.f32().size_bytes()), 0)
+                << operation->describe() << " | " << variant.name << " | output " << i << " with " << count
+                << " threads";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(OneDnnLrn, AgreesWithTheReference) {
+  for (const Shape& shape : {Shape{2, 32, 5, 7}, {1, 19, 4, 3}, {2, 64, 6, 6}, {3, 5, 9, 2}}) {
+    for (const op::Lrn& lrn : {op::Lrn{}, op::Lrn{.size = 3, .alpha = 0.5f, .beta = 0.75f, .k = 2},
+                               op::Lrn{.size = 5, .alpha = 1, .beta = 0.5f}}) {
+      expect_same(OperationCase(lrn, {random_tensor(shape, 1, -2, 2)}), {.terms = 10, .magnitude = 4});
+      const op::LrnBackward backward{.size = lrn.size, .alpha = lrn.alpha, .beta = lrn.beta, .k = lrn.k};
+      expect_same(OperationCase(backward, {random_tensor(shape, 1, -2, 2), random_tensor(shape, 2)}),
+                  {.terms = 20, .magnitude = 8});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trireme::testing

@@ -1,0 +1,239 @@
+#include "operation_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "trireme/base/random.hpp"
+
+namespace trireme::testing {
+namespace {
+
+constexpr double kUnit = 0x1.0p-24;
+
+std::string layouts_of(const KernelChoice& choice) {
+  std::vector<std::string> inputs, outputs;
+  for (const Layout& layout : choice.inputs) inputs.push_back(layout.name());
+  for (const Layout& layout : choice.outputs) outputs.push_back(layout.name());
+  return fmt::format("{} -> {}", fmt::join(inputs, ","), fmt::join(outputs, ","));
+}
+
+std::string details(const Operation& operation) {
+  return std::visit(
+      [](const auto& op) -> std::string {
+        std::string text;
+        if constexpr (requires { op.window; }) text += fmt::format(" window {}", op::to_string(op.window));
+        if constexpr (requires { op.groups; }) text += fmt::format(" groups {}", op.groups);
+        if constexpr (requires { op.kind; }) text += fmt::format(" kind {}", static_cast<int>(op.kind));
+        if constexpr (requires { op.activation; }) text += op.activation == op::Activation::relu ? " relu" : "";
+        if constexpr (requires { op.add; }) text += op.add ? " add" : "";
+        if constexpr (requires { op.axis; }) text += fmt::format(" axis {}", op.axis);
+        return text;
+      },
+      operation);
+}
+
+}  // namespace
+
+double Tolerance::at(double expected) const {
+  return 4 * kUnit * terms * magnitude + (16 * kUnit + relative) * std::abs(expected);
+}
+
+Layout blocked(std::int64_t size) {
+  Layout layout = Layout::plain(4);
+  layout.blocks = {{1, size}};
+  return layout;
+}
+
+std::vector<Variant> layout_variants() {
+  return {{.name = "plain"},
+          {.name = "channels_last", .activations = Layout::channels_last(4)},
+          {.name = "blocked16", .activations = blocked(16)},
+          {.name = "blocked8", .activations = blocked(8)}};
+}
+
+std::vector<Variant> convolution_variants() {
+  std::vector<Variant> variants = layout_variants();
+  variants.push_back({.name = "nchw", .format = DataFormat::nchw});
+  variants.push_back({.name = "nhwc", .activations = Layout::channels_last(4), .format = DataFormat::nhwc});
+  variants.push_back({.name = "fixed weights", .activations = blocked(16), .variables_open = false});
+  variants.push_back({.name = "wish", .activations = blocked(16), .wish_plain = true});
+  variants.push_back({.name = "inference", .activations = blocked(16), .training = false});
+  return variants;
+}
+
+OperationCase::OperationCase(Operation op, std::vector<HostTensor> values, std::vector<int> variables)
+    : graph_(std::make_unique<Graph>()), values_(std::move(values)), variable_(values_.size(), false) {
+  for (int i : variables) variable_[static_cast<std::size_t>(i)] = true;
+  for (int i : written_inputs(op, static_cast<int>(values_.size()))) variable_[static_cast<std::size_t>(i)] = true;
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    inputs.push_back(variable_[i] ? graph_->add(op::Variable{values_[i].shape(), {}, true}, {})
+                                  : graph_->add(op::Placeholder{values_[i].type()}, {}));
+  }
+  node_ = &graph_->node(graph_->add(std::move(op), std::move(inputs)));
+}
+
+std::string OperationCase::describe() const {
+  std::vector<std::string> shapes;
+  for (const HostTensor& value : values_) shapes.push_back(to_string(value.shape()));
+  return fmt::format("{}{} {}", name_of(node_->op), details(node_->op), fmt::join(shapes, " "));
+}
+
+KernelRun::Memory KernelRun::allocate(std::int64_t bytes) {
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 4));
+  void* data = nullptr;
+  if (posix_memalign(&data, 64, size) != 0) throw std::bad_alloc();
+  std::memset(data, 0xFF, size);
+  return {data, std::free};
+}
+
+KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, const Variant& variant, int in_place) {
+  const Node& node = operation.node();
+  KernelRequest request{.node = node,
+                        .inputs = {},
+                        .input_open = {},
+                        .output_wish = std::vector<const Layout*>(node.outputs.size(), nullptr),
+                        .data_format = variant.format,
+                        .training = variant.training};
+  for (std::size_t i = 0; i < operation.values().size(); ++i) {
+    const HostTensor& value = operation.values()[i];
+    const int rank = value.shape().rank();
+    const bool activation = rank == 4 && !operation.is_variable(i);
+    request.inputs.push_back(
+        {value.type().dtype, value.shape(), activation ? variant.activations : Layout::plain(rank)});
+    request.input_open.push_back(operation.is_variable(i) && variant.variables_open);
+  }
+  Layout wish;
+  if (variant.wish_plain && !node.outputs.empty()) {
+    wish = Layout::plain(node.outputs[0].shape.rank());
+    request.output_wish[0] = &wish;
+  }
+  choice_ = backend.choose(request);
+
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    inputs_.push_back({request.inputs[i].dtype, request.inputs[i].shape, choice_.inputs[i]});
+    memories_.push_back(allocate(inputs_.back().bytes()));
+    pack(inputs_.back(), operation.values()[i].data(), memories_.back().get());
+    bound_.inputs.push_back(memories_.back().get());
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    outputs_.push_back({node.outputs[i].dtype, node.outputs[i].shape, choice_.outputs[i]});
+    memories_.push_back(allocate(outputs_.back().bytes()));
+    bound_.outputs.push_back(memories_.back().get());
+  }
+  if (in_place >= 0) {
+    const auto [from, to] = choice_.in_place[static_cast<std::size_t>(in_place)];
+    bound_.outputs[static_cast<std::size_t>(to)] = bound_.inputs[static_cast<std::size_t>(from)];
+  }
+  if (const auto* apply = node.as<op::ApplyGradients>()) {
+    for (std::size_t i = 1; i < inputs_.size(); i += 2) {
+      auto& states = bound_.optimizer_state.emplace_back();
+      states_.push_back(inputs_[i]);
+      for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
+        memories_.push_back(allocate(inputs_[i].bytes()));
+        auto* values = static_cast<float*>(memories_.back().get());
+        std::fill_n(values, inputs_[i].bytes() / 4, op::initial_state(apply->rule.kind, s));
+        states.push_back(values);
+      }
+    }
+  }
+  memories_.push_back(allocate(choice_.scratch_bytes));
+  bound_.scratch = memories_.back().get();
+  choice_.kernel->bind(bound_);
+}
+
+HostTensor KernelRun::input(std::size_t i) const {
+  HostTensor value(TensorType{inputs_[i].dtype, inputs_[i].shape});
+  unpack(inputs_[i], bound_.inputs[i], value.data());
+  return value;
+}
+
+HostTensor KernelRun::output(std::size_t i) const {
+  HostTensor value(TensorType{outputs_[i].dtype, outputs_[i].shape});
+  unpack(outputs_[i], bound_.outputs[i], value.data());
+  return value;
+}
+
+HostTensor KernelRun::state(std::size_t pair, std::size_t i) const {
+  HostTensor value(TensorType{DataType::f32, states_[pair].shape});
+  unpack(states_[pair], bound_.optimizer_state[pair][i], value.data());
+  return value;
+}
+
+bool KernelRun::padding_is_zero(std::size_t i) const {
+  const HostTensor value = output(i);
+  const Memory again = allocate(outputs_[i].bytes());
+  pack(outputs_[i], value.data(), again.get());
+  const auto* a = static_cast<const float*>(again.get());
+  const auto* b = static_cast<const float*>(bound_.outputs[i]);
+  // Compared as numbers: a kernel may leave −0, and elements that are NaN are compared elsewhere.
+  return std::equal(a, a + outputs_[i].bytes() / 4, b,
+                    [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+std::string difference(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance) {
+  for (std::size_t i = 0; i < expected.f32().size(); ++i) {
+    const double a = actual.f32()[i], e = expected.f32()[i];
+    if (std::isnan(a) && std::isnan(e)) continue;
+    if (a == e || std::abs(a - e) <= tolerance.at(e)) continue;
+    return fmt::format("element {} of {}: {:.9g}, expected {:.9g}, off by {:.3g}, allowed {:.3g}", i,
+                       to_string(expected.shape()), a, e, std::abs(a - e), tolerance.at(e));
+  }
+  return "";
+}
+
+void expect_same(const OperationCase& operation, const std::vector<Variant>& variants, const Tolerance& tolerance) {
+  const auto backend = onednn_backend();
+  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+  const auto oracle = make_backend("reference");
+  KernelRun reference(*oracle, operation, {.name = "reference"});
+  reference.run();
+  const std::size_t outputs = operation.node().outputs.size();
+  for (const Variant& variant : variants) {
+    int pairs = 1;
+    for (int pair = -1; pair < pairs; ++pair) {
+      KernelRun tested(*backend, operation, variant, pair);
+      pairs = static_cast<int>(tested.choice().in_place.size());
+      tested.run();
+      const std::string repeat =
+          fmt::format("{} | variant {} | {} | {}{}", operation.describe(), variant.name, tested.choice().implementation,
+                      layouts_of(tested.choice()), pair < 0 ? "" : fmt::format(" | in place {}", pair));
+      for (std::size_t i = 0; i < outputs; ++i) {
+        const std::string found = difference(tested.output(i), reference.output(i), tolerance);
+        EXPECT_EQ(found, "") << repeat << " | output " << i;
+        EXPECT_TRUE(tested.padding_is_zero(i)) << repeat << " | padding of output " << i;
+        if (!found.empty()) return;  // one line per case is enough
+      }
+    }
+  }
+}
+
+void expect_same(const OperationCase& operation, const Tolerance& tolerance) {
+  expect_same(operation, layout_variants(), tolerance);
+}
+
+HostTensor random_tensor(Shape shape, std::uint64_t seed, float low, float high) {
+  HostTensor value(TensorType{DataType::f32, std::move(shape)});
+  fill_uniform(value.f32(), low, high, random_key(seed, "operation_check"));
+  return value;
+}
+
+HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t seed) {
+  HostTensor value(TensorType{DataType::i32, {count}});
+  fill_uniform(value.i32(), classes, random_key(seed, "labels"));
+  return value;
+}
+
+std::unique_ptr<Backend> onednn_backend() {
+  const auto names = backend_names();
+  if (std::find(names.begin(), names.end(), "onednn") == names.end()) return nullptr;
+  return make_backend("onednn");
+}
+
+}  // namespace trireme::testing

@@ -1,0 +1,105 @@
+// One operation under two backends: the same values go through the kernels of the reference backend and of oneDNN, in
+// several layouts of the incoming tensors, and the results are compared. Used by the onednn_*_test.cpp files.
+//
+// Tolerance. A result is a sum of n terms of size at most m; the reference adds in double, so the difference is the
+// rounding of the other side. Terms have random signs, so a partial sum is about sqrt(n)·m and one addition rounds it
+// by at most u = 2^-24 of that; n such roundings of random sign come to u·sqrt(n)·sqrt(n)·m = u·n·m. Four times that is
+// allowed, and sixteen units of the result itself for what happens to it after the sum. One term that is missing or
+// taken twice changes a result by about m/4: that is seen up to n of about a million. Functions that the library
+// approximates (exp, erf, ...) get a relative part of their own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/aligned_memory.hpp"
+#include "trireme/base/host_tensor.hpp"
+#include "trireme/graph/graph.hpp"
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::testing {
+
+struct Tolerance {
+  double terms = 1;
+  double magnitude = 1;
+  double relative = 0;
+  double at(double expected) const;
+};
+
+// How the operation meets its kernel: layouts of the inputs that have four axes, and what is asked for.
+struct Variant {
+  std::string name;
+  Layout activations = Layout::plain(4);
+  DataFormat format = DataFormat::automatic;
+  bool variables_open = true;  // else they are there in plain order
+  bool wish_plain = false;     // the first output is wished for in plain order
+  bool training = true;
+};
+Layout blocked(std::int64_t size);
+// plain, channels_last, blocked by 16 and by 8: whatever a producer may give.
+std::vector<Variant> layout_variants();
+// These, and data_format nchw and nhwc, weights with a fixed layout, wishes and inference.
+std::vector<Variant> convolution_variants();
+
+// A node of a graph of its own, with values for its inputs.
+class OperationCase {
+ public:
+  // Inputs that the operation writes become variables, and so do those listed.
+  OperationCase(Operation op, std::vector<HostTensor> values, std::vector<int> variables = {});
+  const Node& node() const { return *node_; }
+  const std::vector<HostTensor>& values() const { return values_; }
+  bool is_variable(std::size_t input) const { return variable_[input]; }
+  std::string describe() const;
+
+ private:
+  std::unique_ptr<Graph> graph_;
+  const Node* node_;
+  std::vector<HostTensor> values_;
+  std::vector<bool> variable_;
+};
+
+// A kernel with memory of its own, bound and ready. Outputs and scratch begin as NaN; both have exactly the bytes asked
+// for, so that a sanitizer sees every step beyond.
+class KernelRun {
+ public:
+  // in_place: the pair of the choice (by position) that shares memory; −1: none.
+  KernelRun(const Backend& backend, const OperationCase& operation, const Variant& variant, int in_place = -1);
+  void run(const RunContext& context = {}) { choice_.kernel->run(context); }
+
+  HostTensor input(std::size_t i) const;
+  HostTensor output(std::size_t i) const;
+  HostTensor state(std::size_t pair, std::size_t i) const;
+  // Whether the memory of output i holds zeros wherever no element lies.
+  bool padding_is_zero(std::size_t i) const;
+  const KernelChoice& choice() const { return choice_; }
+
+ private:
+  using Memory = std::unique_ptr<void, void (*)(void*)>;
+  static Memory allocate(std::int64_t bytes);
+
+  KernelChoice choice_;
+  std::vector<TensorDesc> inputs_, outputs_;
+  std::vector<Memory> memories_;
+  KernelMemory bound_;
+  std::vector<TensorDesc> states_;
+};
+
+// Runs the case on both backends in every variant, with every way of sharing memory that the kernel offers, and fails
+// the test with one line that says how to repeat it where results differ.
+void expect_same(const OperationCase& operation, const std::vector<Variant>& variants, const Tolerance& tolerance);
+void expect_same(const OperationCase& operation, const Tolerance& tolerance);
+
+// "" or the first difference.
+std::string difference(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance);
+
+// Values that depend on the seed alone.
+HostTensor random_tensor(Shape shape, std::uint64_t seed, float low = -1, float high = 1);
+HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t seed);
+
+// The backend under test; null where this build has none (the tests are skipped then).
+std::unique_ptr<Backend> onednn_backend();
+
+}  // namespace trireme::testing
