@@ -58,7 +58,7 @@ class Compiler {
   KernelRequest request_for(const Node& node);
   // The buffer itself, or a copy in the wanted layout (made once).
   int in_layout(int buffer, const Layout& layout);
-  int add_reorder(int from, Buffer to, const std::string& name);
+  int add_reorder(int from, Buffer to);
   int gradient_buffer(int buffer, NodeId variable);
   int add_buffer(Buffer buffer);
   void add_instruction(Instruction instruction, KernelChoice choice);
@@ -118,7 +118,7 @@ int Compiler::add_buffer(Buffer added) {
 
 void Compiler::add_source(const Node& node) {
   const TensorType& type = node.outputs[0];
-  Buffer added{.desc = {type.dtype, type.shape, Layout::plain(type.shape.rank())}};
+  Buffer added{.desc = {type.dtype, type.shape, Layout::plain(type.shape.rank())}, .name = node.name};
   if (node.as<op::Variable>() != nullptr) {
     added.kind = MemoryKind::variable;
     added.variable = plan_.origin.at(node.id);
@@ -186,7 +186,7 @@ void Compiler::add_operation(const Node& node) {
   for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
     const TensorType& type = node.outputs[static_cast<std::size_t>(i)];
     const Layout& layout = choice.outputs[static_cast<std::size_t>(i)];
-    Buffer added{.desc = {type.dtype, type.shape, layout}};
+    Buffer added{.desc = {type.dtype, type.shape, layout}, .name = node.name};
     const Layout* wish = request.output_wish[static_cast<std::size_t>(i)];
     if (wish != nullptr && *wish == layout) {
       added.kind = MemoryKind::gradient;
@@ -225,10 +225,10 @@ void Compiler::add_instruction(Instruction instruction, KernelChoice choice) {
   program_.instructions.push_back(std::move(instruction));
 }
 
-int Compiler::add_reorder(int from, Buffer to, const std::string& name) {
+int Compiler::add_reorder(int from, Buffer to) {
   KernelChoice choice = backend_.choose_reorder(buffer(from).desc, to.desc.layout);
   Instruction instruction;
-  instruction.name = name;
+  instruction.name = to.name = buffer(from).name;
   instruction.operation = "reorder";
   instruction.cost.bytes = static_cast<double>(buffer(from).bytes + to.desc.bytes());
   instruction.inputs = {from};
@@ -244,7 +244,7 @@ int Compiler::in_layout(int id, const Layout& layout) {
   if (auto found = copies_.find({id, name}); found != copies_.end()) return found->second;
   Buffer copy{.desc = buffer(id).desc};
   copy.desc.layout = layout;
-  const int made = add_reorder(id, std::move(copy), fmt::format("{} -> {}", buffer(id).desc.layout.name(), name));
+  const int made = add_reorder(id, std::move(copy));
   copies_[{id, name}] = made;
   return made;
 }
@@ -253,7 +253,7 @@ int Compiler::gradient_buffer(int id, NodeId variable) {
   if (buffer(id).kind == MemoryKind::gradient && buffer(id).variable == variable) return id;
   Buffer copy{.desc = buffer(id).desc, .kind = MemoryKind::gradient, .variable = variable};
   if (auto known = layouts_.find(variable); known != layouts_.end()) copy.desc.layout = known->second;
-  return add_reorder(id, std::move(copy), "gradient to its arena");
+  return add_reorder(id, std::move(copy));
 }
 
 void Compiler::add_fetches() {

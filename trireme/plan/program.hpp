@@ -25,6 +25,7 @@ enum class MemoryKind : std::uint8_t { arena, variable, gradient, constant };
 
 struct Buffer {
   TensorDesc desc;
+  std::string name = {};         // of the node that makes it
   MemoryKind kind = MemoryKind::arena;
   NodeId variable = -1;          // for variable and gradient: the variable's node in the user's graph
   std::int64_t offset = 0;       // in the arena or in the constants

@@ -1,0 +1,164 @@
+#include "cli/bench_options.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace trireme::cli {
+namespace {
+
+constexpr const char* kWork = "Work";
+constexpr const char* kNetwork = "Network";
+constexpr const char* kOptimizer = "Optimizer";
+constexpr const char* kMachine = "Machine";
+constexpr const char* kOutput = "Output";
+
+void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
+  app.add_option("--model", options.model, "Network to run; `trireme models` lists them")
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--batch-size", options.batch_size,
+                 "Images per worker and step (default: the network's own; 16 at most with neither\n"
+                 "--num-batches nor --max-seconds)")
+      ->group(kWork);
+  app.add_option("--num-batches", options.num_batches, "Timed steps per repeat (default: 100, within --max-seconds)")
+      ->group(kWork);
+  app.add_option("--num-warmup-batches", options.num_warmup_batches, "Steps before the timed ones")
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--repeats", options.repeats, "How often the timed steps are measured")
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--max-seconds", options.max_seconds,
+                 "End warm-up and timed steps after this time, warm-up after a quarter of it\n"
+                 "(default: 100 if --num-batches is not given, else no limit)")
+      ->group(kWork);
+  app.add_flag("--forward-only", options.forward_only, "Run the network for inference instead of training it")
+      ->group(kWork);
+  app.add_option("--seed", options.seed, "Of initial values, synthetic data and dropout")
+      ->capture_default_str()
+      ->group(kWork);
+}
+
+void add_network(CLI::App& app, lab::BenchmarkOptions& options) {
+  app.add_option("--num-classes", options.num_classes, "Classes (default: the network's own)")->group(kNetwork);
+  app.add_option("--label-smoothing", options.label_smoothing, "Share of the target spread over all classes")
+      ->capture_default_str()
+      ->group(kNetwork);
+  app.add_flag("--aux-head", options.aux_head, "With the auxiliary head (inception3)")->group(kNetwork);
+  app.add_flag("--no-dropout", options.no_dropout, "Leave dropout out")->group(kNetwork);
+}
+
+void add_optimizer(CLI::App& app, lab::BenchmarkOptions& options) {
+  app.add_option("--optimizer", options.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
+      ->capture_default_str()
+      ->group(kOptimizer);
+  app.add_option("--momentum", options.momentum, "Of momentum, nesterov and rmsprop")
+      ->capture_default_str()
+      ->group(kOptimizer);
+  app.add_option("--weight-decay", options.weight_decay, "Share of each value added to its gradient")
+      ->capture_default_str()
+      ->group(kOptimizer);
+  app.add_option("--init-learning-rate", options.init_learning_rate,
+                 "First learning rate (default: one that suits optimizer and network)")
+      ->group(kOptimizer);
+  app.add_option("--learning-rate-schedule", options.learning_rate_schedule,
+                 "constant, piecewise, exponential or cosine (default: constant, or piecewise if\n"
+                 "there is one)")
+      ->group(kOptimizer);
+  app.add_option("--piecewise-learning-rate-schedule", options.piecewise_learning_rate_schedule,
+                 "\"LR0;E1;LR1;...\": LR0 until epoch E1, then LR1, ...")
+      ->group(kOptimizer);
+  app.add_option("--num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs,
+                 "Epochs of linear warm-up from 0")
+      ->capture_default_str()
+      ->group(kOptimizer);
+  app.add_option("--num-epochs-per-decay", options.num_epochs_per_decay,
+                 "Exponential: epochs between decays (default: 2); cosine: epochs of the whole\n"
+                 "descent (default: 90)")
+      ->group(kOptimizer);
+  app.add_option("--learning-rate-decay-factor", options.learning_rate_decay_factor,
+                 "Exponential: factor of one decay (default: 0.94)")
+      ->group(kOptimizer);
+}
+
+void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
+  app.add_option("--device", options.device, "Where to compute: cpu")->capture_default_str()->group(kMachine);
+  app.add_option("--precision", options.precision, "Of all values: fp32")->capture_default_str()->group(kMachine);
+  app.add_option("--backend", options.backend, "Who computes: onednn or reference (default: the fastest of this build)")
+      ->group(kMachine);
+  app.add_option("--data-format", options.data_format, "Order of activations in memory: auto, nchw or nhwc")
+      ->capture_default_str()
+      ->group(kMachine);
+  app.add_option("--variable-update", options.variable_update, "How replicas agree: independent (one process)")
+      ->capture_default_str()
+      ->group(kMachine);
+  app.add_option("--num-intra-threads", options.num_intra_threads, "Threads of one operation; 0: one per usable core")
+      ->capture_default_str()
+      ->group(kMachine);
+  app.add_option("--num-inter-threads", options.num_inter_threads, "Operations at the same time; 0: one")
+      ->capture_default_str()
+      ->group(kMachine);
+  app.add_flag("--bind,!--no-bind", options.bind, "Bind threads to cores (default), or leave them to the system")
+      ->group(kMachine);
+}
+
+void add_output(CLI::App& app, BenchArguments& arguments) {
+  lab::BenchmarkOptions& options = arguments.options;
+  app.add_option("--display-every", options.display_every, "A line every so many steps")
+      ->capture_default_str()
+      ->group(kOutput);
+  app.add_flag("--profile", options.profile, "Time every instruction and print where a step goes, worst first")
+      ->group(kOutput);
+  app.add_option("--profile-rows", options.profile_rows, "Instructions that --profile lists")
+      ->capture_default_str()
+      ->group(kOutput);
+  app.add_option("--record", arguments.record,
+                 "Write the run record (JSON) to this file; -: stdout, and text to stderr")
+      ->group(kOutput);
+}
+
+// Options that scripts for tf_cnn_benchmarks have and that this build cannot honour: named, so that the answer says
+// why.
+void add_refused(CLI::App& app, BenchArguments& arguments) {
+  constexpr const char* kSynthetic = "this build has synthetic data only; leave it out";
+  constexpr const char* kOneProcess = "this build runs one process; leave it out";
+  struct Refused {
+    const char *name, *reason;
+  };
+  constexpr std::array kRefused{
+      Refused{"--data-dir", kSynthetic},
+      Refused{"--data-name", kSynthetic},
+      Refused{"--job-name", kOneProcess},
+      Refused{"--task-index", kOneProcess},
+      Refused{"--ps-hosts", kOneProcess},
+      Refused{"--worker-hosts", kOneProcess},
+      Refused{"--protocol", kOneProcess},
+      Refused{"--server-protocol", kOneProcess},
+      Refused{"--placement", kOneProcess},
+      Refused{"--staleness", kOneProcess},
+      Refused{"--use-fp16", "this build has --precision fp32 only; leave it out"},
+      Refused{"--trace", "this build does not write traces; --profile tells where the time goes"},
+  };
+  for (const auto& [name, reason] : kRefused) {
+    app.add_option_function<std::string>(name,
+                                         [&arguments, name = name, reason = reason](const std::string&) {
+                                           arguments.refused = fmt::format("{}: {}", name, reason);
+                                         })
+        ->expected(0, 1)
+        ->group("");  // not in the help
+  }
+}
+
+}  // namespace
+
+void add_bench_options(CLI::App& app, BenchArguments& arguments) {
+  add_work(app, arguments.options);
+  add_network(app, arguments.options);
+  add_optimizer(app, arguments.options);
+  add_machine(app, arguments.options);
+  add_output(app, arguments);
+  add_refused(app, arguments);
+}
+
+}  // namespace trireme::cli

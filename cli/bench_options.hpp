@@ -1,0 +1,19 @@
+// The options of `trireme bench` on its subcommand. Names are those of tf_cnn_benchmarks where it has one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "trireme/lab/benchmark_config.hpp"
+
+namespace trireme::cli {
+
+struct BenchArguments {
+  lab::BenchmarkOptions options;
+  std::string record;   // path; "-": stdout; empty: none
+  std::string refused;  // an option of a later build that was given, with the reason
+};
+
+void add_bench_options(CLI::App& app, BenchArguments& arguments);
+
+}  // namespace trireme::cli

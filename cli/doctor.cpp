@@ -1,0 +1,202 @@
+// `trireme doctor`: what this machine and this build can do, and what is missing.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/perf/build_info.hpp"
+#include "trireme/perf/peak.hpp"
+#include "trireme/perf/threads.hpp"
+#include "trireme/report/facts.hpp"
+#include "trireme/report/table.hpp"
+
+namespace trireme::cli {
+namespace {
+
+using report::Json;
+
+// Libraries that a build takes in where it finds them, with the package that brings each. Those without support are
+// part of the design but of no code yet: their packages alone would change nothing, and the doctor says so.
+struct OptionalLibrary {
+  const char* name;
+  const char* package;
+  const char* purpose;
+  bool supported;
+};
+constexpr std::array kOptionalLibraries{
+    OptionalLibrary{"oneDNN", "libdnnl-dev", "fast kernels on the CPU", true},
+    OptionalLibrary{"Open MPI", "libopenmpi-dev", "several processes and nodes", false},
+    OptionalLibrary{"gRPC", "libgrpc++-dev", "parameter servers over TCP", false},
+    OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", false},
+    OptionalLibrary{"libjpeg-turbo", "libturbojpeg0-dev", "real images", false},
+    OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
+    OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", false},
+    OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", false},
+    OptionalLibrary{"NCCL", "libnccl-dev (NVIDIA)", "several GPUs", false},
+};
+
+struct Diagnosis {
+  perf::Machine machine;
+  perf::ThreadPlan threads;
+  perf::Peak peak_one, peak_all;
+  perf::Bandwidth bandwidth;
+};
+
+Diagnosis examine() {
+  Diagnosis diagnosis;
+  diagnosis.machine = perf::read_machine();  // first: measuring raises the load
+  diagnosis.threads = perf::plan_threads(0, 0);
+  perf::apply(diagnosis.threads);
+  diagnosis.peak_one = perf::measure_fma_peak(1);
+  diagnosis.peak_all = perf::measure_fma_peak(diagnosis.threads.intra_threads);
+  diagnosis.bandwidth = perf::measure_memory_bandwidth(diagnosis.threads.intra_threads);
+  return diagnosis;
+}
+
+// Empty where this build is without it.
+std::string version_of(const std::string& library) {
+  for (const auto& [name, version] : library_versions()) {
+    if (name == library) return version;
+  }
+  return "";
+}
+
+Json to_json(const Diagnosis& diagnosis) {
+  Json missing = Json::array();
+  for (const OptionalLibrary& library : kOptionalLibraries) {
+    if (!version_of(library.name).empty()) continue;
+    missing.push_back({{"name", library.name},
+                       {"package", library.package},
+                       {"purpose", library.purpose},
+                       {"supported", library.supported}});
+  }
+  return {{"machine", report::to_json(diagnosis.machine)},
+          {"build", report::build_json()},
+          {"backends", backend_names()},
+          {"missing_libraries", std::move(missing)},
+          {"threads",
+           {{"intra", diagnosis.threads.intra_threads},
+            {"inter", diagnosis.threads.inter_threads},
+            {"processors", diagnosis.threads.cores}}},
+          {"fma_peak",
+           {{"instruction_set", diagnosis.peak_all.instruction_set},
+            {"flops_per_second_one_thread", diagnosis.peak_one.flops_per_second},
+            {"flops_per_second", diagnosis.peak_all.flops_per_second},
+            {"threads", diagnosis.peak_all.threads}}},
+          {"memory_bandwidth",
+           {{"copy_bytes_per_second", diagnosis.bandwidth.copy_bytes_per_second},
+            {"read_bytes_per_second", diagnosis.bandwidth.read_bytes_per_second},
+            {"threads", diagnosis.bandwidth.threads}}}};
+}
+
+std::string bytes(std::int64_t count) { return format_bytes(static_cast<double>(count)); }
+
+// Caches are sold in powers of two; in GB = 1e9 their sizes would look odd.
+std::string describe_caches(const std::vector<perf::Cache>& caches) {
+  std::vector<std::string> parts;
+  for (const perf::Cache& cache : caches) {
+    const bool large = cache.bytes >= 1 << 20;
+    parts.push_back(fmt::format("L{} {} x {:.4g} {}", cache.level, cache.count,
+                                static_cast<double>(cache.bytes) / (large ? 1 << 20 : 1 << 10), large ? "MiB" : "KiB"));
+  }
+  return parts.empty() ? "unknown" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+using Rows = std::vector<std::array<std::string, 2>>;
+
+void print_section(const char* title, const Rows& rows) {
+  report::Table table({{""}, {""}, {""}});
+  for (const auto& [name, value] : rows) table.add_row({"", name, value});
+  fmt::print("{}\n{}\n", title, table.text());
+}
+
+void print_machine(const perf::Machine& machine) {
+  print_section(
+      "Machine",
+      {{"host", machine.host},
+       {"system", fmt::format("{}, {}", machine.os, machine.kernel)},
+       {"processor", machine.cpu},
+       {"cores", fmt::format("{} ({} hardware threads) in {} package(s), {} usable", machine.cores,
+                             machine.hardware_threads, machine.packages, machine.usable_cores)},
+       {"NUMA nodes", std::to_string(machine.numa_nodes)},
+       {"caches", describe_caches(machine.caches)},
+       {"memory", fmt::format("{}, {} available", bytes(machine.memory_bytes), bytes(machine.available_bytes))},
+       {"instruction sets", fmt::format("{}", fmt::join(machine.instruction_sets, " "))},
+       {"huge pages", machine.transparent_huge_pages},
+       {"load average", fmt::format("{:.2f}", machine.load_average)}});
+}
+
+void print_speed(const Diagnosis& diagnosis) {
+  const int threads = diagnosis.threads.intra_threads;
+  print_section(
+      "Measured",
+      {{"threads", diagnosis.threads.describe()},
+       {"fp32 FMA peak",
+        fmt::format("{}/s on 1 thread, {}/s on {} ({})", format_flops(diagnosis.peak_one.flops_per_second),
+                    format_flops(diagnosis.peak_all.flops_per_second), threads, diagnosis.peak_all.instruction_set)},
+       {"memory bandwidth",
+        fmt::format("copy {}/s, read {}/s on {}", format_bytes(diagnosis.bandwidth.copy_bytes_per_second),
+                    format_bytes(diagnosis.bandwidth.read_bytes_per_second), threads)}});
+}
+
+void print_build() {
+  const perf::BuildInfo build = perf::build_info();
+  std::vector<std::string> libraries;
+  for (const auto& [name, version] : build.libraries) libraries.push_back(name + " " + version);
+  print_section("Build", {{"trireme", fmt::format("{}, commit {}", build.version, build.git)},
+                          {"compiler", fmt::format("{}, {}", build.compiler, build.build_type)},
+                          {"backends", fmt::format("{}", fmt::join(backend_names(), ", "))},
+                          {"libraries", fmt::format("{}", fmt::join(libraries, ", "))}});
+}
+
+void print_optional_libraries() {
+  report::Table table({{""}, {"library"}, {"version"}, {"package"}, {"for"}});
+  for (const OptionalLibrary& library : kOptionalLibraries) {
+    const std::string version = version_of(library.name);
+    const char* absent = library.supported ? "not in this build: install and build again" : "not in this build";
+    table.add_row({"", library.name, version.empty() ? absent : version, library.package, library.purpose});
+  }
+  std::vector<std::string> unsupported;
+  for (const OptionalLibrary& library : kOptionalLibraries) {
+    if (!library.supported) unsupported.emplace_back(library.name);
+  }
+  fmt::print("Optional libraries\n{}\n  Version {} makes no use of {} yet.\n\n", table.text(),
+             perf::build_info().version, fmt::join(unsupported, ", "));
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  if (warnings.empty()) fmt::print("No warnings.\n");
+  for (const std::string& warning : warnings) fmt::print("Warning: {}\n", warning);
+}
+
+int run(bool json) {
+  const Diagnosis diagnosis = examine();
+  if (json) {
+    fmt::print("{}\n", to_json(diagnosis).dump(2, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  print_machine(diagnosis.machine);
+  print_speed(diagnosis);
+  print_build();
+  print_optional_libraries();
+  print_warnings(diagnosis.machine.warnings);
+  return 0;
+}
+
+}  // namespace
+
+Command add_doctor(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("doctor", "What this machine and this build can do, and what is missing");
+  auto json = std::make_shared<bool>(false);
+  app->add_flag("--json", *json, "Machine-readable");
+  return {app, [json] { return run(*json); }};
+}
+
+}  // namespace trireme::cli

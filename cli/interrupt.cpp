@@ -1,0 +1,38 @@
+#include "cli/interrupt.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace trireme::cli {
+
+// The signals are blocked in this thread and all that it starts, so that only the waiter gets them, and gets them as
+// values: no handler, and nothing of the process is interrupted in a system call.
+Interrupt::Interrupt() {
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGINT);
+  sigaddset(&signals_, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals_, &previous_);
+  waiter_ = std::thread([this] { wait_for_signals(); });
+}
+
+Interrupt::~Interrupt() {
+  closing_ = true;
+  pthread_kill(waiter_.native_handle(), SIGTERM);  // wakes the waiter; to this thread alone
+  waiter_.join();
+  pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
+}
+
+void Interrupt::wait_for_signals() {
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&signals_, &signal) != 0) continue;
+    if (closing_) return;
+    if (source_.stop_requested()) _exit(kInterruptedExitCode);
+    source_.request_stop();
+    std::fputs("\ninterrupted: ending after this step (once more to end at once)\n", stderr);
+  }
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,34 @@
+// Ctrl-C (and SIGTERM) as a request to stop: the first one asks the running command to end after what it is doing, with
+// its results; the second ends the process at once. Held by a command while it runs; made before it starts threads.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <stop_token>
+#include <thread>
+
+namespace trireme::cli {
+
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  void wait_for_signals();
+
+  std::stop_source source_;
+  std::atomic<bool> closing_ = false;
+  sigset_t signals_{};
+  sigset_t previous_{};
+  std::thread waiter_;  // last: uses all of the above
+};
+
+// What a shell gives for a command that Ctrl-C ended.
+inline constexpr int kInterruptedExitCode = 130;
+
+}  // namespace trireme::cli

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/perf/build_info.hpp"
+
+namespace {
+
+using trireme::Error;
+using trireme::ErrorKind;
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::bad_input:
+      return 2;
+    case ErrorKind::unavailable:
+      return 3;
+    case ErrorKind::failed:
+      return 1;
+  }
+  return 1;
+}
+
+// One line, whatever the message was made of.
+int report(std::string message, int code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fflush(stdout);
+  fmt::print(stderr, "trireme: error: {}\n", message);
+  return code;
+}
+
+// Options may be written with '_' as tf_cnn_benchmarks has them: --batch_size=32 becomes --batch-size=32.
+std::vector<std::string> normalised(int argc, char** argv) {
+  std::vector<std::string> arguments(argv, argv + argc);
+  for (std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument.rfind("--", 0) != 0) continue;
+    std::replace(argument.begin(),
+                 argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size())), '_',
+                 '-');
+  }
+  return arguments;
+}
+
+std::string version_line() {
+  const auto build = trireme::perf::build_info();
+  return fmt::format("trireme {} (commit {}, {}, {})", build.version, build.git, build.compiler, build.build_type);
+}
+
+std::string unknown_command(const CLI::App& app, const std::string& given) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return fmt::format("unknown command '{}'; the commands are {}; see trireme --help", given, fmt::join(names, ", "));
+}
+
+// What was wrong with the command line, and where to read what is right.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const std::string help =
+      chosen.empty() ? "trireme --help" : fmt::format("trireme {} --help", chosen.front()->get_name());
+  const std::vector<std::string> unknown = chosen.empty() ? app.remaining() : chosen.front()->remaining();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
+    const std::string& first = unknown.front();
+    const bool is_option = first.rfind('-', 0) == 0;
+    if (chosen.empty() && !is_option) return unknown_command(app, first);
+    return fmt::format("unknown {} '{}'; see {}", is_option ? "option" : "argument", first, help);
+  }
+  std::string message = error.what();
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    // "Could not convert: --batch-size = x"
+    message = message.substr(message.find("--")) + ": not a number of the kind that is needed";
+  }
+  return fmt::format("{}; see {}", message, help);
+}
+
+int dispatch(CLI::App& app, const std::vector<trireme::cli::Command>& commands) {
+  for (const auto& command : commands) {
+    if (!command.app->parsed()) continue;
+    const int code = command.run();
+    if (std::fflush(stdout) != 0) trireme::fail(ErrorKind::failed, "cannot write to standard output");
+    return code;
+  }
+  fmt::print(stderr, "{}", app.help());
+  return exit_code(ErrorKind::bad_input);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Trains convolutional networks and measures how fast that goes, and why.", "trireme");
+  app.set_version_flag("--version", version_line());
+  app.require_subcommand(0, 1);
+  const std::vector<trireme::cli::Command> commands{trireme::cli::add_bench(app), trireme::cli::add_models(app),
+                                                    trireme::cli::add_doctor(app)};
+  const std::vector<std::string> arguments = normalised(argc, argv);
+  std::vector<const char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+  try {
+    app.parse(static_cast<int>(pointers.size()), pointers.data());
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return report(explain(app, error), exit_code(ErrorKind::bad_input));
+  }
+  return dispatch(app, commands);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    return report(error.what(), exit_code(error.kind()));
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; a smaller --batch-size needs less", exit_code(ErrorKind::failed));
+  } catch (const std::exception& error) {
+    return report(fmt::format("internal error: {}", error.what()), exit_code(ErrorKind::failed));
+  }
+}

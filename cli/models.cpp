@@ -1,0 +1,237 @@
+// `trireme models`: the networks, the layers of one, and the plan that it is compiled to.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/lab/step_graph.hpp"
+#include "trireme/plan/label.hpp"
+#include "trireme/plan/program.hpp"
+#include "trireme/report/plan_table.hpp"
+#include "trireme/report/table.hpp"
+
+namespace trireme::cli {
+namespace {
+
+using report::Align;
+using report::Json;
+
+struct ModelsOptions {
+  std::string model;
+  bool plan = false, json = false;
+  lab::BenchmarkOptions benchmark;  // the part of it that the plan depends on
+};
+
+void print(const Json& json) { fmt::print("{}\n", json.dump(2)); }
+
+// A network as it stands in the lists: one image, so that every figure is per image.
+struct Network {
+  Graph graph;
+  Model model;
+  ModelCounts counts;
+};
+
+std::unique_ptr<Network> build(const std::string& name, std::optional<std::int64_t> num_classes) {
+  auto network = std::make_unique<Network>();
+  network->model = build_model(network->graph, name, {.batch_size = 1, .num_classes = num_classes.value_or(0)});
+  network->counts = count(network->graph, network->model);
+  return network;
+}
+
+Json summary_json(const Network& network) {
+  const ModelInfo& info = network.model.info;
+  return {{"name", info.name},
+          {"image_size", info.image_size},
+          {"classes", info.classes},
+          {"parameters", network.counts.parameters},
+          {"gradient_tensors", network.counts.gradient_tensors},
+          {"forward_macs", static_cast<std::int64_t>(network.counts.forward_macs)}};
+}
+
+std::string integer(std::int64_t value) { return format_count(static_cast<double>(value)); }
+
+void list_models(const ModelsOptions& options) {
+  Json list = Json::array();
+  report::Table table({{"model"},
+                       {"image", Align::right},
+                       {"classes", Align::right},
+                       {"parameters", Align::right},
+                       {"gradient tensors", Align::right},
+                       {"forward GMAC/image", Align::right},
+                       {"description"}});
+  for (const ModelInfo& info : model_list()) {
+    const auto network = build(info.name, options.benchmark.num_classes);
+    list.push_back(summary_json(*network));
+    table.add_row({info.name, fmt::format("{0}x{0}x{1}", info.image_size, info.channels),
+                   integer(network->model.info.classes), integer(network->counts.parameters),
+                   integer(network->counts.gradient_tensors), fmt::format("{:.3f}", network->counts.forward_macs / 1e9),
+                   info.description});
+  }
+  if (options.json) return print(list);
+  fmt::print("{}\nLayers of one: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
+             table.text());
+}
+
+struct Layer {
+  std::string name, operation;
+  Shape output;  // of one image
+  std::int64_t parameters = 0;
+  double macs = 0;
+};
+
+Shape without_batch(const Shape& shape) {
+  return shape.rank() < 2 ? shape : Shape(std::vector<std::int64_t>(shape.begin() + 1, shape.end()));
+}
+
+// As count() has it: of convolutions and fully connected layers, a multiplication and an addition in one.
+double macs_of(const Node& node) {
+  if (node.as<op::Convolution>() == nullptr && node.as<op::FullyConnected>() == nullptr) return 0;
+  std::vector<TensorType> inputs;
+  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
+  return cost(node.op, inputs, node.outputs).flops / 2;
+}
+
+// What the logits depend on, in order, without the variables: those are counted with the layer that reads them.
+std::vector<Layer> layers_of(const Network& network) {
+  std::vector<bool> needed(network.graph.nodes().size());
+  needed[static_cast<std::size_t>(network.model.logits.node)] = true;
+  for (auto node = network.graph.nodes().rbegin(); node != network.graph.nodes().rend(); ++node) {
+    if (!needed[static_cast<std::size_t>(node->id)]) continue;
+    for (const Tensor& input : node->inputs) needed[static_cast<std::size_t>(input.node)] = true;
+  }
+
+  std::vector<Layer> layers;
+  for (const Node& node : network.graph.nodes()) {
+    const bool is_value = node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;
+    if (!needed[static_cast<std::size_t>(node.id)] || is_value) continue;
+    Layer layer{node.name, label_of(node.op), without_batch(node.outputs[0].shape), 0, macs_of(node)};
+    for (const Tensor& input : node.inputs) {
+      const auto* variable = network.graph.node(input).as<op::Variable>();
+      if (variable != nullptr && variable->trainable) layer.parameters += variable->shape.elements();
+    }
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+void show_layers(const ModelsOptions& options) {
+  const auto network = build(options.model, options.benchmark.num_classes);
+  const std::vector<Layer> layers = layers_of(*network);
+  Json json = summary_json(*network);
+  json["layers"] = Json::array();
+  report::Table table(
+      {{"layer"}, {"operation"}, {"output"}, {"parameters", Align::right}, {"MACs/image", Align::right}});
+  for (const Layer& layer : layers) {
+    json["layers"].push_back({{"name", layer.name},
+                              {"operation", layer.operation},
+                              {"output_shape", layer.output.dims()},
+                              {"parameters", layer.parameters},
+                              {"forward_macs", static_cast<std::int64_t>(layer.macs)}});
+    table.add_row({layer.name, layer.operation, to_string(layer.output),
+                   layer.parameters > 0 ? integer(layer.parameters) : "",
+                   layer.macs > 0 ? format_count(layer.macs) : ""});
+  }
+  if (options.json) return print(json);
+  table.add_rule();
+  table.add_row({"total", fmt::format("{} operations", layers.size()), "", integer(network->counts.parameters),
+                 format_count(network->counts.forward_macs)});
+  const ModelInfo& info = network->model.info;
+  fmt::print("{}: {}\n{} classes, {} gradient tensors\n\n{}", info.name, info.description, integer(info.classes),
+             network->counts.gradient_tensors, table.text());
+}
+
+Json tensors_json(const Program& program, const std::vector<int>& buffers) {
+  Json tensors = Json::array();
+  for (const int id : buffers) {
+    const TensorDesc& desc = program.buffers[static_cast<std::size_t>(id)].desc;
+    tensors.push_back({{"shape", desc.shape.dims()}, {"type", to_string(desc.dtype)}, {"layout", desc.layout.name()}});
+  }
+  return tensors;
+}
+
+Json plan_json(const Program& program, const lab::BenchmarkConfig& config) {
+  Json instructions = Json::array();
+  for (const Instruction& instruction : program.instructions) {
+    instructions.push_back({{"name", instruction.name},
+                            {"operation", instruction.operation},
+                            {"kernel", instruction.implementation},
+                            {"inputs", tensors_json(program, instruction.inputs)},
+                            {"outputs", tensors_json(program, instruction.outputs)},
+                            {"bytes", instruction.cost.bytes},
+                            {"flops", instruction.cost.flops},
+                            {"when_variables_change", instruction.once}});
+  }
+  const MemorySummary& memory = program.memory;
+  return {{"model", config.model},
+          {"backend", program.backend},
+          {"batch_size", config.batch_size},
+          {"forward_only", config.forward_only},
+          {"flops", program.flops()},
+          {"memory",
+           {{"planned_bytes", memory.planned_bytes},
+            {"unplanned_bytes", memory.unplanned_bytes},
+            {"peak_live_bytes", memory.peak_live_bytes},
+            {"scratch_bytes", memory.scratch_bytes},
+            {"variable_bytes", memory.variable_bytes},
+            {"gradient_bytes", memory.gradient_bytes},
+            {"optimizer_bytes", memory.optimizer_bytes}}},
+          {"instructions", std::move(instructions)}};
+}
+
+// Compiles without taking the memory that the plan asks for.
+void show_plan(const ModelsOptions& options) {
+  lab::BenchmarkOptions benchmark = options.benchmark;
+  benchmark.model = options.model;
+  if (!benchmark.batch_size) benchmark.batch_size = find_model(options.model).batch_size;
+  const lab::BenchmarkConfig config = resolve(benchmark);
+
+  Graph graph;
+  const lab::StepGraph step = build_step(graph, config);
+  const auto backend = make_backend(config.backend);
+  VariableLayouts layouts;
+  const Program program = compile(graph, step.fetches, *backend, {.data_format = config.data_format}, layouts);
+  if (options.json) return print(plan_json(program, config));
+  fmt::print("{}, {}, batch size {} per worker, backend {}, data format {}\n\n{}", config.model,
+             config.forward_only ? "forward only" : "training", config.batch_size, program.backend,
+             lab::to_string(config.data_format), report::describe(program));
+}
+
+int run(const ModelsOptions& options) {
+  if (options.plan) {
+    show_plan(options);
+  } else if (!options.model.empty()) {
+    show_layers(options);
+  } else {
+    list_models(options);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_models(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("models", "The networks, their parameters, flops and layers");
+  auto options = std::make_shared<ModelsOptions>();
+  lab::BenchmarkOptions& benchmark = options->benchmark;
+  CLI::Option* model = app->add_option("--model", options->model, "Show the layers of this network");
+  CLI::Option* plan = app->add_flag("--plan", options->plan, "Show the plan it is compiled to instead")->needs(model);
+  app->add_option("--num-classes", benchmark.num_classes, "Classes, where not the network's own")
+      ->check(CLI::Range(2, 1 << 24));
+  app->add_option("--batch-size", benchmark.batch_size, "Per worker; the network's own by default")->needs(plan);
+  app->add_flag("--forward-only", benchmark.forward_only, "Plan inference, not training")->needs(plan);
+  app->add_option("--data-format", benchmark.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();
+  app->add_option("--backend", benchmark.backend, fmt::format("{} by default", default_backend()))->needs(plan);
+  app->add_option("--optimizer", benchmark.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
+      ->needs(plan)
+      ->capture_default_str();
+  app->add_flag("--json", options->json, "Machine-readable");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_command.hpp"
+
+namespace trireme::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// A folder of its own for records, removed afterwards.
+class Bench : public ::testing::Test {
+ protected:
+  Bench() {
+    std::string pattern = (fs::temp_directory_path() / "trireme-bench-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~Bench() override { fs::remove_all(folder_); }
+
+  std::string record_path() const { return (folder_ / "record.json").string(); }
+  Json record() const {
+    std::ifstream file(record_path());
+    return Json::parse(file);
+  }
+  bool folder_is_empty() const { return fs::is_empty(folder_); }
+
+  fs::path folder_;
+};
+
+CommandResult bench(std::vector<std::string> options, const CommandOptions& command_options = {}) {
+  std::vector<std::string> arguments{"bench", "--model",  "mnist", "--batch-size", "4", "--num-intra-threads",
+                                     "1",     "--no-bind"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return run_trireme(arguments, command_options);
+}
+
+void expect_one_line(const CommandResult& result, const std::string& part) {
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_NE(result.err.find(part), std::string::npos) << "expected '" << part << "' in: " << result.err;
+}
+
+TEST_F(Bench, PrintsBannerStepLinesAndTotal) {
+  const CommandResult result =
+      bench({"--num_batches=20", "--num-warmup-batches", "1"});  // either way of writing an option
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  for (const char* part :
+       {"TRIREME", "Model:", "mnist", "Batch size:", "4 global = 4 per worker", "Optimizer:", "Seed:", "total_loss",
+        "\n1\timages/sec: ", "\n10\timages/sec: ", "\n20\timages/sec: ", " +/- ",
+        "(jitter = ", "total images/sec: ", "(global, 1 worker)", "GFLOP/s", "peak memory:"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << " is not in\n" << result.out;
+  }
+}
+
+TEST_F(Bench, BadInputGetsOneLineAndExitCode2) {
+  expect_one_line(run_trireme({"bench", "--model", "resnet51"}), "resnet50");
+  expect_one_line(run_trireme({"bench", "--batch-size", "0"}), "--batch-size 0");
+  expect_one_line(run_trireme({"bench", "--batch-size", "many"}), "batch-size");
+  expect_one_line(run_trireme({"bench", "--init-learning-rate", "nan"}), "--init-learning-rate nan");
+  expect_one_line(run_trireme({"bench", "--piecewise-learning-rate-schedule", "0.1;2"}), "0.1;2");
+  expect_one_line(run_trireme({"bench", "--num-intra-threads", "4000"}), "4000");
+  expect_one_line(run_trireme({"bench", "--no-such-option"}), "--no-such-option");
+}
+
+TEST_F(Bench, WhatThisBuildLacksIsSaid) {
+  expect_one_line(run_trireme({"bench", "--data-dir", "/data"}), "--data-dir: this build has synthetic data only");
+  expect_one_line(run_trireme({"bench", "--device", "cuda"}), "this build has: cpu");
+  expect_one_line(run_trireme({"bench", "--variable-update", "parameter_server"}), "this build has: independent");
+  expect_one_line(run_trireme({"bench", "--ps-hosts=a,b"}), "--ps-hosts: this build runs one process");
+}
+
+TEST_F(Bench, UnwritableRecordIsRefusedBeforeTheRun) {
+  expect_one_line(bench({"--record", (folder_ / "no" / "record.json").string()}), "cannot write the record");
+  expect_one_line(bench({"--record", folder_.string()}), "is a directory");
+  EXPECT_TRUE(folder_is_empty());
+}
+
+TEST_F(Bench, WritesTheRecord) {
+  const CommandResult result =
+      bench({"--num-batches", "3", "--num-warmup-batches", "0", "--repeats", "2", "--record", record_path()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = record();
+  EXPECT_EQ(json["schema"], "trireme.run/1");
+  EXPECT_EQ(json["command"][1], "bench");
+  EXPECT_EQ(json["config"]["model"], "mnist");
+  ASSERT_EQ(json["steps"][0].size(), 2u);
+  EXPECT_EQ(json["steps"][0][1].size(), 3u);
+  EXPECT_GT(json["results"]["images_per_second"], 0.0);
+  EXPECT_FALSE(json.contains("error"));
+}
+
+TEST_F(Bench, RecordOnStdoutIsNotMixedWithText) {
+  const CommandResult result = bench({"--num-batches", "2", "--num-warmup-batches", "0", "--record", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["steps"][0][0].size(), 2u);
+  EXPECT_NE(result.err.find("total images/sec: "), std::string::npos);
+}
+
+TEST_F(Bench, InterruptEndsWithTotalsAndRecord) {
+  CommandOptions options;
+  options.signal = SIGINT;
+  options.signal_after_output = "\n1\timages/sec";
+  const CommandResult result =
+      bench({"--num-batches", "100000000", "--num-warmup-batches", "0", "--record", record_path()}, options);
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_NE(result.out.find("interrupted: "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("total images/sec: "), std::string::npos) << result.out;
+  const Json json = record();
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_GE(json["steps"][0][0].size(), 1u);
+}
+
+TEST_F(Bench, FailureIsInTheRecord) {
+  const CommandResult result = bench(
+      {"--num-batches", "200", "--num-warmup-batches", "0", "--init-learning-rate", "1e30", "--record", record_path()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("--init-learning-rate"), std::string::npos) << result.err;
+  EXPECT_NE(record()["error"].get<std::string>().find("the loss of mnist became"), std::string::npos);
+}
+
+TEST_F(Bench, ProfileListsInstructionsAndOperations) {
+  const CommandResult result =
+      bench({"--num-batches", "2", "--num-warmup-batches", "0", "--profile", "--profile-rows", "3"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"the 3 of", "implementation", "ms/step", "of peak", "By operation", "untracked"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << " is not in\n" << result.out;
+  }
+}
+
+TEST_F(Bench, HelpNamesTheOptions) {
+  const CommandResult result = run_trireme({"bench", "--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* part :
+       {"--model", "--batch-size", "--num-batches", "--record", "--profile", "--num-intra-threads"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(result.out.find("--ps-hosts"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trireme::testing

@@ -1,0 +1,182 @@
+// The program as a user meets it: what it says and how it exits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/run_command.hpp"
+#include "trireme/models/model.hpp"
+
+namespace trireme::testing {
+namespace {
+
+using nlohmann::json;
+
+::testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "no '" << part << "' in: " << text;
+}
+
+// Bad input: exit code 2, nothing on stdout, one line on stderr with all of these parts.
+void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
+  const CommandResult result = run_trireme(arguments);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(result.err.rfind("trireme: error: ", 0), 0U) << result.err;
+  for (const std::string& part : parts) EXPECT_TRUE(contains(result.err, part));
+}
+
+json run_json(const std::vector<std::string>& arguments) {
+  const CommandResult result = run_trireme(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return json::parse(result.out);
+}
+
+TEST(Cli, VersionAndHelp) {
+  const CommandResult version = run_trireme({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_EQ(version.out.rfind("trireme ", 0), 0U) << version.out;
+
+  const CommandResult help = run_trireme({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* command : {"bench", "models", "doctor"}) {
+    EXPECT_TRUE(contains(help.out, command));
+    const CommandResult command_help = run_trireme({command, "--help"});
+    EXPECT_EQ(command_help.exit_code, 0) << command;
+    EXPECT_TRUE(contains(command_help.out, "--help"));
+  }
+}
+
+TEST(Cli, WithoutCommandShowsHelp) {
+  const CommandResult result = run_trireme({});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "doctor"));
+}
+
+TEST(Cli, UnknownCommandListsTheCommands) {
+  expect_refused({"fly"}, {"unknown command 'fly'", "bench, models, doctor"});
+}
+
+TEST(Cli, UnknownOptionNamesTheHelp) {
+  expect_refused({"models", "--colour", "red"}, {"unknown option '--colour'", "see trireme models --help"});
+  expect_refused({"--colour"}, {"--colour", "see trireme --help"});
+  expect_refused({"doctor", "now"}, {"unknown argument 'now'", "see trireme doctor --help"});
+}
+
+TEST(Cli, OptionsMayBeWrittenWithUnderscores) {
+  const json dashes = run_json({"models", "--model", "lenet", "--num-classes", "10", "--json"});
+  const json underscores = run_json({"models", "--model=lenet", "--num_classes=10", "--json"});
+  EXPECT_EQ(dashes, underscores);
+  EXPECT_EQ(dashes.at("classes"), 10);
+}
+
+TEST(Cli, UnknownModelListsTheModels) {
+  expect_refused({"models", "--model", "resnet5"}, {"resnet5", "resnet50", "vgg16"});
+}
+
+TEST(Cli, BadOptionsOfModels) {
+  expect_refused({"models", "--plan"}, {"--plan", "--model"});
+  expect_refused({"models", "--model", "lenet", "--batch-size", "4"}, {"--batch-size", "--plan"});
+  expect_refused({"models", "--model", "lenet", "--plan", "--batch-size", "0"}, {"--batch-size 0", "1"});
+  expect_refused({"models", "--model", "lenet", "--plan", "--batch-size", "many"}, {"--batch-size", "many"});
+  expect_refused({"models", "--model", "lenet", "--plan", "--data-format", "chwn"}, {"chwn", "auto, nchw, nhwc"});
+  expect_refused({"models", "--model", "lenet", "--plan", "--backend", "abacus"}, {"abacus", "reference"});
+  expect_refused({"models", "--model", "lenet", "--plan", "--optimizer", "luck"}, {"luck", "momentum"});
+  expect_refused({"models", "--num-classes", "0"}, {"--num-classes", "0"});
+}
+
+TEST(Cli, ModelsListHasExactlyTheAgreedFields) {
+  const json list = run_json({"models", "--json"});
+  ASSERT_EQ(list.size(), model_list().size());
+  std::map<std::string, json> by_name;
+  for (const json& entry : list) {
+    EXPECT_EQ(entry.size(), 6U) << entry;
+    for (const char* field : {"image_size", "classes", "parameters", "gradient_tensors", "forward_macs"}) {
+      EXPECT_TRUE(entry.at(field).is_number_integer()) << entry;
+    }
+    by_name[entry.at("name").get<std::string>()] = entry;
+  }
+  const json& resnet = by_name.at("resnet50");
+  EXPECT_EQ(resnet.at("image_size"), 224);
+  EXPECT_EQ(resnet.at("classes"), 1001);
+  EXPECT_EQ(resnet.at("parameters"), 25'559'081);
+  EXPECT_EQ(resnet.at("gradient_tensors"), 161);
+  EXPECT_NEAR(resnet.at("forward_macs").get<double>(), 3.858e9, 0.0005e9);
+  EXPECT_EQ(by_name.at("alexnet").at("parameters"), 61'842'345);
+  EXPECT_EQ(by_name.at("vgg16").at("parameters"), 138'361'641);
+  EXPECT_EQ(by_name.at("inception3").at("parameters"), 23'819'401);
+}
+
+TEST(Cli, ModelsTableNamesEveryModel) {
+  const CommandResult result = run_trireme({"models"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const ModelInfo& info : model_list()) EXPECT_TRUE(contains(result.out, info.name));
+  EXPECT_TRUE(contains(result.out, "25,559,081"));
+}
+
+TEST(Cli, LayersAddUpToTheModel) {
+  for (const char* name : {"lenet", "resnet50", "googlenet"}) {
+    const json model = run_json({"models", "--model", name, "--json"});
+    std::int64_t parameters = 0, macs = 0;
+    for (const json& layer : model.at("layers")) {
+      parameters += layer.at("parameters").get<std::int64_t>();
+      macs += layer.at("forward_macs").get<std::int64_t>();
+    }
+    EXPECT_EQ(parameters, model.at("parameters")) << name;
+    EXPECT_EQ(macs, model.at("forward_macs")) << name;
+  }
+}
+
+TEST(Cli, PlanOfEveryBackendAndMode) {
+  for (const char* backend : {"default", "reference"}) {
+    for (const bool forward_only : {false, true}) {
+      std::vector<std::string> arguments{"models", "--model", "lenet", "--plan", "--batch-size", "2", "--json"};
+      if (std::string(backend) == "reference") arguments.insert(arguments.end(), {"--backend", backend});
+      if (forward_only) arguments.emplace_back("--forward-only");
+      const json plan = run_json(arguments);
+      EXPECT_FALSE(plan.at("instructions").empty());
+      EXPECT_GT(plan.at("flops").get<double>(), 0);
+      EXPECT_GE(plan.at("memory").at("unplanned_bytes"), plan.at("memory").at("planned_bytes"));
+    }
+  }
+  const CommandResult text = run_trireme({"models", "--model", "lenet", "--plan", "--batch-size", "2"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_TRUE(contains(text.out, "batch size 2"));
+}
+
+TEST(Cli, DoctorMeasures) {
+  const json doctor = run_json({"doctor", "--json"});
+  EXPECT_GE(doctor.at("machine").at("cores"), 1);
+  EXPECT_GT(doctor.at("machine").at("memory").get<double>(), 0);
+  EXPECT_GT(doctor.at("fma_peak").at("flops_per_second").get<double>(), 0);
+  EXPECT_GT(doctor.at("memory_bandwidth").at("copy_bytes_per_second").get<double>(), 0);
+  EXPECT_FALSE(doctor.at("build").at("version").get<std::string>().empty());
+  // oneDNN is either in the build or named with its package.
+  const bool found = doctor.at("build").at("libraries").contains("oneDNN");
+  const json& missing = doctor.at("missing_libraries");
+  const bool named = std::any_of(missing.begin(), missing.end(),
+                                 [](const json& library) { return library.at("package") == "libdnnl-dev"; });
+  EXPECT_NE(found, named);
+}
+
+TEST(Cli, DoctorReads) {
+  const CommandResult result = run_trireme({"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"cores", "caches", "NUMA", "FMA peak", "memory bandwidth", "oneDNN", "libopenmpi-dev"}) {
+    EXPECT_TRUE(contains(result.out, part));
+  }
+}
+
+TEST(Cli, FullDiskIsAnError) {
+  const CommandResult result =
+      run_command({"/bin/sh", "-c", std::string(TRIREME_BINARY) + " models --json > /dev/full"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "standard output"));
+}
+
+}  // namespace
+}  // namespace trireme::testing

@@ -1,0 +1,118 @@
+#include "trireme/lab/benchmark_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::lab {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::string message_of_bad_input(const BenchmarkOptions& options) {
+  try {
+    resolve(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    return error.what();
+  }
+  return "";
+}
+
+template <typename Change>
+void expect_refused(Change change, const std::string& part) {
+  BenchmarkOptions options;
+  change(options);
+  const std::string message = message_of_bad_input(options);
+  EXPECT_NE(message.find(part), std::string::npos) << "expected '" << part << "' in: " << message;
+}
+
+TEST(BenchmarkConfig, WithoutOptionsIsAQuickRunOfResnet50) {
+  const BenchmarkConfig config = resolve({});
+  EXPECT_EQ(config.model, "resnet50");
+  EXPECT_EQ(config.batch_size, 16);
+  EXPECT_TRUE(config.batch_size_chosen);
+  EXPECT_GT(config.max_seconds, 0);
+  EXPECT_LE(config.max_seconds, 110);
+}
+
+TEST(BenchmarkConfig, ANumberOfStepsMeansTheNetworksOwnBatchAndNoLimit) {
+  BenchmarkOptions options;
+  options.num_batches = 7;
+  const BenchmarkConfig config = resolve(options);
+  EXPECT_EQ(config.batch_size, find_model("resnet50").batch_size);
+  EXPECT_EQ(config.num_batches, 7);
+  EXPECT_EQ(config.max_seconds, 0);
+}
+
+TEST(BenchmarkConfig, PiecewiseScheduleGivesTheFirstRate) {
+  BenchmarkOptions options;
+  options.piecewise_learning_rate_schedule = "0.2;3;0.02";
+  options.batch_size = 32;
+  const BenchmarkConfig config = resolve(options);
+  EXPECT_FALSE(config.learning_rate_chosen);
+  EXPECT_DOUBLE_EQ(config.schedule.at(0), 0.2);
+  EXPECT_EQ(config.schedule.steps_per_epoch, 1'281'167 / 32);
+  EXPECT_DOUBLE_EQ(config.schedule.at(3 * config.schedule.steps_per_epoch), 0.02);
+}
+
+TEST(BenchmarkConfig, BadNumbersAreRefusedByName) {
+  expect_refused([](auto& o) { o.batch_size = 0; }, "--batch-size 0");
+  expect_refused([](auto& o) { o.batch_size = -4; }, "--batch-size -4");
+  expect_refused([](auto& o) { o.num_batches = 0; }, "--num-batches 0");
+  expect_refused([](auto& o) { o.num_warmup_batches = -1; }, "--num-warmup-batches -1");
+  expect_refused([](auto& o) { o.repeats = 0; }, "--repeats 0");
+  expect_refused([](auto& o) { o.display_every = 0; }, "--display-every 0");
+  expect_refused([](auto& o) { o.num_classes = 1; }, "--num-classes 1");
+  expect_refused([](auto& o) { o.max_seconds = kNaN; }, "--max-seconds nan");
+  expect_refused([](auto& o) { o.init_learning_rate = kNaN; }, "--init-learning-rate nan");
+  expect_refused([](auto& o) { o.init_learning_rate = 0; }, "--init-learning-rate 0");
+  expect_refused([](auto& o) { o.weight_decay = -1; }, "--weight-decay -1");
+  expect_refused([](auto& o) { o.momentum = 1; }, "--momentum 1");
+  expect_refused([](auto& o) { o.label_smoothing = kNaN; }, "--label-smoothing nan");
+  expect_refused([](auto& o) { o.num_intra_threads = -1; }, "--num-intra-threads -1");
+  expect_refused([](auto& o) { o.seed = -1; }, "--seed -1");
+}
+
+TEST(BenchmarkConfig, BadChoicesAreRefusedWithTheLegalOnes) {
+  expect_refused([](auto& o) { o.model = "resnet51"; }, "resnet50");
+  expect_refused([](auto& o) { o.optimizer = "adamw"; }, "rmsprop");
+  expect_refused([](auto& o) { o.backend = "cudnn"; }, "reference");
+  expect_refused([](auto& o) { o.data_format = "chwn"; }, "auto, nchw, nhwc");
+  expect_refused([](auto& o) { o.learning_rate_schedule = "linear"; }, "constant, piecewise, exponential, cosine");
+}
+
+TEST(BenchmarkConfig, WhatThisBuildLacksIsRefusedWithWhatItHas) {
+  expect_refused([](auto& o) { o.device = "cuda"; }, "this build has: cpu");
+  expect_refused([](auto& o) { o.precision = "fp16"; }, "this build has: fp32");
+  expect_refused([](auto& o) { o.variable_update = "all_reduce"; }, "this build has: independent");
+}
+
+TEST(BenchmarkConfig, OptionsThatWouldHaveNoEffectAreRefused) {
+  expect_refused([](auto& o) { o.aux_head = o.forward_only = true; }, "--aux-head");
+  expect_refused([](auto& o) { o.learning_rate_schedule = "piecewise"; }, "--piecewise-learning-rate-schedule");
+  expect_refused([](auto& o) { o.num_epochs_per_decay = 3; }, "--num-epochs-per-decay");
+  expect_refused([](auto& o) { o.learning_rate_decay_factor = 3; }, "--learning-rate-decay-factor");
+  expect_refused(
+      [](auto& o) {
+        o.init_learning_rate = 0.1;
+        o.piecewise_learning_rate_schedule = "0.1;1;0.2";
+      },
+      "--init-learning-rate");
+}
+
+TEST(BenchmarkConfig, JsonHasTheOptionsAsResolved) {
+  BenchmarkOptions options;
+  options.model = "mnist";
+  options.data_format = "NHWC";
+  const report::Json json = to_json(resolve(options));
+  EXPECT_EQ(json["model"], "mnist");
+  EXPECT_EQ(json["data_format"], "nhwc");
+  EXPECT_EQ(json["optimizer"], "momentum");
+  EXPECT_FALSE(json["backend"].get<std::string>().empty());
+}
+
+}  // namespace
+}  // namespace trireme::lab

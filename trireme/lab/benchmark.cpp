@@ -1,0 +1,206 @@
+#include "trireme/lab/benchmark.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/random.hpp"
+#include "trireme/lab/step_graph.hpp"
+#include "trireme/perf/machine.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// With a limit on time, warm-up may take this share of it.
+constexpr double kWarmupShare = 0.25;
+constexpr std::int64_t kReserveAtMost = 1 << 20;
+
+double seconds_between(SteadyClock::time_point from, SteadyClock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+bool has_batch_norm(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.as<op::BatchNorm>() != nullptr; });
+}
+
+}  // namespace
+
+struct Benchmark::Clock {
+  SteadyClock::time_point start = SteadyClock::now();
+  double limit_seconds = 0;  // 0: none
+
+  double elapsed() const { return seconds_between(start, SteadyClock::now()); }
+  bool past(double share) const { return limit_seconds > 0 && elapsed() >= share * limit_seconds; }
+};
+
+Benchmark::Benchmark(const BenchmarkConfig& config) {
+  setup_.config = config;
+  setup_.warnings = perf::read_machine().warnings;
+  setup_.threads = perf::plan_threads(config.intra_threads, config.inter_threads, config.bind);
+  setup_.config.intra_threads = setup_.threads.intra_threads;
+  setup_.config.inter_threads = setup_.threads.inter_threads;
+  perf::apply(setup_.threads);
+  const auto start = SteadyClock::now();
+  build();
+  make_batch();
+  setup_.prepare_seconds = seconds_between(start, SteadyClock::now());
+  measure_peak();
+}
+
+// A neighbour on the machine can only make it look smaller.
+void Benchmark::measure_peak() {
+  const perf::Peak peak = perf::measure_fma_peak(setup_.threads.intra_threads * setup_.threads.inter_threads);
+  if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
+}
+
+void Benchmark::build() {
+  BenchmarkConfig& config = setup_.config;
+  backend_ = make_backend(config.backend);
+  const StepGraph step = build_step(graph_, config);
+  model_ = step.model;
+  learning_rate_ = step.learning_rate;
+  setup_.model = model_.info;
+  config.num_classes = model_.info.classes;
+  setup_.counts = count(graph_, model_);
+  if (config.learning_rate_chosen) {
+    config.schedule.initial =
+        default_learning_rate(config.optimizer.kind, has_batch_norm(graph_), setup_.counts.gradient_tensors);
+  }
+  SessionOptions options;
+  options.seed = config.seed;
+  options.compile.data_format = config.data_format;
+  options.compile.inter_threads = config.inter_threads;
+  options.start_inter_thread = [plan = setup_.threads](int) { perf::apply(plan); };
+  session_ = std::make_unique<Session>(graph_, *backend_, options);
+  executable_ = &session_->prepare(step.fetches);
+  setup_.memory = executable_->program().memory;
+  setup_.flops_per_step = executable_->program().flops();
+}
+
+// tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand
+// for pixels that have gone through preprocessing; here they get the scaling of that preprocessing, x/127.5 - 1, so
+// that the network sees values of the size that it was made for.
+void Benchmark::make_batch() {
+  const BenchmarkConfig& config = setup_.config;
+  images_.resize(static_cast<std::size_t>(model_.images.shape().elements()));
+  fill_truncated_normal(images_, 127.0f, 60.0f, random_key(config.seed, "synthetic images"));
+  for (float& value : images_) value = value / 127.5f - 1.0f;
+  labels_.resize(static_cast<std::size_t>(config.batch_size));
+  fill_uniform(labels_, static_cast<std::int32_t>(model_.info.classes - 1),
+               random_key(config.seed, "synthetic labels"));
+  images_input_ = executable_->input_f32(model_.images);
+  labels_input_ = executable_->input_i32(model_.labels);
+  if (learning_rate_) learning_rate_input_ = executable_->input_f32(learning_rate_);
+}
+
+double Benchmark::step() {
+  const auto start = SteadyClock::now();
+  // Memory of inputs may serve other tensors later in a run: the batch is put in place for every step, as data would
+  // be.
+  std::copy(images_.begin(), images_.end(), images_input_.begin());
+  std::copy(labels_.begin(), labels_.end(), labels_input_.begin());
+  input_seconds_ = seconds_between(start, SteadyClock::now());
+  if (learning_rate_) learning_rate_input_[0] = static_cast<float>(setup_.config.schedule.at(steps_done_));
+  executable_->run();
+  ++steps_done_;
+  return executable_->output(0)[0];
+}
+
+void Benchmark::check_finite(double loss) const {
+  if (std::isfinite(loss)) return;
+  if (!learning_rate_)
+    fail(ErrorKind::failed, "the loss of {} is {} in step {}", setup_.config.model, loss, steps_done_);
+  fail(ErrorKind::failed,
+       "the loss of {} became {} in step {} (warm-up included) at a learning rate of {}; "
+       "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
+       setup_.config.model, loss, steps_done_, setup_.config.schedule.at(steps_done_ - 1));
+}
+
+void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock) {
+  const std::int64_t steps = setup_.config.num_warmup_batches;
+  while (result_.warmup_steps < steps && !stop.stop_requested()) {
+    if (result_.warmup_steps > 0 && clock.past(kWarmupShare)) {
+      result_.out_of_time = true;
+      return;
+    }
+    const double loss = step();
+    check_finite(loss);
+    ++result_.warmup_steps;
+    observer.on_warmup_step(
+        {.step = result_.warmup_steps, .steps = steps, .loss = loss, .elapsed_seconds = clock.elapsed()});
+  }
+}
+
+void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock,
+                           std::int64_t repeat) {
+  const BenchmarkConfig& config = setup_.config;
+  // What warm-up has left of the time is divided evenly: this repeat may use it up to here.
+  const double start_share = clock.limit_seconds > 0 ? clock.elapsed() / clock.limit_seconds : 0;
+  const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(config.repeats - repeat);
+  auto& seconds = result_.step_seconds.emplace_back();
+  auto& losses = result_.losses.emplace_back();
+  const auto expected = static_cast<std::size_t>(std::min(config.num_batches, kReserveAtMost));
+  seconds.reserve(expected);
+  losses.reserve(expected);
+
+  for (std::int64_t done = 0; done < config.num_batches && !stop.stop_requested(); ++done) {
+    if (done > 0 && clock.past(end_share)) {
+      result_.out_of_time = true;
+      return;
+    }
+    const auto start = SteadyClock::now();
+    const double loss = step();
+    seconds.push_back(seconds_between(start, SteadyClock::now()));
+    losses.push_back(loss);
+    result_.input_seconds += input_seconds_;
+    check_finite(loss);
+    observer.on_step({.repeat = repeat,
+                      .step = done + 1,
+                      .steps = config.num_batches,
+                      .loss = loss,
+                      .elapsed_seconds = clock.elapsed(),
+                      .step_seconds = seconds});
+  }
+}
+
+void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
+  observer.on_start(setup_);
+  const Clock clock{.limit_seconds = setup_.config.max_seconds};
+  try {
+    warm_up(observer, stop, clock);
+    if (setup_.config.profile) executable_->enable_profile();
+    for (std::int64_t repeat = 0; repeat < setup_.config.repeats && !stop.stop_requested(); ++repeat) {
+      run_repeat(observer, stop, clock, repeat);
+    }
+  } catch (...) {
+    observer.on_end(setup_, result_);
+    throw;
+  }
+  result_.interrupted = stop.stop_requested();
+  measure_peak();
+  observer.on_end(setup_, result_);
+}
+
+Throughput throughput(std::span<const double> step_seconds, std::int64_t batch_size) {
+  if (step_seconds.empty()) return {};
+  std::vector<double> speeds;
+  speeds.reserve(step_seconds.size());
+  for (const double seconds : step_seconds) speeds.push_back(static_cast<double>(batch_size) / seconds);
+  return {.images_per_second = static_cast<double>(batch_size) / perf::summarize(step_seconds).mean,
+          .uncertainty = perf::summarize(speeds).stderr_mean,
+          .jitter = perf::jitter(speeds)};
+}
+
+std::vector<double> all_step_seconds(const BenchmarkResult& result) {
+  std::vector<double> all;
+  for (const auto& repeat : result.step_seconds) all.insert(all.end(), repeat.begin(), repeat.end());
+  return all;
+}
+
+}  // namespace trireme::lab

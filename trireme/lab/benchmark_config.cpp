@@ -1,0 +1,256 @@
+#include "trireme/lab/benchmark_config.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::lab {
+namespace {
+
+// A run without a size or a number of steps is to end in about two minutes, compiling included, on a few cores.
+constexpr std::int64_t kQuickBatchSize = 16;
+constexpr double kQuickSeconds = 100;
+
+struct IntegerRange {
+  std::int64_t low, high;
+};
+constexpr std::int64_t kManySteps = 1'000'000'000;
+constexpr IntegerRange kThreadRange{0, 4096};
+
+std::int64_t checked(const char* option, std::int64_t value, IntegerRange range) {
+  if (value < range.low || value > range.high) {
+    bad_input("--{} {}: must be a whole number from {} to {}", option, value, range.low, range.high);
+  }
+  return value;
+}
+
+double checked_at_least_zero(const char* option, double value) {
+  if (!std::isfinite(value) || value < 0) bad_input("--{} {}: must be a finite number, 0 or more", option, value);
+  return value;
+}
+
+double checked_positive(const char* option, double value) {
+  if (!std::isfinite(value) || value <= 0) bad_input("--{} {}: must be a finite number above 0", option, value);
+  return value;
+}
+
+double checked_share(const char* option, double value) {
+  if (!(value >= 0 && value < 1)) bad_input("--{} {}: must be 0 or more and below 1", option, value);
+  return value;
+}
+
+// The number that was written, not the nearest float with all its digits.
+double as_written(float value) { return std::stod(fmt::format("{}", value)); }
+
+void require_choice(const char* option, std::string_view value, std::string_view only, const char* reason) {
+  if (value != only) bad_input("--{} {}: this build has: {} ({})", option, value, only, reason);
+}
+
+DataFormat parse_data_format(std::string_view text) {
+  for (const DataFormat format : {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc}) {
+    if (text == to_string(format)) return format;
+  }
+  if (text == "NCHW") return DataFormat::nchw;  // as tf_cnn_benchmarks writes them
+  if (text == "NHWC") return DataFormat::nhwc;
+  bad_input("--data-format {}: must be one of auto, nchw, nhwc", text);
+}
+
+std::string checked_backend(const std::string& name) {
+  if (name.empty()) return default_backend();
+  const auto names = backend_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    bad_input("--backend {}: this build has: {}", name, fmt::join(names, ", "));
+  }
+  return name;
+}
+
+op::OptimizerRule resolve_optimizer(const BenchmarkOptions& options) {
+  op::OptimizerRule rule = optimizer_rule(parse_optimizer(options.optimizer));
+  rule.weight_decay = static_cast<float>(checked_at_least_zero("weight-decay", options.weight_decay));
+  rule.momentum = static_cast<float>(checked_share("momentum", options.momentum));
+  return rule;
+}
+
+ExponentialRate resolve_exponential(const BenchmarkOptions& options) {
+  ExponentialRate rate;
+  rate.decay = checked_positive("learning-rate-decay-factor", options.learning_rate_decay_factor.value_or(rate.decay));
+  rate.epochs_per_decay =
+      checked_positive("num-epochs-per-decay", options.num_epochs_per_decay.value_or(rate.epochs_per_decay));
+  return rate;
+}
+
+CosineRate resolve_cosine(const BenchmarkOptions& options) {
+  CosineRate rate;
+  rate.total_epochs =
+      checked_positive("num-epochs-per-decay", options.num_epochs_per_decay.value_or(rate.total_epochs));
+  return rate;
+}
+
+void refuse_unused_schedule_options(const BenchmarkOptions& options, std::string_view kind) {
+  const auto refuse = [&](const char* option) {
+    bad_input("--{} has no effect on the {} learning rate schedule", option, kind);
+  };
+  if (options.learning_rate_decay_factor && kind != "exponential") refuse("learning-rate-decay-factor");
+  if (options.num_epochs_per_decay && kind != "exponential" && kind != "cosine") refuse("num-epochs-per-decay");
+  if (!options.piecewise_learning_rate_schedule.empty() && kind != "piecewise")
+    refuse("piecewise-learning-rate-schedule");
+}
+
+void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
+  LearningRateSchedule& schedule = config.schedule;
+  std::string kind = options.learning_rate_schedule;
+  if (kind.empty()) kind = options.piecewise_learning_rate_schedule.empty() ? "constant" : "piecewise";
+  if (kind == "piecewise") {
+    if (options.piecewise_learning_rate_schedule.empty()) {
+      bad_input("--learning-rate-schedule piecewise needs --piecewise-learning-rate-schedule \"LR0;E1;LR1\"");
+    }
+    if (options.init_learning_rate)
+      bad_input("--init-learning-rate and a piecewise schedule both give the first learning rate; leave one out");
+    const PiecewiseRate rate = parse_piecewise(options.piecewise_learning_rate_schedule);
+    schedule.initial = rate.values.front();
+    schedule.shape = rate;
+  } else if (kind == "exponential") {
+    schedule.shape = resolve_exponential(options);
+  } else if (kind == "cosine") {
+    schedule.shape = resolve_cosine(options);
+  } else if (kind != "constant") {
+    bad_input("--learning-rate-schedule {}: must be one of constant, piecewise, exponential, cosine", kind);
+  }
+  refuse_unused_schedule_options(options, kind);
+  if (options.init_learning_rate)
+    schedule.initial = checked_positive("init-learning-rate", *options.init_learning_rate);
+  config.learning_rate_chosen = !options.init_learning_rate && kind != "piecewise";
+  schedule.warmup_epochs =
+      checked_at_least_zero("num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs);
+  schedule.steps_per_epoch = std::max<std::int64_t>(1, images_per_epoch(model) / config.batch_size);
+}
+
+void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
+  config.batch_size_chosen = !options.batch_size && !options.num_batches && !options.max_seconds;
+  if (options.batch_size) {
+    config.batch_size = checked("batch-size", *options.batch_size, {1, 1 << 20});
+  } else {
+    config.batch_size = config.batch_size_chosen ? std::min(kQuickBatchSize, model.batch_size) : model.batch_size;
+  }
+  config.num_batches = checked("num-batches", options.num_batches.value_or(100), {1, kManySteps});
+  config.num_warmup_batches = checked("num-warmup-batches", options.num_warmup_batches, {0, kManySteps});
+  config.repeats = checked("repeats", options.repeats, {1, 100'000});
+  config.display_every = checked("display-every", options.display_every, {1, kManySteps});
+  if (options.max_seconds) {
+    config.max_seconds = checked_positive("max-seconds", *options.max_seconds);
+  } else if (!options.num_batches) {
+    config.max_seconds = kQuickSeconds;
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(DataFormat format) {
+  switch (format) {
+    case DataFormat::nchw:
+      return "nchw";
+    case DataFormat::nhwc:
+      return "nhwc";
+    case DataFormat::automatic:
+      break;
+  }
+  return "auto";
+}
+
+std::int64_t images_per_epoch(const ModelInfo& model) {
+  if (model.image_size == 28) return 60'000;
+  if (model.image_size == 32) return 50'000;
+  return 1'281'167;
+}
+
+double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::int64_t gradient_tensors) {
+  // Without batch norm, gradients shrink from layer to layer under the initial values that the networks have: those
+  // with more than a dozen layers need, and stand, a larger rate.
+  constexpr std::int64_t kDeep = 24;
+  const double rate = batch_norm ? 0.005 : gradient_tensors > kDeep ? 0.003 : 0.001;
+  switch (optimizer) {
+    case op::OptimizerKind::adam:
+      return 1e-4;  // its steps do not depend on the size of the gradients
+    case op::OptimizerKind::sgd:
+      return 5 * rate;
+    case op::OptimizerKind::momentum:
+    case op::OptimizerKind::nesterov:
+    case op::OptimizerKind::rmsprop:
+      break;
+  }
+  return rate;
+}
+
+BenchmarkConfig resolve(const BenchmarkOptions& options) {
+  const ModelInfo& model = find_model(options.model);
+  require_choice("device", options.device, "cpu", "no other device was built in");
+  require_choice("precision", options.precision, "fp32", "no other precision was built in");
+  require_choice("variable-update", options.variable_update, "independent", "one process");
+
+  BenchmarkConfig config;
+  config.model = model.name;
+  resolve_size(options, model, config);
+  if (options.num_classes) {
+    // Two at least: synthetic labels are drawn below the last class.
+    config.num_classes = checked("num-classes", *options.num_classes, {2, 1 << 24});
+  }
+  config.forward_only = options.forward_only;
+  if (options.aux_head && options.forward_only)
+    bad_input("--aux-head has no effect with --forward-only: the head serves training alone");
+  config.aux_head = options.aux_head;
+  config.dropout = !options.no_dropout;
+  config.label_smoothing = static_cast<float>(checked_share("label-smoothing", options.label_smoothing));
+  config.optimizer = resolve_optimizer(options);
+  resolve_schedule(options, model, config);
+  config.data_format = parse_data_format(options.data_format);
+  config.backend = checked_backend(options.backend);
+  config.intra_threads = static_cast<int>(checked("num-intra-threads", options.num_intra_threads, kThreadRange));
+  config.inter_threads = static_cast<int>(checked("num-inter-threads", options.num_inter_threads, kThreadRange));
+  config.bind = options.bind;
+  config.seed =
+      static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
+  config.profile = options.profile;
+  config.profile_rows = checked("profile-rows", options.profile_rows, {1, kManySteps});
+  return config;
+}
+
+report::Json to_json(const BenchmarkConfig& config) {
+  return {{"model", config.model},
+          {"batch_size", config.batch_size},
+          {"num_classes", config.num_classes},
+          {"num_batches", config.num_batches},
+          {"num_warmup_batches", config.num_warmup_batches},
+          {"repeats", config.repeats},
+          {"display_every", config.display_every},
+          {"max_seconds", config.max_seconds > 0 ? report::Json(config.max_seconds) : report::Json(nullptr)},
+          {"forward_only", config.forward_only},
+          {"aux_head", config.aux_head},
+          {"dropout", config.dropout},
+          {"label_smoothing", as_written(config.label_smoothing)},
+          {"data_name", "synthetic"},
+          {"optimizer", op::to_string(config.optimizer.kind)},
+          {"momentum", as_written(config.optimizer.momentum)},
+          {"weight_decay", as_written(config.optimizer.weight_decay)},
+          {"init_learning_rate", config.schedule.initial},
+          {"learning_rate_schedule", to_string(config.schedule)},
+          {"num_learning_rate_warmup_epochs", config.schedule.warmup_epochs},
+          {"device", "cpu"},
+          {"precision", "fp32"},
+          {"data_format", to_string(config.data_format)},
+          {"backend", config.backend},
+          {"variable_update", "independent"},
+          {"num_intra_threads", config.intra_threads},
+          {"num_inter_threads", config.inter_threads},
+          {"bind", config.bind},
+          {"seed", config.seed},
+          {"profile", config.profile}};
+}
+
+}  // namespace trireme::lab

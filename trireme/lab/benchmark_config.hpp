@@ -1,0 +1,97 @@
+// What a benchmark is to do. BenchmarkOptions is what a user writes, with the defaults of the command line; resolve()
+// checks it and gives the BenchmarkConfig that Benchmark runs and the record keeps. Programs may fill a config
+// directly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trireme/models/model.hpp"
+#include "trireme/optim/optimizer.hpp"
+#include "trireme/optim/schedule.hpp"
+#include "trireme/plan/backend.hpp"
+#include "trireme/report/run_record.hpp"
+
+namespace trireme::lab {
+
+struct BenchmarkOptions {
+  std::string model = "resnet50";
+  std::optional<std::int64_t> batch_size;  // per worker
+  std::optional<std::int64_t> num_batches;
+  std::int64_t num_warmup_batches = 10;
+  std::int64_t repeats = 1;
+  std::int64_t display_every = 10;
+  std::optional<double> max_seconds;
+  std::optional<std::int64_t> num_classes;
+  bool forward_only = false;
+  bool aux_head = false;
+  bool no_dropout = false;
+  double label_smoothing = 0;
+
+  std::string optimizer = "momentum";
+  double momentum = 0.9;
+  double weight_decay = 4e-5;
+  std::optional<double> init_learning_rate;
+  std::string learning_rate_schedule;            // empty: piecewise if there is one, else constant
+  std::string piecewise_learning_rate_schedule;  // "LR0;E1;LR1;..."
+  double num_learning_rate_warmup_epochs = 0;
+  std::optional<double> num_epochs_per_decay;
+  std::optional<double> learning_rate_decay_factor;
+
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  std::string data_format = "auto";
+  std::string backend;  // empty: the fastest of this build
+  std::string variable_update = "independent";
+  std::int64_t num_intra_threads = 0;  // 0: chosen from the machine
+  std::int64_t num_inter_threads = 0;
+  bool bind = true;
+  std::int64_t seed = 1;
+  bool profile = false;
+  std::int64_t profile_rows = 30;
+};
+
+struct BenchmarkConfig {
+  std::string model = "resnet50";
+  std::int64_t batch_size = 16;
+  bool batch_size_chosen = false;  // neither a size nor a number of steps was asked for: one that is quick here
+  std::int64_t num_classes = 0;    // 0: the model's own
+  std::int64_t num_batches = 100;
+  std::int64_t num_warmup_batches = 10;
+  std::int64_t repeats = 1;
+  std::int64_t display_every = 10;
+  double max_seconds = 0;  // of warm-up and timed steps together; 0: no limit
+  bool forward_only = false;
+  bool aux_head = false;
+  bool dropout = true;
+  float label_smoothing = 0;
+  op::OptimizerRule optimizer;
+  bool learning_rate_chosen = false;  // schedule.initial was not asked for: Benchmark sets one that suits the network
+  LearningRateSchedule schedule;
+  DataFormat data_format = DataFormat::automatic;
+  std::string backend = "reference";
+  int intra_threads = 0;
+  int inter_threads = 0;
+  bool bind = true;
+  std::uint64_t seed = 1;
+  bool profile = false;
+  std::int64_t profile_rows = 30;
+};
+
+// Throws Error(bad_input) that names the option, what was given and what is legal.
+BenchmarkConfig resolve(const BenchmarkOptions& options);
+
+// Under the names of the options.
+report::Json to_json(const BenchmarkConfig& config);
+
+// Images in the data set that the synthetic images stand for: ImageNet, CIFAR-10 or MNIST by the size of an image.
+// Schedules count in its epochs.
+std::int64_t images_per_epoch(const ModelInfo& model);
+
+// A rate at which the loss of a fixed batch, even of two images, falls from the first steps on, for every network.
+double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::int64_t gradient_tensors);
+
+std::string_view to_string(DataFormat format);
+
+}  // namespace trireme::lab

@@ -1,0 +1,219 @@
+#include "trireme/lab/benchmark_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trireme/base/units.hpp"
+#include "trireme/perf/build_info.hpp"
+#include "trireme/perf/machine.hpp"
+#include "trireme/perf/statistics.hpp"
+#include "trireme/report/table.hpp"
+
+namespace trireme::lab {
+namespace {
+
+constexpr double kRedrawSeconds = 0.1;
+constexpr int kBarWidth = 30;
+
+bool is_displayed(std::int64_t step, std::int64_t display_every) { return step == 1 || step % display_every == 0; }
+
+std::string batch_size_text(const BenchmarkSetup& setup) {
+  const BenchmarkConfig& config = setup.config;
+  std::string text = fmt::format("{} global = {} per worker x 1 worker", config.batch_size, config.batch_size);
+  if (config.batch_size_chosen && config.batch_size != setup.model.batch_size) {
+    text += fmt::format("; chosen to be quick, the network's own is {}: --batch-size {}", setup.model.batch_size,
+                        setup.model.batch_size);
+  }
+  return text;
+}
+
+std::string steps_text(const BenchmarkConfig& config) {
+  std::string text = fmt::format("{} warm-up, then {} timed", config.num_warmup_batches, config.num_batches);
+  if (config.repeats > 1) text += fmt::format(" x {} repeats", config.repeats);
+  if (config.max_seconds > 0) text += fmt::format(", in {:g} s at most (--max-seconds)", config.max_seconds);
+  return text;
+}
+
+std::string optimizer_text(const BenchmarkConfig& config) {
+  const op::OptimizerRule& rule = config.optimizer;
+  std::string text{op::to_string(rule.kind)};
+  if (rule.kind != op::OptimizerKind::sgd && rule.kind != op::OptimizerKind::adam)
+    text += fmt::format(" {:g}", rule.momentum);
+  return text + fmt::format(", weight decay {:g}, learning rate {}", rule.weight_decay, to_string(config.schedule));
+}
+
+std::string data_format_text(DataFormat format) {
+  return format == DataFormat::automatic ? "auto: chosen by the backend for every edge"
+                                         : std::string(to_string(format));
+}
+
+std::string memory_text(const MemorySummary& memory) {
+  return fmt::format("{} planned for activations and scratch, {} unplanned",
+                     format_bytes(static_cast<double>(memory.planned_bytes)),
+                     format_bytes(static_cast<double>(memory.unplanned_bytes)));
+}
+
+std::string variables_text(const BenchmarkSetup& setup) {
+  return fmt::format("{} trainable tensors, {} parameters, {} with running statistics", setup.counts.gradient_tensors,
+                     format_count(static_cast<double>(setup.counts.parameters)),
+                     format_bytes(static_cast<double>(setup.memory.variable_bytes)));
+}
+
+std::string peak_text(const perf::Peak& peak) {
+  return fmt::format("{:.1f} GFLOP/s of fp32 multiply-add ({}, {} thread{})", peak.flops_per_second / 1e9,
+                     peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
+}
+
+std::string repeats_text(const BenchmarkResult& result, std::int64_t batch_size) {
+  std::string text;
+  std::vector<double> speeds;
+  for (const auto& seconds : result.step_seconds) {
+    if (seconds.empty()) continue;
+    const Throughput speed = throughput(seconds, batch_size);
+    speeds.push_back(speed.images_per_second);
+    text += fmt::format("repeat {}: images/sec: {:.2f} +/- {:.2f} (jitter = {:.2f})  {} steps\n", speeds.size(),
+                        speed.images_per_second, speed.uncertainty, speed.jitter, seconds.size());
+  }
+  if (speeds.empty()) return text;
+  const perf::Summary summary = perf::summarize(speeds);
+  return text + fmt::format("median of {} repeats: {:.2f} images/sec, from {:.2f} to {:.2f}\n", speeds.size(),
+                            summary.median, summary.minimum, summary.maximum);
+}
+
+std::string early_end_text(const BenchmarkSetup& setup, const BenchmarkResult& result, std::size_t steps) {
+  const char* reason = result.interrupted ? "interrupted" : result.out_of_time ? "time is up (--max-seconds)" : nullptr;
+  if (reason == nullptr) return "";
+  return fmt::format("{}: {} of {} warm-up and {} of {} timed steps were done\n", reason, result.warmup_steps,
+                     setup.config.num_warmup_batches, steps, setup.config.num_batches * setup.config.repeats);
+}
+
+}  // namespace
+
+std::string banner(const BenchmarkSetup& setup) {
+  const BenchmarkConfig& config = setup.config;
+  const ModelInfo& model = setup.model;
+  report::Table table({{"", report::Align::left}, {"", report::Align::left}});
+  table.add_row({"Model:", fmt::format("{} ({})", model.name, model.description)});
+  table.add_row({"Dataset:", fmt::format("synthetic: {}x{}x{} images, {} classes, one batch made once", model.channels,
+                                         model.image_size, model.image_size, model.classes)});
+  table.add_row({"Mode:", config.forward_only ? "forward-only" : "training"});
+  table.add_row({"Batch size:", batch_size_text(setup)});
+  table.add_row({"Steps:", steps_text(config)});
+  table.add_row({"Devices:", fmt::format("cpu: {}", setup.threads.describe())});
+  table.add_row({"Backend:", fmt::format("{}, fp32", config.backend)});
+  table.add_row({"Data format:", data_format_text(config.data_format)});
+  if (!config.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
+  table.add_row({"Variables:", variables_text(setup)});
+  table.add_row({"Update mode:", "independent: one process"});
+  table.add_row({"Memory:", memory_text(setup.memory)});
+  table.add_row({"Work:", fmt::format("{} per image",
+                                      format_flops(setup.flops_per_step / static_cast<double>(config.batch_size)))});
+  table.add_row({"Peak:", peak_text(setup.peak)});
+  table.add_row({"Seed:", fmt::format("{}", config.seed)});
+  std::string text = fmt::format("TRIREME {}\n{}", perf::build_info().version, table.text());
+  for (const std::string& warning : setup.warnings) text += fmt::format("Warning: {}\n", warning);
+  return text + fmt::format("Prepared in {}.\n", format_seconds(setup.prepare_seconds));
+}
+
+std::string step_line(const StepEvent& event, std::int64_t batch_size) {
+  const Throughput speed = throughput(event.step_seconds, batch_size);
+  return fmt::format("{}\timages/sec: {:.1f} +/- {:.1f} (jitter = {:.1f})\t{:.3f}\n", event.step,
+                     speed.images_per_second, speed.uncertainty, speed.jitter, event.loss);
+}
+
+std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
+  const std::vector<double> seconds = all_step_seconds(result);
+  std::string text = early_end_text(setup, result, seconds.size());
+  if (seconds.empty()) return text + "nothing was measured\n";
+  const perf::Summary summary = perf::summarize(seconds);
+  const double flops_per_second = setup.flops_per_step / summary.mean;
+  const std::string rule(64, '-');
+  text += rule + "\n";
+  if (result.step_seconds.size() > 1) text += repeats_text(result, setup.config.batch_size);
+  text += fmt::format("total images/sec: {:.2f} (global, 1 worker)\n",
+                      throughput(seconds, setup.config.batch_size).images_per_second);
+  text += rule + "\n";
+  text += fmt::format("step time:   median {}, 95th percentile {}, mean {} +/- {}, {} steps\n",
+                      format_seconds(summary.median), format_seconds(summary.p95), format_seconds(summary.mean),
+                      format_seconds(summary.stderr_mean), seconds.size());
+  text += fmt::format("compute:     {:.1f} GFLOP/s, {:.1f} % of the measured peak of {:.1f} GFLOP/s\n",
+                      flops_per_second / 1e9, 100 * flops_per_second / setup.peak.flops_per_second,
+                      setup.peak.flops_per_second / 1e9);
+  return text + fmt::format("peak memory: {} resident\n", format_bytes(static_cast<double>(perf::peak_rss_bytes())));
+}
+
+double progress(const BenchmarkConfig& config, double elapsed_seconds, std::int64_t steps_done) {
+  const double steps = static_cast<double>(config.num_warmup_batches + config.repeats * config.num_batches);
+  const double by_steps = static_cast<double>(steps_done) / steps;
+  const double by_time = config.max_seconds > 0 ? elapsed_seconds / config.max_seconds : 0;
+  return std::clamp(std::max(by_steps, by_time), 0.0, 1.0);
+}
+
+void BenchmarkText::print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stream_);
+  std::fflush(stream_);  // lines are to be seen when they happen, through a pipe too
+}
+
+void BenchmarkText::on_start(const BenchmarkSetup& setup) {
+  batch_size_ = setup.config.batch_size;
+  display_every_ = setup.config.display_every;
+  repeats_ = setup.config.repeats;
+  print(banner(setup) + "\nStep\tImg/sec (per worker = global: 1 worker)\ttotal_loss\n");
+}
+
+void BenchmarkText::on_step(const StepEvent& event) {
+  if (!is_displayed(event.step, display_every_)) return;
+  const std::string heading =
+      repeats_ > 1 && event.step == 1 ? fmt::format("repeat {} of {}\n", event.repeat + 1, repeats_) : "";
+  print(heading + step_line(event, batch_size_));
+}
+
+void BenchmarkText::on_end(const BenchmarkSetup& setup, const BenchmarkResult& result) { print(totals(setup, result)); }
+
+void ProgressBar::on_start(const BenchmarkSetup& setup) {
+  config_ = setup.config;
+  inner_.on_start(setup);
+}
+
+void ProgressBar::on_warmup_step(const StepEvent& event) {
+  warmup_done_ = event.step;
+  inner_.on_warmup_step(event);
+  draw(event, "warm-up", event.step);
+}
+
+void ProgressBar::on_step(const StepEvent& event) {
+  if (is_displayed(event.step, config_.display_every)) erase();
+  inner_.on_step(event);
+  draw(event, "timed", warmup_done_ + event.repeat * config_.num_batches + event.step);
+}
+
+void ProgressBar::on_end(const BenchmarkSetup& setup, const BenchmarkResult& result) {
+  erase();
+  inner_.on_end(setup, result);
+}
+
+void ProgressBar::draw(const StepEvent& event, const char* phase, std::int64_t steps_done) {
+  if (visible_ && event.elapsed_seconds - drawn_at_ < kRedrawSeconds) return;
+  const double done = progress(config_, event.elapsed_seconds, steps_done);
+  const double left = done > 0 ? event.elapsed_seconds * (1 - done) / done : 0;
+  const int filled = static_cast<int>(std::lround(done * kBarWidth));
+  // Erases to the end of the line after the text: the new text may be shorter than what it covers.
+  const std::string bar = fmt::format(
+      "\r[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left\x1b[K", std::string(static_cast<std::size_t>(filled), '#'),
+      std::string(static_cast<std::size_t>(kBarWidth - filled), '.'), 100 * done, phase, event.step, event.steps, left);
+  std::fwrite(bar.data(), 1, bar.size(), terminal_);
+  std::fflush(terminal_);
+  drawn_at_ = event.elapsed_seconds;
+  visible_ = true;
+}
+
+void ProgressBar::erase() {
+  if (!visible_) return;
+  std::fputs("\r\x1b[K", terminal_);
+  std::fflush(terminal_);
+  visible_ = false;
+}
+
+}  // namespace trireme::lab

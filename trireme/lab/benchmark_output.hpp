@@ -1,0 +1,55 @@
+// What a benchmark looks like to people: a banner, lines as the steps go, the totals; and a progress bar on a terminal.
+// Views of what Benchmark reports; they measure nothing.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "trireme/lab/benchmark.hpp"
+
+namespace trireme::lab {
+
+// The lines known from tf_cnn_benchmarks, each saying what it counts. Step lines come at step 1 and every
+// display_every.
+class BenchmarkText : public BenchmarkObserver {
+ public:
+  explicit BenchmarkText(std::FILE* stream) : stream_(stream) {}
+  void on_start(const BenchmarkSetup& setup) override;
+  void on_step(const StepEvent& event) override;
+  void on_end(const BenchmarkSetup& setup, const BenchmarkResult& result) override;
+
+ private:
+  void print(const std::string& text);
+
+  std::FILE* stream_;
+  std::int64_t batch_size_ = 0, display_every_ = 1, repeats_ = 1;
+};
+
+// Draws a bar with the time left on a terminal, around what another observer prints.
+class ProgressBar : public BenchmarkObserver {
+ public:
+  ProgressBar(BenchmarkObserver& inner, std::FILE* terminal) : inner_(inner), terminal_(terminal) {}
+  void on_start(const BenchmarkSetup& setup) override;
+  void on_warmup_step(const StepEvent& event) override;
+  void on_step(const StepEvent& event) override;
+  void on_end(const BenchmarkSetup& setup, const BenchmarkResult& result) override;
+
+ private:
+  void draw(const StepEvent& event, const char* phase, std::int64_t steps_done);
+  void erase();
+
+  BenchmarkObserver& inner_;
+  std::FILE* terminal_;
+  BenchmarkConfig config_;
+  std::int64_t warmup_done_ = 0;
+  double drawn_at_ = -1;  // seconds of the run; below 0: never
+  bool visible_ = false;
+};
+
+std::string banner(const BenchmarkSetup& setup);
+std::string step_line(const StepEvent& event, std::int64_t batch_size);
+std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result);
+// Share of the run that is done, from 0 to 1: by steps, or by time where that ends it earlier.
+double progress(const BenchmarkConfig& config, double elapsed_seconds, std::int64_t steps_done);
+
+}  // namespace trireme::lab

@@ -1,0 +1,35 @@
+// Where the time of a step goes, instruction by instruction: made from a profiled Executable, printed by `bench
+// --profile`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trireme/perf/peak.hpp"
+#include "trireme/runtime/executable.hpp"
+
+namespace trireme::lab {
+
+struct ProfileRow {
+  std::string name = {}, operation = {}, implementation = {};
+  int instructions = 1;
+  double seconds = 0;  // per step
+  double flops = 0;    // per step
+  double bytes = 0;    // per step, each tensor read or written once
+};
+
+struct StepProfile {
+  std::vector<ProfileRow> instructions;  // most time first
+  std::vector<ProfileRow> operations;    // added up by operation, most time first
+  double step_seconds = 0;
+  double tracked_seconds = 0;  // in instructions; the rest of the step is untracked
+  double update_seconds = 0;   // in instructions that write variables
+};
+
+// step_seconds: the mean of the steps that were profiled.
+StepProfile make_profile(const Program& program, const Executable::Profile& profile, double step_seconds);
+
+// Two tables: the instructions that take most time, and the totals by operation with what no instruction accounts for.
+std::string to_text(const StepProfile& profile, const perf::Peak& peak, std::int64_t rows);
+
+}  // namespace trireme::lab

@@ -1,0 +1,27 @@
+#include "trireme/lab/step_graph.hpp"
+
+#include "trireme/graph/functions.hpp"
+
+namespace trireme::lab {
+
+StepGraph build_step(Graph& graph, const BenchmarkConfig& config) {
+  StepGraph step;
+  step.model = build_model(graph, config.model,
+                           {.batch_size = config.batch_size,
+                            .num_classes = config.num_classes,
+                            .training = !config.forward_only,
+                            .aux_head = config.aux_head,
+                            .label_smoothing = config.label_smoothing,
+                            .dropout = config.dropout});
+  step.fetches = {step.model.loss};
+  if (config.forward_only) {
+    step.fetches.insert(step.fetches.end(), {step.model.top1, step.model.top5});
+    return step;
+  }
+  step.learning_rate = placeholder(graph, {}, "learning_rate");
+  const std::vector<Tensor> updates = minimize(step.model.loss, config.optimizer, step.learning_rate);
+  step.fetches.insert(step.fetches.end(), updates.begin(), updates.end());
+  return step;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,19 @@
+// The graph of one step as a benchmark runs it: the network and, when training, gradients and the optimizer. Made by
+// Benchmark and by `trireme models --plan`, so that the plan shown is the plan that is measured.
+#pragma once
+
+#include <vector>
+
+#include "trireme/lab/benchmark_config.hpp"
+
+namespace trireme::lab {
+
+struct StepGraph {
+  Model model;
+  Tensor learning_rate;         // placeholder; none when forward only
+  std::vector<Tensor> fetches;  // of one step: the loss first
+};
+
+StepGraph build_step(Graph& graph, const BenchmarkConfig& config);
+
+}  // namespace trireme::lab

@@ -1,0 +1,75 @@
+// One run as data: what was run, on what, with which settings, every raw sample and the figures made from them.
+// Commands that measure fill one; tables, plots and pages are views of it. The fields are the contract of the JSON
+// form; what was not measured is null there, never zero.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trireme::report {
+
+// Keys stay in the order in which they were written, so that a record reads from top to bottom.
+using Json = nlohmann::ordered_json;
+
+inline constexpr const char* kRunSchema = "trireme.run/1";
+
+struct Task {
+  std::string role = "worker";
+  int index = 0;
+  std::string host;
+  std::vector<int> cores;  // logical processors its threads are bound to; none: not bound
+};
+
+struct StepSeconds {
+  std::optional<double> mean, median, p95, stderr_mean;
+};
+
+// Seconds per step of one rank. Where the optimizer's share is not known, compute includes it.
+struct Breakdown {
+  std::optional<double> compute, communication, exposed_communication, input_wait, optimizer, idle;
+};
+
+struct Results {
+  std::optional<double> images_per_second;  // global
+  std::optional<double> images_per_second_per_worker;
+  std::vector<double> images_per_second_per_repeat;  // global
+  StepSeconds step_seconds;
+  std::optional<double> jitter;      // images per second, per worker
+  std::optional<double> loss;        // of the last step
+  std::vector<Breakdown> breakdown;  // per rank
+  std::optional<double> overlap;     // share of the communication hidden behind compute
+  std::int64_t peak_rss_bytes = 0;
+  std::optional<double> flops_per_second;
+  std::optional<double> utilisation;  // of the peak measured in this run
+};
+
+struct RunRecord {
+  std::vector<std::string> command;
+  std::string started;  // RFC 3339
+  Json build, machine, config;
+  std::vector<Task> cluster;
+  std::vector<std::vector<std::vector<double>>> steps;   // seconds: [rank][repeat][step]
+  std::vector<std::vector<std::vector<double>>> losses;  // the same order
+  Results results;
+  bool interrupted = false;
+  std::optional<std::string> error;
+};
+
+Json to_json(const RunRecord& record);
+
+// "2024-05-01T12:30:00Z"
+std::string rfc3339(std::chrono::system_clock::time_point time);
+// Arguments this process was started with.
+std::vector<std::string> command_line();
+
+// Throws Error(bad_input) if write_json could not write there, and leaves nothing behind. To be called before a long
+// run, not after it.
+void check_writable(const std::string& path);
+// "-" is stdout. A file appears whole or not at all: it is written aside, synced and renamed.
+void write_json(const Json& json, const std::string& path);
+
+}  // namespace trireme::report
