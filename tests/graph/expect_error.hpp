@@ -9,7 +9,7 @@
 
 #include "trireme/base/error.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 
 template <typename Action>
 void expect_bad_input(Action&& action, std::initializer_list<std::string_view> parts) {
@@ -26,4 +26,4 @@ void expect_bad_input(Action&& action, std::initializer_list<std::string_view> p
   ADD_FAILURE() << "no error; expected one with: " << *parts.begin();
 }
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

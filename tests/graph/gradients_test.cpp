@@ -10,7 +10,7 @@
 namespace trireme {
 namespace {
 
-using testing::expect_bad_input;
+using testkit::expect_bad_input;
 
 class Gradients : public ::testing::Test {
  protected:

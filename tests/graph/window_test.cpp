@@ -53,7 +53,7 @@ TEST(Window, AKernelTooLargeByLessThanAStrideLeavesNothing) {
 }
 
 TEST(Window, EmptyOutputSaysTheAxisAndTheExtent) {
-  testing::expect_bad_input(
+  testkit::expect_bad_input(
       [] {
         window_outputs({.kernel = {1, 7}, .stride = {2, 2}}, {9, 4});
       },
@@ -61,12 +61,12 @@ TEST(Window, EmptyOutputSaysTheAxisAndTheExtent) {
 }
 
 TEST(Window, NumbersOutOfRange) {
-  testing::expect_bad_input([] { window_outputs({.kernel = {0, 1}}, {4, 4}); }, {"kernel is 0x1", "1 or more"});
-  testing::expect_bad_input([] { window_outputs({.stride = {1, 0}}, {4, 4}); }, {"stride is 1x0", "1 or more"});
-  testing::expect_bad_input([] { window_outputs({.dilation = {0, 0}}, {4, 4}); }, {"dilation is 0x0"});
-  testing::expect_bad_input([] { window_outputs({.pad_before = {-1, 0}}, {4, 4}); }, {"padding before is -1x0"});
-  testing::expect_bad_input([] { window_outputs({.pad_after = {0, -2}}, {4, 4}); }, {"padding after is 0x-2"});
-  testing::expect_bad_input([] { same_padding({.stride = {0, 0}}, 4, 4); }, {"stride is 0x0"});
+  testkit::expect_bad_input([] { window_outputs({.kernel = {0, 1}}, {4, 4}); }, {"kernel is 0x1", "1 or more"});
+  testkit::expect_bad_input([] { window_outputs({.stride = {1, 0}}, {4, 4}); }, {"stride is 1x0", "1 or more"});
+  testkit::expect_bad_input([] { window_outputs({.dilation = {0, 0}}, {4, 4}); }, {"dilation is 0x0"});
+  testkit::expect_bad_input([] { window_outputs({.pad_before = {-1, 0}}, {4, 4}); }, {"padding before is -1x0"});
+  testkit::expect_bad_input([] { window_outputs({.pad_after = {0, -2}}, {4, 4}); }, {"padding after is 0x-2"});
+  testkit::expect_bad_input([] { same_padding({.stride = {0, 0}}, 4, 4); }, {"stride is 0x0"});
 }
 
 TEST(Window, Text) {

@@ -12,7 +12,7 @@ namespace trireme {
 namespace {
 
 using op::OptimizerKind;
-using testing::expect_bad_input;
+using testkit::expect_bad_input;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();

@@ -10,7 +10,7 @@
 namespace trireme {
 namespace {
 
-using testing::expect_bad_input;
+using testkit::expect_bad_input;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();

@@ -55,8 +55,16 @@ TEST_F(FuseTest, ConvolutionTakesBiasAndRelu) {
 }
 
 TEST_F(FuseTest, ConvolutionTakesSumAndRelu) {
-  const Tensor y = relu(x + convolution(x, weights(4, 4)));
-  EXPECT_EQ(labels(fused(graph, {y})), std::vector<std::string>{"convolution+add+relu"});
+  const Tensor shortcut = square(x);
+  const Tensor y = relu(shortcut + convolution(convolution(shortcut, weights(4, 4)), weights(4, 4)));
+  EXPECT_EQ(labels(fused(graph, {y})), (std::vector<std::string>{"square", "convolution", "convolution+add+relu"}));
+}
+
+TEST_F(FuseTest, AConvolutionAddsOnlyIntoMemoryThatNobodyNeedsAnyMore) {
+  EXPECT_EQ(count(fused(graph, {x + convolution(x, weights(4, 4))}), "convolution+add"), 0) << "x is fed";
+  const Tensor kept = square(x);
+  const Tensor y = kept + convolution(square(kept), weights(4, 4));
+  EXPECT_EQ(count(fused(graph, {y * kept}), "convolution+add"), 0) << "the addend is read later";
 }
 
 TEST_F(FuseTest, ASumThatBroadcastsIsNotFused) {

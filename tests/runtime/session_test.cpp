@@ -70,6 +70,54 @@ TEST_P(SessionTest, VariablesKeepTheirValuesBetweenRunsAndPrograms) {
   EXPECT_EQ(session.run({loss})[0].scalar(), 25.0f);
 }
 
+TEST_P(SessionTest, AValueAssignedBeforeTheFirstRunIsTheInitialOne) {
+  const Tensor w = variable(graph, {2}, op::Initializer::constant(1), "w");
+  Session session(graph, *backend);
+  EXPECT_EQ(session.value(w).f32()[1], 1.0f);
+  session.assign(w, HostTensor({2}, std::vector<float>{3, 4}));
+  EXPECT_EQ(session.value(w).f32()[1], 4.0f);
+  EXPECT_EQ(session.run({reduce_sum(w)})[0].scalar(), 7.0f);
+}
+
+TEST_P(SessionTest, OnlyTrainingStepsCount) {
+  const Tensor w = variable(graph, {}, op::Initializer::constant(1), "w");
+  const Tensor assign = graph.add(op::Assign{}, {w, constant(graph, 5.0f)});
+  const auto train = minimize(square(w), optimizer_rule(op::OptimizerKind::adam), 0.1f);
+  Session session(graph, *backend);
+  session.run({assign});
+  EXPECT_EQ(session.variables().step, 0u);
+  session.run(train);
+  EXPECT_EQ(session.variables().step, 1u);
+}
+
+TEST_P(SessionTest, AVariableFetchedWithItsUpdateHasTheNewValue) {
+  const Tensor w = variable(graph, {}, op::Initializer::constant(1), "w");
+  const Tensor assign = graph.add(op::Assign{}, {w, constant(graph, 5.0f)});
+  Session session(graph, *backend);
+  EXPECT_EQ(session.run({w, assign})[0].scalar(), 5.0f);
+}
+
+TEST_P(SessionTest, OptimizersOfOneSessionKeepTheirStateApart) {
+  const Tensor a = variable(graph, {}, op::Initializer::constant(1), "a");
+  const Tensor b = variable(graph, {}, op::Initializer::constant(1), "b");
+  const Tensor rate = constant(graph, 0.1f);
+  const auto first = minimize(square(a), optimizer_rule(op::OptimizerKind::momentum), rate, {a});
+  const auto second = minimize(square(b), optimizer_rule(op::OptimizerKind::rmsprop), rate, {b});
+  Session session(graph, *backend);
+  session.run(first);
+  session.run(second);
+  // s starts at 1: 0.9 + 0.1 * 4 under the root, with epsilon 1.
+  EXPECT_NEAR(session.value(b).scalar(), 1 - 0.1f * 2 / std::sqrt(0.9f + 0.4f + 1.0f), 1e-6f);
+}
+
+TEST_P(SessionTest, FeedingWhatIsNoPlaceholderIsRefused) {
+  const Tensor x = placeholder(graph, {}, "x");
+  const Tensor y = square(x);
+  Session session(graph, *backend);
+  const std::string message = message_of([&] { session.run({y}, {{x, 1.0f}, {y, 2.0f}}); });
+  EXPECT_NE(message.find("no placeholder"), std::string::npos) << message;
+}
+
 TEST_P(SessionTest, TheSameSeedGivesTheSameValues) {
   const Tensor w = variable(graph, {64}, op::Initializer::truncated_normal(1), "w");
   const Tensor v = variable(graph, {64}, op::Initializer::truncated_normal(1), "v");
@@ -185,6 +233,14 @@ TEST_P(SessionTest, AProfileCoversEveryInstruction) {
   for (std::size_t i = 0; i < step.profile().seconds.size(); ++i) {
     if (!step.program().instructions[i].once) EXPECT_GT(step.profile().seconds[i], 0) << step.program().instructions[i].name;
   }
+}
+
+TEST(HostTensor, TakesAsManyValuesAsTheShapeHasElements) {
+  const std::vector<float> three{1, 2, 3};
+  EXPECT_THROW(HostTensor({2}, three), Error);
+  EXPECT_THROW(HostTensor({4}, three), Error);
+  EXPECT_THROW(HostTensor({3}, three).scalar(), Error);
+  EXPECT_EQ(HostTensor({3}, three).f32()[2], 3.0f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, testing::ValuesIn(backend_names()), [](const auto& test) { return test.param; });

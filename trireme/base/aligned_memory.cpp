@@ -4,33 +4,43 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
 
 namespace trireme {
 
 AlignedMemory::AlignedMemory(std::int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
+  // Huge pages begin at multiples of their size, mmap's memory at those of a small page: take more and start inside.
+  constexpr std::int64_t kHugePage = 2 << 20;
+  mapped_bytes_ = static_cast<std::size_t>(bytes < kHugePage ? bytes : bytes + kHugePage);
   // Anonymous pages come zeroed, and untouched ones cost nothing.
-  data_ = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data_ == MAP_FAILED) {
-    data_ = nullptr;
-    fail(ErrorKind::failed, "cannot get {:.2f} GB of memory: {}; a smaller --batch-size needs less", static_cast<double>(bytes) / 1e9,
+  mapped_ = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped_ == MAP_FAILED) {
+    mapped_ = nullptr;
+    fail(ErrorKind::failed, "cannot get {} of memory: {}; a smaller --batch-size needs less", format_bytes(static_cast<double>(bytes)),
          std::strerror(errno));
   }
-  constexpr std::int64_t kHugePage = 2 << 20;
-  if (bytes >= kHugePage) madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // advice: its failure is no error
+  data_ = mapped_;
+  if (bytes >= kHugePage) {
+    std::size_t space = mapped_bytes_;
+    data_ = std::align(static_cast<std::size_t>(kHugePage), static_cast<std::size_t>(bytes), data_, space);
+    madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // advice: its failure is no error
+  }
 }
 
 AlignedMemory::~AlignedMemory() {
-  if (data_ != nullptr) munmap(data_, static_cast<std::size_t>(bytes_));
+  if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
 }
 
-AlignedMemory::AlignedMemory(AlignedMemory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+AlignedMemory::AlignedMemory(AlignedMemory&& other) noexcept { *this = std::move(other); }
 
 AlignedMemory& AlignedMemory::operator=(AlignedMemory&& other) noexcept {
+  std::swap(mapped_, other.mapped_);
+  std::swap(mapped_bytes_, other.mapped_bytes_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;

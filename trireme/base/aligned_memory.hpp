@@ -20,7 +20,9 @@ class AlignedMemory {
   void* at(std::int64_t offset) const { return static_cast<std::byte*>(data_) + offset; }
 
  private:
-  void* data_ = nullptr;
+  void* mapped_ = nullptr;  // what the system gave
+  std::size_t mapped_bytes_ = 0;
+  void* data_ = nullptr;  // the aligned part of it
   std::int64_t bytes_ = 0;
 };
 

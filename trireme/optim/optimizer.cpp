@@ -1,5 +1,6 @@
 #include "trireme/optim/optimizer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -48,7 +49,13 @@ std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor 
   validate(rule);
   if (variables.empty()) variables = graph.trainable_variables();
   if (variables.empty()) bad_input("minimize: the graph has no trainable variable");
-  for (const Tensor& variable : variables) check_variable(graph, variable);
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    check_variable(graph, variables[i]);
+    if (std::find(variables.begin(), variables.begin() + static_cast<std::ptrdiff_t>(i), variables[i]) !=
+        variables.begin() + static_cast<std::ptrdiff_t>(i)) {
+      bad_input("minimize: variable '{}' is listed twice", graph.node(variables[i]).name);
+    }
+  }
 
   const std::vector<Tensor> diffs = gradients(graph, loss, variables);
   const Graph::Scope scope(graph, "update");

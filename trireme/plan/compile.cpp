@@ -7,6 +7,7 @@
 #include "trireme/plan/fuse.hpp"
 #include "trireme/plan/label.hpp"
 #include "trireme/plan/memory.hpp"
+#include "trireme/plan/order.hpp"
 #include "trireme/plan/program.hpp"
 
 namespace trireme {
@@ -17,32 +18,6 @@ constexpr std::int64_t kKeepConstantBytes = 1 << 20;
 
 bool is_source(const Node& node) {
   return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;
-}
-
-// The order of creation, with each update moved to where its gradients are complete and nobody reads the old value any more.
-std::vector<NodeId> execution_order(const Graph& graph) {
-  std::vector<NodeId> last_reader(graph.nodes().size(), -1);
-  for (const Node& node : graph.nodes()) {
-    if (is_update(node.op)) continue;
-    for (const Tensor& input : node.inputs) last_reader[static_cast<std::size_t>(input.node)] = node.id;
-  }
-  std::vector<std::pair<std::int64_t, NodeId>> keyed;
-  for (const Node& node : graph.nodes()) {
-    std::int64_t key = 2 * std::int64_t{node.id};
-    if (is_update(node.op)) {
-      NodeId after = 0;
-      for (const Tensor& input : node.inputs) {
-        after = std::max(after, input.node);
-        if (graph.node(input).as<op::Variable>() != nullptr) after = std::max(after, last_reader[static_cast<std::size_t>(input.node)]);
-      }
-      key = 2 * std::int64_t{after} + 1;
-    }
-    keyed.emplace_back(key, node.id);
-  }
-  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<NodeId> order;
-  for (const auto& [key, id] : keyed) order.push_back(id);
-  return order;
 }
 
 class Compiler {
@@ -89,14 +64,15 @@ Program Compiler::run() {
   tensors_.resize(graph().nodes().size());
   for (const Node& node : graph().nodes()) {
     tensors_[static_cast<std::size_t>(node.id)].assign(node.outputs.size(), -1);
-    if (is_update(node.op)) program_.trains = true;
+    if (is_update(node.op)) program_.updates = true;
     if (node.as<op::ApplyGradients>() == nullptr) continue;
+    program_.trains = true;
     for (std::size_t i = 1; i + 1 < node.inputs.size(); i += 2) {
       const Tensor gradient = node.inputs[i + 1];
       gradient_of_.try_emplace({gradient.node, gradient.output}, plan_.origin.at(node.inputs[i].node));
     }
   }
-  training_ = program_.trains || std::any_of(graph().nodes().begin(), graph().nodes().end(), [](const Node& node) {
+  training_ = program_.updates || std::any_of(graph().nodes().begin(), graph().nodes().end(), [](const Node& node) {
                 return name_of(node.op).find("backward") != std::string_view::npos;
               });
   for (const NodeId id : execution_order(graph())) {
@@ -264,6 +240,8 @@ void Compiler::add_fetches() {
     }
     const int id = buffer_of(fetch);
     if (is_open(id)) layouts_[buffer(id).variable] = buffer(id).desc.layout;
+    // A copy of a variable that was made earlier in the run has the value from before its update.
+    if (buffer(id).kind == MemoryKind::variable) std::erase_if(copies_, [&](const auto& copy) { return copy.first.first == id; });
     program_.fetches.push_back(in_layout(id, Layout::plain(buffer(id).desc.shape.rank())));
   }
 }

@@ -1,5 +1,6 @@
 #include "trireme/plan/fuse.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "trireme/graph/functions.hpp"
@@ -70,6 +71,16 @@ void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Oper
   });
 }
 
+// A convolution adds into the memory of the addend, which must not be needed afterwards: everyone else that reads it is
+// older than the convolution, and it is not kept for other reasons.
+bool can_add_into(const Rewriter& rewriter, Tensor addend, const Node& convolution, const Node& sum) {
+  const Node& producer = rewriter.from().node(addend);
+  if (producer.inputs.empty()) return false;
+  const auto& readers = rewriter.readers(addend);
+  return std::all_of(readers.begin(), readers.end(),
+                     [&](NodeId reader) { return reader == sum.id || (reader >= 0 && reader < convolution.id); });
+}
+
 }  // namespace
 
 PlanGraph fold_batch_norm(const PlanGraph& from) {
@@ -132,7 +143,8 @@ PlanGraph fuse_sum(const PlanGraph& from) {
       const Node& node = from.graph->node(main);
       const auto fused = with_sum(node.op);
       if (!fused || main.output != 0 || rewriter.only_reader(node) != &sum || rewriter.claimed(node.id) ||
-          rewriter.depends_on(addend, node.id)) {
+          rewriter.depends_on(addend, node.id) ||
+          (node.as<op::Convolution>() != nullptr && !can_add_into(rewriter, addend, node, sum))) {
         continue;
       }
       replace_pair(rewriter, node, sum, *fused, {addend});

@@ -70,7 +70,8 @@ struct Program {
   std::vector<std::pair<int, NodeId>> constants; // buffer of MemoryKind::constant, and its node here
   std::int64_t constant_bytes = 0;
   MemorySummary memory;
-  bool trains = false;               // some instruction updates variables
+  bool updates = false;  // some instruction writes a variable
+  bool trains = false;   // some instruction applies gradients: a run is a training step
 
   double flops() const;  // of one run, without what runs once
 };

@@ -127,10 +127,10 @@ void Executable::run() {
     for (const int index : items_) execute(static_cast<std::size_t>(index));
   }
   if (profiling_) ++profile_.runs;
-  if (program_.trains) {
-    ++store_.step;
+  if (program_.trains) ++store_.step;
+  if (program_.updates) {
     store_.touch();
-    // In a training program what runs once depends on constants alone.
+    // In such a program what runs once depends on constants alone.
     variables_seen_ = store_.version();
   }
 }

@@ -55,16 +55,24 @@ std::vector<std::vector<int>> hazards(const Program& program) {
 }
 
 InterOpPool::InterOpPool(int threads, std::function<void(int)> on_start) {
-  if (on_start) on_start(0);
-  for (int i = 1; i < threads; ++i) {
-    threads_.emplace_back([this, i, on_start] {
-      if (on_start) on_start(i);
-      work(false);
-    });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      threads_.emplace_back([this, i, on_start] {
+        if (on_start) on_start(i);
+        work(false);
+      });
+    }
+    // Last, so that the others do not inherit where this thread may run.
+    if (on_start) on_start(0);
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 
-InterOpPool::~InterOpPool() {
+InterOpPool::~InterOpPool() { stop(); }
+
+void InterOpPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -21,7 +21,7 @@ std::vector<std::vector<int>> hazards(const Program& program);
 
 class InterOpPool {
  public:
-  // on_start runs first on every thread; thread 0 is the one that calls run().
+  // on_start runs first on every thread and must not throw there; thread 0 is the one that calls run().
   InterOpPool(int threads, std::function<void(int)> on_start);
   ~InterOpPool();
 
@@ -32,6 +32,7 @@ class InterOpPool {
 
  private:
   void work(bool until_done);
+  void stop();
 
   std::mutex mutex_;
   std::condition_variable wake_;

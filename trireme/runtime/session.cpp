@@ -16,7 +16,10 @@ Session::~Session() = default;
 
 Executable& Session::prepare(std::span<const Tensor> fetches) {
   std::vector<std::pair<NodeId, int>> key;
-  for (const Tensor& fetch : fetches) key.emplace_back(fetch.node, fetch.output);
+  for (const Tensor& fetch : fetches) {
+    if (fetch.graph != &graph_) bad_input("a fetch is no tensor of this session's graph");
+    key.emplace_back(fetch.node, fetch.output);
+  }
   auto& executable = executables_[key];
   if (!executable) {
     VariableLayouts layouts = store_.layouts();
@@ -39,6 +42,10 @@ std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<
     }
   }
   for (const Feed& feed : feeds) {
+    if (feed.placeholder.graph != &graph_ || graph_.node(feed.placeholder).as<op::Placeholder>() == nullptr) {
+      bad_input("a value was fed to what is no placeholder of this session's graph{}",
+                feed.placeholder.graph == &graph_ ? fmt::format(": '{}'", graph_.node(feed.placeholder).name) : "");
+    }
     if (executable.needs(feed.placeholder)) executable.feed(feed.placeholder, feed.value);
   }
   executable.run();
@@ -54,7 +61,6 @@ std::vector<HostTensor> Session::run(std::initializer_list<Tensor> fetches, std:
 HostTensor Session::value(Tensor variable) const { return store_.get(variable.node); }
 
 void Session::assign(Tensor variable, const HostTensor& value) {
-  if (!store_.allocated()) store_.allocate({});
   store_.set(variable.node, value);
 }
 

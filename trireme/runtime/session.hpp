@@ -29,11 +29,13 @@ class Session {
   Session(Graph& graph, const Backend& backend, SessionOptions options = {});
   ~Session();
 
-  // Values of the fetches, in order; an update gives an empty tensor. Every placeholder that they need must be fed.
+  // Values of the fetches, in order; an update gives an empty tensor, a variable the value after the run's updates. Every
+  // placeholder that they need must be fed.
   std::vector<HostTensor> run(std::span<const Tensor> fetches, std::span<const Feed> feeds = {});
   std::vector<HostTensor> run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds = {});
 
-  // The program for these fetches, compiled now or earlier. Lives as long as the session.
+  // The program for these fetches, compiled now or earlier. Lives as long as the session. The first one decides the
+  // layouts of the variables for all: where there are several, prepare the training step first.
   Executable& prepare(std::span<const Tensor> fetches);
 
   HostTensor value(Tensor variable) const;

@@ -40,16 +40,24 @@ void VariableStore::allocate(const VariableLayouts& layouts) {
   values_ = AlignedMemory(offset);
   for (const NodeId id : order) {
     const Node& node = graph_.node(id);
-    HostTensor value(node.outputs[0]);
-    initialise(*node.as<op::Variable>(), random_key(seed_, node.name), value);
-    set(id, value);
+    const Slot& to = slots_.at(id);
+    pack(to.desc, initial_value(node).data(), values_.at(to.offset));
   }
+  assigned_.clear();
+  touch();
+}
+
+HostTensor VariableStore::initial_value(const Node& node) const {
+  if (const auto found = assigned_.find(node.id); found != assigned_.end()) return found->second;
+  HostTensor value(node.outputs[0]);
+  initialise(*node.as<op::Variable>(), random_key(seed_, node.name), value);
+  return value;
 }
 
 const VariableStore::Slot& VariableStore::slot(NodeId variable) const {
   const auto found = slots_.find(variable);
   if (found == slots_.end()) {
-    bad_input("'{}' is no variable of this session: it is not one, or was added to the graph after the first run",
+    bad_input("variable '{}' was added to the graph after the session's first run; build the whole graph first",
               graph_.node(variable).name);
   }
   return found->second;
@@ -65,15 +73,18 @@ float* VariableStore::gradient(NodeId variable) {
 float* VariableStore::state(NodeId variable, int index, float initial) {
   const auto at = static_cast<std::size_t>(index);
   while (states_.size() <= at) states_.emplace_back();
-  if (states_[at].bytes() == 0) {
-    states_[at] = AlignedMemory(values_.bytes());
-    auto* values = static_cast<float*>(states_[at].at(0));
-    if (initial != 0) std::fill(values, values + values_.bytes() / 4, initial);
+  if (states_[at].bytes() == 0) states_[at] = AlignedMemory(values_.bytes());
+  const Slot& where = slot(variable);
+  auto* values = static_cast<float*>(states_[at].at(where.offset));
+  // Per variable: two optimizers may share an array of state, each with variables of its own.
+  if (initialised_states_.emplace(variable, index).second && initial != 0) {
+    std::fill(values, values + where.desc.layout.elements(where.desc.shape), initial);
   }
-  return static_cast<float*>(states_[at].at(slot(variable).offset));
+  return values;
 }
 
 HostTensor VariableStore::get(NodeId variable) const {
+  if (!allocated()) return initial_value(checked_variable(variable));
   const Slot& from = slot(variable);
   HostTensor value(TensorType{from.desc.dtype, from.desc.shape});
   unpack(from.desc, values_.at(from.offset), value.data());
@@ -81,13 +92,24 @@ HostTensor VariableStore::get(NodeId variable) const {
 }
 
 void VariableStore::set(NodeId variable, const HostTensor& value) {
-  const Slot& to = slot(variable);
-  if (value.type() != TensorType{to.desc.dtype, to.desc.shape}) {
-    bad_input("variable '{}' has shape {} of {}, the value {} of {}", graph_.node(variable).name, to_string(to.desc.shape),
-              to_string(to.desc.dtype), to_string(value.shape()), to_string(value.type().dtype));
+  const Node& node = checked_variable(variable);
+  if (value.type() != node.outputs[0]) {
+    bad_input("variable '{}' has shape {} of {}, the value {} of {}", node.name, to_string(node.outputs[0].shape),
+              to_string(node.outputs[0].dtype), to_string(value.shape()), to_string(value.type().dtype));
   }
+  if (!allocated()) {
+    assigned_[variable] = value;
+    return;
+  }
+  const Slot& to = slot(variable);
   pack(to.desc, value.data(), values_.at(to.offset));
   touch();
+}
+
+const Node& VariableStore::checked_variable(NodeId variable) const {
+  const Node& node = graph_.node(variable);
+  if (node.as<op::Variable>() == nullptr) bad_input("'{}' is a {}, no variable", node.name, name_of(node.op));
+  return node;
 }
 
 }  // namespace trireme

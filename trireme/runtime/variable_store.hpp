@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -22,6 +23,7 @@ class VariableStore {
   bool allocated() const { return !slots_.empty() || graph_.variables().empty(); }
   const VariableLayouts& layouts() const { return layouts_; }
 
+  // Before allocate() too: values that are set then become the initial ones.
   HostTensor get(NodeId variable) const;
   void set(NodeId variable, const HostTensor& value);
 
@@ -41,6 +43,8 @@ class VariableStore {
     std::int64_t offset = 0;  // bytes
   };
   const Slot& slot(NodeId variable) const;
+  const Node& checked_variable(NodeId variable) const;
+  HostTensor initial_value(const Node& node) const;
 
   const Graph& graph_;
   std::uint64_t seed_;
@@ -48,6 +52,8 @@ class VariableStore {
   std::unordered_map<NodeId, Slot> slots_;
   AlignedMemory values_, gradients_;
   std::vector<AlignedMemory> states_;
+  std::set<std::pair<NodeId, int>> initialised_states_;
+  std::unordered_map<NodeId, HostTensor> assigned_;  // before there was memory
   std::uint64_t version_ = 1;
 };
 

@@ -46,7 +46,7 @@ std::vector<TensorType> infer(const Variable& op, Types inputs) {
 std::vector<TensorType> infer(const Constant& op, Types inputs) {
   expect_inputs(inputs, {});
   expect_extents(op.value.shape(), "the constant's shape");
-  if (op.value.elements() != op.value.shape().elements()) {
+  if (op.value.elements() != op.value.shape().elements()) {  // an empty HostTensor, such as an update's result
     bad_input("the constant's shape {} has {} elements, but {} values were given", to_string(op.value.shape()),
               op.value.shape().elements(), op.value.elements());
   }
