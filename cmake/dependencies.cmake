@@ -2,11 +2,18 @@
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
-find_package(dnnl QUIET)  # optional: without it only the reference backend is built (a GPU machine)
+# oneDNN is optional: without it only the reference backend is built. Debian's package of it stops the configuration
+# where OpenCL's files (ocl-icd-opencl-dev) are missing, so these are looked for first.
+find_package(OpenCL QUIET)
+if(OpenCL_FOUND)
+  find_package(dnnl QUIET)
+endif()
+if(NOT dnnl_FOUND)
+  message(WARNING "oneDNN was not found: only the slow reference backend is built (packages libdnnl-dev, ocl-icd-opencl-dev)")
+endif()
 find_package(GTest QUIET)

@@ -1,0 +1,18 @@
+# `cmake --install`: the binary, the library, its headers, and the package that find_package(trireme) finds.
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/trireme)
+
+install(TARGETS trireme EXPORT triremeTargets)
+install(TARGETS trireme_cli)
+# What is below a backend's folder is its own business: users get backends from backend/registry.hpp.
+install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "backend/*" EXCLUDE)
+install(FILES trireme/backend/registry.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trireme/backend)
+
+install(EXPORT triremeTargets NAMESPACE trireme:: DESTINATION ${package_folder})
+configure_package_config_file(cmake/triremeConfig.cmake.in ${PROJECT_BINARY_DIR}/triremeConfig.cmake
+  INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/triremeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/triremeConfig.cmake ${PROJECT_BINARY_DIR}/triremeConfigVersion.cmake
+  DESTINATION ${package_folder})

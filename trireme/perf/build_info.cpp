@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <omp.h>
-#include <spdlog/version.h>
 
 #include <nlohmann/json.hpp>
 
@@ -46,7 +45,6 @@ BuildInfo build_info() {
               {"OpenMP", openmp_version()},
               {"hwloc", Topology().library_version()},
               {"fmt", version_text(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
-              {"spdlog", version_text(SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
               {"nlohmann-json",
                version_text(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
           }};

@@ -1,0 +1,46 @@
+# The commands of the project; `make help` lists them. The build itself is CMake's: see CMakePresets.json.
+SETUP ?= tools/setup
+PREFIX ?= install
+# ThreadSanitizer of older compilers cannot live with much address randomisation; switched off where the system lets us.
+FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.DEFAULT_GOAL := build
+.PHONY: help setup build run test fast asan tsan format install clean
+
+help:     ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
+
+setup:    ## install the packages that are missing (root only if there are any)
+	@$(SETUP)
+
+build: setup    ## configure and build; the binary is build/release/trireme
+	cmake --preset release
+	cmake --build --preset release
+
+run: build    ## benchmark ResNet-50 on this machine
+	build/release/trireme bench
+
+test: build    ## build and run every test
+	ctest --preset release
+
+fast: build    ## build and run the fast tests only
+	ctest --preset fast
+
+asan: setup    ## unit tests under the address and undefined-behaviour sanitizers
+	cmake --preset asan
+	cmake --build --preset asan
+	ctest --preset asan
+
+tsan: setup    ## unit tests under the thread sanitizer
+	cmake --preset tsan
+	$(FIXED_ADDRESSES) cmake --build --preset tsan
+	$(FIXED_ADDRESSES) ctest --preset tsan
+
+format:    ## bring all sources into the project's format (clang-format)
+	@tools/format
+
+install: build    ## install library, headers and binary into PREFIX (default: ./install)
+	cmake --install build/release --prefix $(PREFIX)
+
+clean:    ## remove everything that was built
+	rm -rf build

@@ -1,0 +1,27 @@
+// Builds a graph, takes a gradient and runs it, all through the installed headers and library. Exit code 0 if the
+// figures are right.
+#include <array>
+#include <cstdio>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/graph/functions.hpp"
+#include "trireme/models/model.hpp"
+#include "trireme/runtime/session.hpp"
+
+int main() {
+  trireme::Graph graph;
+  const auto x = trireme::placeholder(graph, {}, "x");
+  const auto w = trireme::variable(graph, {}, trireme::op::Initializer::constant(4), "w");
+  const auto loss = trireme::square(w * x);
+  const std::array targets{w};
+  const auto gradient = trireme::gradients(graph, loss, targets).front();
+
+  for (const auto& name : trireme::backend_names()) {
+    const auto backend = trireme::make_backend(name);
+    trireme::Session session(graph, *backend);
+    const auto values = session.run({loss, gradient}, {{x, 3.0f}});
+    std::printf("%s: loss %g, gradient %g\n", name.c_str(), values[0].scalar(), values[1].scalar());
+    if (values[0].scalar() != 144 || values[1].scalar() != 72) return 1;
+  }
+  return trireme::find_model("resnet50").classes == 1001 ? 0 : 1;
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# tools/setup against a make-believe system: dpkg-query, apt-cache, apt-get, id and sudo are stand-ins on the PATH that
+# read and write a few files in a temporary folder. Usage: setup_test.sh path/to/tools/setup
+set -euo pipefail
+
+setup=$(realpath "$1")
+system=$(mktemp -d)
+trap 'rm -rf "$system"' EXIT
+export system
+mkdir "$system/bin"
+
+stand_in() { # name, reads the body from stdin
+  { echo '#!/usr/bin/env bash'; cat; } >"$system/bin/$1"
+  chmod +x "$system/bin/$1"
+}
+stand_in dpkg-query <<'END'
+for package in "$@"; do
+  if grep -qx "$package" "$system/installed"; then printf 'installed:%s ' "$package"; fi
+done
+END
+stand_in apt-cache <<'END'
+[[ -e "$system/lists" ]] || exit 0
+if [[ "$2" == bash ]]; then echo '     500 http://a.server'; fi
+if grep -qx "$2" "$system/lists"; then echo '  Candidate: 1.0'; else echo '  Candidate: (none)'; fi
+END
+stand_in apt-get <<'END'
+echo "$*" >>"$system/calls"
+case " $* " in
+  *" update "*) cp "$system/server" "$system/lists" ;;
+  *" install "*) printf '%s\n' "$@" >>"$system/installed" ;;
+esac
+END
+stand_in id <<<'cat "$system/uid"'
+export PATH="$system/bin:/usr/bin:/bin"
+
+all=(build-essential cmake ninja-build pkg-config git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
+  libhwloc-dev libgtest-dev ccache libdnnl-dev ocl-icd-opencl-dev)
+
+begin() { # a system with every package installed and known, for root
+  name=$1
+  printf '%s\n' "${all[@]}" | tee "$system/installed" "$system/server" >"$system/lists"
+  echo 0 >"$system/uid"
+  : >"$system/calls"
+}
+remove() { sed -i "/^$2\$/d" "$system/$1"; }
+run_setup() {
+  status=0
+  output=$("$setup" "$@" 2>&1) || status=$?
+}
+problem() {
+  printf 'FAILED: %s: %s\n-- exit code %s, output:\n%s\n-- calls of apt-get:\n' "$name" "$1" "$status" "$output" >&2
+  cat "$system/calls" >&2
+  exit 1
+}
+expect_status() { [[ "$status" == "$1" ]] || problem "expected exit code $1"; }
+expect_output() { [[ "$output" == *"$1"* ]] || problem "expected '$1' in the output"; }
+expect_calls() { [[ "$(wc -l <"$system/calls")" == "$1" ]] || problem "expected $1 calls of apt-get"; }
+
+begin "nothing is missing"
+echo 1000 >"$system/uid"
+run_setup
+expect_status 0; expect_calls 0
+
+begin "one package is missing, then no longer"
+remove installed cmake
+run_setup
+expect_status 0; expect_calls 1; expect_output "installing: cmake"
+run_setup
+expect_status 0; expect_calls 1
+
+begin "--check changes nothing and tells required from optional"
+remove installed libdnnl-dev
+run_setup --check
+expect_status 0; expect_calls 0; expect_output "does without: libdnnl-dev"
+remove installed cmake
+run_setup --check
+expect_status 1; expect_calls 0; expect_output "missing: cmake"
+
+begin "lists of a fresh container are updated first"
+remove installed cmake
+rm "$system/lists"
+run_setup
+expect_status 0; expect_calls 2; expect_output "installing: cmake"
+
+begin "a system without oneDNN goes on without it, and does not update its lists every time"
+remove installed libdnnl-dev; remove server libdnnl-dev; remove lists libdnnl-dev
+run_setup
+expect_status 0; expect_calls 0; expect_output "going on without it"
+
+begin "a required package that no source has"
+remove installed libfmt-dev; remove server libfmt-dev; remove lists libfmt-dev
+run_setup
+expect_status 1; expect_calls 1; expect_output "libfmt-dev is not in this system's package sources"
+
+begin "an unknown option"
+run_setup --frobnicate
+expect_status 2; expect_output "unknown option '--frobnicate'"
+
+begin "sudo is used by those who are not root"
+stand_in sudo <<<'echo "sudo" >>"$system/calls"; exec "$@"'
+echo 1000 >"$system/uid"
+remove installed cmake
+run_setup
+expect_status 0; expect_calls 2; expect_output "installing: cmake"
+
+# Hides the system's own sudo as well: only what the script calls is left on the PATH.
+begin "neither root nor sudo"
+rm "$system/bin/sudo"
+for tool in bash env cat grep sed; do ln -s "$(command -v $tool)" "$system/bin/$tool" 2>/dev/null || true; done
+echo 1000 >"$system/uid"
+remove installed cmake
+PATH="$system/bin" run_setup
+expect_status 1; expect_calls 0; expect_output "there is no sudo"
+
+echo "all cases passed"
