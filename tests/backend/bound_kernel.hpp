@@ -15,7 +15,7 @@
 #include "trireme/base/host_tensor.hpp"
 #include "trireme/plan/backend.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 
 inline HostTensor f32(Shape shape, const std::vector<float>& values) {
   return HostTensor(std::move(shape), std::span(values));
@@ -110,4 +110,4 @@ inline void expect_close(const std::vector<float>& actual, const std::vector<flo
   }
 }
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -5,9 +5,9 @@
 namespace trireme {
 namespace {
 
-using testing::BoundKernel;
-using testing::f32;
-using testing::run_kernel;
+using testkit::BoundKernel;
+using testkit::f32;
+using testkit::run_kernel;
 
 // Weights of powers of ten show in the digits of a result which cell met which weight.
 const std::vector<float> kDigits{1, 10, 100, 1000};

@@ -7,8 +7,8 @@
 namespace trireme {
 namespace {
 
-using testing::BoundKernel;
-using testing::f32;
+using testkit::BoundKernel;
+using testkit::f32;
 
 // Seven positions: not a multiple of the four that one block of random bits serves.
 constexpr std::int64_t kPositions = 7;

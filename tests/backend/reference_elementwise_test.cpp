@@ -9,10 +9,10 @@ namespace {
 
 using op::BinaryKind;
 using op::UnaryKind;
-using testing::BoundKernel;
-using testing::expect_close;
-using testing::f32;
-using testing::run_kernel;
+using testkit::BoundKernel;
+using testkit::expect_close;
+using testkit::f32;
+using testkit::run_kernel;
 
 std::vector<float> unary(UnaryKind kind, std::vector<float> values, float alpha = 0) {
   return run_kernel(op::Unary{.kind = kind, .alpha = alpha}, {f32({static_cast<std::int64_t>(values.size())}, values)});

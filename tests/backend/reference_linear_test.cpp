@@ -5,9 +5,9 @@
 namespace trireme {
 namespace {
 
-using testing::BoundKernel;
-using testing::f32;
-using testing::run_kernel;
+using testkit::BoundKernel;
+using testkit::f32;
+using testkit::run_kernel;
 
 // Two samples of 1x1x2, three outputs.
 HostTensor src() { return f32({2, 1, 1, 2}, {1, 2, 3, 4}); }

@@ -7,11 +7,11 @@
 namespace trireme {
 namespace {
 
-using testing::BoundKernel;
-using testing::expect_close;
-using testing::f32;
-using testing::i32;
-using testing::run_kernel;
+using testkit::BoundKernel;
+using testkit::expect_close;
+using testkit::f32;
+using testkit::i32;
+using testkit::run_kernel;
 
 const float kLog3 = std::log(3.0f);  // logits 0 and log 3 have the probabilities 1/4 and 3/4
 

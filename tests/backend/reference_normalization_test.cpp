@@ -6,10 +6,10 @@ namespace trireme {
 namespace {
 
 using op::Activation;
-using testing::BoundKernel;
-using testing::expect_close;
-using testing::f32;
-using testing::run_kernel;
+using testkit::BoundKernel;
+using testkit::expect_close;
+using testkit::f32;
+using testkit::run_kernel;
 
 // Two samples, two channels, two cells. Channel 0 is 1 2 3 6: mean 3, variance 3.5; channel 1 is its negative. With
 // epsilon 0.5 the divisor is 2, so all results are short numbers.

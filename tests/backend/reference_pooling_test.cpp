@@ -6,8 +6,8 @@ namespace trireme {
 namespace {
 
 using op::PoolKind;
-using testing::f32;
-using testing::run_kernel;
+using testkit::f32;
+using testkit::run_kernel;
 
 HostTensor nine() { return f32({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
 // Two windows each way, the second half outside.

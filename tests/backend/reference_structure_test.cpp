@@ -7,9 +7,9 @@ namespace trireme {
 namespace {
 
 using op::ReduceKind;
-using testing::BoundKernel;
-using testing::f32;
-using testing::run_kernel;
+using testkit::BoundKernel;
+using testkit::f32;
+using testkit::run_kernel;
 
 HostTensor six() { return f32({2, 3}, {1, 2, 3, 4, 5, 6}); }
 

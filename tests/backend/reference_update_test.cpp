@@ -8,9 +8,9 @@ namespace trireme {
 namespace {
 
 using op::OptimizerKind;
-using testing::BoundKernel;
-using testing::expect_close;
-using testing::f32;
+using testkit::BoundKernel;
+using testkit::expect_close;
+using testkit::f32;
 
 constexpr float kLearningRate = 0.1f;
 

@@ -9,7 +9,7 @@
 #include "trireme/base/random.hpp"
 #include "trireme/runtime/session.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 // A power of two near 1e-2: moving a value of about 1 by it is exact in float32, up to the last bits.
@@ -175,4 +175,4 @@ std::vector<std::string> gradient_mismatches(const GradientCase& gradient_case, 
   return mismatches;
 }
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

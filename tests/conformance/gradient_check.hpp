@@ -11,7 +11,7 @@
 #include "trireme/graph/functions.hpp"
 #include "trireme/plan/program.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 
 // Makes the variables of a case. A function with a kink is checked away from it, so that the difference does not
 // straddle it; the kinds of values serve that.
@@ -59,4 +59,4 @@ inline void PrintTo(const GradientCase& gradient_case, std::ostream* out) { *out
 std::vector<std::string> gradient_mismatches(const GradientCase& gradient_case, const std::string& backend,
                                              const CompileOptions& options);
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

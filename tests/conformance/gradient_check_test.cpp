@@ -10,9 +10,9 @@ using op::BinaryKind;
 using op::ReduceKind;
 using op::UnaryKind;
 using op::Window;
-using testing::CaseBuilder;
-using testing::gradient_mismatches;
-using testing::GradientCase;
+using testkit::CaseBuilder;
+using testkit::gradient_mismatches;
+using testkit::GradientCase;
 using Outputs = std::vector<Tensor>;
 using Cases = std::vector<GradientCase>;
 

@@ -4,7 +4,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 struct ConvolutionCase {
@@ -135,4 +135,4 @@ TEST(OneDnnConvolutionRandom, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

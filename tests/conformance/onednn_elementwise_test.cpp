@@ -5,7 +5,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 using op::UnaryKind;
@@ -89,6 +89,26 @@ TEST(OneDnnBinary, EveryKindAgreesWithTheReference) {
   }
 }
 
+// 19 channels are padded to 32 in this layout.
+TEST(OneDnnBinary, BlockedTensorsStayBlockedWherePaddingStaysZero) {
+  const auto backend = onednn_backend();
+  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+  const HostTensor tensor = random_tensor({2, 19, 3, 4}, 1), scalar = random_tensor({}, 2);
+  // Variables are there in plain order.
+  const Variant variant{.name = "blocked16", .activations = blocked(16), .variables_open = false};
+  const auto layout_of = [&](op::BinaryKind kind, const std::vector<HostTensor>& values, std::vector<int> plain) {
+    const OperationCase operation(op::Binary{kind}, values, std::move(plain));
+    expect_same(operation, {variant}, {.terms = 2});
+    return KernelRun(*backend, operation, variant).choice().outputs[0];
+  };
+  EXPECT_EQ(layout_of(op::BinaryKind::add, {tensor, tensor}, {0}), blocked(16));
+  EXPECT_EQ(layout_of(op::BinaryKind::add, {tensor, tensor}, {1}), blocked(16));
+  EXPECT_EQ(layout_of(op::BinaryKind::add, {tensor, tensor}, {0, 1}), Layout::plain(4));
+  EXPECT_EQ(layout_of(op::BinaryKind::multiply, {tensor, scalar}, {}), blocked(16));
+  EXPECT_EQ(layout_of(op::BinaryKind::multiply, {scalar, tensor}, {}), blocked(16));
+  EXPECT_EQ(layout_of(op::BinaryKind::add, {tensor, scalar}, {}), Layout::plain(4));
+}
+
 TEST(OneDnnBinary, EqualElementsAreEqual) {
   const HostTensor value = random_tensor({2, 5, 3, 3}, 1);
   expect_same(OperationCase(op::Binary{op::BinaryKind::equal}, {value, value}), {});
@@ -133,4 +153,4 @@ TEST(OneDnnBroadcast, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -3,7 +3,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 struct FullyConnectedCase {
@@ -97,4 +97,4 @@ TEST(OneDnnBias, BackwardAgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

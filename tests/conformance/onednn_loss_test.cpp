@@ -3,7 +3,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 const Shape kShapes[] = {{4, 10}, {1, 1001}, {33, 7}, {2, 1}, {64, 300}};
@@ -55,4 +55,4 @@ TEST(OneDnnTopKAccuracy, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -6,7 +6,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 using op::Activation;
@@ -138,4 +138,4 @@ TEST(OneDnnLrn, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -6,7 +6,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 struct PoolCase {
@@ -84,4 +84,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return "Case" + std::to_string(tested.index); });
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

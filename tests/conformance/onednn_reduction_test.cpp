@@ -3,7 +3,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 TEST(OneDnnReduce, EveryKindOverEveryChoiceOfAxesAgreesWithTheReference) {
@@ -31,4 +31,4 @@ TEST(OneDnnL2Loss, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

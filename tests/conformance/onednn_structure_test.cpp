@@ -5,7 +5,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 // Nothing is computed: results are equal.
@@ -119,4 +119,4 @@ TEST(OneDnnReorder, EveryPairOfLayoutsKeepsEveryElement) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -3,7 +3,7 @@
 
 #include "operation_check.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 using op::OptimizerKind;
@@ -69,4 +69,4 @@ TEST(OneDnnAssign, CopiesTheValue) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

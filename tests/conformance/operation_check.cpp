@@ -11,7 +11,7 @@
 
 #include "trireme/base/random.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 constexpr double kUnit = 0x1.0p-24;
@@ -236,4 +236,4 @@ std::unique_ptr<Backend> onednn_backend() {
   return make_backend("onednn");
 }
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -20,7 +20,7 @@
 #include "trireme/graph/graph.hpp"
 #include "trireme/plan/backend.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 
 struct Tolerance {
   double terms = 1;
@@ -102,4 +102,4 @@ HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t
 // The backend under test; null where this build has none (the tests are skipped then).
 std::unique_ptr<Backend> onednn_backend();
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -1,7 +1,6 @@
 #include "trireme/backend/onednn/backend.hpp"
 
-#include <type_traits>
-
+#include "trireme/backend/choose_kernel.hpp"
 #include "trireme/backend/onednn/dnnl_api.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/base/error.hpp"
@@ -9,26 +8,13 @@
 namespace trireme::onednn {
 namespace {
 
-template <typename Op>
-inline constexpr bool kIsSource =
-    std::is_same_v<Op, op::Placeholder> || std::is_same_v<Op, op::Variable> || std::is_same_v<Op, op::Constant>;
-
 class OneDnnBackend final : public Backend {
  public:
   std::string name() const override { return "onednn"; }
 
   KernelChoice choose(const KernelRequest& request) const override {
     try {
-      return std::visit(
-          [&]<typename Op>(const Op& operation) -> KernelChoice {
-            if constexpr (kIsSource<Op>) {
-              fail(ErrorKind::failed, "'{}' is a {}: a value, not a computation; no backend has a kernel for it",
-                   request.node.name, Op::kName);
-            } else {
-              return make(operation, request, engine_);
-            }
-          },
-          request.node.op);
+      return choose_kernel(request, [&](const auto& operation) { return make(operation, request, engine_); });
     } catch (const dnnl::error& error) {
       fail(ErrorKind::failed, "oneDNN {} refused '{}' ({}): {}; the reference backend can run it", library_version(),
            request.node.name, name_of(request.node.op), error.what());

@@ -35,6 +35,12 @@ Layout viewable(const Shape& shape, const Layout& layout) {
   return channel_view(shape, layout) ? layout : Layout::plain(shape.rank());
 }
 
+const Layout& common_layout(const std::vector<TensorDesc>& inputs) {
+  const auto blocked =
+      std::find_if(inputs.begin(), inputs.end(), [](const TensorDesc& input) { return !input.layout.blocks.empty(); });
+  return blocked == inputs.end() ? inputs.front().layout : blocked->layout;
+}
+
 Strips::Strips(const ChannelView& view) : view_(view) {
   // With one block the batch goes on where a sample ends: one long list of rows.
   if (view_.blocks == 1) {

@@ -29,6 +29,10 @@ std::optional<ChannelView> channel_view(const Shape& shape, const Layout& layout
 // The layout itself where channel_view can express it, else plain.
 Layout viewable(const Shape& shape, const Layout& layout);
 
+// The layout for a kernel that wants its inputs in the same one: the first blocked layout among them, because what
+// comes from and goes to a convolution is best left as it is; else that of the first.
+const Layout& common_layout(const std::vector<TensorDesc>& inputs);
+
 // Lanes that one strip has at the most; also what the loops over a strip work on at once.
 inline constexpr std::int64_t kPanelWidth = 64;
 // Rows whose values are added up in float before they go into a double.

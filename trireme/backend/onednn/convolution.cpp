@@ -197,14 +197,10 @@ KernelChoice make(const op::Convolution& operation, const KernelRequest& request
   choice.inputs.push_back(found.dst);
   choice.in_place = {{addend, 0}};
   const memory::desc dst = found.desc.dst_desc();
-  const memory::desc scratchpad = found.desc.scratchpad_desc();
-  choice.scratch_bytes = static_cast<std::int64_t>(bytes_of(scratchpad));
-  if (choice.scratch_bytes > 0) arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, scratchpad));
   std::vector<Step> steps;
-  steps.push_back({dnnl::reorder(reorder(engine, dst, dst)),
-                   {Argument::input(DNNL_ARG_FROM, dst, addend), Argument::output(DNNL_ARG_TO, dst)},
-                   true});
-  steps.push_back({dnnl::primitive(found.desc.get()), std::move(arguments), false});
+  steps.push_back(make_step(choice, reorder(engine, dst, dst),
+                            {Argument::input(DNNL_ARG_FROM, dst, addend), Argument::output(DNNL_ARG_TO, dst)}, true));
+  steps.push_back(make_step(choice, found.desc, std::move(arguments)));
   choice.implementation = found.desc.impl_info_str();
   choice.kernel = std::make_unique<PrimitiveKernel>(engine, std::move(steps));
   return choice;

@@ -37,6 +37,16 @@ InnerProductProblem any_order(InnerProductProblem problem) {
 
 }  // namespace
 
+bool same_order(const Blocking& a, const Blocking& b) {
+  if (a.padded_dims != b.padded_dims || a.blocks != b.blocks) return false;
+  std::vector<std::int64_t> sizes(a.padded_dims.size(), 1);
+  for (const auto& block : a.blocks) sizes[static_cast<std::size_t>(block.axis)] *= block.size;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (a.padded_dims[axis] > sizes[axis] && a.strides[axis] != b.strides[axis]) return false;
+  }
+  return true;
+}
+
 primitive_attr user_scratchpad() {
   primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -61,21 +71,6 @@ std::string library_version() {
 }
 
 #if DNNL_VERSION_MAJOR >= 3
-
-namespace {
-
-// Strides of axes that have one block only are never used.
-bool same_order(const Blocking& a, const Blocking& b) {
-  if (a.padded_dims != b.padded_dims || a.blocks != b.blocks) return false;
-  std::vector<std::int64_t> sizes(a.padded_dims.size(), 1);
-  for (const auto& block : a.blocks) sizes[static_cast<std::size_t>(block.axis)] *= block.size;
-  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
-    if (a.padded_dims[axis] > sizes[axis] && a.strides[axis] != b.strides[axis]) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 std::optional<Blocking> blocking(const memory::desc& desc) {
   if (desc.get_format_kind() != memory::format_kind::blocked) return std::nullopt;

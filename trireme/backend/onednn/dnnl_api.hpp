@@ -18,6 +18,8 @@ struct Blocking {
   dnnl::memory::dims strides;  // between outermost blocks
   std::vector<Layout::Block> blocks;
 };
+// Whether both put every element at the same place: the strides of axes with one block only do not matter.
+bool same_order(const Blocking& a, const Blocking& b);
 std::optional<Blocking> blocking(const dnnl::memory::desc& desc);
 dnnl::memory::dims dims_of(const dnnl::memory::desc& desc);
 // Nothing where the library has no such order.

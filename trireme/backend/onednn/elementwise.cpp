@@ -3,9 +3,9 @@
 
 #include "trireme/backend/dropout_mask.hpp"
 #include "trireme/backend/onednn/channel_view.hpp"
-#include "trireme/backend/onednn/function_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
+#include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/backend/onednn/simd.hpp"
 #include "trireme/base/error.hpp"
@@ -129,6 +129,24 @@ KernelChoice binary_same_layout(const op::Binary& operation, const KernelRequest
   if (!scalar_a) choice.in_place.emplace_back(0, 0);
   if (!scalar_b) choice.in_place.emplace_back(1, 0);
   return choice;
+}
+
+// Whether zeros in the padding give zeros: of two tensors both have them there, else they meet the scalar.
+bool keeps_zeros(op::BinaryKind kind, bool two_tensors) {
+  switch (kind) {
+    case op::BinaryKind::multiply:
+      return true;
+    case op::BinaryKind::add:
+    case op::BinaryKind::subtract:
+    case op::BinaryKind::maximum:
+    case op::BinaryKind::minimum:
+      return two_tensors;
+    case op::BinaryKind::divide:  // 0/0
+    case op::BinaryKind::equal:
+    case op::BinaryKind::greater_equal:
+      break;
+  }
+  return false;
 }
 
 // Offsets per row of the last axis, for tensors that are repeated along some axes: plain layouts.
@@ -270,13 +288,11 @@ KernelChoice make(const op::Binary& operation, const KernelRequest& request, con
   const Shape& shape = request.node.outputs[0].shape;
   const auto fits = [&](const TensorDesc& input) { return input.shape == shape || input.shape.elements() == 1; };
   if (!fits(request.inputs[0]) || !fits(request.inputs[1])) return binary_repeated(operation, request);
-  const bool both = request.inputs[0].shape == shape && request.inputs[1].shape == shape;
-  const Layout& layout = request.inputs[request.inputs[0].shape == shape ? 0 : 1].layout;
-  // Padding must stay zero, which 0/0, 0 == 0 and 0 + scalar are not.
-  const bool keeps_zero = both && operation.kind != op::BinaryKind::divide && operation.kind != op::BinaryKind::equal &&
-                          operation.kind != op::BinaryKind::greater_equal;
+  const bool first = request.inputs[0].shape == shape, second = request.inputs[1].shape == shape;
+  const Layout& layout = first && second ? common_layout(request.inputs) : request.inputs[first ? 0 : 1].layout;
   const bool padded = layout.elements(shape) != shape.elements();
-  return binary_same_layout(operation, request, padded && !keeps_zero ? Layout::plain(shape.rank()) : layout);
+  const bool usable = !padded || keeps_zeros(operation.kind, first && second);
+  return binary_same_layout(operation, request, usable ? layout : Layout::plain(shape.rank()));
 }
 
 KernelChoice make(const op::Dropout& operation, const KernelRequest& request, const dnnl::engine&) {

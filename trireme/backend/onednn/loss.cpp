@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "trireme/backend/onednn/function_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
+#include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/base/error.hpp"
 

@@ -32,16 +32,6 @@ Blocking dense_blocking(const memory::dims& dims, const Layout& layout) {
   return result;
 }
 
-// Strides of axes that have one block only are never used.
-bool same_order(const Blocking& a, const Blocking& b) {
-  if (a.padded_dims != b.padded_dims || a.blocks != b.blocks) return false;
-  const auto sizes = block_sizes(a.padded_dims.size(), a.blocks);
-  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
-    if (a.padded_dims[axis] > sizes[axis] && a.strides[axis] != b.strides[axis]) return false;
-  }
-  return true;
-}
-
 // A scalar is one element to the library.
 memory::dims dims_of(const Shape& shape) { return shape.rank() == 0 ? memory::dims{1} : memory::dims(shape.dims()); }
 
@@ -136,10 +126,6 @@ std::optional<Layout> from_grouped_desc(const memory::desc& desc, const std::vec
   const auto back = to_grouped_desc(weights, dims[0], layout);
   if (!back || !same_order(*blocking(*back), *found)) return std::nullopt;
   return layout;
-}
-
-bool same_memory(const Shape& shape, const Layout& a, const Layout& b) {
-  return a == b || same_order(dense_blocking(dims_of(shape), a), dense_blocking(dims_of(shape), b));
 }
 
 }  // namespace trireme::onednn

@@ -26,7 +26,4 @@ dnnl::memory::desc any_grouped_desc(const Shape& weights, std::int64_t groups);
 std::optional<Layout> from_grouped_desc(const dnnl::memory::desc& desc,
                                         const std::vector<const Layout*>& preferred = {});
 
-// Whether both put every element of this shape at the same place.
-bool same_memory(const Shape& shape, const Layout& a, const Layout& b);
-
 }  // namespace trireme::onednn

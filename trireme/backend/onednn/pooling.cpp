@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "trireme/backend/onednn/channel_view.hpp"
-#include "trireme/backend/onednn/function_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
+#include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/backend/onednn/simd.hpp"
 #include "trireme/base/error.hpp"
@@ -45,37 +45,77 @@ struct MaxBackward {
   std::int64_t width;  // lanes that are worked on
 };
 
-// The first cell of each window whose value is the maximum gets the gradient: lanes that have given it away hold zero
-// in rest. Both loops over lanes are vector code.
-TRIREME_SIMD void spread_to_maxima(const MaxBackward& g, const float* diff_dst, const float* src, const float* dst,
-                                   float* diff_src) {
-  for (std::int64_t h = 0; h < g.src_height * g.src_width; ++h) {
-    for (std::int64_t l = 0; l < g.width; ++l) diff_src[h * g.lanes + l] = 0;
-  }
-  float rest[kPanelWidth];
-  for (std::int64_t oh = 0; oh < g.dst_height; ++oh) {
-    const std::int64_t top = oh * g.window.stride[0] - g.window.pad_before[0];
-    const std::int64_t h_begin = std::max<std::int64_t>(top, 0),
-                       h_end = std::min(top + g.window.kernel[0], g.src_height);
-    for (std::int64_t ow = 0; ow < g.dst_width; ++ow) {
-      const std::int64_t left = ow * g.window.stride[1] - g.window.pad_before[1];
-      const std::int64_t w_begin = std::max<std::int64_t>(left, 0),
-                         w_end = std::min(left + g.window.kernel[1], g.src_width);
-      const std::int64_t out = (oh * g.dst_width + ow) * g.lanes;
-      for (std::int64_t l = 0; l < g.width; ++l) rest[l] = diff_dst[out + l];
-      for (std::int64_t h = h_begin; h < h_end; ++h) {
-        for (std::int64_t w = w_begin; w < w_end; ++w) {
-          const std::int64_t in = (h * g.src_width + w) * g.lanes;
+// Cells of src under one window.
+struct Cells {
+  std::int64_t h_begin, h_end, w_begin, w_end;
+};
+
+constexpr std::int64_t kLanes = 16;  // of one window at once
+
+// The first cell of the window whose value is the maximum gets the gradient: lanes that have given it away hold zero in
+// rest. The pointers are at the first lane; width is at most kLanes, and where it is a constant of the caller rest and
+// best are registers.
+TRIREME_INLINE void spread_window(const MaxBackward& g, const Cells& cells, std::int64_t width, const float* diff_dst,
+                                  const float* src, const float* dst, float* diff_src) {
+  float rest[kLanes], best[kLanes];
+  for (std::int64_t l = 0; l < width; ++l) rest[l] = diff_dst[l];
+  for (std::int64_t l = 0; l < width; ++l) best[l] = dst[l];
+  for (std::int64_t h = cells.h_begin; h < cells.h_end; ++h) {
+    for (std::int64_t w = cells.w_begin; w < cells.w_end; ++w) {
+      const std::int64_t at = (h * g.src_width + w) * g.lanes;
 #pragma omp simd
-          for (std::int64_t l = 0; l < g.width; ++l) {
-            const bool hit = src[in + l] == dst[out + l];
-            diff_src[in + l] += hit ? rest[l] : 0.0f;
-            rest[l] = hit ? 0.0f : rest[l];
-          }
-        }
+      for (std::int64_t l = 0; l < width; ++l) {
+        const bool hit = src[at + l] == best[l];
+        diff_src[at + l] += hit ? rest[l] : 0.0f;
+        rest[l] = hit ? 0.0f : rest[l];
       }
     }
   }
+}
+
+TRIREME_INLINE void clear_rows(const MaxBackward& g, std::int64_t begin, std::int64_t end, float* diff_src) {
+  for (std::int64_t position = begin * g.src_width; position < end * g.src_width; ++position) {
+    for (std::int64_t l = 0; l < g.width; ++l) diff_src[position * g.lanes + l] = 0;
+  }
+}
+
+// Rows of diff_src are cleared just before the first window reaches them, while they are on their way into the cache.
+TRIREME_SIMD void spread_to_maxima(const MaxBackward& g, const float* diff_dst, const float* src, const float* dst,
+                                   float* diff_src) {
+  std::int64_t cleared = 0;
+  for (std::int64_t oh = 0; oh < g.dst_height; ++oh) {
+    const std::int64_t top = oh * g.window.stride[0] - g.window.pad_before[0];
+    Cells cells{.h_begin = std::max<std::int64_t>(top, 0),
+                .h_end = std::min(top + g.window.kernel[0], g.src_height),
+                .w_begin = 0,
+                .w_end = 0};
+    clear_rows(g, cleared, cells.h_end, diff_src);
+    cleared = std::max(cleared, cells.h_end);
+    for (std::int64_t ow = 0; ow < g.dst_width; ++ow) {
+      const std::int64_t left = ow * g.window.stride[1] - g.window.pad_before[1];
+      cells.w_begin = std::max<std::int64_t>(left, 0);
+      cells.w_end = std::min(left + g.window.kernel[1], g.src_width);
+      const std::int64_t out = (oh * g.dst_width + ow) * g.lanes;
+      const auto spread = [&](std::int64_t l, std::int64_t width) __attribute__((always_inline)) {
+        spread_window(g, cells, width, diff_dst + out + l, src + l, dst + out + l, diff_src + l);
+      };
+      std::int64_t l = 0;
+      for (; l + kLanes <= g.width; l += kLanes) spread(l, kLanes);
+      switch (g.width - l) {
+        case 0:
+          break;
+        case 1:  // plain
+          spread(l, 1);
+          break;
+        case 8:  // blocks without AVX-512
+          spread(l, 8);
+          break;
+        default:
+          spread(l, g.width - l);
+      }
+    }
+  }
+  clear_rows(g, cleared, g.src_height, diff_src);
 }
 
 KernelChoice max_backward(const op::PoolBackward& operation, const KernelRequest& request) {

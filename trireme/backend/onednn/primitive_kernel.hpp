@@ -2,6 +2,7 @@
 // executes. Made by the families' files from primitive descriptors.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,16 +57,23 @@ class PrimitiveKernel final : public Kernel {
   std::vector<BoundStep> bound_;
 };
 
+// A step with its scratchpad at the beginning of the choice's scratch: one step runs at a time, so all share it.
+template <typename PrimitiveDesc>
+Step make_step(KernelChoice& choice, const PrimitiveDesc& desc, std::vector<Argument> arguments, bool copy = false) {
+  const dnnl::memory::desc scratchpad = desc.scratchpad_desc();
+  const auto bytes = static_cast<std::int64_t>(bytes_of(scratchpad));
+  if (bytes > 0) arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, scratchpad));
+  choice.scratch_bytes = std::max(choice.scratch_bytes, bytes);
+  return {dnnl::primitive(desc.get()), std::move(arguments), copy};
+}
+
 // Completes a choice with a kernel of one primitive: adds its scratchpad and takes the implementation's name.
 template <typename PrimitiveDesc>
 void set_kernel(KernelChoice& choice, const dnnl::engine& engine, const PrimitiveDesc& desc,
                 std::vector<Argument> arguments) {
-  const dnnl::memory::desc scratchpad = desc.scratchpad_desc();
-  choice.scratch_bytes = static_cast<std::int64_t>(bytes_of(scratchpad));
-  if (choice.scratch_bytes > 0) arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, scratchpad));
   choice.implementation = desc.impl_info_str();
   std::vector<Step> steps;
-  steps.push_back({dnnl::primitive(desc.get()), std::move(arguments), false});
+  steps.push_back(make_step(choice, desc, std::move(arguments)));
   choice.kernel = std::make_unique<PrimitiveKernel>(engine, std::move(steps));
 }
 

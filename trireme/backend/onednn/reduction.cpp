@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "trireme/backend/onednn/channel_loops.hpp"
-#include "trireme/backend/onednn/function_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
+#include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/simd.hpp"
 
 namespace trireme::onednn {

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "trireme/backend/onednn/box_copy.hpp"
-#include "trireme/backend/onednn/function_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/lane_copy.hpp"
+#include "trireme/backend/onednn/own_kernel.hpp"
 
 namespace trireme::onednn {
 namespace {
@@ -91,14 +91,6 @@ KernelChoice join_kernel(const KernelRequest& request, const Join& join, Layout 
   for (Layout& input : choice.inputs) input = layout;
   for (Layout& output : choice.outputs) output = layout;
   return choice;
-}
-
-// A blocked layout among those given, else the first: reordering the plain ones costs least.
-const Layout& common_layout(const std::vector<TensorDesc>& inputs) {
-  for (const TensorDesc& input : inputs) {
-    if (!input.layout.blocks.empty()) return input.layout;
-  }
-  return inputs[0].layout;
 }
 
 // Whether two shapes differ on axis 1 alone, in a layout with blocks of that axis.

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "trireme/backend/onednn/function_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
+#include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/simd.hpp"
 
 namespace trireme::onednn {

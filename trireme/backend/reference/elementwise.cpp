@@ -5,7 +5,7 @@
 #include "trireme/backend/dropout_mask.hpp"
 #include "trireme/backend/reference/indexing.hpp"
 #include "trireme/backend/reference/kernels.hpp"
-#include "trireme/backend/reference/loop_kernel.hpp"
+#include "trireme/backend/reference/loops.hpp"
 
 namespace trireme::reference {
 namespace {

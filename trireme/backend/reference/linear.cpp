@@ -1,6 +1,6 @@
 #include "trireme/backend/reference/indexing.hpp"
 #include "trireme/backend/reference/kernels.hpp"
-#include "trireme/backend/reference/loop_kernel.hpp"
+#include "trireme/backend/reference/loops.hpp"
 
 namespace trireme::reference {
 namespace {

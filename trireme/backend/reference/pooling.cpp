@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "trireme/backend/reference/kernels.hpp"
-#include "trireme/backend/reference/loop_kernel.hpp"
+#include "trireme/backend/reference/loops.hpp"
 
 namespace trireme::reference {
 namespace {
@@ -100,7 +100,7 @@ KernelChoice make(const op::PoolBackward& operation, const KernelRequest& reques
   KernelChoice choice = plain_loops(request, [g](const Operands& operands, const RunContext&) {
     const float* diff_dst = operands.input(0);
     const float* src = g.kind == op::PoolKind::max ? operands.input(1) : nullptr;
-    double* sums = operands.scratch();
+    auto* sums = operands.scratch<double>();
     float* diff_src = operands.output();
 #pragma omp parallel for schedule(static)
     for (std::int64_t image = 0; image < g.images; ++image) {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "trireme/backend/reference/kernels.hpp"
-#include "trireme/backend/reference/loop_kernel.hpp"
+#include "trireme/backend/reference/loops.hpp"
 
 namespace trireme::reference {
 namespace {
@@ -35,7 +35,7 @@ KernelChoice make_reorder(const TensorDesc& from, const Layout& to) {
   choice.inputs = {from.layout};
   choice.outputs = {to};
   choice.implementation = "plain loops";
-  choice.kernel = std::make_unique<LoopKernel<decltype(loop)>>(std::move(loop));
+  choice.kernel = std::make_unique<FunctionKernel<decltype(loop)>>(std::move(loop));
   return choice;
 }
 

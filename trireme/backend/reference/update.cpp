@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "trireme/backend/reference/kernels.hpp"
-#include "trireme/backend/reference/loop_kernel.hpp"
+#include "trireme/backend/reference/loops.hpp"
 
 namespace trireme::reference {
 namespace {

@@ -1,14 +1,16 @@
-// The kernel class of the own kernels: it keeps the bound memory and calls a function over it. The factories capture
-// everything the function needs when the kernel is chosen.
+// The kernel class of everything that the backends compute with loops of their own: it keeps the bound memory and calls
+// a function over it. The factories of the backends capture in the function what it needs (shapes, the operation) when
+// the kernel is chosen.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "trireme/plan/backend.hpp"
 
-namespace trireme::onednn {
+namespace trireme {
 
 // The memory of a kernel with types; positions as listed at the operation's struct.
 class Operands {
@@ -50,16 +52,13 @@ class FunctionKernel final : public Kernel {
 // A choice whose kernel calls function(operands, context), with the plain layout for every input and output; the caller
 // changes the layouts that the function takes otherwise.
 template <typename Function>
-KernelChoice own_kernel(const KernelRequest& request, Function function) {
+KernelChoice function_kernel(const KernelRequest& request, std::string implementation, Function function) {
   KernelChoice choice;
   for (const TensorDesc& input : request.inputs) choice.inputs.push_back(Layout::plain(input.shape.rank()));
   for (const TensorType& output : request.node.outputs) choice.outputs.push_back(Layout::plain(output.shape.rank()));
-  choice.implementation = "own";
+  choice.implementation = std::move(implementation);
   choice.kernel = std::make_unique<FunctionKernel<Function>>(std::move(function));
   return choice;
 }
 
-// Below this many elements one thread is faster than waking the others.
-inline constexpr std::int64_t kParallelElements = 16384;
-
-}  // namespace trireme::onednn
+}  // namespace trireme
