@@ -23,7 +23,8 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
   const Executable& executable = benchmark.executable();
   if (executable.profile().runs == 0) return;
   const double step_seconds = perf::summarize(lab::all_step_seconds(benchmark.result())).mean;
-  const lab::StepProfile profile = lab::make_profile(executable.program(), executable.profile(), step_seconds);
+  const lab::StepProfile profile =
+      lab::make_profile(executable.program(), executable.profile(), step_seconds, setup.config.inter_threads);
   std::fputs(lab::to_text(profile, setup.peak, setup.config.profile_rows).c_str(), stream);
 }
 

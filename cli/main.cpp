@@ -77,7 +77,9 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = error.what();
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
     // "Could not convert: --batch-size = x"
-    message = message.substr(message.find("--")) + ": not a number of the kind that is needed";
+    const std::size_t option = message.find("--");
+    if (option != std::string::npos) message.erase(0, option);
+    message += ": not a number of the kind that is needed";
   }
   return fmt::format("{}; see {}", message, help);
 }

@@ -9,7 +9,7 @@
 
 #include "tests/cli/run_command.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,6 +66,8 @@ TEST_F(Bench, BadInputGetsOneLineAndExitCode2) {
   expect_one_line(run_trireme({"bench", "--batch-size", "0"}), "--batch-size 0");
   expect_one_line(run_trireme({"bench", "--batch-size", "many"}), "batch-size");
   expect_one_line(run_trireme({"bench", "--init-learning-rate", "nan"}), "--init-learning-rate nan");
+  expect_one_line(run_trireme({"bench", "--init-learning-rate", "1e39"}), "--init-learning-rate 1e+39");
+  expect_one_line(run_trireme({"bench", "--init-learning-rate", "1e-60"}), "--init-learning-rate 1e-60");
   expect_one_line(run_trireme({"bench", "--piecewise-learning-rate-schedule", "0.1;2"}), "0.1;2");
   expect_one_line(run_trireme({"bench", "--num-intra-threads", "4000"}), "4000");
   expect_one_line(run_trireme({"bench", "--no-such-option"}), "--no-such-option");
@@ -81,6 +83,7 @@ TEST_F(Bench, WhatThisBuildLacksIsSaid) {
 TEST_F(Bench, UnwritableRecordIsRefusedBeforeTheRun) {
   expect_one_line(bench({"--record", (folder_ / "no" / "record.json").string()}), "cannot write the record");
   expect_one_line(bench({"--record", folder_.string()}), "is a directory");
+  expect_one_line(bench({"--record", (folder_ / std::string(300, 'x')).string()}), "cannot write the record");
   EXPECT_TRUE(folder_is_empty());
 }
 
@@ -147,4 +150,4 @@ TEST_F(Bench, HelpNamesTheOptions) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

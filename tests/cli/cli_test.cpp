@@ -10,7 +10,7 @@
 #include "tests/cli/run_command.hpp"
 #include "trireme/models/model.hpp"
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 using nlohmann::json;
@@ -179,4 +179,4 @@ TEST(Cli, FullDiskIsAnError) {
 }
 
 }  // namespace
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

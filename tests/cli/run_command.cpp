@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-namespace trireme::testing {
+namespace trireme::testkit {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -124,4 +124,4 @@ CommandResult run_trireme(std::vector<std::string> arguments, const CommandOptio
   return run_command(arguments, options);
 }
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

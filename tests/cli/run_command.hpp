@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace trireme::testing {
+namespace trireme::testkit {
 
 struct CommandResult {
   int exit_code = -1;  // 128 + signal when a signal ended it, as a shell has it
@@ -30,4 +30,4 @@ CommandResult run_command(const std::vector<std::string>& arguments, const Comma
 // The `trireme` binary of this build with arguments.
 CommandResult run_trireme(std::vector<std::string> arguments, const CommandOptions& options = {});
 
-}  // namespace trireme::testing
+}  // namespace trireme::testkit

@@ -69,11 +69,34 @@ TEST(BenchmarkConfig, BadNumbersAreRefusedByName) {
   expect_refused([](auto& o) { o.max_seconds = kNaN; }, "--max-seconds nan");
   expect_refused([](auto& o) { o.init_learning_rate = kNaN; }, "--init-learning-rate nan");
   expect_refused([](auto& o) { o.init_learning_rate = 0; }, "--init-learning-rate 0");
+  expect_refused([](auto& o) { o.init_learning_rate = -0.1; }, "--init-learning-rate -0.1");
   expect_refused([](auto& o) { o.weight_decay = -1; }, "--weight-decay -1");
   expect_refused([](auto& o) { o.momentum = 1; }, "--momentum 1");
   expect_refused([](auto& o) { o.label_smoothing = kNaN; }, "--label-smoothing nan");
   expect_refused([](auto& o) { o.num_intra_threads = -1; }, "--num-intra-threads -1");
   expect_refused([](auto& o) { o.seed = -1; }, "--seed -1");
+}
+
+TEST(BenchmarkConfig, RatesThatFp32CannotHoldAreRefused) {
+  expect_refused([](auto& o) { o.init_learning_rate = 1e39; }, "--init-learning-rate 1e+39");
+  expect_refused([](auto& o) { o.init_learning_rate = 1e-60; }, "--init-learning-rate 1e-60");
+  expect_refused([](auto& o) { o.piecewise_learning_rate_schedule = "0.1;1;1e39"; },
+                 "--piecewise-learning-rate-schedule 1e+39");
+  BenchmarkOptions options;
+  options.init_learning_rate = 1e38;  // large, but a rate
+  EXPECT_EQ(message_of_bad_input(options), "");
+}
+
+TEST(BenchmarkConfig, SchedulesOutOfRangeAreRefused) {
+  const auto exponential = [](double decay) {
+    return [decay](auto& o) {
+      o.learning_rate_schedule = "exponential";
+      o.learning_rate_decay_factor = decay;
+    };
+  };
+  expect_refused(exponential(3), "--learning-rate-decay-factor 3");
+  expect_refused(exponential(kNaN), "--learning-rate-decay-factor nan");
+  expect_refused([](auto& o) { o.num_learning_rate_warmup_epochs = -1; }, "--num-learning-rate-warmup-epochs -1");
 }
 
 TEST(BenchmarkConfig, BadChoicesAreRefusedWithTheLegalOnes) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include "trireme/base/error.hpp"
 #include "trireme/lab/benchmark_output.hpp"
@@ -23,6 +24,16 @@ BenchmarkConfig small_config() {
   options.num_intra_threads = 1;
   options.bind = false;
   return resolve(options);
+}
+
+// Whether this machine has the processors.
+bool fits(const BenchmarkConfig& config) {
+  try {
+    perf::plan_threads(config.intra_threads, config.inter_threads, config.bind);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
 }
 
 struct CountingObserver : BenchmarkObserver {
@@ -222,6 +233,63 @@ TEST(Benchmark, ProfileAccountsForTheStep) {
   report::RunRecord record = start_record(config);
   fill_record(record, benchmark);
   EXPECT_GT(to_json(record)["results"]["breakdown"][0]["optimizer"], 0.0);
+}
+
+TEST(Benchmark, OverlappingInstructionsHaveNoShareOfTheStep) {
+  BenchmarkConfig config = small_config();
+  config.inter_threads = 2;
+  config.profile = true;
+  if (!fits(config)) GTEST_SKIP() << "needs 2 usable processors";
+  Benchmark benchmark(config);
+  CountingObserver observer;
+  benchmark.run(observer);
+  report::RunRecord record = start_record(config);
+  fill_record(record, benchmark);
+  const report::Json breakdown = to_json(record)["results"]["breakdown"][0];
+  EXPECT_TRUE(breakdown["compute"].is_null());
+  EXPECT_TRUE(breakdown["optimizer"].is_null());
+  EXPECT_EQ(breakdown["input_wait"], 0.0);
+}
+
+TEST(Benchmark, InterThreadsAreBoundAndRecorded) {
+  BenchmarkConfig config = small_config();
+  config.inter_threads = 2;
+  config.bind = true;
+  if (!fits(config)) GTEST_SKIP() << "needs 2 usable processors";
+  report::RunRecord record = start_record(config);
+  // In a thread of its own: the binding would stay with the rest of this program.
+  std::thread([&] {
+    Benchmark benchmark(config);
+    CountingObserver observer;
+    benchmark.run(observer);
+    fill_record(record, benchmark);
+    EXPECT_NE(banner(benchmark.setup()).find("1 intra x 2 inter on processors "), std::string::npos);
+    EXPECT_EQ(benchmark.setup().peak.threads, 2);
+  }).join();
+  EXPECT_EQ(record.cluster.at(0).cores.size(), 2u);
+}
+
+TEST(Profile, SharesAreOfTheSummedTimeWhereInstructionsOverlap) {
+  StepProfile profile;
+  profile.instructions = {{.name = "a", .operation = "convolution", .seconds = 0.003},
+                          {.name = "b", .operation = "relu", .seconds = 0.001}};
+  profile.operations = {{.operation = "convolution", .seconds = 0.003}, {.operation = "relu", .seconds = 0.001}};
+  profile.step_seconds = 0.002;
+  profile.tracked_seconds = 0.004;
+  const perf::Peak peak{.flops_per_second = 1e9, .instruction_set = "avx2+fma", .threads = 2};
+
+  profile.inter_threads = 2;
+  const std::string text = to_text(profile, peak, 10);
+  EXPECT_NE(text.find("shares are of the summed instruction time"), std::string::npos) << text;
+  EXPECT_NE(text.find("75.0 %"), std::string::npos) << text;
+  EXPECT_EQ(text.find("150.0 %"), std::string::npos) << text;
+  EXPECT_EQ(text.find("untracked"), std::string::npos) << text;
+
+  profile.inter_threads = 1;
+  profile.step_seconds = 0.006;
+  const std::string alone = to_text(profile, peak, 10);
+  EXPECT_EQ(alone.find("summed"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("50.0 %"), std::string::npos) << alone;
 }
 
 TEST(Throughput, IsImagesOverMeanTimeWithJitterOfTheSpeeds) {

@@ -26,6 +26,28 @@ std::string refusal(int intra_threads, int inter_threads) {
   return "";
 }
 
+// How many threads a plan may have here: as many inter threads as are accepted.
+int usable_threads() {
+  int threads = 1;
+  while (refusal(1, threads + 1).empty()) ++threads;
+  return threads;
+}
+
+// Where each thread of the calling thread's team may run; -1: not on one processor alone.
+std::vector<int> processors_of_team() {
+  std::vector<int> processors(static_cast<std::size_t>(omp_get_max_threads()), -1);
+#pragma omp parallel
+  {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    for (int processor = 0; processor < CPU_SETSIZE && CPU_COUNT(&set) == 1; ++processor) {
+      if (CPU_ISSET(processor, &set)) processors[static_cast<std::size_t>(omp_get_thread_num())] = processor;
+    }
+  }
+  return processors;
+}
+
 TEST(Threads, OnePerUsableCoreByDefault) {
   const ThreadPlan plan = plan_threads(0, 0);
   EXPECT_EQ(plan.intra_threads, read_machine().usable_cores);
@@ -42,6 +64,8 @@ TEST(Threads, NotBoundWhenNotAsked) {
 TEST(Threads, DescribesProcessors) {
   const ThreadPlan plan{.intra_threads = 2, .inter_threads = 1, .cores = {0, 3}};
   EXPECT_EQ(plan.describe(), "2 intra x 1 inter on processors 0,3");
+  const ThreadPlan teams{.intra_threads = 2, .inter_threads = 2, .cores = {0, 3, 1, 2}};
+  EXPECT_EQ(teams.describe(), "2 intra x 2 inter on processors 0,3; 1,2");
 }
 
 TEST(Threads, RefusesMoreThanTheMachineHas) {
@@ -69,23 +93,41 @@ TEST(Threads, ApplyBindsEachThreadToItsProcessor) {
   std::thread([] {
     const ThreadPlan plan = plan_threads(0, 1);
     apply(plan);
-    std::vector<int> seen(plan.cores.size(), -1), counts(plan.cores.size(), 0);
-    int team = 0;
-#pragma omp parallel
-    {
-      cpu_set_t set;
-      sched_getaffinity(0, sizeof set, &set);
-      const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-      counts[thread] = CPU_COUNT(&set);
-      for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-        if (CPU_ISSET(processor, &set)) seen[thread] = processor;
-      }
-#pragma omp single
-      team = omp_get_num_threads();
-    }
-    EXPECT_EQ(team, plan.intra_threads);
-    EXPECT_EQ(counts, std::vector<int>(plan.cores.size(), 1));
-    EXPECT_EQ(seen, plan.cores);
+    EXPECT_EQ(processors_of_team(), plan.cores);
+  }).join();
+}
+
+TEST(Threads, EveryInterThreadHasProcessorsOfItsOwn) {
+  if (usable_threads() < 2) GTEST_SKIP() << "needs 2 usable processors, this machine gives " << usable_threads();
+  const ThreadPlan plan = plan_threads(1, 2);
+  ASSERT_EQ(plan.cores.size(), 2u);
+  EXPECT_NE(plan.cores[0], plan.cores[1]);
+  std::thread([&plan] {
+    apply(plan, 0);
+    // Started by a bound thread, whose processor it inherits.
+    std::thread([&plan] {
+      apply(plan, 1);
+      EXPECT_EQ(processors_of_team(), std::vector<int>{plan.cores[1]});
+    }).join();
+    EXPECT_EQ(processors_of_team(), std::vector<int>{plan.cores[0]});
+  }).join();
+}
+
+TEST(Threads, TeamsOfSeveralThreadsAreBoundApart) {
+  if (usable_threads() < 4) GTEST_SKIP() << "needs 4 usable processors, this machine gives " << usable_threads();
+  const ThreadPlan plan = plan_threads(2, 2);
+  ASSERT_EQ(plan.cores.size(), 4u);
+  std::thread([&plan] {
+    apply(plan, 1);
+    EXPECT_EQ(processors_of_team(), std::vector<int>({plan.cores[2], plan.cores[3]}));
+  }).join();
+}
+
+TEST(Threads, RefusesAnInterThreadThatWasNotPlanned) {
+  std::thread([] {
+    const ThreadPlan plan = plan_threads(1, 1);
+    EXPECT_THROW(apply(plan, 1), Error);
+    EXPECT_THROW(apply(plan, -1), Error);
   }).join();
 }
 

@@ -144,6 +144,7 @@ TEST_F(RunRecordFile, UnwritablePathsAreBadInput) {
   EXPECT_EQ(kind_of_check(folder_.string()), ErrorKind::bad_input);
   EXPECT_EQ(kind_of_check(path("no/such/folder/record.json")), ErrorKind::bad_input);
   EXPECT_EQ(kind_of_check("/proc/record.json"), ErrorKind::bad_input);
+  EXPECT_EQ(kind_of_check(path(std::string(300, 'x').c_str())), ErrorKind::bad_input);
   EXPECT_EQ(files(), 0u);
 }
 

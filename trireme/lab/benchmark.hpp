@@ -33,7 +33,6 @@ struct BenchmarkResult {
   std::vector<std::vector<double>> step_seconds;  // [repeat][step]
   std::vector<std::vector<double>> losses;        // the same order
   std::int64_t warmup_steps = 0;                  // done
-  double input_seconds = 0;                       // spent on putting the batch in place, all timed steps together
   bool interrupted = false;
   bool out_of_time = false;  // max_seconds ended warm-up or a repeat early
 };
@@ -60,7 +59,7 @@ class BenchmarkObserver {
 
 class Benchmark {
  public:
-  // Plans and binds threads, builds and compiles the network, measures the machine's peak.
+  // Plans and binds threads, measures the machine's peak, builds and compiles the network.
   explicit Benchmark(const BenchmarkConfig& config);
 
   // Once. Ends early, with what was measured so far, when stop is requested or the time is up. Throws Error(failed) if
@@ -75,7 +74,7 @@ class Benchmark {
   struct Clock;
 
   void build();
-  void make_batch();
+  void fill_batch();
   void measure_peak();
   void warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock);
   void run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock, std::int64_t repeat);
@@ -89,14 +88,9 @@ class Benchmark {
   Tensor learning_rate_;  // placeholder; none when forward only
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Session> session_;
-  Executable* executable_ = nullptr;  // the session's
-  std::vector<float> images_;
-  std::vector<std::int32_t> labels_;
-  // Where the executable reads them, looked up once.
-  std::span<float> images_input_, learning_rate_input_;
-  std::span<std::int32_t> labels_input_;
+  Executable* executable_ = nullptr;      // the session's
+  std::span<float> learning_rate_input_;  // where the executable reads it, looked up once
   std::int64_t steps_done_ = 0;
-  double input_seconds_ = 0;
 };
 
 // Speed as tf_cnn_benchmarks gives it: images over the mean step time, with the standard error and the jitter of the

@@ -41,6 +41,16 @@ double checked_positive(const char* option, double value) {
   return value;
 }
 
+// Computed in double, used in fp32: there it must be neither 0 nor infinite.
+double checked_rate(const char* option, double value) {
+  using Limits = std::numeric_limits<float>;
+  if (!(value >= Limits::denorm_min() && value <= Limits::max())) {
+    bad_input("--{} {}: a learning rate must be a finite number above 0 in fp32, from {:.2g} to {:.2g}", option, value,
+              Limits::denorm_min(), Limits::max());
+  }
+  return value;
+}
+
 double checked_share(const char* option, double value) {
   if (!(value >= 0 && value < 1)) bad_input("--{} {}: must be 0 or more and below 1", option, value);
   return value;
@@ -80,7 +90,9 @@ op::OptimizerRule resolve_optimizer(const BenchmarkOptions& options) {
 
 ExponentialRate resolve_exponential(const BenchmarkOptions& options) {
   ExponentialRate rate;
-  rate.decay = checked_positive("learning-rate-decay-factor", options.learning_rate_decay_factor.value_or(rate.decay));
+  rate.decay = options.learning_rate_decay_factor.value_or(rate.decay);
+  if (!(rate.decay > 0 && rate.decay <= 1))
+    bad_input("--learning-rate-decay-factor {}: must be above 0 and at most 1", rate.decay);
   rate.epochs_per_decay =
       checked_positive("num-epochs-per-decay", options.num_epochs_per_decay.value_or(rate.epochs_per_decay));
   return rate;
@@ -114,6 +126,7 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
     if (options.init_learning_rate)
       bad_input("--init-learning-rate and a piecewise schedule both give the first learning rate; leave one out");
     const PiecewiseRate rate = parse_piecewise(options.piecewise_learning_rate_schedule);
+    for (const double value : rate.values) checked_rate("piecewise-learning-rate-schedule", value);
     schedule.initial = rate.values.front();
     schedule.shape = rate;
   } else if (kind == "exponential") {
@@ -124,8 +137,7 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
     bad_input("--learning-rate-schedule {}: must be one of constant, piecewise, exponential, cosine", kind);
   }
   refuse_unused_schedule_options(options, kind);
-  if (options.init_learning_rate)
-    schedule.initial = checked_positive("init-learning-rate", *options.init_learning_rate);
+  if (options.init_learning_rate) schedule.initial = checked_rate("init-learning-rate", *options.init_learning_rate);
   config.learning_rate_chosen = !options.init_learning_rate && kind != "piecewise";
   schedule.warmup_epochs =
       checked_at_least_zero("num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs);
@@ -218,6 +230,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options) {
       static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
   config.profile = options.profile;
   config.profile_rows = checked("profile-rows", options.profile_rows, {1, kManySteps});
+  validate(config.schedule);
   return config;
 }
 

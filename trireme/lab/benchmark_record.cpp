@@ -8,17 +8,20 @@
 namespace trireme::lab {
 namespace {
 
-// One process: nothing is communicated and nothing is waited for. Only a profiled run can tell the optimizer's share.
-report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds, double steps) {
+// One process with its batch in place: nothing is communicated and nothing is waited for. Only a profiled run can tell
+// the optimizer's share; where inter-op threads run instructions at the same time, none can tell what part of the step
+// belongs to which.
+report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds) {
+  const BenchmarkConfig& config = benchmark.setup().config;
   report::Breakdown result;
   result.communication = 0;
   result.exposed_communication = 0;
   result.idle = 0;
-  result.input_wait = benchmark.result().input_seconds / steps;
-  result.compute = mean_step_seconds - *result.input_wait;
-  if (benchmark.setup().config.forward_only) {
-    result.optimizer = 0;
-  } else if (benchmark.setup().config.profile) {
+  result.input_wait = 0;
+  if (config.forward_only) result.optimizer = 0;
+  if (config.inter_threads > 1) return result;
+  result.compute = mean_step_seconds;
+  if (config.profile && !config.forward_only) {
     const Executable& executable = benchmark.executable();
     result.optimizer = make_profile(executable.program(), executable.profile(), mean_step_seconds).update_seconds;
     *result.compute -= *result.optimizer;
@@ -46,7 +49,7 @@ report::Results make_results(const Benchmark& benchmark) {
   }
   const perf::Summary summary = perf::summarize(seconds);
   results.step_seconds = {summary.mean, summary.median, summary.p95, summary.stderr_mean};
-  results.breakdown.push_back(breakdown(benchmark, summary.mean, static_cast<double>(seconds.size())));
+  results.breakdown.push_back(breakdown(benchmark, summary.mean));
   results.flops_per_second = setup.flops_per_step / summary.mean;
   results.utilisation = *results.flops_per_second / setup.peak.flops_per_second;
   return results;

@@ -39,15 +39,22 @@ std::string rate(double amount, double seconds) {
 
 std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "-"; }
 
-// Time and rates, the columns that both tables share.
-std::vector<std::string> figures(const ProfileRow& row, double step_seconds, const perf::Peak& peak) {
+bool overlap(const StepProfile& profile) { return profile.inter_threads > 1; }
+
+// What the shares are of.
+double whole_seconds(const StepProfile& profile) {
+  return overlap(profile) ? profile.tracked_seconds : profile.step_seconds;
+}
+
+// Time and rates, the columns that both tables share. whole: what the time is a share of; 0: of nothing.
+std::vector<std::string> figures(const ProfileRow& row, double whole, const perf::Peak& peak) {
   const bool has_flops = row.flops > 0 && row.seconds > 0;
-  return {fmt::format("{:.3f}", row.seconds * 1e3), percent(row.seconds, step_seconds), rate(row.flops, row.seconds),
+  return {fmt::format("{:.3f}", row.seconds * 1e3), percent(row.seconds, whole), rate(row.flops, row.seconds),
           has_flops ? percent(row.flops / row.seconds, peak.flops_per_second) : "-", rate(row.bytes, row.seconds)};
 }
 
-report::Table make_table(std::vector<report::Column> columns) {
-  for (const char* title : {"ms/step", "of step", "GFLOP/s", "of peak", "GB/s"})
+report::Table make_table(std::vector<report::Column> columns, const StepProfile& profile) {
+  for (const char* title : {"ms/step", overlap(profile) ? "of sum" : "of step", "GFLOP/s", "of peak", "GB/s"})
     columns.push_back({title, Align::right});
   return report::Table(std::move(columns));
 }
@@ -57,10 +64,44 @@ void add(report::Table& table, std::vector<std::string> cells, const std::vector
   table.add_row(std::move(cells));
 }
 
+report::Table instruction_table(const StepProfile& profile, const perf::Peak& peak, std::size_t shown) {
+  report::Table table =
+      make_table({{"instruction", Align::left}, {"operation", Align::left}, {"implementation", Align::left}}, profile);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ProfileRow& row = profile.instructions[i];
+    add(table, {row.name, row.operation, row.implementation}, figures(row, whole_seconds(profile), peak));
+  }
+  return table;
+}
+
+report::Table operation_table(const StepProfile& profile, const perf::Peak& peak) {
+  const double whole = whole_seconds(profile);
+  report::Table table = make_table({{"operation", Align::left}, {"count", Align::right}}, profile);
+  ProfileRow step{.seconds = profile.step_seconds};
+  for (const ProfileRow& row : profile.operations) {
+    add(table, {row.operation, fmt::format("{}", row.instructions)}, figures(row, whole, peak));
+    step.flops += row.flops;
+    step.bytes += row.bytes;
+  }
+  table.add_rule();
+  if (overlap(profile)) {
+    add(table, {"sum", ""}, figures({.seconds = profile.tracked_seconds}, whole, peak));
+  } else {
+    const ProfileRow untracked{.seconds = std::max(0.0, profile.step_seconds - profile.tracked_seconds)};
+    add(table, {"untracked", ""}, figures(untracked, whole, peak));
+  }
+  // The step is no part of a sum.
+  add(table, {"step", fmt::format("{}", profile.instructions.size())},
+      figures(step, overlap(profile) ? 0 : whole, peak));
+  return table;
+}
+
 }  // namespace
 
-StepProfile make_profile(const Program& program, const Executable::Profile& profile, double step_seconds) {
+StepProfile make_profile(const Program& program, const Executable::Profile& profile, double step_seconds,
+                         int inter_threads) {
   StepProfile result;
+  result.inter_threads = inter_threads;
   result.step_seconds = step_seconds;
   const double runs = static_cast<double>(std::max<std::int64_t>(profile.runs, 1));
   for (std::size_t i = 0; i < program.instructions.size() && i < profile.seconds.size(); ++i) {
@@ -84,29 +125,14 @@ StepProfile make_profile(const Program& program, const Executable::Profile& prof
 
 std::string to_text(const StepProfile& profile, const perf::Peak& peak, std::int64_t rows) {
   const std::size_t shown = std::min(profile.instructions.size(), static_cast<std::size_t>(rows));
-  report::Table instructions =
-      make_table({{"instruction", Align::left}, {"operation", Align::left}, {"implementation", Align::left}});
-  for (std::size_t i = 0; i < shown; ++i) {
-    const ProfileRow& row = profile.instructions[i];
-    add(instructions, {row.name, row.operation, row.implementation}, figures(row, profile.step_seconds, peak));
+  std::string title = fmt::format("Profile: the {} of {} instructions that take most time (--profile-rows)", shown,
+                                  profile.instructions.size());
+  if (overlap(profile)) {
+    title += fmt::format("; up to {} run at the same time: shares are of the summed instruction time, not of the step",
+                         profile.inter_threads);
   }
-
-  report::Table operations = make_table({{"operation", Align::left}, {"count", Align::right}});
-  for (const ProfileRow& row : profile.operations) {
-    add(operations, {row.operation, fmt::format("{}", row.instructions)}, figures(row, profile.step_seconds, peak));
-  }
-  operations.add_rule();
-  const ProfileRow untracked{.seconds = std::max(0.0, profile.step_seconds - profile.tracked_seconds)};
-  add(operations, {"untracked", ""}, figures(untracked, profile.step_seconds, peak));
-  ProfileRow step{.seconds = profile.step_seconds};
-  for (const ProfileRow& row : profile.operations) {
-    step.flops += row.flops;
-    step.bytes += row.bytes;
-  }
-  add(operations, {"step", fmt::format("{}", profile.instructions.size())}, figures(step, profile.step_seconds, peak));
-
-  return fmt::format("\nProfile: the {} of {} instructions that take most time (--profile-rows)\n{}\nBy operation\n{}",
-                     shown, profile.instructions.size(), instructions.text(), operations.text());
+  return fmt::format("\n{}\n{}\nBy operation\n{}", title, instruction_table(profile, peak, shown).text(),
+                     operation_table(profile, peak).text());
 }
 
 }  // namespace trireme::lab

@@ -34,7 +34,10 @@ std::string limits(int usable_threads, int usable_cores, std::optional<double> q
 
 std::string ThreadPlan::describe() const {
   std::string where;
-  for (const int core : cores) where += fmt::format("{}{}", where.empty() ? "on processors " : ",", core);
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    const bool starts_team = i % static_cast<std::size_t>(intra_threads) == 0;
+    where += fmt::format("{}{}", i == 0 ? "on processors " : starts_team ? "; " : ",", cores[i]);
+  }
   return fmt::format("{} intra x {} inter {}", intra_threads, inter_threads, where.empty() ? "not bound" : where);
 }
 
@@ -57,21 +60,24 @@ ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind) {
     bad_input("{} intra x {} inter threads are more than the {}; lower --num-intra-threads or --num-inter-threads",
               plan.intra_threads, plan.inter_threads, limits(usable_threads, usable_cores, quota));
   }
-  if (bind && plan.inter_threads == 1) {
-    plan.cores.assign(processors.begin(), processors.begin() + plan.intra_threads);
-  }
+  if (bind) plan.cores.assign(processors.begin(), processors.begin() + plan.intra_threads * plan.inter_threads);
   return plan;
 }
 
-void apply(const ThreadPlan& plan) {
+void apply(const ThreadPlan& plan, int inter_index) {
   omp_set_dynamic(0);
   omp_set_num_threads(plan.intra_threads);
   if (plan.cores.empty()) return;
+  if (inter_index < 0 || inter_index >= plan.inter_threads) {
+    bad_input("there is no inter thread {} among {}; they count from 0", inter_index, plan.inter_threads);
+  }
   const Topology topology;
+  const auto* const team = plan.cores.data() + inter_index * plan.intra_threads;
   int refused = -1;  // an exception must not leave the parallel region
+  // Every thread by itself: a new one inherits the single processor of the thread that made it.
 #pragma omp parallel num_threads(plan.intra_threads)
   {
-    const int processor = plan.cores[static_cast<std::size_t>(omp_get_thread_num())];
+    const int processor = team[omp_get_thread_num()];
     if (!topology.bind_this_thread(processor)) {
 #pragma omp critical
       refused = processor;

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 #include "trireme/base/error.hpp"
 
@@ -162,7 +163,9 @@ std::vector<std::string> command_line() {
 void check_writable(const std::string& path) {
   if (path == "-") return;
   if (path.empty()) bad_input("the path of the record is empty; give a file, or - for stdout");
-  if (std::filesystem::is_directory(path))
+  // A path that cannot even be looked at (too long a name, a folder that may not be searched) is for the trial below.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
     bad_input("cannot write the record to '{}': it is a directory; give a file, or - for stdout", path);
   int code = 0;
   if (is_special(path)) {

@@ -28,7 +28,8 @@ struct StepSeconds {
   std::optional<double> mean, median, p95, stderr_mean;
 };
 
-// Seconds per step of one rank. Where the optimizer's share is not known, compute includes it.
+// Seconds per step of one rank. Where the optimizer's share is not known, compute includes it; where instructions run
+// at the same time, neither is known.
 struct Breakdown {
   std::optional<double> compute, communication, exposed_communication, input_wait, optimizer, idle;
 };
