@@ -33,7 +33,7 @@ END
 stand_in id <<<'cat "$system/uid"'
 export PATH="$system/bin:/usr/bin:/bin"
 
-all=(build-essential cmake ninja-build pkg-config git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
+all=(build-essential cmake ninja-build pkg-config git libfmt-dev nlohmann-json3-dev libcli11-dev
   libhwloc-dev libgtest-dev ccache libdnnl-dev ocl-icd-opencl-dev)
 
 begin() { # a system with every package installed and known, for root

@@ -1,0 +1,13 @@
+# What the documents show is run: the README's commands and the example programs.
+add_test(NAME Readme.Commands COMMAND ${CMAKE_CURRENT_LIST_DIR}/readme_commands.sh ${PROJECT_SOURCE_DIR}/README.md
+                                      $<TARGET_FILE:trireme_cli>)
+set_tests_properties(Readme.Commands PROPERTIES LABELS slow TIMEOUT 300)
+
+if(TRIREME_BUILD_EXAMPLES)
+  add_test(NAME Example.LinearRegressionEndsNearThree COMMAND example_linear_regression)
+  set_tests_properties(Example.LinearRegressionEndsNearThree PROPERTIES LABELS unit TIMEOUT 60 PASS_REGULAR_EXPRESSION
+                                                                                         "w = (2\\.[6-9]|3\\.[0-4])")
+  add_test(NAME Example.CustomNetworkLearns COMMAND example_custom_network)
+  set_tests_properties(Example.CustomNetworkLearns PROPERTIES LABELS unit TIMEOUT 60 PASS_REGULAR_EXPRESSION
+                                                                                "loss: [1-9]\\.[0-9]+ -> 0\\.")
+endif()

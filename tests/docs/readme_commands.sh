@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs every `trireme` command of the README's text blocks with the given binary, benchmarks shortened to one step of one
+# image. Usage: readme_commands.sh README.md path/to/trireme
+set -euo pipefail
+readme=$(realpath "$1")
+binary=$(realpath "$2")
+cd "$(mktemp -d)"
+trap 'rm -rf "$PWD"' EXIT
+
+ran=0
+while read -r line; do
+  command=${line%%#*}
+  if [[ $command == "trireme bench"* ]]; then
+    command=$(sed -E 's/--(batch-size|num-batches|repeats) [0-9]+//g' <<<"$command")
+    command+=" --batch-size 1 --num-batches 1 --num-warmup-batches 0"
+  fi
+  echo "+ $command"
+  # Words of the README are options, not shell.
+  read -ra words <<<"$command"
+  "$binary" "${words[@]:1}" >output 2>&1 || { cat output; echo "failed: $line"; exit 1; }
+  ran=$((ran + 1))
+done < <(sed -n '/^```$/,/^```$/p' "$readme" | grep -E '^trireme ')
+((ran >= 4)) || { echo "only $ran commands found in $readme"; exit 1; }
+echo "$ran commands ran"
