@@ -40,13 +40,17 @@ void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_t
   std::fflush(text_stream);
 }
 
+void say_tuning() {
+  std::fputs("timing the kernels of this network: once for each shape, number of threads and CPU\n", stderr);
+}
+
 // A failure after the options were found good is part of the record: it is written before the error goes on to main().
 void run_with_record(const lab::BenchmarkConfig& config, const std::string& path, std::FILE* text_stream,
                      std::stop_token stop) {
   report::RunRecord record = lab::start_record(config);
   std::optional<lab::Benchmark> benchmark;
   try {
-    benchmark.emplace(config);
+    benchmark.emplace(config, say_tuning);
     run_and_show(*benchmark, text_stream, stop);
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
@@ -66,7 +70,7 @@ int run_bench(const BenchArguments& arguments) {
   if (!arguments.record.empty()) report::check_writable(arguments.record);
   const Interrupt interrupt;
   if (arguments.record.empty()) {
-    lab::Benchmark benchmark(config);
+    lab::Benchmark benchmark(config, say_tuning);
     run_and_show(benchmark, stdout, interrupt.token());
   } else {
     // Text goes where it cannot mix with a record on stdout.

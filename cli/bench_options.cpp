@@ -82,6 +82,22 @@ void add_optimizer(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kOptimizer);
 }
 
+}  // namespace
+
+void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std::string& group) {
+  app.add_option("--autotune", options.autotune,
+                 "Time the kernels there are for each operation and take the fastest: off, fast or full")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--exact", options.exact, "Leave out kernels that round more than the direct sum (Winograd)")
+      ->group(group);
+  app.add_option("--tune-cache", options.tune_cache,
+                 "File that keeps the timings (default: in the user's cache folder)")
+      ->group(group);
+}
+
+namespace {
+
 void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
   app.add_option("--device", options.device, "Where to compute: cpu")->capture_default_str()->group(kMachine);
   app.add_option("--precision", options.precision, "Of all values: fp32")->capture_default_str()->group(kMachine);
@@ -90,6 +106,7 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
   app.add_option("--data-format", options.data_format, "Order of activations in memory: auto, nchw or nhwc")
       ->capture_default_str()
       ->group(kMachine);
+  add_tuning_options(app, options, kMachine);
   app.add_option("--variable-update", options.variable_update, "How replicas agree: independent (one process)")
       ->capture_default_str()
       ->group(kMachine);

@@ -14,6 +14,8 @@ struct BenchArguments {
   std::string refused;  // an option of a later build that was given, with the reason
 };
 
+// How kernels are chosen: of every command that compiles a network.
+void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std::string& group);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
 
 }  // namespace trireme::cli

@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/step_graph.hpp"
+#include "trireme/perf/machine.hpp"
 #include "trireme/plan/label.hpp"
 #include "trireme/plan/program.hpp"
 #include "trireme/report/plan_table.hpp"
@@ -193,9 +196,11 @@ void show_plan(const ModelsOptions& options) {
 
   Graph graph;
   const lab::StepGraph step = build_step(graph, config);
-  const auto backend = make_backend(config.backend);
+  const TuningOptions tuning = lab::tuning_options(config, perf::read_machine().cpu);
+  const auto backend = make_backend(config.backend, tuning);
   VariableLayouts layouts;
   const Program program = compile(graph, step.fetches, *backend, {.data_format = config.data_format}, layouts);
+  tuning.cache->save();
   if (options.json) return print(plan_json(program, config));
   fmt::print("{}, {}, batch size {} per worker, backend {}, data format {}\n\n{}", config.model,
              config.forward_only ? "forward only" : "training", config.batch_size, program.backend,
@@ -230,6 +235,8 @@ Command add_models(CLI::App& parent) {
   app->add_option("--optimizer", benchmark.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
       ->needs(plan)
       ->capture_default_str();
+  benchmark.autotune = "off";
+  add_tuning_options(*app, benchmark, "Kernels of the plan");
   app->add_flag("--json", options->json, "Machine-readable");
   return {app, [options] { return run(*options); }};
 }

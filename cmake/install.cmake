@@ -5,10 +5,9 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/trireme)
 
 install(TARGETS trireme EXPORT triremeTargets)
 install(TARGETS trireme_cli)
-# What is below a backend's folder is its own business: users get backends from backend/registry.hpp.
+# What is below a backend's own folder is its own business: users get backends from backend/registry.hpp.
 install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "backend/*" EXCLUDE)
-install(FILES trireme/backend/registry.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trireme/backend)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "backend/*/*" EXCLUDE)
 
 install(EXPORT triremeTargets NAMESPACE trireme:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/triremeConfig.cmake.in ${PROJECT_BINARY_DIR}/triremeConfig.cmake

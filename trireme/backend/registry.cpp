@@ -34,9 +34,9 @@ std::vector<std::pair<std::string, std::string>> library_versions() {
   return versions;
 }
 
-std::unique_ptr<Backend> make_backend(std::string_view name) {
+std::unique_ptr<Backend> make_backend(std::string_view name, [[maybe_unused]] TuningOptions tuning) {
 #ifdef TRIREME_WITH_ONEDNN
-  if (name == "onednn") return onednn::make_backend();
+  if (name == "onednn") return onednn::make_backend(std::move(tuning));
 #endif
   if (name == "reference") return reference::make_backend();
   bad_input("unknown backend '{}'; this build has: {}", name, fmt::join(backend_names(), ", "));

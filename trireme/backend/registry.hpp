@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/backend/tuner.hpp"
 #include "trireme/plan/backend.hpp"
 
 namespace trireme {
 
 // "reference" and, where found when building, "onednn". An unknown name is Error(bad_input) that lists them.
-std::unique_ptr<Backend> make_backend(std::string_view name);
+// Where a backend has several kernels for an operation, tuning says how it chooses.
+std::unique_ptr<Backend> make_backend(std::string_view name, TuningOptions tuning = {});
 std::vector<std::string> backend_names();
 // The fastest one for this machine's CPU.
 std::string default_backend();

@@ -32,6 +32,16 @@ bool has_batch_norm(const Graph& graph) {
 
 }  // namespace
 
+TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& cpu, std::function<void()> on_first) {
+  TuningOptions options;
+  options.autotune = config.autotune;
+  options.exact = config.exact;
+  options.cpu = cpu;
+  options.cache = std::make_shared<TuneCache>(config.autotune == Autotune::off ? "" : config.tune_cache);
+  options.on_first = std::move(on_first);
+  return options;
+}
+
 struct Benchmark::Clock {
   SteadyClock::time_point start = SteadyClock::now();
   double limit_seconds = 0;  // 0: none
@@ -40,9 +50,10 @@ struct Benchmark::Clock {
   bool past(double share) const { return limit_seconds > 0 && elapsed() >= share * limit_seconds; }
 };
 
-Benchmark::Benchmark(const BenchmarkConfig& config) {
+Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning) {
   setup_.config = config;
-  setup_.warnings = perf::read_machine().warnings;
+  const perf::Machine machine = perf::read_machine();
+  setup_.warnings = machine.warnings;
   setup_.threads = perf::plan_threads(config.intra_threads, config.inter_threads, config.bind);
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
@@ -50,7 +61,7 @@ Benchmark::Benchmark(const BenchmarkConfig& config) {
   measure_peak();
   perf::apply(setup_.threads);
   const auto start = SteadyClock::now();
-  build();
+  build(tuning_options(config, machine.cpu, std::move(on_tuning)));
   fill_batch();
   setup_.prepare_seconds = seconds_between(start, SteadyClock::now());
 }
@@ -69,9 +80,9 @@ void Benchmark::measure_peak() {
   if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
 }
 
-void Benchmark::build() {
+void Benchmark::build(const TuningOptions& tuning) {
   BenchmarkConfig& config = setup_.config;
-  backend_ = make_backend(config.backend);
+  backend_ = make_backend(config.backend, tuning);
   const StepGraph step = build_step(graph_, config);
   model_ = step.model;
   learning_rate_ = step.learning_rate;
@@ -89,6 +100,9 @@ void Benchmark::build() {
   options.start_inter_thread = [plan = setup_.threads](int index) { perf::apply(plan, index); };
   session_ = std::make_unique<Session>(graph_, *backend_, options);
   executable_ = &session_->prepare(step.fetches);
+  setup_.kernels_timed = tuning.cache->added();
+  setup_.tuning_seconds = tuning.cache->seconds_spent();
+  tuning.cache->save();
   setup_.memory = executable_->program().memory;
   setup_.flops_per_step = executable_->program().flops();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -27,6 +28,8 @@ struct BenchmarkSetup {
   MemorySummary memory;
   double flops_per_step = 0;   // as the program executes them
   double prepare_seconds = 0;  // building, compiling, allocating, initial values
+  int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
+  double tuning_seconds = 0;   // part of prepare_seconds
 };
 
 struct BenchmarkResult {
@@ -57,10 +60,15 @@ class BenchmarkObserver {
   virtual void on_end(const BenchmarkSetup&, const BenchmarkResult&) {}
 };
 
+// How a backend is to choose kernels for this benchmark on this CPU.
+TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& cpu,
+                             std::function<void()> on_first = {});
+
 class Benchmark {
  public:
-  // Plans and binds threads, measures the machine's peak, builds and compiles the network.
-  explicit Benchmark(const BenchmarkConfig& config);
+  // Plans and binds threads, measures the machine's peak, builds and compiles the network. on_tuning is called when
+  // kernels have to be timed first, which takes seconds.
+  explicit Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning = {});
 
   // Once. Ends early, with what was measured so far, when stop is requested or the time is up. Throws Error(failed) if
   // the loss is not finite; result() holds what was measured until then.
@@ -73,7 +81,7 @@ class Benchmark {
  private:
   struct Clock;
 
-  void build();
+  void build(const TuningOptions& tuning);
   void fill_batch();
   void measure_peak();
   void warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock);

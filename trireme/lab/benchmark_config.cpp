@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -79,6 +80,23 @@ std::string checked_backend(const std::string& name) {
     bad_input("--backend {}: this build has: {}", name, fmt::join(names, ", "));
   }
   return name;
+}
+
+Autotune parse_autotune(std::string_view text) {
+  for (const Autotune autotune : {Autotune::off, Autotune::fast, Autotune::full}) {
+    if (text == to_string(autotune)) return autotune;
+  }
+  bad_input("--autotune {}: must be one of off, fast, full", text);
+}
+
+std::string checked_tune_cache(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_directory(path, error) ||
+      (!folder.empty() && !std::filesystem::is_directory(folder, error))) {
+    bad_input("--tune-cache '{}': must be a file in a folder that exists", path);
+  }
+  return path;
 }
 
 op::OptimizerRule resolve_optimizer(const BenchmarkOptions& options) {
@@ -176,6 +194,18 @@ std::string_view to_string(DataFormat format) {
   return "auto";
 }
 
+std::string_view to_string(Autotune autotune) {
+  switch (autotune) {
+    case Autotune::fast:
+      return "fast";
+    case Autotune::full:
+      return "full";
+    case Autotune::off:
+      break;
+  }
+  return "off";
+}
+
 std::int64_t images_per_epoch(const ModelInfo& model) {
   if (model.image_size == 28) return 60'000;
   if (model.image_size == 32) return 50'000;
@@ -223,6 +253,9 @@ BenchmarkConfig resolve(const BenchmarkOptions& options) {
   resolve_schedule(options, model, config);
   config.data_format = parse_data_format(options.data_format);
   config.backend = checked_backend(options.backend);
+  config.autotune = parse_autotune(options.autotune);
+  config.exact = options.exact;
+  config.tune_cache = options.tune_cache ? checked_tune_cache(*options.tune_cache) : TuneCache::default_path();
   config.intra_threads = static_cast<int>(checked("num-intra-threads", options.num_intra_threads, kThreadRange));
   config.inter_threads = static_cast<int>(checked("num-inter-threads", options.num_inter_threads, kThreadRange));
   config.bind = options.bind;
@@ -258,6 +291,9 @@ report::Json to_json(const BenchmarkConfig& config) {
           {"precision", "fp32"},
           {"data_format", to_string(config.data_format)},
           {"backend", config.backend},
+          {"autotune", to_string(config.autotune)},
+          {"exact", config.exact},
+          {"tune_cache", config.tune_cache},
           {"variable_update", "independent"},
           {"num_intra_threads", config.intra_threads},
           {"num_inter_threads", config.inter_threads},

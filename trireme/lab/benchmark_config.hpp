@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "trireme/backend/tuner.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/optim/schedule.hpp"
@@ -43,6 +44,9 @@ struct BenchmarkOptions {
   std::string precision = "fp32";
   std::string data_format = "auto";
   std::string backend;  // empty: the fastest of this build
+  std::string autotune = "fast";
+  bool exact = false;
+  std::optional<std::string> tune_cache;  // none: a file below the user's cache folder
   std::string variable_update = "independent";
   std::int64_t num_intra_threads = 0;  // 0: chosen from the machine
   std::int64_t num_inter_threads = 0;
@@ -71,6 +75,9 @@ struct BenchmarkConfig {
   LearningRateSchedule schedule;
   DataFormat data_format = DataFormat::automatic;
   std::string backend = "reference";
+  Autotune autotune = Autotune::off;
+  bool exact = false;
+  std::string tune_cache;  // file; empty: nothing is kept
   int intra_threads = 0;
   int inter_threads = 0;
   bool bind = true;
@@ -93,5 +100,6 @@ std::int64_t images_per_epoch(const ModelInfo& model);
 double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::int64_t gradient_tensors);
 
 std::string_view to_string(DataFormat format);
+std::string_view to_string(Autotune autotune);
 
 }  // namespace trireme::lab

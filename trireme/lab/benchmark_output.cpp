@@ -61,6 +61,15 @@ std::string variables_text(const BenchmarkSetup& setup) {
                      format_bytes(static_cast<double>(setup.memory.variable_bytes)));
 }
 
+std::string kernels_text(const BenchmarkSetup& setup) {
+  const BenchmarkConfig& config = setup.config;
+  if (config.autotune == Autotune::off) return "the backend's first choice (--autotune off)";
+  const std::string how =
+      fmt::format("fastest by timing (--autotune {}{})", to_string(config.autotune), config.exact ? ", --exact" : "");
+  if (setup.kernels_timed == 0) return how + ", from earlier timings";
+  return fmt::format("{}: {} timed in {}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds));
+}
+
 std::string peak_text(const perf::Peak& peak) {
   return fmt::format("{:.1f} GFLOP/s of fp32 multiply-add ({}, {} thread{})", peak.flops_per_second / 1e9,
                      peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
@@ -103,6 +112,7 @@ std::string banner(const BenchmarkSetup& setup) {
   table.add_row({"Steps:", steps_text(config)});
   table.add_row({"Devices:", fmt::format("cpu: {}", setup.threads.describe())});
   table.add_row({"Backend:", fmt::format("{}, fp32", config.backend)});
+  table.add_row({"Kernels:", kernels_text(setup)});
   table.add_row({"Data format:", data_format_text(config.data_format)});
   if (!config.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
   table.add_row({"Variables:", variables_text(setup)});

@@ -10,11 +10,19 @@ namespace {
 
 class OneDnnBackend final : public Backend {
  public:
+  explicit OneDnnBackend(TuningOptions tuning) : tuner_(std::move(tuning), "oneDNN " + library_version()) {}
+
   std::string name() const override { return "onednn"; }
 
   KernelChoice choose(const KernelRequest& request) const override {
     try {
-      return choose_kernel(request, [&](const auto& operation) { return make(operation, request, engine_); });
+      return choose_kernel(request, [&](const auto& operation) {
+        if constexpr (requires { make(operation, request, engine_, tuner_); }) {
+          return make(operation, request, engine_, tuner_);
+        } else {
+          return make(operation, request, engine_);
+        }
+      });
     } catch (const dnnl::error& error) {
       fail(ErrorKind::failed, "oneDNN {} refused '{}' ({}): {}; the reference backend can run it", library_version(),
            request.node.name, name_of(request.node.op), error.what());
@@ -27,10 +35,13 @@ class OneDnnBackend final : public Backend {
 
  private:
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  Tuner tuner_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend() { return std::make_unique<OneDnnBackend>(); }
+std::unique_ptr<Backend> make_backend(TuningOptions tuning) {
+  return std::make_unique<OneDnnBackend>(std::move(tuning));
+}
 
 }  // namespace trireme::onednn

@@ -3,10 +3,11 @@
 
 #include <memory>
 
+#include "trireme/backend/tuner.hpp"
 #include "trireme/plan/backend.hpp"
 
 namespace trireme::onednn {
 
-std::unique_ptr<Backend> make_backend();
+std::unique_ptr<Backend> make_backend(TuningOptions tuning = {});
 
 }  // namespace trireme::onednn

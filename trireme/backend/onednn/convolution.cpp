@@ -4,6 +4,7 @@
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/plan/label.hpp"
 
 namespace trireme::onednn {
 
@@ -32,6 +33,9 @@ struct Problem {
 struct Candidate {
   std::optional<Layout> src, weights, dst;
 };
+
+template <typename PrimitiveDesc>
+using Create = std::function<PrimitiveDesc(const ConvolutionProblem&)>;
 
 std::optional<ConvolutionProblem> describe(const Problem& problem, const Candidate& candidate) {
   ConvolutionProblem result;
@@ -70,37 +74,41 @@ Tensors tensors(const dnnl::convolution_backward_weights::primitive_desc& desc) 
   return {desc.src_desc(), desc.diff_weights_desc(), desc.diff_dst_desc()};
 }
 
+// What the library has for a candidate under an algorithm, if the plan can express the layouts it wants.
+template <typename PrimitiveDesc>
+std::optional<Found<PrimitiveDesc>> attempt(const Problem& problem, const Candidate& candidate,
+                                            dnnl::algorithm algorithm, const Create<PrimitiveDesc>& create) {
+  auto described = describe(problem, candidate);
+  if (!described) return std::nullopt;
+  described->algorithm = algorithm;
+  PrimitiveDesc desc = create(*described);
+  if (!desc) return std::nullopt;
+  const Tensors t = tensors(desc);
+  const auto prefer = [](const std::optional<Layout>& layout) {
+    return std::vector<const Layout*>{layout ? &*layout : nullptr};
+  };
+  auto src = to_layout(t.src, prefer(candidate.src));
+  auto weights = problem.weights_layout(t.weights, prefer(candidate.weights));
+  auto dst = to_layout(t.dst, prefer(candidate.dst));
+  if (!src || !weights || !dst) return std::nullopt;
+  return Found<PrimitiveDesc>{std::move(desc), std::move(*src), std::move(*weights), std::move(*dst)};
+}
+
 // The first candidate that the library has generated code for, as good as for the last one; else the last one that it
 // has any code for. The last candidate is the one with the most freedom.
 template <typename PrimitiveDesc>
 Found<PrimitiveDesc> find(const Problem& problem, const std::vector<Candidate>& candidates, const std::string& name,
-                          const std::function<PrimitiveDesc(const ConvolutionProblem&)>& create) {
-  using Result = std::optional<Found<PrimitiveDesc>>;
-  const auto attempt = [&](const Candidate& candidate) -> Result {
-    const auto described = describe(problem, candidate);
-    if (!described) return std::nullopt;
-    PrimitiveDesc desc = create(*described);
-    if (!desc) return std::nullopt;
-    const Tensors t = tensors(desc);
-    const auto prefer = [](const std::optional<Layout>& layout) {
-      return std::vector<const Layout*>{layout ? &*layout : nullptr};
-    };
-    auto src = to_layout(t.src, prefer(candidate.src));
-    auto weights = problem.weights_layout(t.weights, prefer(candidate.weights));
-    auto dst = to_layout(t.dst, prefer(candidate.dst));
-    if (!src || !weights || !dst) return std::nullopt;
-    return Found<PrimitiveDesc>{std::move(desc), std::move(*src), std::move(*weights), std::move(*dst)};
-  };
-
+                          const Create<PrimitiveDesc>& create) {
+  constexpr auto kDirect = dnnl::algorithm::convolution_direct;
   std::size_t last = candidates.size();
-  Result fallback;
-  while (!fallback && last > 0) fallback = attempt(candidates[--last]);
+  std::optional<Found<PrimitiveDesc>> fallback;
+  while (!fallback && last > 0) fallback = attempt(problem, candidates[--last], kDirect, create);
   if (!fallback) {
     fail(ErrorKind::failed, "oneDNN {} has no convolution for '{}': src {}, weights {}, {}", library_version(), name,
          to_string(problem.src), to_string(problem.weights), to_string(problem.window));
   }
   for (std::size_t i = 0; i < last; ++i) {
-    Result result = attempt(candidates[i]);
+    auto result = attempt(problem, candidates[i], kDirect, create);
     if (!result) continue;
     const std::string_view implementation = result->desc.impl_info_str();
     const std::string_view best = fallback->desc.impl_info_str();
@@ -108,6 +116,34 @@ Found<PrimitiveDesc> find(const Problem& problem, const std::vector<Candidate>& 
       return std::move(*result);
   }
   return std::move(*fallback);
+}
+
+// All that the time of a convolution depends on, beside the machine.
+std::string problem_text(const Problem& problem, const KernelRequest& request, const Layout& src, const Layout& dst) {
+  return fmt::format("{} | src {} {} | weights {} | dst {} {} | {} | groups {}", label_of(request.node.op),
+                     to_string(problem.src), src.name(), to_string(problem.weights), to_string(problem.dst), dst.name(),
+                     to_string(problem.window), problem.groups);
+}
+
+// The direct convolution and, where the library has one for the same activations, Winograd's, whichever is faster here.
+// complete() makes a kernel of what was found.
+template <typename PrimitiveDesc, typename Complete>
+KernelChoice fastest(const Problem& problem, const std::vector<Candidate>& candidates,
+                     const std::optional<Layout>& weights, const KernelRequest& request, const Tuner& tuner,
+                     const Create<PrimitiveDesc>& create, const Complete& complete) {
+  const auto direct = find(problem, candidates, request.node.name, create);
+  std::vector<Tuner::Alternative> alternatives;
+  alternatives.push_back({"direct", complete(direct)});
+  if (!tuner.options().exact) {
+    for (const auto& of_weights : {weights, std::optional<Layout>()}) {
+      const auto found =
+          attempt(problem, {direct.src, of_weights, direct.dst}, dnnl::algorithm::convolution_winograd, create);
+      if (!found) continue;
+      alternatives.push_back({"winograd", complete(*found)});
+      break;
+    }
+  }
+  return tuner.fastest(problem_text(problem, request, direct.src, direct.dst), std::move(alternatives), request);
 }
 
 // The layout that --data-format forces on activations.
@@ -147,37 +183,8 @@ std::vector<Candidate> with_weights(const std::vector<Candidate>& candidates, co
   return result;
 }
 
-}  // namespace
-
-KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine) {
-  const Problem problem{.src = request.inputs[0].shape,
-                        .weights = request.inputs[1].shape,
-                        .dst = request.node.outputs[0].shape,
-                        .window = operation.window,
-                        .groups = operation.groups,
-                        .bias = operation.bias};
-  dnnl::primitive_attr attributes = user_scratchpad();
-  dnnl::post_ops after;
-  if (operation.add) after.append_sum(1.0f);
-  if (operation.activation == op::Activation::relu) append_eltwise(after, dnnl::algorithm::eltwise_relu, 0, 0);
-  attributes.set_post_ops(after);
-
-  std::vector<Candidate> candidates;
-  if (const auto forced = forced_layout(request.data_format)) {
-    candidates = {{forced, {}, forced}};
-  } else {
-    const Layout& src = request.inputs[0].layout;
-    const auto wish = wished(request, 0);
-    if (wish) candidates.push_back({src, {}, wish});
-    candidates.push_back({src, {}, beside(src)});
-    candidates.push_back({});
-  }
-  const auto found = find<dnnl::convolution_forward::primitive_desc>(
-      problem, with_weights(candidates, given_weights(request, 1)), request.node.name,
-      [&](const ConvolutionProblem& described) {
-        return convolution_forward(engine, described, request.training, attributes);
-      });
-
+KernelChoice forward_kernel(const op::Convolution& operation,
+                            const Found<dnnl::convolution_forward::primitive_desc>& found, const dnnl::engine& engine) {
   KernelChoice choice;
   choice.inputs = {found.src, found.weights};
   choice.outputs = {found.dst};
@@ -206,8 +213,45 @@ KernelChoice make(const op::Convolution& operation, const KernelRequest& request
   return choice;
 }
 
+}  // namespace
+
+KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine,
+                  const Tuner& tuner) {
+  const Problem problem{.src = request.inputs[0].shape,
+                        .weights = request.inputs[1].shape,
+                        .dst = request.node.outputs[0].shape,
+                        .window = operation.window,
+                        .groups = operation.groups,
+                        .bias = operation.bias};
+  dnnl::primitive_attr attributes = user_scratchpad();
+  dnnl::post_ops after;
+  if (operation.add) after.append_sum(1.0f);
+  if (operation.activation == op::Activation::relu) append_eltwise(after, dnnl::algorithm::eltwise_relu, 0, 0);
+  attributes.set_post_ops(after);
+
+  std::vector<Candidate> candidates;
+  if (const auto forced = forced_layout(request.data_format)) {
+    candidates = {{forced, {}, forced}};
+  } else {
+    const Layout& src = request.inputs[0].layout;
+    const auto wish = wished(request, 0);
+    if (wish) candidates.push_back({src, {}, wish});
+    candidates.push_back({src, {}, beside(src)});
+    candidates.push_back({});
+  }
+  const auto given = given_weights(request, 1);
+  using PrimitiveDesc = dnnl::convolution_forward::primitive_desc;
+  const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
+    // For inference the library would have Winograd's weights in an order that only it knows.
+    const bool training = request.training || described.algorithm == dnnl::algorithm::convolution_winograd;
+    return convolution_forward(engine, described, training, attributes);
+  };
+  return fastest(problem, with_weights(candidates, given), given, request, tuner, create,
+                 [&](const Found<PrimitiveDesc>& found) { return forward_kernel(operation, found, engine); });
+}
+
 KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
-                  const dnnl::engine& engine) {
+                  const dnnl::engine& engine, const Tuner& tuner) {
   const Problem problem{.src = operation.src_shape,
                         .weights = request.inputs[1].shape,
                         .dst = request.inputs[0].shape,
@@ -223,22 +267,26 @@ KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequ
     candidates.push_back({beside(diff_dst), {}, diff_dst});
     candidates.push_back({});
   }
-  const auto found = find<dnnl::convolution_backward_data::primitive_desc>(
-      problem, with_weights(candidates, given_weights(request, 1)), request.node.name,
-      [&](const ConvolutionProblem& described) { return convolution_backward_data(engine, described); });
-
-  KernelChoice choice;
-  choice.inputs = {found.dst, found.weights};
-  choice.outputs = {found.src};
-  set_kernel(choice, engine, found.desc,
-             {Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 0),
-              Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
-              Argument::output(DNNL_ARG_DIFF_SRC, found.desc.diff_src_desc())});
-  return choice;
+  const auto given = given_weights(request, 1);
+  using PrimitiveDesc = dnnl::convolution_backward_data::primitive_desc;
+  const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
+    return convolution_backward_data(engine, described);
+  };
+  return fastest(problem, with_weights(candidates, given), given, request, tuner, create,
+                 [&](const Found<PrimitiveDesc>& found) {
+                   KernelChoice choice;
+                   choice.inputs = {found.dst, found.weights};
+                   choice.outputs = {found.src};
+                   set_kernel(choice, engine, found.desc,
+                              {Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 0),
+                               Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
+                               Argument::output(DNNL_ARG_DIFF_SRC, found.desc.diff_src_desc())});
+                   return choice;
+                 });
 }
 
 KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
-                  const dnnl::engine& engine) {
+                  const dnnl::engine& engine, const Tuner& tuner) {
   const Problem problem{.src = request.inputs[0].shape,
                         .weights = operation.weights_shape,
                         .dst = request.inputs[1].shape,
@@ -253,22 +301,26 @@ KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelR
     const Layout& diff_dst = request.inputs[1].layout;
     candidates = {{src, {}, diff_dst}, {src, {}, beside(src)}, {beside(diff_dst), {}, diff_dst}, {}};
   }
-  const auto found = find<dnnl::convolution_backward_weights::primitive_desc>(
-      problem, with_weights(candidates, wished(request, 0)), request.node.name,
-      [&](const ConvolutionProblem& described) { return convolution_backward_weights(engine, described); });
-
-  KernelChoice choice;
-  choice.inputs = {found.src, found.dst};
-  choice.outputs = {found.weights};
-  std::vector<Argument> arguments{Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
-                                  Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 1),
-                                  Argument::output(DNNL_ARG_DIFF_WEIGHTS, found.desc.diff_weights_desc(), 0)};
-  if (operation.bias) {
-    choice.outputs.push_back(Layout::plain(1));
-    arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
-  }
-  set_kernel(choice, engine, found.desc, std::move(arguments));
-  return choice;
+  const auto wish = wished(request, 0);
+  using PrimitiveDesc = dnnl::convolution_backward_weights::primitive_desc;
+  const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
+    return convolution_backward_weights(engine, described);
+  };
+  return fastest(
+      problem, with_weights(candidates, wish), wish, request, tuner, create, [&](const Found<PrimitiveDesc>& found) {
+        KernelChoice choice;
+        choice.inputs = {found.src, found.dst};
+        choice.outputs = {found.weights};
+        std::vector<Argument> arguments{Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
+                                        Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 1),
+                                        Argument::output(DNNL_ARG_DIFF_WEIGHTS, found.desc.diff_weights_desc(), 0)};
+        if (operation.bias) {
+          choice.outputs.push_back(Layout::plain(1));
+          arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
+        }
+        set_kernel(choice, engine, found.desc, std::move(arguments));
+        return choice;
+      });
 }
 
 }  // namespace trireme::onednn

@@ -25,8 +25,10 @@ memory::desc any_order(const memory::desc& desc) {
   return dims.empty() ? desc : memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
 }
 
+// The forward operation that a backward one is asked for with: one that is always there.
 ConvolutionProblem any_order(ConvolutionProblem problem) {
   for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc);
+  problem.algorithm = algorithm::convolution_direct;
   return problem;
 }
 
@@ -99,48 +101,22 @@ std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims
 
 dnnl::convolution_forward::primitive_desc convolution_forward(const engine& engine, const ConvolutionProblem& p,
                                                               bool training, const primitive_attr& attributes) {
-  return {engine,
-          forward_kind(training),
-          algorithm::convolution_direct,
-          p.src,
-          p.weights,
-          p.bias,
-          p.dst,
-          p.strides,
-          p.dilates,
-          p.pad_before,
-          p.pad_after,
-          attributes,
-          kAllowEmpty};
+  return {engine,    forward_kind(training), p.algorithm, p.src,      p.weights,  p.bias, p.dst, p.strides,
+          p.dilates, p.pad_before,           p.pad_after, attributes, kAllowEmpty};
 }
 
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const engine& engine,
                                                                           const ConvolutionProblem& p) {
   const auto forward = convolution_forward(engine, any_order(p), true, {});
-  return {engine,
-          algorithm::convolution_direct,
-          p.src,
-          p.weights,
-          p.dst,
-          p.strides,
-          p.dilates,
-          p.pad_before,
-          p.pad_after,
-          forward,
-          user_scratchpad(),
-          kAllowEmpty};
+  return {engine,       p.algorithm, p.src,   p.weights,         p.dst,      p.strides, p.dilates,
+          p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty};
 }
 
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const engine& engine,
                                                                                 const ConvolutionProblem& p) {
   const auto forward = convolution_forward(engine, any_order(p), true, {});
-  return {engine,       algorithm::convolution_direct,
-          p.src,        p.weights,
-          p.bias,       p.dst,
-          p.strides,    p.dilates,
-          p.pad_before, p.pad_after,
-          forward,      user_scratchpad(),
-          kAllowEmpty};
+  return {engine,       p.algorithm, p.src,   p.weights,         p.bias,     p.dst, p.strides, p.dilates,
+          p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty};
 }
 
 dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& engine, const InnerProductProblem& p,
@@ -294,22 +270,22 @@ std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims
 
 dnnl::convolution_forward::primitive_desc convolution_forward(const engine& engine, const ConvolutionProblem& p,
                                                               bool training, const primitive_attr& attributes) {
-  const dnnl::convolution_forward::desc desc(forward_kind(training), algorithm::convolution_direct, p.src, p.weights,
-                                             p.bias, p.dst, p.strides, p.dilates, p.pad_before, p.pad_after);
+  const dnnl::convolution_forward::desc desc(forward_kind(training), p.algorithm, p.src, p.weights, p.bias, p.dst,
+                                             p.strides, p.dilates, p.pad_before, p.pad_after);
   return {desc, attributes, engine, kAllowEmpty};
 }
 
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const engine& engine,
                                                                           const ConvolutionProblem& p) {
-  const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, p.src, p.weights, p.dst, p.strides,
-                                                   p.dilates, p.pad_before, p.pad_after);
+  const dnnl::convolution_backward_data::desc desc(p.algorithm, p.src, p.weights, p.dst, p.strides, p.dilates,
+                                                   p.pad_before, p.pad_after);
   return {desc, user_scratchpad(), engine, convolution_forward(engine, any_order(p), true, {}), kAllowEmpty};
 }
 
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const engine& engine,
                                                                                 const ConvolutionProblem& p) {
-  const dnnl::convolution_backward_weights::desc desc(algorithm::convolution_direct, p.src, p.weights, p.bias, p.dst,
-                                                      p.strides, p.dilates, p.pad_before, p.pad_after);
+  const dnnl::convolution_backward_weights::desc desc(p.algorithm, p.src, p.weights, p.bias, p.dst, p.strides,
+                                                      p.dilates, p.pad_before, p.pad_after);
   return {desc, user_scratchpad(), engine, convolution_forward(engine, any_order(p), true, {}), kAllowEmpty};
 }
 

@@ -33,6 +33,7 @@ dnnl::primitive_attr user_scratchpad();
 struct ConvolutionProblem {
   dnnl::memory::desc src, weights, bias, dst;  // diff_* in their places for backward; bias may be empty
   dnnl::memory::dims strides, dilates, pad_before, pad_after;
+  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine& engine,
                                                               const ConvolutionProblem& problem, bool training,

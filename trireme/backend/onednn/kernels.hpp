@@ -1,19 +1,21 @@
 // One factory per operation: the overload set that the oneDNN backend visits a node's operation with. Each is
-// defined in the file of its family.
+// defined in the file of its family. Those with several kernels to choose from get the tuner.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "trireme/backend/tuner.hpp"
 #include "trireme/plan/backend.hpp"
 
 namespace trireme::onednn {
 
 // convolution.cpp
-KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine,
+                  const Tuner& tuner);
 KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
-                  const dnnl::engine& engine);
+                  const dnnl::engine& engine, const Tuner& tuner);
 KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
-                  const dnnl::engine& engine);
+                  const dnnl::engine& engine, const Tuner& tuner);
 
 // pooling.cpp
 KernelChoice make(const op::Pool& operation, const KernelRequest& request, const dnnl::engine& engine);

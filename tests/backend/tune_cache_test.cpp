@@ -1,0 +1,110 @@
+#include "trireme/backend/tune_cache.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme {
+namespace {
+
+class TuneCacheTest : public testing::Test {
+ protected:
+  TuneCacheTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "trireme-tune-XXXXXX";
+    folder = mkdtemp(pattern.data());
+    path = folder / "tune.json";
+  }
+  ~TuneCacheTest() override { std::filesystem::remove_all(folder); }
+
+  std::filesystem::path folder;
+  std::string path;
+};
+
+TEST_F(TuneCacheTest, WhatWasSavedIsFoundByTheNextProcess) {
+  {
+    TuneCache cache(path);
+    EXPECT_FALSE(cache.find("conv", "direct"));
+    cache.add("conv", "direct", 0.25, 1.5);
+    EXPECT_EQ(cache.added(), 1);
+    EXPECT_EQ(cache.seconds_spent(), 1.5);
+    cache.save();
+  }
+  TuneCache next(path);
+  EXPECT_EQ(next.find("conv", "direct"), 0.25);
+  EXPECT_FALSE(next.find("conv", "winograd"));
+  EXPECT_EQ(next.added(), 0);
+}
+
+TEST_F(TuneCacheTest, WithoutAPathNothingIsWritten) {
+  TuneCache cache;
+  cache.add("conv", "direct", 1);
+  cache.save();
+  EXPECT_EQ(cache.find("conv", "direct"), 1);
+}
+
+TEST_F(TuneCacheTest, TimingsOfOtherProcessesAreKept) {
+  TuneCache first(path), second(path);
+  first.add("a", "direct", 1);
+  second.add("b", "direct", 2);
+  first.save();
+  second.save();
+  const TuneCache both(path);
+  EXPECT_EQ(both.find("a", "direct"), 1);
+  EXPECT_EQ(both.find("b", "direct"), 2);
+}
+
+TEST_F(TuneCacheTest, ManyProcessesWritingAtOnceLoseNothing) {
+  constexpr int kProcesses = 8;
+  for (int i = 0; i < kProcesses; ++i) {
+    if (fork() == 0) {
+      TuneCache cache(path);
+      for (int k = 0; k < 20; ++k) {
+        cache.add("problem " + std::to_string(i), "kernel " + std::to_string(k), i + 1);
+        cache.save();
+      }
+      _exit(0);
+    }
+  }
+  for (int i = 0; i < kProcesses; ++i) {
+    int status = 0;
+    ASSERT_GT(wait(&status), 0);
+    EXPECT_EQ(status, 0);
+  }
+  const TuneCache all(path);
+  for (int i = 0; i < kProcesses; ++i) {
+    for (int k = 0; k < 20; ++k)
+      EXPECT_EQ(all.find("problem " + std::to_string(i), "kernel " + std::to_string(k)), i + 1);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    EXPECT_TRUE(name == "tune.json" || name == "tune.json.lock") << "left behind: " << name;
+  }
+}
+
+TEST_F(TuneCacheTest, AFileThatIsNoCacheCountsAsEmptyAndIsReplaced) {
+  for (const char* content : {"", "{\"entries\": 3", "[1, 2]", "{\"version\": 0, \"entries\": {\"a\": {\"b\": 1}}}",
+                              "{\"version\": 1, \"entries\": {\"a\": {\"b\": \"fast\", \"c\": -1}}}"}) {
+    std::ofstream(path) << content;
+    TuneCache cache(path);
+    EXPECT_FALSE(cache.find("a", "b")) << content;
+    EXPECT_FALSE(cache.find("a", "c")) << content;
+    cache.add("x", "y", 1);
+    cache.save();
+    EXPECT_EQ(TuneCache(path).find("x", "y"), 1) << content;
+  }
+}
+
+TEST_F(TuneCacheTest, AnUnwritablePlaceIsAnError) {
+  std::ofstream(folder / "file") << "no folder";
+  TuneCache cache(folder / "file" / "tune.json");
+  cache.add("a", "b", 1);
+  EXPECT_THROW(cache.save(), Error);
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,82 @@
+#include "trireme/backend/tuner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "trireme/graph/functions.hpp"
+
+namespace trireme {
+namespace {
+
+// Kernels that sleep instead of computing: what the tuner sees of a kernel is its time.
+class SleepingKernel final : public Kernel {
+ public:
+  SleepingKernel(std::chrono::milliseconds time, int& runs) : time_(time), runs_(runs) {}
+  void bind(const KernelMemory& memory) override { bound_ = memory.inputs.size() == 1 && memory.scratch != nullptr; }
+  void run(const RunContext&) override {
+    EXPECT_TRUE(bound_);
+    ++runs_;
+    std::this_thread::sleep_for(time_);
+  }
+
+ private:
+  std::chrono::milliseconds time_;
+  int& runs_;
+  bool bound_ = false;
+};
+
+class TunerTest : public testing::Test {
+ protected:
+  std::string pick(const TuningOptions& options) {
+    std::vector<Tuner::Alternative> alternatives;
+    for (const auto& [name, milliseconds] : {std::pair("slow", 40), std::pair("quick", 1), std::pair("middle", 20)}) {
+      KernelChoice choice;
+      choice.inputs = {Layout::plain(1)};
+      choice.outputs = {Layout::plain(1)};
+      choice.scratch_bytes = 64;
+      choice.implementation = name;
+      choice.kernel = std::make_unique<SleepingKernel>(std::chrono::milliseconds(milliseconds), runs);
+      alternatives.push_back({name, std::move(choice)});
+    }
+    return Tuner(options, "library").fastest("problem", std::move(alternatives), request).implementation;
+  }
+
+  Graph graph;
+  Tensor node = relu(placeholder(graph, {4}));
+  KernelRequest request{.node = graph.node(node),
+                        .inputs = {{DataType::f32, {4}, Layout::plain(1)}},
+                        .input_open = {false},
+                        .output_wish = {nullptr}};
+  int runs = 0;
+};
+
+TEST_F(TunerTest, OffTakesTheFirstWithoutRunningAnything) {
+  EXPECT_EQ(pick({}), "slow");
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(TunerTest, TheFastestIsTakenAndRememberedByCpuLibraryAndMode) {
+  TuningOptions options{.autotune = Autotune::fast, .cpu = "A", .cache = std::make_shared<TuneCache>()};
+  int notices = 0;
+  options.on_first = [&] { ++notices; };
+  EXPECT_EQ(pick(options), "quick");
+  const int first = runs;
+  EXPECT_GE(first, 6) << "a warm-up and a timed run of each";
+  EXPECT_EQ(notices, 1);
+  EXPECT_EQ(options.cache->added(), 3);
+  EXPECT_EQ(pick(options), "quick");
+  EXPECT_EQ(runs, first) << "known by now";
+  options.cpu = "B";
+  EXPECT_EQ(pick(options), "quick");
+  EXPECT_GT(runs, first);
+}
+
+TEST_F(TunerTest, AForcedKernelIsTakenWhereThereIsOne) {
+  EXPECT_EQ(pick({.force = "middle"}), "middle");
+  EXPECT_EQ(pick({.force = "another"}), "slow");
+  EXPECT_EQ(runs, 0);
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,120 @@
+#include "trireme/backend/tune_cache.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme {
+namespace {
+
+// Raised when the meaning of problems or kernels changes: old files are then left alone under their own name.
+constexpr int kVersion = 1;
+
+// Held while the file is merged and replaced; a file of its own, because the cache itself is renamed over.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path) : descriptor_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0)
+      fail(ErrorKind::failed, "cannot write the tune cache's lock '{}': {}", path, std::strerror(errno));
+    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FileLock() { close(descriptor_); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+TuneCache::TuneCache(std::string path) : path_(std::move(path)) { entries_ = read(); }
+
+std::string TuneCache::default_path() {
+  const std::string file = fmt::format("trireme/tune-v{}.json", kVersion);
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
+    return fmt::format("{}/{}", cache, file);
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
+    return fmt::format("{}/.cache/{}", home, file);
+  return "";
+}
+
+std::optional<double> TuneCache::find(const std::string& problem, const std::string& kernel) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(problem);
+  if (entry == entries_.end()) return std::nullopt;
+  const auto seconds = entry->second.find(kernel);
+  return seconds == entry->second.end() ? std::nullopt : std::optional(seconds->second);
+}
+
+void TuneCache::add(const std::string& problem, const std::string& kernel, double seconds, double spent) {
+  const std::lock_guard lock(mutex_);
+  entries_[problem][kernel] = seconds;
+  changed_ = true;
+  ++added_;
+  seconds_spent_ += spent;
+}
+
+TuneCache::Entries TuneCache::read() const {
+  Entries entries;
+  if (path_.empty()) return entries;
+  std::ifstream file(path_);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  if (!json.is_object() || json.value("version", 0) != kVersion || !json.contains("entries")) return entries;
+  for (const auto& [problem, kernels] : json["entries"].items()) {
+    if (!kernels.is_object()) continue;
+    for (const auto& [kernel, seconds] : kernels.items()) {
+      if (seconds.is_number() && seconds.get<double>() > 0) entries[problem][kernel] = seconds.get<double>();
+    }
+  }
+  return entries;
+}
+
+void TuneCache::write(const Entries& entries) const {
+  const std::string aside = fmt::format("{}.{}", path_, getpid());
+  {
+    std::ofstream file(aside);
+    file << nlohmann::json{{"version", kVersion}, {"entries", entries}}.dump(1) << '\n';
+    file.close();
+    if (!file) {
+      std::error_code ignored;
+      std::filesystem::remove(aside, ignored);
+      fail(ErrorKind::failed, "cannot write the tune cache '{}'", path_);
+    }
+  }
+  std::error_code error;
+  std::filesystem::rename(aside, path_, error);
+  if (error) fail(ErrorKind::failed, "cannot write the tune cache '{}': {}", path_, error.message());
+}
+
+void TuneCache::save() {
+  const std::lock_guard lock(mutex_);
+  if (path_.empty() || !changed_) return;
+  std::error_code error;
+  const auto folder = std::filesystem::path(path_).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error)
+    fail(ErrorKind::failed, "cannot make the folder '{}' of the tune cache: {}", folder.string(), error.message());
+  const FileLock held(path_ + ".lock");
+  // What others have measured meanwhile stays; where both have, ours is newer.
+  Entries merged = read();
+  for (const auto& [problem, kernels] : entries_) {
+    for (const auto& [kernel, seconds] : kernels) merged[problem][kernel] = seconds;
+  }
+  write(merged);
+  entries_ = std::move(merged);
+  changed_ = false;
+}
+
+}  // namespace trireme

@@ -1,0 +1,46 @@
+// Times that kernels were measured to take, kept in a file so that the second start costs nothing. Several processes
+// may use one file: it is read once, and written aside, merged with what others have saved meanwhile, and renamed,
+// under a lock. A file that cannot be read counts as empty.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace trireme {
+
+class TuneCache {
+ public:
+  // An empty path keeps everything in memory only.
+  explicit TuneCache(std::string path = "");
+
+  // Seconds of a kernel on a problem. Both are texts; a problem says all that matters: shapes, layouts, threads, CPU,
+  // version of the library.
+  std::optional<double> find(const std::string& problem, const std::string& kernel) const;
+  // spent: what measuring took in all.
+  void add(const std::string& problem, const std::string& kernel, double seconds, double spent = 0);
+  // Writes what is new. Error(failed) if the file cannot be written.
+  void save();
+
+  const std::string& path() const { return path_; }
+  // What was added by this process: how many times, and what measuring them took.
+  int added() const { return added_; }
+  double seconds_spent() const { return seconds_spent_; }
+  // Below XDG_CACHE_HOME or ~/.cache; empty if there is neither.
+  static std::string default_path();
+
+ private:
+  using Entries = std::map<std::string, std::map<std::string, double>>;
+  Entries read() const;
+  void write(const Entries& entries) const;
+
+  std::string path_;
+  mutable std::mutex mutex_;
+  Entries entries_;
+  bool changed_ = false;
+  int added_ = 0;
+  double seconds_spent_ = 0;
+};
+
+}  // namespace trireme

@@ -1,0 +1,52 @@
+// Chooses between kernels that do the same work by running them. Made by a backend from its options; the times go to
+// the tune cache.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/backend/tune_cache.hpp"
+#include "trireme/plan/backend.hpp"
+
+namespace trireme {
+
+enum class Autotune : std::uint8_t {
+  off,   // nothing is timed: the kernel that is listed first
+  fast,  // one timed run after a warm-up where that is long enough to tell
+  full,  // the best of several
+};
+
+struct TuningOptions {
+  Autotune autotune = Autotune::off;
+  bool exact = false;                     // leave out kernels that round more than the direct sum does (Winograd)
+  std::string force = {};                 // take the alternative of this name wherever there is one; for tests
+  std::string cpu = "this cpu";           // times are kept by it
+  std::shared_ptr<TuneCache> cache = {};  // none: nothing is kept
+  std::function<void()> on_first = {};    // called before the first kernel is timed
+};
+
+class Tuner {
+ public:
+  // library: name and version, part of what times depend on.
+  Tuner(TuningOptions options, const std::string& library);
+
+  struct Alternative {
+    std::string name;
+    KernelChoice choice;
+  };
+  const TuningOptions& options() const { return options_; }
+  // The fastest of one or more for this request. The problem is a text with all that its time depends on; see
+  // TuneCache.
+  KernelChoice fastest(const std::string& problem, std::vector<Alternative> alternatives,
+                       const KernelRequest& request) const;
+
+ private:
+  double seconds_of(const std::string& problem, Alternative& alternative, const KernelRequest& request) const;
+
+  TuningOptions options_;
+  std::string machine_;
+};
+
+}  // namespace trireme
