@@ -28,7 +28,9 @@ PlanGraph fused(const Graph& graph, std::vector<Tensor> fetches) { return fuse_a
 
 class FuseTest : public testing::Test {
  protected:
-  Tensor weights(std::int64_t out, std::int64_t in) { return variable(graph, {out, in, 1, 1}, op::Initializer::constant(0.1f)); }
+  Tensor weights(std::int64_t out, std::int64_t in) {
+    return variable(graph, {out, in, 1, 1}, op::Initializer::constant(0.1f));
+  }
   Tensor channels(std::int64_t n, bool trainable = true) {
     return variable(graph, {n}, op::Initializer::constant(1), "channels", trainable);
   }
@@ -131,7 +133,8 @@ TEST_F(FuseTest, UpdatesJoinOverTheArenaInTheOrderOfBackward) {
   ASSERT_EQ(count(plan, "apply_momentum"), 1);
   const Node& update = plan.graph->node(plan.fetches[0]);
   EXPECT_EQ(update.inputs.size(), 5u);
-  EXPECT_GT(plan.origin.at(update.inputs[1].node), plan.origin.at(update.inputs[3].node)) << "the last variable comes first";
+  EXPECT_GT(plan.origin.at(update.inputs[1].node), plan.origin.at(update.inputs[3].node))
+      << "the last variable comes first";
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ class MemoryTest : public testing::Test {
     program.buffers.push_back({.desc = {DataType::f32, Shape{bytes / 4}, Layout::plain(1)}, .bytes = bytes});
     return static_cast<int>(program.buffers.size()) - 1;
   }
-  void instruction(std::vector<int> inputs, std::vector<int> outputs, std::vector<std::pair<int, int>> in_place_pairs = {}) {
+  void instruction(std::vector<int> inputs, std::vector<int> outputs,
+                   std::vector<std::pair<int, int>> in_place_pairs = {}) {
     Instruction added;
     added.inputs = std::move(inputs);
     added.outputs = std::move(outputs);
@@ -58,7 +59,8 @@ TEST_F(MemoryTest, InPlaceHalvesAChain) {
 }
 
 TEST_F(MemoryTest, NothingIsOverwrittenThatIsReadLaterOrFetchedOrFed) {
-  const int fed = buffer(64), read_later = buffer(64), fetched = buffer(64), out1 = buffer(64), out2 = buffer(64), out3 = buffer(64);
+  const int fed = buffer(64), read_later = buffer(64), fetched = buffer(64), out1 = buffer(64), out2 = buffer(64),
+            out3 = buffer(64);
   program.placeholders[0] = fed;
   instruction({fed}, {out1}, {{0, 0}});
   instruction({}, {read_later});
@@ -84,7 +86,8 @@ TEST_F(MemoryTest, TwoOutputsDoNotShareOneInput) {
   instruction({}, {a});
   instruction({a}, {b, c}, {{0, 0}, {0, 1}});
   plan();
-  EXPECT_TRUE(program.buffers[static_cast<std::size_t>(b)].shares == -1 || program.buffers[static_cast<std::size_t>(c)].shares == -1);
+  EXPECT_TRUE(program.buffers[static_cast<std::size_t>(b)].shares == -1 ||
+              program.buffers[static_cast<std::size_t>(c)].shares == -1);
 }
 
 TEST_F(MemoryTest, ResultsOfInstructionsThatRunOnceLiveThroughTheProgram) {

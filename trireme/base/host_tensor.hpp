@@ -13,12 +13,18 @@ namespace trireme {
 class HostTensor {
  public:
   HostTensor() = default;
-  explicit HostTensor(TensorType type) : type_(std::move(type)), data_(static_cast<std::size_t>(type_.shape.elements())) {}
+  explicit HostTensor(TensorType type)
+      : type_(std::move(type)), data_(static_cast<std::size_t>(type_.shape.elements())) {}
   // A scalar, so that feeds can be written as numbers.
-  HostTensor(float scalar) : HostTensor(TensorType{DataType::f32, {}}) { f32()[0] = scalar; }  // NOLINT(google-explicit-constructor)
+  HostTensor(float scalar) : HostTensor(TensorType{DataType::f32, {}}) {
+    f32()[0] = scalar;
+  }  // NOLINT(google-explicit-constructor)
   // As many values as the shape has elements.
-  HostTensor(Shape shape, std::span<const float> values) : HostTensor(TensorType{DataType::f32, std::move(shape)}) { copy_from(values); }
-  HostTensor(Shape shape, std::span<const std::int32_t> values) : HostTensor(TensorType{DataType::i32, std::move(shape)}) {
+  HostTensor(Shape shape, std::span<const float> values) : HostTensor(TensorType{DataType::f32, std::move(shape)}) {
+    copy_from(values);
+  }
+  HostTensor(Shape shape, std::span<const std::int32_t> values)
+      : HostTensor(TensorType{DataType::i32, std::move(shape)}) {
     copy_from(values);
   }
 
@@ -30,7 +36,9 @@ class HostTensor {
   std::span<float> f32() { return {reinterpret_cast<float*>(data_.data()), data_.size()}; }
   std::span<const float> f32() const { return {reinterpret_cast<const float*>(data_.data()), data_.size()}; }
   std::span<std::int32_t> i32() { return {reinterpret_cast<std::int32_t*>(data_.data()), data_.size()}; }
-  std::span<const std::int32_t> i32() const { return {reinterpret_cast<const std::int32_t*>(data_.data()), data_.size()}; }
+  std::span<const std::int32_t> i32() const {
+    return {reinterpret_cast<const std::int32_t*>(data_.data()), data_.size()};
+  }
   float scalar() const {
     if (elements() != 1) bad_input("a tensor of {} elements was read as one number", elements());
     return f32()[0];
@@ -40,7 +48,8 @@ class HostTensor {
   template <typename T>
   void copy_from(std::span<const T> values) {
     if (values.size() != data_.size()) {
-      bad_input("a tensor of shape {} has {} elements, but {} values were given", to_string(type_.shape), data_.size(), values.size());
+      bad_input("a tensor of shape {} has {} elements, but {} values were given", to_string(type_.shape), data_.size(),
+                values.size());
     }
     std::memcpy(data_.data(), values.data(), values.size_bytes());
   }

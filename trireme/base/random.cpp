@@ -39,7 +39,8 @@ void fill_truncated_normal(std::span<float> values, float mean, float stddev, st
 }
 
 void fill_uniform(std::span<float> values, float low, float high, std::uint64_t key) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = low + (high - low) * to_unit(philox(key, 0, i / 4)[i % 4]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = low + (high - low) * to_unit(philox(key, 0, i / 4)[i % 4]);
 }
 
 void fill_uniform(std::span<std::int32_t> values, std::int32_t limit, std::uint64_t key) {

@@ -5,9 +5,9 @@
 
 namespace trireme {
 
-std::string format_bytes(double bytes);     // "102.2 MB"
-std::string format_count(double count);     // "25,559,081"
-std::string format_flops(double flops);     // "7.7 GFLOP"
-std::string format_seconds(double seconds); // "1.23 s", "4.5 ms"
+std::string format_bytes(double bytes);      // "102.2 MB"
+std::string format_count(double count);      // "25,559,081"
+std::string format_flops(double flops);      // "7.7 GFLOP"
+std::string format_seconds(double seconds);  // "1.23 s", "4.5 ms"
 
 }  // namespace trireme

@@ -1,4 +1,5 @@
-// The networks by name: what there is, and how to build one into a graph. `trireme models`, `bench` and `train` start here.
+// The networks by name: what there is, and how to build one into a graph. `trireme models`, `bench` and `train` start
+// here.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace trireme {
 
 struct ModelInfo {
   std::string name;
-  std::string description;   // one line: the family and where it comes from
+  std::string description;  // one line: the family and where it comes from
   std::int64_t image_size = 224;
   std::int64_t channels = 3;
   std::int64_t classes = 1001;
@@ -25,17 +26,17 @@ struct ModelOptions {
   bool training = true;          // false: running statistics, no dropout, no auxiliary head
   bool aux_head = false;         // inception3 only
   float label_smoothing = 0;
-  bool dropout = true;           // false: leave it out of training too, as some published variants do
+  bool dropout = true;  // false: leave it out of training too, as some published variants do
 };
 
 // What is common to all networks once built. labels are i32, one per sample.
 struct Model {
-  ModelInfo info;      // classes as resolved
-  Tensor images;       // placeholder: batch x channels x size x size
-  Tensor labels;       // placeholder
-  Tensor logits;       // batch x classes
-  Tensor loss;         // scalar: mean cross-entropy (with the auxiliary head's share where there is one)
-  Tensor top1, top5;   // scalars: share of the batch
+  ModelInfo info;     // classes as resolved
+  Tensor images;      // placeholder: batch x channels x size x size
+  Tensor labels;      // placeholder
+  Tensor logits;      // batch x classes
+  Tensor loss;        // scalar: mean cross-entropy (with the auxiliary head's share where there is one)
+  Tensor top1, top5;  // scalars: share of the batch
 };
 
 const std::vector<ModelInfo>& model_list();
@@ -44,9 +45,9 @@ const ModelInfo& find_model(std::string_view name);
 Model build_model(Graph& graph, std::string_view name, const ModelOptions& options);
 
 struct ModelCounts {
-  std::int64_t parameters = 0;        // trainable
+  std::int64_t parameters = 0;  // trainable
   std::int64_t gradient_tensors = 0;
-  double forward_macs = 0;            // per image, convolutions and fully connected layers
+  double forward_macs = 0;  // per image, convolutions and fully connected layers
 };
 ModelCounts count(const Graph& graph, const Model& model);
 

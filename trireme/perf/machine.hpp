@@ -15,15 +15,15 @@ struct Cache {
 
 struct Machine {
   std::string host;
-  std::string cpu;                  // model name
+  std::string cpu;  // model name
   std::string os, kernel;
   int packages = 0, numa_nodes = 0;
   int cores = 0, hardware_threads = 0;
-  int usable_cores = 0;             // cores in this process's affinity mask, further limited by the cgroup's CPU quota
+  int usable_cores = 0;  // cores in this process's affinity mask, further limited by the cgroup's CPU quota
   std::vector<Cache> caches;
   std::int64_t memory_bytes = 0, available_bytes = 0;
   std::vector<std::string> instruction_sets;  // avx2, fma, avx512f, avx512_bf16, amx_tile ... those that matter here
-  double load_average = 0;          // over one minute
+  double load_average = 0;                    // over one minute
   std::string transparent_huge_pages;
   std::vector<std::string> warnings;  // unfit for measuring: load, scaling governor, quota below the cores ...
 };

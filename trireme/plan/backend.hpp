@@ -16,8 +16,8 @@ namespace trireme {
 // Values that change from run to run and that kernels may read.
 struct RunContext {
   std::uint64_t seed = 0;
-  std::uint64_t step = 0;            // updates of the variables done before this run
-  std::int64_t sample_offset = 0;    // of this process's first sample in the global batch (dropout)
+  std::uint64_t step = 0;          // updates of the variables done before this run
+  std::int64_t sample_offset = 0;  // of this process's first sample in the global batch (dropout)
 };
 
 // Memory of one kernel, fixed when the program is bound. Outputs of an update are none: it writes its variable inputs.
@@ -39,9 +39,9 @@ class Kernel {
 
 enum class DataFormat : std::uint8_t { automatic, nchw, nhwc };
 
-// One operation to find a kernel for. Where the layout of an input is still open (a variable that no kernel has claimed),
-// input_open is true and inputs[i].layout is plain. output_wish is set where a consumer needs a certain layout (the
-// gradient of a variable must have the variable's); a kernel that can give it should.
+// One operation to find a kernel for. Where the layout of an input is still open (a variable that no kernel has
+// claimed), input_open is true and inputs[i].layout is plain. output_wish is set where a consumer needs a certain
+// layout (the gradient of a variable must have the variable's); a kernel that can give it should.
 struct KernelRequest {
   const Node& node;
   std::vector<TensorDesc> inputs;
@@ -55,8 +55,9 @@ struct KernelChoice {
   std::vector<Layout> inputs;  // what the kernel reads; the plan reorders where it differs from what there is
   std::vector<Layout> outputs;
   std::int64_t scratch_bytes = 0;
-  std::vector<std::pair<int, int>> in_place;  // (input, output) that may be the same memory when the input is not needed later
-  std::string implementation;                 // for --plan and --profile: "jit:avx512_core", "own:avx512", "plain loops"
+  std::vector<std::pair<int, int>>
+      in_place;                // (input, output) that may be the same memory when the input is not needed later
+  std::string implementation;  // for --plan and --profile: "jit:avx512_core", "own:avx512", "plain loops"
   std::unique_ptr<Kernel> kernel;
 };
 

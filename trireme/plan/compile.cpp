@@ -13,11 +13,13 @@
 namespace trireme {
 namespace {
 
-// Results of constants alone are kept between runs up to this size; larger ones are cheaper to compute again than to keep.
+// Results of constants alone are kept between runs up to this size; larger ones are cheaper to compute again than to
+// keep.
 constexpr std::int64_t kKeepConstantBytes = 1 << 20;
 
 bool is_source(const Node& node) {
-  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;
+  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr ||
+         node.as<op::Constant>() != nullptr;
 }
 
 class Compiler {
@@ -43,18 +45,22 @@ class Compiler {
   const Graph& graph() const { return *plan_.graph; }
   Buffer& buffer(int id) { return program_.buffers[static_cast<std::size_t>(id)]; }
   const Buffer& buffer(int id) const { return program_.buffers[static_cast<std::size_t>(id)]; }
-  int& buffer_of(Tensor tensor) { return tensors_[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)]; }
-  bool is_open(int id) const { return buffer(id).kind == MemoryKind::variable && !layouts_.contains(buffer(id).variable); }
+  int& buffer_of(Tensor tensor) {
+    return tensors_[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)];
+  }
+  bool is_open(int id) const {
+    return buffer(id).kind == MemoryKind::variable && !layouts_.contains(buffer(id).variable);
+  }
 
   PlanGraph plan_;
   const Backend& backend_;
   const CompileOptions& options_;
   VariableLayouts& layouts_;
   Program program_;
-  std::vector<std::vector<int>> tensors_;  // [node][output] -> buffer
+  std::vector<std::vector<int>> tensors_;                 // [node][output] -> buffer
   std::map<std::pair<NodeId, int>, NodeId> gradient_of_;  // tensor -> variable whose gradient it is
   std::map<std::pair<int, std::string>, int> copies_;     // (buffer, layout) -> buffer
-  std::vector<bool> constant_like_;                       // buffer: depends on constants (and, if not training, variables) alone
+  std::vector<bool> constant_like_;  // buffer: depends on constants (and, if not training, variables) alone
   InPlacePairs in_place_;
   bool training_ = false;
 };
@@ -116,7 +122,12 @@ void Compiler::add_source(const Node& node) {
 }
 
 KernelRequest Compiler::request_for(const Node& node) {
-  KernelRequest request{.node = node, .inputs = {}, .input_open = {}, .output_wish = {}, .data_format = options_.data_format, .training = training_};
+  KernelRequest request{.node = node,
+                        .inputs = {},
+                        .input_open = {},
+                        .output_wish = {},
+                        .data_format = options_.data_format,
+                        .training = training_};
   for (const Tensor& input : node.inputs) {
     const int id = buffer_of(input);
     request.inputs.push_back(buffer(id).desc);
@@ -179,19 +190,22 @@ void Compiler::add_operation(const Node& node) {
 }
 
 bool Compiler::runs_once(const Instruction& instruction) const {
-  if (instruction.update || (instruction.node != nullptr && instruction.node->as<op::Dropout>() != nullptr)) return false;
+  if (instruction.update || (instruction.node != nullptr && instruction.node->as<op::Dropout>() != nullptr))
+    return false;
   std::int64_t bytes = 0;
   for (int id : instruction.outputs) {
     if (buffer(id).kind != MemoryKind::arena) return false;
     bytes += buffer(id).bytes;
   }
   return (!training_ || bytes <= kKeepConstantBytes) &&
-         std::all_of(instruction.inputs.begin(), instruction.inputs.end(), [&](int id) { return constant_like_[static_cast<std::size_t>(id)]; });
+         std::all_of(instruction.inputs.begin(), instruction.inputs.end(),
+                     [&](int id) { return constant_like_[static_cast<std::size_t>(id)]; });
 }
 
 void Compiler::add_instruction(Instruction instruction, KernelChoice choice) {
   if (choice.scratch_bytes > 0) {
-    instruction.scratch = add_buffer({.desc = {DataType::f32, Shape{(choice.scratch_bytes + 3) / 4}, Layout::plain(1)}});
+    instruction.scratch =
+        add_buffer({.desc = {DataType::f32, Shape{(choice.scratch_bytes + 3) / 4}, Layout::plain(1)}});
   }
   instruction.implementation = std::move(choice.implementation);
   instruction.kernel = std::move(choice.kernel);
@@ -241,7 +255,8 @@ void Compiler::add_fetches() {
     const int id = buffer_of(fetch);
     if (is_open(id)) layouts_[buffer(id).variable] = buffer(id).desc.layout;
     // A copy of a variable that was made earlier in the run has the value from before its update.
-    if (buffer(id).kind == MemoryKind::variable) std::erase_if(copies_, [&](const auto& copy) { return copy.first.first == id; });
+    if (buffer(id).kind == MemoryKind::variable)
+      std::erase_if(copies_, [&](const auto& copy) { return copy.first.first == id; });
     program_.fetches.push_back(in_layout(id, Layout::plain(buffer(id).desc.shape.rank())));
   }
 }
@@ -253,8 +268,8 @@ double Program::flops() const {
                          [](double sum, const Instruction& i) { return i.once ? sum : sum + i.cost.flops; });
 }
 
-Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend, const CompileOptions& options,
-                VariableLayouts& variable_layouts) {
+Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
+                const CompileOptions& options, VariableLayouts& variable_layouts) {
   if (fetches.empty()) bad_input("nothing to run: give at least one tensor to fetch");
   for (const Tensor& fetch : fetches) {
     if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");

@@ -50,7 +50,10 @@ std::optional<Operation> with_sum(const Operation& operation) {
   return with(operation, [](auto& o) {
     using Op = std::decay_t<decltype(o)>;
     constexpr bool kForward = !std::is_same_v<Op, op::BatchNormBackward>;
-    if constexpr (kForward && requires { o.add; o.activation; }) {
+    if constexpr (kForward && requires {
+                    o.add;
+                    o.activation;
+                  }) {
       if (o.add || o.activation != op::Activation::none) return false;
       return o.add = true;
     } else {
@@ -61,14 +64,17 @@ std::optional<Operation> with_sum(const Operation& operation) {
 
 // Builds `fused` in place of node and the reader it has swallowed: the reader's output is the fused node's first, the
 // node's further outputs (batch statistics) keep their places.
-void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Operation fused, std::vector<Tensor> extra_inputs) {
-  rewriter.replace({node.id, reader.id}, [&rewriter, &node, &reader, fused = std::move(fused), extra = std::move(extra_inputs)] {
-    std::vector<Tensor> inputs = rewriter.map(node.inputs);
-    for (const Tensor& tensor : extra) inputs.push_back(rewriter.map(tensor));
-    const Tensor now = rewriter.to().add(fused, std::move(inputs), node.name);
-    rewriter.set(reader.id, 0, now);
-    for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i) rewriter.set(node.id, i, rewriter.to().output(now.node, i));
-  });
+void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Operation fused,
+                  std::vector<Tensor> extra_inputs) {
+  rewriter.replace({node.id, reader.id},
+                   [&rewriter, &node, &reader, fused = std::move(fused), extra = std::move(extra_inputs)] {
+                     std::vector<Tensor> inputs = rewriter.map(node.inputs);
+                     for (const Tensor& tensor : extra) inputs.push_back(rewriter.map(tensor));
+                     const Tensor now = rewriter.to().add(fused, std::move(inputs), node.name);
+                     rewriter.set(reader.id, 0, now);
+                     for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i)
+                       rewriter.set(node.id, i, rewriter.to().output(now.node, i));
+                   });
 }
 
 // A convolution adds into the memory of the addend, which must not be needed afterwards: everyone else that reads it is
@@ -122,7 +128,8 @@ PlanGraph fuse_bias(const PlanGraph& from) {
     const auto* convolution = node.as<op::Convolution>();
     const Node* reader = convolution == nullptr ? nullptr : rewriter.only_reader(node);
     const auto* bias = reader == nullptr ? nullptr : reader->as<op::Bias>();
-    if (bias == nullptr || convolution->bias || convolution->add || convolution->activation != op::Activation::none) continue;
+    if (bias == nullptr || convolution->bias || convolution->add || convolution->activation != op::Activation::none)
+      continue;
     op::Convolution fused = *convolution;
     fused.bias = true;
     fused.activation = bias->activation;
@@ -217,7 +224,8 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes) {
   for (auto it = from.graph->nodes().rbegin(); it != from.graph->nodes().rend(); ++it) {
     const auto* apply = it->as<op::ApplyGradients>();
     if (apply == nullptr) continue;
-    if (!bucket.empty() && !(bucket.back()->as<op::ApplyGradients>()->rule == apply->rule && bucket.back()->inputs[0] == it->inputs[0])) {
+    if (!bucket.empty() &&
+        !(bucket.back()->as<op::ApplyGradients>()->rule == apply->rule && bucket.back()->inputs[0] == it->inputs[0])) {
       close();
     }
     bucket.push_back(&*it);

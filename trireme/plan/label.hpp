@@ -1,4 +1,5 @@
-// Operations named for people, with what they compute and what was fused into them: "convolution+bias+relu", "max_pool".
+// Operations named for people, with what they compute and what was fused into them: "convolution+bias+relu",
+// "max_pool".
 #pragma once
 
 #include <string>

@@ -96,7 +96,8 @@ std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc) {
   }
   for (auto it = layout.order.rbegin(); it != layout.order.rend(); ++it) {
     const auto axis = static_cast<std::size_t>(*it);
-    for (std::size_t i = 0; i < offsets[axis].size(); ++i) offsets[axis][i] += static_cast<std::int64_t>(i) / sizes[axis] * stride;
+    for (std::size_t i = 0; i < offsets[axis].size(); ++i)
+      offsets[axis][i] += static_cast<std::int64_t>(i) / sizes[axis] * stride;
     stride *= blocks_along(desc.shape[*it], sizes[axis]);
   }
   return offsets;
@@ -107,11 +108,13 @@ void pack(const TensorDesc& desc, const void* plain, void* packed) {
     std::memcpy(packed, plain, static_cast<std::size_t>(desc.bytes()));
     return;
   }
-  if (desc.layout.elements(desc.shape) != desc.shape.elements()) std::memset(packed, 0, static_cast<std::size_t>(desc.bytes()));
+  if (desc.layout.elements(desc.shape) != desc.shape.elements())
+    std::memset(packed, 0, static_cast<std::size_t>(desc.bytes()));
   const auto* from = static_cast<const std::uint32_t*>(plain);
   auto* to = static_cast<std::uint32_t*>(packed);
   for_each_row(desc, [&](std::int64_t position, std::int64_t base, const std::vector<std::int64_t>& columns) {
-    for (std::size_t i = 0; i < columns.size(); ++i) to[base + columns[i]] = from[position + static_cast<std::int64_t>(i)];
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      to[base + columns[i]] = from[position + static_cast<std::int64_t>(i)];
   });
 }
 
@@ -123,7 +126,8 @@ void unpack(const TensorDesc& desc, const void* packed, void* plain) {
   const auto* from = static_cast<const std::uint32_t*>(packed);
   auto* to = static_cast<std::uint32_t*>(plain);
   for_each_row(desc, [&](std::int64_t position, std::int64_t base, const std::vector<std::int64_t>& columns) {
-    for (std::size_t i = 0; i < columns.size(); ++i) to[position + static_cast<std::int64_t>(i)] = from[base + columns[i]];
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      to[position + static_cast<std::int64_t>(i)] = from[base + columns[i]];
   });
 }
 

@@ -1,6 +1,6 @@
 // The physical order of a tensor's elements, as plain data: a permutation of the axes from outermost to innermost, then
-// inner blocks of some axes (oneDNN's scheme without its strides). An axis that is blocked is padded up to a multiple of
-// its block, and the padding holds zeros. Chosen by backends, compared and printed by the plan.
+// inner blocks of some axes (oneDNN's scheme without its strides). An axis that is blocked is padded up to a multiple
+// of its block, and the padding holds zeros. Chosen by backends, compared and printed by the plan.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Layout {
     std::int64_t size = 1;
     bool operator==(const Block&) const = default;
   };
-  std::vector<int> order;      // axes, outermost first
-  std::vector<Block> blocks;   // inner blocks, outermost first
+  std::vector<int> order;     // axes, outermost first
+  std::vector<Block> blocks;  // inner blocks, outermost first
 
   static Layout plain(int rank);          // row-major: nchw, oihw
   static Layout channels_last(int rank);  // nhwc; the same as plain below rank 3

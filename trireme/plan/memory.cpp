@@ -64,7 +64,8 @@ void share_in_place(Program& program, const InPlacePairs& in_place) {
       const bool taken = std::any_of(instruction.outputs.begin(), instruction.outputs.end(),
                                      [&](int id) { return root_of(buffers, id) == input; });
       if (from.kind != MemoryKind::arena || to.kind != MemoryKind::arena || to.shares >= 0 || taken ||
-          fed[static_cast<std::size_t>(input)] || times_read != 1 || from.last != static_cast<int>(i) || from.bytes < to.bytes) {
+          fed[static_cast<std::size_t>(input)] || times_read != 1 || from.last != static_cast<int>(i) ||
+          from.bytes < to.bytes) {
         continue;
       }
       to.shares = input;
@@ -114,7 +115,8 @@ std::int64_t place_best(const std::vector<Buffer*>& roots, int slack) {
   auto by_size = roots;
   std::stable_sort(by_size.begin(), by_size.end(), [](auto* a, auto* b) { return a->bytes > b->bytes; });
   auto by_life = roots;
-  std::stable_sort(by_life.begin(), by_life.end(), [](auto* a, auto* b) { return a->last - a->first > b->last - b->first; });
+  std::stable_sort(by_life.begin(), by_life.end(),
+                   [](auto* a, auto* b) { return a->last - a->first > b->last - b->first; });
   auto by_start = roots;
   std::stable_sort(by_start.begin(), by_start.end(), [](auto* a, auto* b) { return a->first < b->first; });
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
@@ -157,7 +159,8 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   }
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     Buffer& buffer = program.buffers[i];
-    if (buffer.shares >= 0) buffer.offset = program.buffers[static_cast<std::size_t>(root_of(program.buffers, static_cast<int>(i)))].offset;
+    if (buffer.shares >= 0)
+      buffer.offset = program.buffers[static_cast<std::size_t>(root_of(program.buffers, static_cast<int>(i)))].offset;
   }
   summary.peak_live_bytes = peak_of({roots.begin(), roots.end()}, static_cast<int>(program.instructions.size()));
   for (const Buffer& buffer : program.buffers) {
@@ -166,11 +169,13 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   }
   for (const Instruction& instruction : program.instructions) {
     if (instruction.scratch >= 0) {
-      summary.scratch_bytes = std::max(summary.scratch_bytes, program.buffers[static_cast<std::size_t>(instruction.scratch)].bytes);
+      summary.scratch_bytes =
+          std::max(summary.scratch_bytes, program.buffers[static_cast<std::size_t>(instruction.scratch)].bytes);
     }
     const auto* apply = instruction.node == nullptr ? nullptr : instruction.node->as<op::ApplyGradients>();
     for (std::size_t i = 1; apply != nullptr && i < instruction.inputs.size(); i += 2) {
-      summary.optimizer_bytes += op::state_count(apply->rule.kind) * program.buffers[static_cast<std::size_t>(instruction.inputs[i])].bytes;
+      summary.optimizer_bytes +=
+          op::state_count(apply->rule.kind) * program.buffers[static_cast<std::size_t>(instruction.inputs[i])].bytes;
     }
   }
   return summary;

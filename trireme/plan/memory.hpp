@@ -1,5 +1,5 @@
-// Memory ahead of time: which buffers may share memory because they are never alive together, and where each one lies in
-// the arena. Used by compile(); pure data in, data out.
+// Memory ahead of time: which buffers may share memory because they are never alive together, and where each one lies
+// in the arena. Used by compile(); pure data in, data out.
 #pragma once
 
 #include <utility>

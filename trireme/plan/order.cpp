@@ -9,7 +9,8 @@
 namespace trireme {
 namespace {
 
-// Where a node runs: after the node `after` (its own place, for all but updates), and behind `level` other updates there.
+// Where a node runs: after the node `after` (its own place, for all but updates), and behind `level` other updates
+// there.
 struct Place {
   NodeId after = -1;
   int level = 0;
@@ -35,7 +36,8 @@ class Order {
 
   std::vector<NodeId> run() {
     std::vector<std::tuple<NodeId, int, NodeId>> keyed;
-    for (const Node& node : graph_.nodes()) keyed.push_back(std::tuple_cat(place_of(node.id).key(), std::tuple(node.id)));
+    for (const Node& node : graph_.nodes())
+      keyed.push_back(std::tuple_cat(place_of(node.id).key(), std::tuple(node.id)));
     std::sort(keyed.begin(), keyed.end());
     std::vector<NodeId> order;
     for (const auto& [after, level, id] : keyed) order.push_back(id);
@@ -48,8 +50,10 @@ class Order {
     if (!is_update(node.op)) return {id, 0};
     if (const auto known = places_.find(id); known != places_.end()) {
       if (known->second.after < 0) {
-        bad_input("update '{}' reads a variable whose update reads, in the end, what '{}' writes; run them one after the other",
-                  node.name, node.name);
+        bad_input(
+            "update '{}' reads a variable whose update reads, in the end, what '{}' writes; run them one after the "
+            "other",
+            node.name, node.name);
       }
       return known->second;
     }

@@ -16,8 +16,8 @@ namespace trireme {
 struct CompileOptions {
   DataFormat data_format = DataFormat::automatic;
   bool fuse = true;
-  bool plan_memory = true;    // false: every tensor keeps memory of its own (to compare, and to debug)
-  int inter_threads = 1;      // instructions that may run at the same time
+  bool plan_memory = true;  // false: every tensor keeps memory of its own (to compare, and to debug)
+  int inter_threads = 1;    // instructions that may run at the same time
 };
 
 // Where a buffer's memory is.
@@ -25,26 +25,26 @@ enum class MemoryKind : std::uint8_t { arena, variable, gradient, constant };
 
 struct Buffer {
   TensorDesc desc;
-  std::string name = {};         // of the node that makes it
+  std::string name = {};  // of the node that makes it
   MemoryKind kind = MemoryKind::arena;
-  NodeId variable = -1;          // for variable and gradient: the variable's node in the user's graph
-  std::int64_t offset = 0;       // in the arena or in the constants
+  NodeId variable = -1;     // for variable and gradient: the variable's node in the user's graph
+  std::int64_t offset = 0;  // in the arena or in the constants
   std::int64_t bytes = 0;
-  int first = 0, last = 0;       // instructions of the first write and the last use
-  int shares = -1;               // buffer whose memory this one has (in place, or a view)
+  int first = 0, last = 0;  // instructions of the first write and the last use
+  int shares = -1;          // buffer whose memory this one has (in place, or a view)
 };
 
 struct Instruction {
   std::string name;
-  std::string operation;         // "convolution+bias+relu", "reorder"
+  std::string operation;  // "convolution+bias+relu", "reorder"
   std::string implementation;
-  std::vector<int> inputs;       // buffers
+  std::vector<int> inputs;  // buffers
   std::vector<int> outputs;
-  int scratch = -1;              // buffer
+  int scratch = -1;  // buffer
   Cost cost;
-  bool once = false;             // depends on variables alone: run when they have changed, not in every step
+  bool once = false;  // depends on variables alone: run when they have changed, not in every step
   bool update = false;
-  const Node* node = nullptr;    // of the fused graph; null for reorders
+  const Node* node = nullptr;  // of the fused graph; null for reorders
   std::unique_ptr<Kernel> kernel;
 };
 
@@ -65,9 +65,9 @@ struct Program {
   std::unique_ptr<Graph> graph;  // the pruned and fused copy that the instructions' nodes belong to
   std::vector<Instruction> instructions;
   std::vector<Buffer> buffers;
-  std::vector<int> fetches;                      // buffer per fetch; -1 for an update
-  std::unordered_map<NodeId, int> placeholders;  // node of the user's graph -> buffer
-  std::vector<std::pair<int, NodeId>> constants; // buffer of MemoryKind::constant, and its node here
+  std::vector<int> fetches;                       // buffer per fetch; -1 for an update
+  std::unordered_map<NodeId, int> placeholders;   // node of the user's graph -> buffer
+  std::vector<std::pair<int, NodeId>> constants;  // buffer of MemoryKind::constant, and its node here
   std::int64_t constant_bytes = 0;
   MemorySummary memory;
   bool updates = false;  // some instruction writes a variable
@@ -77,7 +77,7 @@ struct Program {
 };
 
 // Compiles the part of the graph that the fetches need. Adds the layouts it gives to variables that have none yet.
-Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend, const CompileOptions& options,
-                VariableLayouts& variable_layouts);
+Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
+                const CompileOptions& options, VariableLayouts& variable_layouts);
 
 }  // namespace trireme

@@ -33,21 +33,31 @@ std::string notes(const Program& program, const Instruction& instruction) {
     if (buffer_at(program, id).shares >= 0) all.emplace_back("in place");
     if (buffer_at(program, id).kind == MemoryKind::gradient) all.emplace_back("gradient arena");
   }
-  if (instruction.update && instruction.inputs.size() > 3) all.push_back(fmt::format("{} variables", instruction.inputs.size() / 2));
+  if (instruction.update && instruction.inputs.size() > 3)
+    all.push_back(fmt::format("{} variables", instruction.inputs.size() / 2));
   all.resize(static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin()));
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
 std::string instruction_table(const Program& program) {
-  Table table({{"#", Align::right}, {"node"}, {"operation"}, {"kernel"}, {"layouts in"}, {"layouts out"}, {"shape out"},
-               {"bytes", Align::right}, {"flops", Align::right}, {"notes"}});
+  Table table({{"#", Align::right},
+               {"node"},
+               {"operation"},
+               {"kernel"},
+               {"layouts in"},
+               {"layouts out"},
+               {"shape out"},
+               {"bytes", Align::right},
+               {"flops", Align::right},
+               {"notes"}});
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     const std::string shape =
         instruction.outputs.empty() ? "-" : to_string(buffer_at(program, instruction.outputs[0]).desc.shape);
     table.add_row({std::to_string(i), instruction.name, instruction.operation, instruction.implementation,
                    layouts(program, instruction.inputs), layouts(program, instruction.outputs), shape,
-                   format_bytes(instruction.cost.bytes), format_flops(instruction.cost.flops), notes(program, instruction)});
+                   format_bytes(instruction.cost.bytes), format_flops(instruction.cost.flops),
+                   notes(program, instruction)});
   }
   return table.text();
 }
@@ -56,7 +66,8 @@ std::string fusion_lines(const Program& program) {
   std::map<std::string, int> counts;
   for (const Instruction& instruction : program.instructions) {
     if (instruction.operation.find('+') != std::string::npos) ++counts[instruction.operation];
-    if (instruction.update && instruction.inputs.size() > 3) ++counts[instruction.operation + " over a range of the arena"];
+    if (instruction.update && instruction.inputs.size() > 3)
+      ++counts[instruction.operation + " over a range of the arena"];
   }
   std::string text = "Fused:\n";
   for (const auto& [label, count] : counts) text += fmt::format("  {:4} x {}\n", count, label);
@@ -77,8 +88,10 @@ std::string reorder_lines(const Program& program) {
     ++(of_variable ? weights : activations);
     bytes += instruction.cost.bytes;
   }
-  return fmt::format("Reorders in each run: {} of activations, {} of weights and their gradients, {} moved; when variables change: {}\n",
-                     activations, weights, format_bytes(bytes), once);
+  return fmt::format(
+      "Reorders in each run: {} of activations, {} of weights and their gradients, {} moved; when variables change: "
+      "{}\n",
+      activations, weights, format_bytes(bytes), once);
 }
 
 }  // namespace
@@ -90,11 +103,16 @@ std::string describe(const Program& program) {
   std::string text = instruction_table(program) + "\n" + fusion_lines(program) + reorder_lines(program);
   text += fmt::format("Work of one run: {} in {} instructions, {} to read and write\n", format_flops(program.flops()),
                       program.instructions.size(), format_bytes(bytes));
-  text += fmt::format("Activation memory: {} planned, {} if every tensor had its own, {} alive at once at the most; largest scratch {}\n",
-                      format_bytes(static_cast<double>(memory.planned_bytes)), format_bytes(static_cast<double>(memory.unplanned_bytes)),
-                      format_bytes(static_cast<double>(memory.peak_live_bytes)), format_bytes(static_cast<double>(memory.scratch_bytes)));
+  text += fmt::format(
+      "Activation memory: {} planned, {} if every tensor had its own, {} alive at once at the most; largest scratch "
+      "{}\n",
+      format_bytes(static_cast<double>(memory.planned_bytes)),
+      format_bytes(static_cast<double>(memory.unplanned_bytes)),
+      format_bytes(static_cast<double>(memory.peak_live_bytes)),
+      format_bytes(static_cast<double>(memory.scratch_bytes)));
   text += fmt::format("Kept between runs: {} of variables, {} of gradients, {} of optimizer state\n",
-                      format_bytes(static_cast<double>(memory.variable_bytes)), format_bytes(static_cast<double>(memory.gradient_bytes)),
+                      format_bytes(static_cast<double>(memory.variable_bytes)),
+                      format_bytes(static_cast<double>(memory.gradient_bytes)),
                       format_bytes(static_cast<double>(memory.optimizer_bytes)));
   return text;
 }

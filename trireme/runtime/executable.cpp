@@ -37,10 +37,14 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
 void* Executable::address(int id) const {
   const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
   switch (buffer.kind) {
-    case MemoryKind::arena: return arena_.at(buffer.offset);
-    case MemoryKind::constant: return constants_.at(buffer.offset);
-    case MemoryKind::variable: return store_.value(buffer.variable);
-    case MemoryKind::gradient: return store_.gradient(buffer.variable);
+    case MemoryKind::arena:
+      return arena_.at(buffer.offset);
+    case MemoryKind::constant:
+      return constants_.at(buffer.offset);
+    case MemoryKind::variable:
+      return store_.value(buffer.variable);
+    case MemoryKind::gradient:
+      return store_.gradient(buffer.variable);
   }
   return nullptr;
 }
@@ -83,11 +87,13 @@ int Executable::buffer_of(Tensor placeholder) const {
 }
 
 std::span<float> Executable::input_f32(Tensor placeholder) {
-  return {static_cast<float*>(address(buffer_of(placeholder))), static_cast<std::size_t>(placeholder.shape().elements())};
+  return {static_cast<float*>(address(buffer_of(placeholder))),
+          static_cast<std::size_t>(placeholder.shape().elements())};
 }
 
 std::span<std::int32_t> Executable::input_i32(Tensor placeholder) {
-  return {static_cast<std::int32_t*>(address(buffer_of(placeholder))), static_cast<std::size_t>(placeholder.shape().elements())};
+  return {static_cast<std::int32_t*>(address(buffer_of(placeholder))),
+          static_cast<std::size_t>(placeholder.shape().elements())};
 }
 
 void Executable::feed(Tensor placeholder, const HostTensor& value) {

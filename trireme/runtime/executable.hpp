@@ -1,5 +1,5 @@
-// A program with memory: the arena, the constants, bound kernels. Made by Session::prepare; the loop of a benchmark or a
-// trainer writes inputs, calls run(), reads outputs; nothing in it allocates or looks up.
+// A program with memory: the arena, the constants, bound kernels. Made by Session::prepare; the loop of a benchmark or
+// a trainer writes inputs, calls run(), reads outputs; nothing in it allocates or looks up.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,8 @@ std::vector<std::vector<int>> hazards(const Program& program) {
       const Buffer& buffer = program.buffers[static_cast<std::size_t>(id)];
       if (buffer.kind == MemoryKind::constant) return;
       const bool arena = buffer.kind == MemoryKind::arena;
-      now.push_back({static_cast<int>(i), buffer.kind, arena ? buffer.offset : buffer.variable, arena ? buffer.offset + buffer.bytes : 0, write});
+      now.push_back({static_cast<int>(i), buffer.kind, arena ? buffer.offset : buffer.variable,
+                     arena ? buffer.offset + buffer.bytes : 0, write});
     };
     for (int id : instruction.inputs) {
       add(id, instruction.update && program.buffers[static_cast<std::size_t>(id)].kind == MemoryKind::variable);
@@ -42,7 +43,8 @@ std::vector<std::vector<int>> hazards(const Program& program) {
     add(instruction.scratch, true);
     for (const Access& access : now) {
       for (const Access& before : earlier) {
-        if (conflict(before, access)) successors[static_cast<std::size_t>(before.instruction)].push_back(access.instruction);
+        if (conflict(before, access))
+          successors[static_cast<std::size_t>(before.instruction)].push_back(access.instruction);
       }
     }
     earlier.insert(earlier.end(), now.begin(), now.end());
@@ -102,7 +104,8 @@ void InterOpPool::run(const std::vector<std::vector<int>>& successors, const std
 void InterOpPool::work(bool until_done) {
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [&] { return stopping_ || !ready_.empty() || (until_done && (left_ == 0 || error_) && running_ == 0); });
+    wake_.wait(lock,
+               [&] { return stopping_ || !ready_.empty() || (until_done && (left_ == 0 || error_) && running_ == 0); });
     if (stopping_) return;
     if (ready_.empty()) return;  // only the caller of run() wakes up for this
     const int item = ready_.top();

@@ -27,8 +27,8 @@ class InterOpPool {
 
   // Runs body(i) for each item, an item after all that it waits for; the lowest ready index first. Returns when all are
   // done; the first exception of a body is thrown here.
-  void run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors, const std::vector<int>& items,
-           const std::function<void(int)>& body);
+  void run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors,
+           const std::vector<int>& items, const std::function<void(int)>& body);
 
  private:
   void work(bool until_done);
@@ -41,7 +41,7 @@ class InterOpPool {
   const std::function<void(int)>* body_ = nullptr;
   std::vector<int> waiting_for_;
   std::priority_queue<int, std::vector<int>, std::greater<>> ready_;
-  int left_ = 0;      // items not finished
+  int left_ = 0;  // items not finished
   int running_ = 0;
   std::exception_ptr error_;
   std::vector<std::thread> threads_;

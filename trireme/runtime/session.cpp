@@ -55,13 +55,12 @@ std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<
 }
 
 std::vector<HostTensor> Session::run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds) {
-  return run(std::span<const Tensor>(fetches.begin(), fetches.size()), std::span<const Feed>(feeds.begin(), feeds.size()));
+  return run(std::span<const Tensor>(fetches.begin(), fetches.size()),
+             std::span<const Feed>(feeds.begin(), feeds.size()));
 }
 
 HostTensor Session::value(Tensor variable) const { return store_.get(variable.node); }
 
-void Session::assign(Tensor variable, const HostTensor& value) {
-  store_.set(variable.node, value);
-}
+void Session::assign(Tensor variable, const HostTensor& value) { store_.set(variable.node, value); }
 
 }  // namespace trireme

@@ -14,9 +14,9 @@ namespace trireme {
 
 struct SessionOptions {
   std::uint64_t seed = 1;
-  CompileOptions compile;
+  CompileOptions compile = {};
   // Called first on each thread of the inter-op pool (0 is the caller of run()): sets its share of cores.
-  std::function<void(int)> start_inter_thread;
+  std::function<void(int)> start_inter_thread = {};
 };
 
 struct Feed {
@@ -29,8 +29,8 @@ class Session {
   Session(Graph& graph, const Backend& backend, SessionOptions options = {});
   ~Session();
 
-  // Values of the fetches, in order; an update gives an empty tensor, a variable the value after the run's updates. Every
-  // placeholder that they need must be fed.
+  // Values of the fetches, in order; an update gives an empty tensor, a variable the value after the run's updates.
+  // Every placeholder that they need must be fed.
   std::vector<HostTensor> run(std::span<const Tensor> fetches, std::span<const Feed> feeds = {});
   std::vector<HostTensor> run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds = {});
 

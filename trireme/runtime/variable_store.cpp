@@ -15,9 +15,15 @@ void initialise(const op::Variable& variable, std::uint64_t key, HostTensor& val
   using Kind = op::Initializer::Kind;
   const op::Initializer& how = variable.initializer;
   switch (how.kind) {
-    case Kind::constant: std::fill(value.f32().begin(), value.f32().end(), how.mean); break;
-    case Kind::truncated_normal: fill_truncated_normal(value.f32(), how.mean, how.stddev, key); break;
-    case Kind::uniform: fill_uniform(value.f32(), how.mean, how.stddev, key); break;
+    case Kind::constant:
+      std::fill(value.f32().begin(), value.f32().end(), how.mean);
+      break;
+    case Kind::truncated_normal:
+      fill_truncated_normal(value.f32(), how.mean, how.stddev, key);
+      break;
+    case Kind::uniform:
+      fill_uniform(value.f32(), how.mean, how.stddev, key);
+      break;
   }
 }
 
@@ -27,7 +33,8 @@ VariableStore::VariableStore(const Graph& graph, std::uint64_t seed) : graph_(gr
 
 void VariableStore::allocate(const VariableLayouts& layouts) {
   std::vector<NodeId> order = graph_.variables();
-  std::stable_partition(order.begin(), order.end(), [&](NodeId id) { return graph_.node(id).as<op::Variable>()->trainable; });
+  std::stable_partition(order.begin(), order.end(),
+                        [&](NodeId id) { return graph_.node(id).as<op::Variable>()->trainable; });
   std::int64_t offset = 0;
   for (const NodeId id : order) {
     const Shape& shape = graph_.node(id).outputs[0].shape;

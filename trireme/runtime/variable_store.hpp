@@ -1,6 +1,6 @@
-// Values, gradients and optimizer state of a graph's variables in contiguous arenas: trainable variables first, in order
-// of creation, so that a bucket of neighbouring gradients is a view, not a copy. Each variable has the layout that the
-// first program wanted; get() and set() speak plain row-major order. Made by Session, shared by its programs.
+// Values, gradients and optimizer state of a graph's variables in contiguous arenas: trainable variables first, in
+// order of creation, so that a bucket of neighbouring gradients is a view, not a copy. Each variable has the layout
+// that the first program wanted; get() and set() speak plain row-major order. Made by Session, shared by its programs.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ class VariableStore {
   float* state(NodeId variable, int index, float initial);
   std::int64_t bytes() const { return values_.bytes(); }
 
-  std::uint64_t version() const { return version_; }   // changes whenever a value does
+  std::uint64_t version() const { return version_; }  // changes whenever a value does
   void touch() { ++version_; }
-  std::uint64_t step = 0;                              // updates done
+  std::uint64_t step = 0;  // updates done
 
  private:
   struct Slot {
