@@ -200,7 +200,9 @@ void show_plan(const ModelsOptions& options) {
   const auto backend = make_backend(config.backend, tuning);
   VariableLayouts layouts;
   const Program program = compile(graph, step.fetches, *backend, {.data_format = config.data_format}, layouts);
-  tuning.cache->save();
+  if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
+    fmt::print(stderr, "trireme: warning: {}\n", problem);
+  }
   if (options.json) return print(plan_json(program, config));
   fmt::print("{}, {}, batch size {} per worker, backend {}, data format {}\n\n{}", config.model,
              config.forward_only ? "forward only" : "training", config.batch_size, program.backend,

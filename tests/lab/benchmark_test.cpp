@@ -317,5 +317,12 @@ TEST(BenchmarkOutput, ProgressGoesByStepsOrTimeWhicheverEndsFirst) {
   EXPECT_DOUBLE_EQ(progress(config, 80, 50), 1.0);
 }
 
+TEST(KeepTimings, APlaceThatCannotBeWrittenIsAWarningAndNoError) {
+  TuneCache cache("/proc/nowhere/tune.json");
+  EXPECT_EQ(keep_timings(cache), "") << "nothing new to keep";
+  cache.add("problem", "kernel", 1);
+  EXPECT_NE(keep_timings(cache).find("/proc/nowhere"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace trireme::lab

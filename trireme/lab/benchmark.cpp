@@ -42,6 +42,15 @@ TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& c
   return options;
 }
 
+std::string keep_timings(TuneCache& cache) {
+  try {
+    cache.save();
+  } catch (const Error& error) {  // the work can go on: all that is lost is a second or two at the next start
+    return fmt::format("{}; kernels will be timed again next time (--tune-cache chooses another file)", error.what());
+  }
+  return "";
+}
+
 struct Benchmark::Clock {
   SteadyClock::time_point start = SteadyClock::now();
   double limit_seconds = 0;  // 0: none
@@ -102,7 +111,7 @@ void Benchmark::build(const TuningOptions& tuning) {
   executable_ = &session_->prepare(step.fetches);
   setup_.kernels_timed = tuning.cache->added();
   setup_.tuning_seconds = tuning.cache->seconds_spent();
-  tuning.cache->save();
+  if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
   setup_.memory = executable_->program().memory;
   setup_.flops_per_step = executable_->program().flops();
 }

@@ -64,6 +64,9 @@ class BenchmarkObserver {
 TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& cpu,
                              std::function<void()> on_first = {});
 
+// Saves the timings; gives back a warning where they cannot be kept.
+std::string keep_timings(TuneCache& cache);
+
 class Benchmark {
  public:
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. on_tuning is called when
