@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs the same work under Trireme and under PyTorch in several configurations, interleaved, and prints the ratios.
+"""Runs the same work under Trireme and its peers in several configurations, interleaved, and prints the ratios.
 
 Every round runs every contestant once, each in a process of its own, and every round begins with another contestant.
 Ratios are taken within a round, so that what changes slowly on the machine cancels. See README.md.
@@ -12,13 +12,14 @@ import os
 import pathlib
 import platform
 import shlex
-import statistics
 import sys
 
 import contestants
+import summary
 from contestants import CompareError, Protocol, Work
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+VENV_PYTHON = ROOT / ".venv-peers/bin/python"  # made by tools/setup --peers
 MODES = ("train", "forward")
 TABLE = [  # --all
     Work("resnet50", 16, "train"),
@@ -71,7 +72,7 @@ def parse_arguments():
     parser.add_argument("--all", action="store_true", help="the whole table of docs/performance.md; takes hours")
     parser.add_argument("--rounds", type=positive, default=3, help="runs of each contestant (default: 3)")
     parser.add_argument("--seconds", type=float, default=12,
-                        help="length of PyTorch's run that --steps is chosen for (default: 12)")  # fmt: skip
+                        help="length of a run of PyTorch that --steps is chosen for (default: 12)")  # fmt: skip
     parser.add_argument("--steps", type=positive, help="timed steps per run (default: as many as fill --seconds)")
     parser.add_argument("--warmup", type=int, default=3, help="steps before them (default: 3)")
     parser.add_argument("--threads", type=positive, default=usable_cores(), help="(default: one per usable core)")
@@ -80,18 +81,19 @@ def parse_arguments():
     parser.add_argument("--trireme-options", type=shlex.split, default=[], metavar="TEXT",
                         help="more options for `trireme bench`, as one word")  # fmt: skip
     parser.add_argument("--python", action="append", metavar="PROGRAM",
-                        help="interpreter with torch; may be given again for another torch "
-                             "(default: /usr/bin/python3)")  # fmt: skip
+                        help="interpreter with PyTorch or TensorFlow; may be given again for other versions "
+                             "(default: .venv-peers/bin/python if there is one, else /usr/bin/python3)")  # fmt: skip
     parser.add_argument("--no-tcmalloc", action="store_true", help="leave out what needs tcmalloc")
-    parser.add_argument("--only", metavar="TEXT", help="of PyTorch, only configurations with this in their name")
+    parser.add_argument("--only", metavar="TEXT", help="of the peers, only configurations with this in their name")
     parser.add_argument("--timeout", type=float, default=900, help="seconds that one run may take (default: 900)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="keep every sample")
+    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write a table, one row per work")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every contestant's command")
     options = parser.parse_args()
     if options.all and options.work:
         parser.error("--all and a list of work exclude each other")
     options.work = TABLE if options.all else options.work or [Work("resnet50", 16, "train")]
-    options.python = options.python or ["/usr/bin/python3"]
+    options.python = options.python or [str(VENV_PYTHON) if VENV_PYTHON.exists() else "/usr/bin/python3"]
     if options.warmup < 0:
         parser.error("--warmup is negative")
     return options
@@ -104,7 +106,7 @@ def say(text):
 def gather(options):
     trireme = contestants.make_trireme(options.trireme, options.trireme_options)
     tcmalloc = None if options.no_tcmalloc else contestants.find_tcmalloc()
-    peers = [peer for python in options.python for peer in contestants.make_pytorch(python, tcmalloc)]
+    peers = [peer for python in options.python for peer in contestants.make_peers(python, tcmalloc)]
     chosen = [peer for peer in peers if options.only is None or options.only in peer.name]
     if not chosen:
         raise CompareError(f"--only {options.only}: no such configuration; there are: "
@@ -125,72 +127,36 @@ def choose_steps(options, work, peers):
 
 
 def run_rounds(options, work, field, protocol, keep):
+    """Returns the peers that failed, with the reason: the others are worth their figures all the same."""
+    left_out = {}
     for number in range(options.rounds):
         first = number % len(field)
         for contestant in field[first:] + field[:first]:
-            sample = contestants.run(contestant, work, protocol)
+            if contestant.name in left_out:
+                continue
+            try:
+                sample = contestants.run(contestant, work, protocol)
+            except CompareError as error:
+                if contestant is field[0]:
+                    raise
+                say(f"compare: {error}")
+                left_out[contestant.name] = str(error).splitlines()[-1]
+                continue
             say(f"{work}: round {number + 1} of {options.rounds}: {contestant.name}: "
                 f"{sample['images_per_second']:.2f} images/s")  # fmt: skip
             keep({"round": number + 1, **sample})
-
-
-def spread(values):
-    """Median and range."""
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def summarize(samples, field):
-    """Per contestant: speed, memory, and how many times its speed Trireme had, round by round."""
-
-    def column(name, key):
-        return [sample[key] for sample in samples if sample["contestant"] == name]
-
-    ours = column("trireme", "images_per_second")
-    rows = []
-    for contestant in field:
-        speeds = column(contestant.name, "images_per_second")
-        rows.append({
-            "contestant": contestant.name,
-            "as_installed": contestant.as_installed,
-            "images_per_second": spread(speeds),
-            "peak_rss_bytes": statistics.median(column(contestant.name, "peak_rss_bytes")),
-            "trireme_ratio": spread([a / b for a, b in zip(ours, speeds)]),
-        })  # fmt: skip
-    best = max(rows[1:], key=lambda row: row["images_per_second"]["median"])
-    return {"rows": rows, "best_pytorch": best["contestant"]}
-
-
-def ratio_text(ratio):
-    return f"{ratio['median']:.2f}x ({ratio['min']:.2f} to {ratio['max']:.2f})"
-
-
-def to_text(work, protocol, summary):
-    table = [("contestant", "images/s", "min", "max", "peak RSS GB", "Trireme / it, per round")]
-    for row in summary["rows"]:
-        speed = row["images_per_second"]
-        ratio = "" if row["contestant"] == "trireme" else ratio_text(row["trireme_ratio"])
-        table.append((row["contestant"], f"{speed['median']:.2f}", f"{speed['min']:.2f}", f"{speed['max']:.2f}",
-                      f"{row['peak_rss_bytes'] / 1e9:.2f}", ratio))  # fmt: skip
-    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
-    lines = [f"{work}, {protocol.threads} threads, {protocol.steps} steps after {protocol.warmup}"]
-    for line in table:
-        numbers = [cell.rjust(width) for cell, width in zip(line[1:5], widths[1:5])]
-        lines.append("  ".join([line[0].ljust(widths[0]), *numbers, line[5]]).rstrip())
-    for row in summary["rows"]:
-        if row["contestant"] == summary["best_pytorch"]:
-            lines.append(f"Trireme / best PyTorch ({row['contestant']}): {ratio_text(row['trireme_ratio'])}")
-        if row["as_installed"]:
-            lines.append(f"Trireme / {row['contestant']}: {ratio_text(row['trireme_ratio'])}")
-    return "\n".join(lines)
+    return left_out
 
 
 class Report:
-    """What is kept in the file of --json. It is written after every run: nothing is lost when a later one fails."""
+    """What is kept in the files of --json and --markdown. They are written after every run and every work: nothing is
+    lost when a later one fails."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, json_path, markdown_path):
+        self.json_path = json_path
+        self.markdown_path = markdown_path
         self.content = {
-            "schema": "trireme.peers/1",
+            "schema": "trireme.peers/2",
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "command": sys.argv,
             "machine": {"host": platform.node(), "kernel": platform.release(), "load_before": os.getloadavg()},
@@ -202,17 +168,23 @@ class Report:
         return self.content["comparisons"][-1]
 
     def write(self):
-        if self.path is None:
-            return
-        partial = self.path.with_name(self.path.name + ".partial")
-        partial.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
-        partial.replace(self.path)
+        if self.json_path is not None:
+            replace_file(self.json_path, json.dumps(self.content, indent=1) + "\n")
+        finished = [comparison for comparison in self.content["comparisons"] if "summary" in comparison]
+        if self.markdown_path is not None and finished:
+            replace_file(self.markdown_path, summary.to_markdown(finished))
+
+
+def replace_file(path, text):
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
 
 
 def compare(options, work, everybody, report):
     field = [contestant for contestant in everybody if work.mode in contestant.modes]
     if len(field) < 2:
-        raise CompareError(f"{work}: no PyTorch configuration is left to compare with")
+        raise CompareError(f"{work}: no configuration of a peer is left to compare with")
     protocol = Protocol(choose_steps(options, work, field[1:]), options.warmup, options.threads, options.timeout)
     if options.verbose:
         for contestant in field:
@@ -225,10 +197,17 @@ def compare(options, work, everybody, report):
         comparison["samples"].append(sample)
         report.write()
 
-    run_rounds(options, work, field, protocol, keep)
-    comparison["summary"] = summarize(comparison["samples"], field)
+    left_out = run_rounds(options, work, field, protocol, keep)
+    field = [contestant for contestant in field if contestant.name not in left_out]
+    if len(field) < 2:
+        raise CompareError(f"{work}: every peer failed")
+    comparison["title"] = str(work)
+    comparison["settings"] = (f"{protocol.threads} threads, {protocol.steps} steps after {protocol.warmup}, "
+                              f"{options.rounds} rounds")  # fmt: skip
+    comparison["left_out"] = left_out
+    comparison["summary"] = summary.summarize(comparison["samples"], field)
     report.write()
-    print(to_text(work, protocol, comparison["summary"]))
+    print(summary.to_text(f"{work}, {comparison['settings']}", comparison["summary"], left_out))
     if any(sample.get("blas") == "blas" for sample in comparison["samples"]):
         print("Warning: " + PLAIN_BLAS)
     print(flush=True)
@@ -236,7 +215,7 @@ def compare(options, work, everybody, report):
 
 def main():
     options = parse_arguments()
-    report = Report(options.json)
+    report = Report(options.json, options.markdown)
     failures = 0
     try:
         everybody = gather(options)

@@ -12,7 +12,7 @@ import time
 FOLDER = pathlib.Path(__file__).resolve().parent
 # What the caller's shell may hold of these would change the peers; each contestant gets what its entry says.
 TUNING_VARIABLES = ("LD_PRELOAD", "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
-                    "ATEN_CPU_CAPABILITY")  # fmt: skip
+                    "ATEN_CPU_CAPABILITY", "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS", "XLA_FLAGS")  # fmt: skip
 
 
 class CompareError(Exception):
@@ -42,6 +42,7 @@ class Contestant:
     """`command` lacks the work, which `arguments` adds."""
 
     name: str
+    family: str  # framework and version: the best configuration of each is looked for
     command: tuple[str, ...]
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     modes: tuple[str, ...] = ("train", "forward")
@@ -80,7 +81,7 @@ class Trireme(Contestant):
 def make_trireme(binary, options):
     if not os.access(binary, os.X_OK):
         raise CompareError(f"{binary} is not a program; build it (make build) or name it with --trireme")
-    return Trireme("trireme", (str(binary), "bench", *options))
+    return Trireme("trireme", "trireme", (str(binary), "bench", *options))
 
 
 def find_tcmalloc():
@@ -95,17 +96,33 @@ def find_tcmalloc():
     return found.group(1)
 
 
-def probe_torch(python):
-    """Version of torch under this interpreter, and whether it has torch.compile."""
-    script = "import json, torch; print(json.dumps([torch.__version__, hasattr(torch, 'compile')]))"
+def probe(python):
+    """Which frameworks this interpreter can import: name to version. Only the files of TensorFlow are looked at, as
+    importing it takes many seconds."""
+    script = """
+import importlib.metadata, importlib.util, json
+found = {}
+try:
+    import torch
+    found = {"torch": torch.__version__, "compile": hasattr(torch, "compile")}
+except ImportError as error:
+    found["error"] = str(error)
+if importlib.util.find_spec("tensorflow"):
+    for package in ("tensorflow", "tensorflow-cpu", "tensorflow_cpu"):
+        try:
+            found["tensorflow"] = importlib.metadata.version(package)
+            break
+        except importlib.metadata.PackageNotFoundError:
+            pass
+print(json.dumps(found))
+"""
     try:
         done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=False)
     except OSError as error:
         raise CompareError(f"--python: cannot run {python}: {error.strerror}") from None
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise CompareError(f"{python} cannot import torch ({reason}); tools/setup --peers installs it, or name another "
-                           "interpreter with --python")  # fmt: skip
+        raise CompareError(f"--python: {python} failed: {reason}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -115,31 +132,58 @@ def has_avx512():
     return flags is not None and {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= set(flags.group(1).split())
 
 
-def make_pytorch(python, tcmalloc):
+def make_peers(python, tcmalloc):
+    """The configurations of every framework that this interpreter has."""
+    found = probe(python)
+    if "torch" not in found and "tensorflow" not in found:
+        raise CompareError(f"{python} has neither PyTorch nor TensorFlow ({found['error']}); tools/setup --peers "
+                           "installs them, or name another interpreter with --python")  # fmt: skip
+    peers = []
+    if "torch" in found:
+        peers += make_pytorch(python, family("torch", found["torch"]), tcmalloc, found["compile"])
+    if "tensorflow" in found:
+        peers += make_tensorflow(python, family("tensorflow", found["tensorflow"]))
+    return peers
+
+
+def family(framework, version):
+    return f"{framework} " + ".".join(version.split(".")[:2])
+
+
+def make_pytorch(python, name, tcmalloc, can_compile):
     """The configurations in which PyTorch may be at its best, and first of all the one that needs no knowledge."""
-    version, can_compile = probe_torch(python)
-    name = "torch " + ".".join(version.split(".")[:2])
     script = (python, str(FOLDER / "pytorch_train.py"))
     tuned = {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
     if has_avx512():  # some builds do not find it by themselves
         tuned["ATEN_CPU_CAPABILITY"] = "avx512"
 
-    contestants = [Contestant(f"{name} as installed", (*script, "--layout", "nchw"), as_installed=True)]
-    contestants.append(Contestant(f"{name} channels_last", (*script, "--layout", "channels_last"), tuned))
+    def make(configuration, *options, environment, **settings):
+        return Contestant(f"{name} {configuration}", name, (*script, *options), environment, **settings)
+
+    contestants = [
+        make("as installed", "--layout", "nchw", environment={}, as_installed=True),
+        make("channels_last", "--layout", "channels_last", environment=tuned),
+    ]
     suffix = ""
     if tcmalloc:
         suffix = " + tcmalloc"
         tuned = {**tuned, "LD_PRELOAD": tcmalloc}
         for layout in ("nchw", "channels_last"):
-            contestants.append(Contestant(f"{name} {layout}{suffix}", (*script, "--layout", layout), tuned))
-    contestants.append(
-        Contestant(f"{name} jit{suffix}", (*script, "--layout", "nchw", "--jit"), tuned, modes=("forward",))
-    )
+            contestants.append(make(layout + suffix, "--layout", layout, environment=tuned))
+    contestants.append(make("mkldnn" + suffix, "--layout", "mkldnn", environment=tuned))
+    contestants.append(make("jit" + suffix, "--layout", "nchw", "--jit", environment=tuned, modes=("forward",)))
     if can_compile:
-        contestants.append(
-            Contestant(f"{name} compile{suffix}", (*script, "--layout", "channels_last", "--compile"), tuned)
-        )
+        contestants.append(make("compile" + suffix, "--layout", "channels_last", "--compile", environment=tuned))
     return contestants
+
+
+def make_tensorflow(python, name):
+    """Without tcmalloc: it made no difference to the CPU time of a step (2.21, ResNet-50, batch 8)."""
+    script = (python, str(FOLDER / "tensorflow_train.py"))
+    return [
+        Contestant(name, name, script, {"TF_ENABLE_ONEDNN_OPTS": "1"}),
+        Contestant(f"{name} xla", name, (*script, "--xla"), {"TF_ENABLE_ONEDNN_OPTS": "1"}),
+    ]
 
 
 def run(contestant, work, protocol):

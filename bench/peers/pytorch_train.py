@@ -5,44 +5,22 @@ Network, batch, threads, data type and optimizer are those of `trireme bench`, a
 once, warm-up steps, then timed steps that end when the loss is known. Nothing but torch is needed.
 """
 
-import argparse
-import json
-import math
-import os
 import re
-import statistics
-import sys
-import time
 
-# Counted before torch is loaded: with OMP_PROC_BIND, loading OpenMP binds this thread to one core.
-USABLE_PROCESSORS = len(os.sched_getaffinity(0))
+import measure  # before torch: see there
 
-import torch  # noqa: E402
-from torch import nn  # noqa: E402
+import torch
+from torch import nn
 
-from networks import NETWORKS, fold_batch_norm, make_network  # noqa: E402
+from networks import NETWORKS
+from pytorch_networks import fold_batch_norm, make_network, use_mkldnn
 
-LAYOUTS = {"nchw": torch.contiguous_format, "channels_last": torch.channels_last}
+# mkldnn: oneDNN's own layouts, chosen by it for each convolution
+LAYOUTS = {"nchw": torch.contiguous_format, "channels_last": torch.channels_last, "mkldnn": torch.contiguous_format}
 
 
 def parse_arguments():
-    def number(text, least):
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{text} is less than {least}")
-        return value
-
-    def positive(text):
-        return number(text, 1)
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", choices=NETWORKS, default="resnet50")
-    parser.add_argument("--batch-size", type=positive, default=32)
-    parser.add_argument("--steps", type=positive, default=10, help="timed steps (default: 10)")
-    parser.add_argument("--warmup", type=lambda text: number(text, 0), default=2, help="steps before them (default: 2)")
-    # torch's own default is 1 in some builds.
-    parser.add_argument("--threads", type=positive, default=USABLE_PROCESSORS, help="(default: all usable)")
-    parser.add_argument("--mode", choices=("train", "forward"), default="train")
+    parser = measure.make_parser(__doc__.splitlines()[0])
     parser.add_argument("--layout", choices=LAYOUTS, default="nchw")
     parser.add_argument("--jit", action="store_true", help="torch.jit.optimize_for_inference; forward only")
     parser.add_argument("--compile", action="store_true", help="torch.compile, where torch has it")
@@ -51,6 +29,8 @@ def parse_arguments():
         parser.error("--jit is for --mode forward")
     if options.compile and options.jit:
         parser.error("--compile and --jit exclude each other")
+    if options.layout == "mkldnn" and (options.compile or options.jit):
+        parser.error("--layout mkldnn excludes --compile and --jit, which choose layouts themselves")
     if options.compile and not hasattr(torch, "compile"):
         parser.error(f"--compile: PyTorch {torch.__version__} has no torch.compile; 2.0 is the first that has")
     return options
@@ -105,70 +85,38 @@ def make_step(options):
         model.eval()
         fold_batch_norm(model)
     model = model.to(memory_format=LAYOUTS[options.layout])
+    if options.layout == "mkldnn":
+        model = use_mkldnn(model)
     images = torch.randn(options.batch_size, *network.image_shape).to(memory_format=LAYOUTS[options.layout])
     labels = torch.randint(network.classes, (options.batch_size,))
     make = make_training_step if options.mode == "train" else make_forward_step
     return make(model, images, labels, options)
 
 
-def time_steps(step, options):
-    for _ in range(options.warmup):
-        step()
-    seconds = []
-    for _ in range(options.steps):
-        begin = time.perf_counter()
-        loss = step()
-        seconds.append(time.perf_counter() - begin)
-    return seconds, loss
-
-
-def peak_rss_bytes():
-    """The same figure as Trireme reports; getrusage() would count the peak of the parent process as well."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        return int(re.search(r"^VmHWM:\s*(\d+) kB$", status.read(), re.MULTILINE).group(1)) * 1024
-
-
-def loaded_library(names, otherwise):
-    """The first of the names that occurs in the file name of a library of this process."""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        libraries = {line.rsplit("/", 1)[-1].strip() for line in maps if "/" in line}
-    return next((name for name in names if any(f"lib{name}" in library for library in libraries)), otherwise)
-
-
 def blas_library():
     """What multiplies matrices in fully connected layers. "blas" is the plain libblas: one thread, not vectorised."""
     if torch.backends.mkl.is_available():
         return "mkl"
-    return loaded_library(("openblas", "blis", "mkl", "atlas", "blas"), "unknown")
+    return measure.loaded_library(("openblas", "blis", "mkl", "atlas", "blas"), "unknown")
 
 
 def main():
     options = parse_arguments()
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
-    seconds, loss = time_steps(make_step(options), options)
-    if not math.isfinite(loss):
-        sys.exit(f"the loss is {loss}: such a run says nothing about speed")
+    seconds, loss = measure.time_steps(make_step(options), options)
     capability = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
-    result = {
+    framework = {
         "framework": "pytorch",
         "version": torch.__version__,
-        "model": options.model,
-        "batch": options.batch_size,
-        "mode": options.mode,
         "layout": options.layout,
         "jit": options.jit,
         "compile": options.compile,
         "threads": torch.get_num_threads(),
-        "images_per_second": options.batch_size / statistics.mean(seconds),
-        "step_seconds": seconds,
-        "loss": loss,
-        "peak_rss_bytes": peak_rss_bytes(),
-        "allocator": loaded_library(("tcmalloc", "jemalloc"), "glibc"),
         "blas": blas_library(),
         "cpu_capability": capability.group(1) if capability else "unknown",
     }
-    print(json.dumps(result))
+    measure.print_result(options, framework, seconds, loss)
 
 
 if __name__ == "__main__":

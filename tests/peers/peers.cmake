@@ -1,7 +1,17 @@
-# The comparison with other frameworks, on a network that takes milliseconds. Skipped where there is no PyTorch.
+# bench/, on a network that takes milliseconds.
 if(EXISTS /usr/bin/python3)
+  set(peers_python /usr/bin/python3)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/.venv-peers/bin/python)  # made by tools/setup --peers: has TensorFlow
+    set(peers_python ${PROJECT_SOURCE_DIR}/.venv-peers/bin/python)
+  endif()
+  # Skipped where there is no PyTorch, or no TensorFlow.
   add_test(NAME peers.compare COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/compare_test.py
                                       ${PROJECT_SOURCE_DIR}/bench/peers $<TARGET_FILE:trireme_cli>)
-  # It may have the machine for itself only: two teams of threads on the same cores are slow beyond measure.
-  set_tests_properties(peers.compare PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+  add_test(NAME peers.tensorflow COMMAND ${peers_python} ${CMAKE_CURRENT_LIST_DIR}/tensorflow_test.py
+                                         ${PROJECT_SOURCE_DIR}/bench/peers)
+  add_test(NAME peers.processes COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/processes_test.py
+                                        ${PROJECT_SOURCE_DIR}/bench $<TARGET_FILE:trireme_cli>)
+  # They may have the machine for themselves only: two teams of threads on the same cores are slow beyond measure.
+  set_tests_properties(peers.compare peers.tensorflow peers.processes
+                       PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
 endif()

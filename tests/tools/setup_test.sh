@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/setup against a make-believe system: dpkg-query, apt-cache, apt-get, id and sudo are stand-ins on the PATH that
-# read and write a few files in a temporary folder. Usage: setup_test.sh path/to/tools/setup
+# tools/setup against a make-believe system: dpkg-query, apt-cache, apt-get, id, sudo and python3 are stand-ins on the
+# PATH that read and write a few files in a temporary folder. Usage: setup_test.sh path/to/tools/setup
 set -euo pipefail
 
 setup=$(realpath "$1")
@@ -31,6 +31,32 @@ case " $* " in
 esac
 END
 stand_in id <<<'cat "$system/uid"'
+# Its environments have a python that knows pip: the index is a file with lines "name version".
+stand_in python3 <<'END'
+[[ -e "$system/venv-works" ]] || exit 1
+mkdir -p "$3/bin"
+cp "$system/environment-python" "$3/bin/python"
+END
+cat >"$system/environment-python" <<'END'
+#!/usr/bin/env bash
+installed=${0%/bin/python}/installed
+touch "$installed"
+if [[ "$1" == - ]]; then
+  for name in "${@:2}"; do
+    if grep "^$name " "$installed" | cut -d' ' -f2 | grep .; then exit; fi
+  done
+  exit 0
+fi
+what=${!#} # the last argument
+case " $* " in
+  *" index versions "*) grep "^$what " "$system/index" | head -1 | sed 's/\(.*\) \(.*\)/\1 (\2)/' | grep . ;;
+  *" install "*)
+    echo "$what" >>"$system/pip-calls"
+    grep -qx "${what/==/ }" "$system/index" || exit 1
+    echo "${what/==/ }" >>"$installed" ;;
+esac
+END
+chmod +x "$system/environment-python"
 export PATH="$system/bin:/usr/bin:/bin"
 
 all=(build-essential cmake ninja-build pkg-config git libfmt-dev nlohmann-json3-dev libcli11-dev
@@ -42,6 +68,16 @@ begin() { # a system with every package installed and known, for root
   echo 0 >"$system/uid"
   : >"$system/calls"
 }
+peers=(python3-torch libopenblas0-pthread libgoogle-perftools4 python3-venv)
+begin_peers() { # with the packages of bench/peers, and an index that has both frameworks
+  begin "$1"
+  printf '%s\n' "${peers[@]}" | tee -a "$system/installed" "$system/server" >>"$system/lists"
+  printf '%s\n' "torch 2.9" "tensorflow 2.8" >"$system/index"
+  touch "$system/venv-works"
+  : >"$system/pip-calls"
+  rm -rf "$system/environment"
+}
+expect_pip_calls() { [[ "$(paste -sd' ' "$system/pip-calls")" == "$1" ]] || problem "expected 'pip install' of '$1'"; }
 remove() { sed -i "/^$2\$/d" "$system/$1"; }
 run_setup() {
   status=0
@@ -91,6 +127,46 @@ begin "a required package that no source has"
 remove installed libfmt-dev; remove server libfmt-dev; remove lists libfmt-dev
 run_setup
 expect_status 1; expect_calls 1; expect_output "libfmt-dev is not in this system's package sources"
+
+begin_peers "--peers makes an environment once"
+remove installed python3-torch
+run_setup --peers="$system/environment"
+expect_status 0; expect_calls 1; expect_output "installing: python3-torch"
+expect_output "PyTorch 2.9, TensorFlow 2.8"
+expect_pip_calls "torch==2.9+cpu torch==2.9 tensorflow==2.8"
+run_setup --peers="$system/environment"
+expect_status 0; expect_calls 1; expect_output "PyTorch 2.9, TensorFlow 2.8"
+expect_pip_calls "torch==2.9+cpu torch==2.9 tensorflow==2.8"
+
+begin_peers "--peers takes builds for CPUs where the index has them"
+printf '%s\n' "torch 2.9+cpu" "tensorflow-cpu 2.8" >>"$system/index"
+run_setup --peers="$system/environment"
+expect_status 0; expect_output "PyTorch 2.9+cpu, TensorFlow 2.8"
+expect_pip_calls "torch==2.9+cpu tensorflow-cpu==2.8"
+
+begin_peers "--peers without an index is satisfied with the system's PyTorch, and only with that"
+: >"$system/index"
+run_setup --peers="$system/environment"
+expect_status 0; expect_output "PyTorch missing, TensorFlow missing"; expect_output "of the system: PyTorch"
+remove installed python3-torch; remove server python3-torch; remove lists python3-torch
+run_setup --peers="$system/environment"
+expect_status 1; expect_output "no PyTorch at all"
+
+begin_peers "--peers where no environment can be made"
+rm "$system/venv-works"
+run_setup --peers="$system/environment"
+expect_status 0; expect_output "no virtual environment could be made"; expect_output "of the system: PyTorch"
+
+begin_peers "--peers leaves a folder alone that is something else"
+mkdir "$system/environment"; touch "$system/environment/file"
+run_setup --peers="$system/environment"
+expect_status 1; expect_output "is no virtual environment"
+[[ -e "$system/environment/file" ]] || problem "the folder was removed"
+
+begin_peers "--check --peers makes nothing"
+run_setup --check --peers="$system/environment"
+expect_status 0; expect_output "PyTorch missing"; expect_pip_calls ""
+[[ ! -e "$system/environment" ]] || problem "an environment was made"
 
 begin "an unknown option"
 run_setup --frobnicate

@@ -1,6 +1,6 @@
 # The scripts of the project.
 add_test(NAME tools.setup COMMAND ${CMAKE_CURRENT_LIST_DIR}/setup_test.sh ${PROJECT_SOURCE_DIR}/tools/setup)
-foreach(script tools/format .ci/run)
+foreach(script tools/format tools/setup-peers .ci/run)
   add_test(NAME tools.syntax.${script} COMMAND bash -n ${PROJECT_SOURCE_DIR}/${script})
   set_tests_properties(tools.syntax.${script} PROPERTIES LABELS unit)
 endforeach()
