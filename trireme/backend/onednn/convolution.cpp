@@ -3,6 +3,7 @@
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
+#include "trireme/backend/onednn/winograd_choice.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/plan/label.hpp"
 
@@ -125,10 +126,10 @@ std::string problem_text(const Problem& problem, const KernelRequest& request, c
                      to_string(problem.window), problem.groups);
 }
 
-// The direct convolution and, where the library has one for the same activations, Winograd's, whichever is faster here.
-// complete() makes a kernel of what was found.
-template <typename PrimitiveDesc, typename Complete>
-KernelChoice fastest(const Problem& problem, const std::vector<Candidate>& candidates,
+// The direct convolution and, where there are some for the same activations, Winograd's of the library and our own,
+// whichever is fastest here. complete() makes a kernel of what was found.
+template <typename Operation, typename PrimitiveDesc, typename Complete>
+KernelChoice fastest(const Operation& operation, const Problem& problem, const std::vector<Candidate>& candidates,
                      const std::optional<Layout>& weights, const KernelRequest& request, const Tuner& tuner,
                      const Create<PrimitiveDesc>& create, const Complete& complete) {
   const auto direct = find(problem, candidates, request.node.name, create);
@@ -142,6 +143,10 @@ KernelChoice fastest(const Problem& problem, const std::vector<Candidate>& candi
       alternatives.push_back({"winograd", complete(*found)});
       break;
     }
+    WinogradLayouts layouts{.src = direct.src, .dst = direct.dst, .weights = {direct.weights}};
+    if (weights) layouts.weights.insert(layouts.weights.begin(), *weights);
+    auto own = winograd_choice(operation, request, layouts);
+    if (own) alternatives.push_back({"own_winograd", std::move(*own)});
   }
   return tuner.fastest(problem_text(problem, request, direct.src, direct.dst), std::move(alternatives), request);
 }
@@ -246,7 +251,7 @@ KernelChoice make(const op::Convolution& operation, const KernelRequest& request
     const bool training = request.training || described.algorithm == dnnl::algorithm::convolution_winograd;
     return convolution_forward(engine, described, training, attributes);
   };
-  return fastest(problem, with_weights(candidates, given), given, request, tuner, create,
+  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, create,
                  [&](const Found<PrimitiveDesc>& found) { return forward_kernel(operation, found, engine); });
 }
 
@@ -272,7 +277,7 @@ KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequ
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
     return convolution_backward_data(engine, described);
   };
-  return fastest(problem, with_weights(candidates, given), given, request, tuner, create,
+  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, create,
                  [&](const Found<PrimitiveDesc>& found) {
                    KernelChoice choice;
                    choice.inputs = {found.dst, found.weights};
@@ -306,21 +311,22 @@ KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelR
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
     return convolution_backward_weights(engine, described);
   };
-  return fastest(
-      problem, with_weights(candidates, wish), wish, request, tuner, create, [&](const Found<PrimitiveDesc>& found) {
-        KernelChoice choice;
-        choice.inputs = {found.src, found.dst};
-        choice.outputs = {found.weights};
-        std::vector<Argument> arguments{Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
-                                        Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 1),
-                                        Argument::output(DNNL_ARG_DIFF_WEIGHTS, found.desc.diff_weights_desc(), 0)};
-        if (operation.bias) {
-          choice.outputs.push_back(Layout::plain(1));
-          arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
-        }
-        set_kernel(choice, engine, found.desc, std::move(arguments));
-        return choice;
-      });
+  return fastest(operation, problem, with_weights(candidates, wish), wish, request, tuner, create,
+                 [&](const Found<PrimitiveDesc>& found) {
+                   KernelChoice choice;
+                   choice.inputs = {found.src, found.dst};
+                   choice.outputs = {found.weights};
+                   std::vector<Argument> arguments{
+                       Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
+                       Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 1),
+                       Argument::output(DNNL_ARG_DIFF_WEIGHTS, found.desc.diff_weights_desc(), 0)};
+                   if (operation.bias) {
+                     choice.outputs.push_back(Layout::plain(1));
+                     arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
+                   }
+                   set_kernel(choice, engine, found.desc, std::move(arguments));
+                   return choice;
+                 });
 }
 
 }  // namespace trireme::onednn
