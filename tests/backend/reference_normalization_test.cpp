@@ -78,6 +78,19 @@ TEST(ReferenceBatchNormBackward, MasksByReluAndPassesTheMaskedGradientToTheAdden
   expect_close(kernel.output(3), {0, 0, 0, 0, 3, 4, 0, 0});
 }
 
+TEST(ReferenceBatchNormBackward, SumsTheGradientsThatMeet) {
+  // Together those of the case above.
+  const HostTensor diff_dst = f32({2, 2, 1, 2}, {5, 2, -1, 0, 1, 6, 0, 1});
+  const HostTensor diff_more = f32({2, 2, 1, 2}, {-4, 0, 2, 0, 2, -2, 0, -1});
+  const op::BatchNormBackward operation{.epsilon = kEpsilon, .add = true, .activation = Activation::relu, .sum = true};
+  const HostTensor dst = f32({2, 2, 1, 2}, kNormalizedAddRelu);
+  BoundKernel kernel(operation, {src(), mean(), variance(), gamma(), diff_dst, diff_more, dst});
+  kernel.run();
+  expect_close(kernel.output(0), {-0.25, -1, 0, 0, 1.25, 0, 0, 0});
+  expect_close(kernel.output(1), {7, 0});
+  expect_close(kernel.output(3), {0, 0, 0, 0, 3, 4, 0, 0});
+}
+
 TEST(ReferenceBatchNormInference, UsesTheStatisticsGiven) {
   expect_close(run_kernel(op::BatchNormInference{.epsilon = kEpsilon}, {src(), gamma(), beta(), mean(), variance()}),
                kNormalized);

@@ -55,6 +55,14 @@ TEST(ReferencePoolBackward, OverlappingWindowsAddUp) {
   EXPECT_EQ(diff_src, (std::vector<float>{0, 15, 0}));
 }
 
+TEST(ReferencePoolBackward, NothingFlowsThroughAReluThatIsZero) {
+  const op::PoolBackward operation{
+      .window = {.kernel = {1, 2}, .stride = {1, 2}}, .src_shape = {1, 1, 1, 4}, .activation = op::Activation::relu};
+  const auto diff_src =
+      run_kernel(operation, {f32({1, 1, 1, 2}, {10, 5}), f32({1, 1, 1, 4}, {0, 0, 0, 2}), f32({1, 1, 1, 2}, {0, 2})});
+  EXPECT_EQ(diff_src, (std::vector<float>{0, 0, 0, 5}));
+}
+
 TEST(ReferencePoolBackward, AveragesSpreadByTheirDivisor) {
   const HostTensor diff_dst = f32({1, 1, 2, 2}, {4, 8, 12, 16});
   op::PoolBackward operation{.kind = PoolKind::average_inside, .window = padded_after(), .src_shape = {1, 1, 3, 3}};

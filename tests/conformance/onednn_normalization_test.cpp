@@ -49,13 +49,17 @@ TEST(OneDnnBatchNorm, TrainingAgreesWithTheReference) {
 
 TEST(OneDnnBatchNorm, BackwardAgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
-    for (const op::BatchNormBackward& form : forms<op::BatchNormBackward>(shape)) {
-      std::vector<HostTensor> values{random_tensor(shape, 1, -2, 3), random_tensor({shape[1]}, 2, 0.3f, 0.7f),
-                                     random_tensor({shape[1]}, 3, 1.5f, 2.5f)};
-      if (form.gamma) values.push_back(random_tensor({shape[1]}, 4, 0.5f, 2));
-      values.push_back(random_tensor(shape, 5));
-      if (form.activation == Activation::relu) values.push_back(random_tensor(shape, 6));
-      expect_same(OperationCase(form, std::move(values)), {.terms = 8 + per_channel(shape), .magnitude = 2});
+    for (op::BatchNormBackward form : forms<op::BatchNormBackward>(shape)) {
+      for (const bool sum : {false, true}) {
+        form.sum = sum;
+        std::vector<HostTensor> values{random_tensor(shape, 1, -2, 3), random_tensor({shape[1]}, 2, 0.3f, 0.7f),
+                                       random_tensor({shape[1]}, 3, 1.5f, 2.5f)};
+        if (form.gamma) values.push_back(random_tensor({shape[1]}, 4, 0.5f, 2));
+        values.push_back(random_tensor(shape, 5));
+        if (sum) values.push_back(random_tensor(shape, 7));
+        if (form.activation == Activation::relu) values.push_back(random_tensor(shape, 6));
+        expect_same(OperationCase(form, std::move(values)), {.terms = 8 + per_channel(shape), .magnitude = 2});
+      }
     }
   }
 }

@@ -63,6 +63,17 @@ TEST_P(OneDnnPooling, BackwardAgreesWithTheReference) {
   }
 }
 
+TEST_P(OneDnnPooling, BackwardThroughReluAgreesWithTheReference) {
+  const PoolCase& c = GetParam();
+  HostTensor src = coarse(c.src, 4);
+  for (float& x : src.f32()) x = std::max(x, 0.0f);
+  std::vector<HostTensor> values{random_tensor(c.dst(), 5), src, pooled({.window = c.window}, src)};
+  expect_same(
+      OperationCase(op::PoolBackward{.window = c.window, .src_shape = c.src, .activation = op::Activation::relu},
+                    std::move(values)),
+      {.terms = c.cells()});
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, OneDnnPooling,
     ::testing::Values(
@@ -80,8 +91,21 @@ INSTANTIATE_TEST_SUITE_P(
         PoolCase{"one position, several outputs",
                  {2, 5, 1, 1},
                  {.kernel = {2, 2}, .pad_before = {1, 1}, .pad_after = {1, 1}}},
+        PoolCase{"windows with gaps between", {2, 16, 11, 13}, {.kernel = {2, 1}, .stride = {3, 2}}},
+        PoolCase{"disjoint windows that leave a rest", {1, 40, 7, 9}, {.kernel = {2, 2}, .stride = {2, 2}}},
         PoolCase{"whole image", {2, 20, 3, 3}, {.kernel = {3, 3}}}),
     [](const auto& tested) { return "Case" + std::to_string(tested.index); });
+
+// Large enough to be written around the cache.
+TEST(OneDnnPoolingOfALargeImage, BackwardAgreesWithTheReference) {
+  const op::Window window{.kernel = {2, 2}, .stride = {2, 2}};
+  const Shape src{1, 32, 515, 514};
+  const HostTensor values = coarse(src, 6);
+  const HostTensor dst = pooled({.window = window}, values);
+  expect_same(
+      OperationCase(op::PoolBackward{.window = window, .src_shape = src}, {random_tensor(dst.shape(), 7), values, dst}),
+      {{.name = "blocked", .activations = blocked(16)}}, {.terms = 4});
+}
 
 }  // namespace
 }  // namespace trireme::testkit

@@ -109,8 +109,11 @@ TEST(OneDnnReorder, EveryPairOfLayoutsKeepsEveryElement) {
         KernelChoice choice = backend->choose_reorder(src, to);
         std::vector<float> result(expected.size(), -1.0f);
         std::vector<std::byte> scratch(static_cast<std::size_t>(choice.scratch_bytes) + 1);
-        choice.kernel->bind(
-            {.inputs = {packed.data()}, .outputs = {result.data()}, .scratch = scratch.data(), .optimizer_state = {}});
+        KernelMemory memory;
+        memory.inputs = {packed.data()};
+        memory.outputs = {result.data()};
+        memory.scratch = scratch.data();
+        choice.kernel->bind(memory);
         choice.kernel->run({});
         EXPECT_EQ(result, expected) << to_string(shape) << " from " << from.name() << " to " << to.name();
       }

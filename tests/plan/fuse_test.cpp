@@ -24,7 +24,7 @@ std::int64_t count(const PlanGraph& plan, const std::string& label) {
   return std::count(all.begin(), all.end(), label);
 }
 
-PlanGraph fused(const Graph& graph, std::vector<Tensor> fetches) { return fuse_all(prune(graph, fetches)); }
+PlanGraph fused(const Graph& graph, std::vector<Tensor> fetches) { return fuse_all(prune(graph, fetches), 4 << 20); }
 
 class FuseTest : public testing::Test {
  protected:
@@ -115,8 +115,38 @@ TEST_F(FuseTest, BackwardOfAResidualBlockFusesMaskAndSum) {
   const Tensor second = relu(batch_norm(convolution(first, weights(4, 4))) + first);
   const PlanGraph plan = fused(graph, minimize(reduce_sum(second), optimizer_rule(op::OptimizerKind::sgd), 0.1f));
   EXPECT_EQ(count(plan, "batch_norm_backward+add+relu"), 1);
-  EXPECT_EQ(count(plan, "batch_norm_backward+relu"), 1);
+  EXPECT_EQ(count(plan, "batch_norm_backward+sum+relu"), 1);
   EXPECT_EQ(count(plan, "relu_backward"), 0);
+}
+
+TEST_F(FuseTest, GradientsThatMeetAtAResidualBlockAreSummedByTheBatchNormBeforeIt) {
+  const Tensor first = relu(batch_norm(convolution(x, weights(4, 4))));
+  const Tensor second = relu(batch_norm(convolution(first, weights(4, 4))) + first);
+  const Tensor third = relu(batch_norm(convolution(second, weights(4, 4))) + second);
+  const PlanGraph plan = fused(graph, minimize(reduce_sum(third), optimizer_rule(op::OptimizerKind::sgd), 0.1f));
+  EXPECT_EQ(count(plan, "batch_norm_backward+add+relu"), 1) << "of the last block";
+  EXPECT_EQ(count(plan, "batch_norm_backward+sum+add+relu"), 1);
+  EXPECT_EQ(count(plan, "batch_norm_backward+sum+relu"), 1);
+  EXPECT_EQ(count(plan, "add"), 0);
+}
+
+TEST_F(FuseTest, BackwardOfAMaxPoolTakesTheMaskOfTheReluBeforeIt) {
+  const Tensor y = max_pool(relu(batch_norm(convolution(x, weights(4, 4)))), {.kernel = {2, 2}});
+  const PlanGraph plan = fused(graph, minimize(reduce_sum(y), optimizer_rule(op::OptimizerKind::sgd), 0.1f));
+  EXPECT_EQ(count(plan, "max_pool_backward+relu"), 1);
+  EXPECT_EQ(count(plan, "relu_backward"), 0);
+  EXPECT_EQ(count(plan, "batch_norm_backward"), 1) << "the mask is applied once";
+}
+
+TEST_F(FuseTest, BackwardOfAMaxPoolTakesNoMaskOfAnotherTensor) {
+  const Tensor hidden = relu(convolution(x, weights(4, 4)));
+  const auto rule = optimizer_rule(op::OptimizerKind::sgd);
+  const Tensor dropped = max_pool(dropout(hidden, 0.5f), {.kernel = {2, 2}});
+  EXPECT_EQ(count(fused(graph, minimize(reduce_sum(dropped), rule, 0.1f)), "max_pool_backward+relu"), 0);
+  const Tensor shared = reduce_sum(max_pool(hidden, {.kernel = {2, 2}})) + reduce_sum(hidden);
+  EXPECT_EQ(count(fused(graph, minimize(shared, rule, 0.1f)), "max_pool_backward+relu"), 0) << "a sum comes between";
+  const Tensor average = average_pool(hidden, {.kernel = {2, 2}});
+  EXPECT_EQ(count(fused(graph, minimize(reduce_sum(average), rule, 0.1f)), "relu_backward"), 1);
 }
 
 TEST_F(FuseTest, BatchNormFoldsIntoTheConvolutionOnlyInInference) {

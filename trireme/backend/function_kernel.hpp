@@ -28,6 +28,13 @@ class Operands {
   // Updates write their variable inputs.
   float* variable(std::size_t i) const { return static_cast<float*>(memory_.inputs[i]); }
   float* state(std::size_t pair, std::size_t i) const { return static_cast<float*>(memory_.optimizer_state[pair][i]); }
+  const float* gradient(std::size_t pair, int group) const {
+    return static_cast<const float*>(memory_.gradients[pair][static_cast<std::size_t>(group)]);
+  }
+  template <typename Element>
+  Element* shared(int group) const {
+    return static_cast<Element*>(memory_.shared[static_cast<std::size_t>(group)]);
+  }
   template <typename Element>
   Element* scratch(std::int64_t bytes = 0) const {
     return reinterpret_cast<Element*>(static_cast<std::byte*>(memory_.scratch) + bytes);

@@ -1,5 +1,6 @@
 #include "trireme/base/aligned_memory.hpp"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -11,6 +12,12 @@
 #include "trireme/base/units.hpp"
 
 namespace trireme {
+
+void keep_freed_memory() {
+  mallopt(M_ARENA_MAX, 1);              // those of single threads shrink whatever is set
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that is allowed
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
 
 AlignedMemory::AlignedMemory(std::int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;

@@ -6,6 +6,10 @@
 
 namespace trireme {
 
+// Lets the C library keep what is freed instead of giving it back to the system: libraries allocate buffers in every
+// step, and pages that come back have to be cleared and mapped again each time. For programs, called once in main().
+void keep_freed_memory();
+
 class AlignedMemory {
  public:
   AlignedMemory() = default;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/base/meeting.hpp"
 #include "trireme/graph/graph.hpp"
 #include "trireme/plan/layout.hpp"
 
@@ -17,7 +18,17 @@ namespace trireme {
 struct RunContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;          // updates of the variables done before this run
-  std::int64_t sample_offset = 0;  // of this process's first sample in the global batch (dropout)
+  std::int64_t sample_offset = 0;  // of this program's first sample in the global batch (dropout)
+  // Where a batch is split over groups of cores, each group runs a copy of the program on its share of the samples; see
+  // runtime/batch_split.hpp.
+  int group = 0;
+  int groups = 1;
+  int statistics_groups = 1;   // groups whose samples batch statistics are taken over: all, or 1 if each has its own
+  Meeting* meeting = nullptr;  // of the groups; none if there is one
+  // Waits for the other groups.
+  void meet() const {
+    if (meeting != nullptr) meeting->come();
+  }
 };
 
 // Memory of one kernel, fixed when the program is bound. Outputs of an update are none: it writes its variable inputs.
@@ -25,6 +36,9 @@ struct KernelMemory {
   std::vector<void*> inputs;
   std::vector<void*> outputs;
   void* scratch = nullptr;
+  std::vector<void*> shared;  // [group]: KernelChoice::shared_bytes that all groups see and that nothing else uses
+  // ApplyGradients: the gradient of each pair in every group; [pair][group]. The update takes their mean.
+  std::vector<std::vector<void*>> gradients;
   // ApplyGradients: arrays of state of each (variable, gradient) pair; [pair][state].
   std::vector<std::vector<void*>> optimizer_state;
 };
@@ -55,6 +69,7 @@ struct KernelChoice {
   std::vector<Layout> inputs;  // what the kernel reads; the plan reorders where it differs from what there is
   std::vector<Layout> outputs;
   std::int64_t scratch_bytes = 0;
+  std::int64_t shared_bytes = 0;  // what a group tells the others: see KernelMemory::shared
   std::vector<std::pair<int, int>>
       in_place;                // (input, output) that may be the same memory when the input is not needed later
   std::string implementation;  // for --plan and --profile: "jit:avx512_core", "own:avx512", "plain loops"
@@ -65,6 +80,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
+  // Whether the kernels that mix samples (batch statistics, updates) work together with those of other groups.
+  virtual bool splits_batches() const { return false; }
   virtual KernelChoice choose(const KernelRequest& request) const = 0;
   // Copies between two layouts of one tensor.
   virtual KernelChoice choose_reorder(const TensorDesc& from, const Layout& to) const = 0;

@@ -35,7 +35,7 @@ std::optional<Operation> with_relu(const Operation& operation) {
       if (o.kind != op::BinaryKind::add) return false;
     }
     // Backward operations have the member too, but mean another thing by it.
-    constexpr bool kForward = !std::is_same_v<Op, op::BatchNormBackward>;
+    constexpr bool kForward = !std::is_same_v<Op, op::BatchNormBackward> && !std::is_same_v<Op, op::PoolBackward>;
     if constexpr (kForward && requires { o.activation; }) {
       if (o.activation != op::Activation::none) return false;
       o.activation = op::Activation::relu;
@@ -172,34 +172,6 @@ PlanGraph fuse_relu(const PlanGraph& from) {
   return rewriter.finish();
 }
 
-PlanGraph fuse_relu_backward(const PlanGraph& from) {
-  Rewriter rewriter(from);
-  for (const Node& node : from.graph->nodes()) {
-    const auto* norm = node.as<op::BatchNormBackward>();
-    if (norm == nullptr || norm->activation != op::Activation::none) continue;
-    const std::size_t diff_at = norm->gamma ? 4 : 3;
-    const Tensor diff = node.inputs[diff_at];
-    const Node& mask = from.graph->node(diff);
-    const auto* unary = mask.as<op::UnaryBackward>();
-    if (unary == nullptr || unary->kind != op::UnaryKind::relu || rewriter.claimed(mask.id)) continue;
-    // Others that read the masked gradient get it from the fused operation.
-    const bool add = rewriter.readers(diff).size() > 1;
-    op::BatchNormBackward fused = *norm;
-    fused.activation = op::Activation::relu;
-    fused.add = add;
-    rewriter.replace({node.id, mask.id}, [&rewriter, &node, &mask, fused, diff_at] {
-      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(diff_at));
-      inputs.push_back(rewriter.map(mask.inputs[0]));
-      inputs.push_back(rewriter.map(mask.inputs[1]));
-      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
-      const int outputs = static_cast<int>(node.outputs.size());
-      for (int i = 0; i < outputs; ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
-      if (fused.add) rewriter.set(mask.id, 0, rewriter.to().output(now, outputs));
-    });
-  }
-  return rewriter.finish();
-}
-
 PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes) {
   Rewriter rewriter(from);
   std::vector<const Node*> bucket;
@@ -236,15 +208,15 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes) {
   return rewriter.finish();
 }
 
-PlanGraph fuse_all(PlanGraph graph) {
-  // Large enough that one update is worth starting a team of threads for, small enough to run while gradients are warm.
-  constexpr std::int64_t kUpdateBytes = 4 << 20;
+PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes) {
   graph = fold_batch_norm(graph);
   graph = fuse_bias(graph);
   graph = fuse_sum(graph);
   graph = fuse_relu(graph);
+  graph = fuse_pool_backward(graph);
   graph = fuse_relu_backward(graph);
-  return fuse_updates(graph, kUpdateBytes);
+  graph = fuse_gradient_sum(graph);
+  return fuse_updates(graph, update_bytes);
 }
 
 }  // namespace trireme

@@ -16,11 +16,16 @@ PlanGraph fuse_bias(const PlanGraph& from);
 PlanGraph fuse_sum(const PlanGraph& from);
 // {Convolution, FullyConnected, Bias, BatchNorm, BatchNormInference, Binary add} + ReLU.
 PlanGraph fuse_relu(const PlanGraph& from);
+// Max PoolBackward + ReLU backward: what follows needs no mask then, so this comes before the next one.
+PlanGraph fuse_pool_backward(const PlanGraph& from);
 // ReLU backward + BatchNormBackward; the masked gradient comes out as well where a sum needs it.
 PlanGraph fuse_relu_backward(const PlanGraph& from);
+// Binary add + BatchNormBackward: the gradients that meet where a residual block begins.
+PlanGraph fuse_gradient_sum(const PlanGraph& from);
 // Neighbouring ApplyGradients of one rule: one update over a range of the arena of about bucket_bytes.
 PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes);
 
-PlanGraph fuse_all(PlanGraph graph);
+// All of them; update_bytes: see CompileOptions.
+PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes);
 
 }  // namespace trireme

@@ -25,6 +25,7 @@ std::string label_of(const Operation& operation) {
       [](const auto& o) {
         std::string label = base_name(o);
         if constexpr (requires { o.bias; }) label += o.bias ? "+bias" : "";
+        if constexpr (requires { o.sum; }) label += o.sum ? "+sum" : "";
         if constexpr (requires { o.add; }) label += o.add ? "+add" : "";
         if constexpr (requires { o.activation; }) label += o.activation == op::Activation::relu ? "+relu" : "";
         return label;

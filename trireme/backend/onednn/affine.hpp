@@ -26,5 +26,8 @@ struct ChannelAffine {
 
 // Shares the work among the threads of the OpenMP region it is called in.
 void apply_affine(const Strips& strips, const ChannelAffine& affine, const AffineOperands& operands);
+// One group of strips, by the calling thread; from the last to the first, because what was read last is in the cache.
+void apply_affine(const Strips& strips, std::int64_t group, const ChannelAffine& affine,
+                  const AffineOperands& operands);
 
 }  // namespace trireme::onednn

@@ -13,6 +13,7 @@ class OneDnnBackend final : public Backend {
   explicit OneDnnBackend(TuningOptions tuning) : tuner_(std::move(tuning), "oneDNN " + library_version()) {}
 
   std::string name() const override { return "onednn"; }
+  bool splits_batches() const override { return true; }
 
   KernelChoice choose(const KernelRequest& request) const override {
     try {

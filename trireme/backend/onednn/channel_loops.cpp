@@ -71,61 +71,90 @@ TRIREME_INLINE void affine_any(const Panel& panel, const AffineColumns& columns,
   }
 }
 
-template <std::int64_t Width, bool kMask>
+// The gradient before the activation: a row of it, with what it is made of.
+template <bool kMore, bool kMask>
+struct GradientRows {
+  const float* diff;
+  const float* more;
+  const float* dst;
+
+  TRIREME_INLINE GradientRows(const GradientOperands& operands, std::int64_t offset)
+      : diff(operands.diff + offset),
+        more(kMore ? operands.more + offset : nullptr),
+        dst(kMask ? operands.dst + offset : nullptr) {}
+  TRIREME_INLINE float at(std::int64_t j) const {
+    const float sum = kMore ? diff[j] + more[j] : diff[j];
+    return !kMask || dst[j] > 0 ? sum : 0;
+  }
+  TRIREME_INLINE void advance(std::int64_t stride) {
+    diff += stride;
+    if (kMore) more += stride;
+    if (kMask) dst += stride;
+  }
+};
+
+template <std::int64_t Width, bool kMore, bool kMask, bool kKeep>
 TRIREME_INLINE void gradient_sums_of(const Panel& panel, const float* mean, const GradientOperands& operands,
                                      float* diffs, float* products) {
   const std::int64_t width = width_of<Width>(panel);
   float sum[kPanelWidth] = {}, product[kPanelWidth] = {};
   const float* x = operands.x + panel.offset;
-  const float* diff = operands.diff + panel.offset;
-  const float* dst = kMask ? operands.dst + panel.offset : nullptr;
+  GradientRows<kMore, kMask> d(operands, panel.offset);
+  float* kept = kKeep ? operands.diff_addend + panel.offset : nullptr;
   for (std::int64_t row = 0; row < panel.rows; ++row) {
+#pragma omp simd
     for (std::int64_t j = 0; j < width; ++j) {
-      const float d = !kMask || dst[j] > 0 ? diff[j] : 0;
-      sum[j] += d;
-      product[j] += d * (x[j] - mean[j]);
+      const float value = d.at(j);
+      sum[j] += value;
+      product[j] += value * (x[j] - mean[j]);
+      if (kKeep) kept[j] = value;
     }
     x += panel.stride;
-    diff += panel.stride;
-    if (kMask) dst += panel.stride;
+    d.advance(panel.stride);
+    if (kKeep) kept += panel.stride;
   }
   for (std::int64_t j = 0; j < width; ++j) diffs[j] = sum[j];
   for (std::int64_t j = 0; j < width; ++j) products[j] = product[j];
 }
 
-template <std::int64_t Width, bool kMask, bool kAdd>
+template <bool kMore, bool kMask, bool kKeep>
+TRIREME_INLINE void gradient_sums_any(const Panel& panel, const float* mean, const GradientOperands& operands,
+                                      float* diffs, float* products) {
+  panel.width == kPanelWidth
+      ? gradient_sums_of<kPanelWidth, kMore, kMask, kKeep>(panel, mean, operands, diffs, products)
+      : gradient_sums_of<kAnyWidth, kMore, kMask, kKeep>(panel, mean, operands, diffs, products);
+}
+
+template <std::int64_t Width, bool kMore, bool kMask>
 TRIREME_INLINE void gradient_of(const Panel& panel, const GradientColumns& c, const GradientOperands& operands) {
   const std::int64_t width = width_of<Width>(panel);
   const float* x = operands.x + panel.offset;
-  const float* diff = operands.diff + panel.offset;
-  const float* dst = kMask ? operands.dst + panel.offset : nullptr;
+  GradientRows<kMore, kMask> d(operands, panel.offset);
   float* diff_x = operands.diff_x + panel.offset;
-  float* diff_addend = kAdd ? operands.diff_addend + panel.offset : nullptr;
   for (std::int64_t row = 0; row < panel.rows; ++row) {
 #pragma omp simd
-    for (std::int64_t j = 0; j < width; ++j) {
-      const float d = !kMask || dst[j] > 0 ? diff[j] : 0;
-      const float result = c.of_diff[j] * d + c.of_x[j] * (x[j] - c.mean[j]) + c.constant[j];
-      if (kAdd) diff_addend[j] = d;
-      diff_x[j] = result;
-    }
+    for (std::int64_t j = 0; j < width; ++j)
+      diff_x[j] = c.of_diff[j] * d.at(j) + c.of_x[j] * (x[j] - c.mean[j]) + c.constant[j];
     x += panel.stride;
-    diff += panel.stride;
+    d.advance(panel.stride);
     diff_x += panel.stride;
-    if (kMask) dst += panel.stride;
-    if (kAdd) diff_addend += panel.stride;
   }
 }
 
-template <std::int64_t Width>
+template <bool kMore, bool kMask>
 TRIREME_INLINE void gradient_any(const Panel& panel, const GradientColumns& columns, const GradientOperands& operands) {
-  if (operands.diff_addend != nullptr) {
-    operands.dst != nullptr ? gradient_of<Width, true, true>(panel, columns, operands)
-                            : gradient_of<Width, false, true>(panel, columns, operands);
-  } else {
-    operands.dst != nullptr ? gradient_of<Width, true, false>(panel, columns, operands)
-                            : gradient_of<Width, false, false>(panel, columns, operands);
-  }
+  panel.width == kPanelWidth ? gradient_of<kPanelWidth, kMore, kMask>(panel, columns, operands)
+                             : gradient_of<kAnyWidth, kMore, kMask>(panel, columns, operands);
+}
+
+// What is left to do where the first pass has kept d.
+TRIREME_INLINE GradientOperands of_kept(const GradientOperands& operands) {
+  return {.x = operands.x,
+          .diff = operands.diff_addend,
+          .more = nullptr,
+          .dst = nullptr,
+          .diff_x = operands.diff_x,
+          .diff_addend = nullptr};
 }
 
 }  // namespace
@@ -147,18 +176,34 @@ TRIREME_SIMD void apply_affine(const Panel& panel, const AffineColumns& columns,
 
 TRIREME_SIMD void gradient_sums(const Panel& panel, const float* mean, const GradientOperands& operands, float* diffs,
                                 float* products) {
-  if (operands.dst != nullptr) {
-    panel.width == kPanelWidth ? gradient_sums_of<kPanelWidth, true>(panel, mean, operands, diffs, products)
-                               : gradient_sums_of<kAnyWidth, true>(panel, mean, operands, diffs, products);
+  const bool more = operands.more != nullptr, mask = operands.dst != nullptr;
+  if (operands.diff_addend == nullptr) {
+    if (more) {
+      mask ? gradient_sums_any<true, true, false>(panel, mean, operands, diffs, products)
+           : gradient_sums_any<true, false, false>(panel, mean, operands, diffs, products);
+    } else {
+      mask ? gradient_sums_any<false, true, false>(panel, mean, operands, diffs, products)
+           : gradient_sums_any<false, false, false>(panel, mean, operands, diffs, products);
+    }
+  } else if (more) {
+    mask ? gradient_sums_any<true, true, true>(panel, mean, operands, diffs, products)
+         : gradient_sums_any<true, false, true>(panel, mean, operands, diffs, products);
   } else {
-    panel.width == kPanelWidth ? gradient_sums_of<kPanelWidth, false>(panel, mean, operands, diffs, products)
-                               : gradient_sums_of<kAnyWidth, false>(panel, mean, operands, diffs, products);
+    mask ? gradient_sums_any<false, true, true>(panel, mean, operands, diffs, products)
+         : gradient_sums_any<false, false, true>(panel, mean, operands, diffs, products);
   }
 }
 
 TRIREME_SIMD void apply_gradient(const Panel& panel, const GradientColumns& columns, const GradientOperands& operands) {
-  panel.width == kPanelWidth ? gradient_any<kPanelWidth>(panel, columns, operands)
-                             : gradient_any<kAnyWidth>(panel, columns, operands);
+  if (operands.diff_addend != nullptr) {
+    gradient_any<false, false>(panel, columns, of_kept(operands));
+  } else if (operands.more != nullptr) {
+    operands.dst != nullptr ? gradient_any<true, true>(panel, columns, operands)
+                            : gradient_any<true, false>(panel, columns, operands);
+  } else {
+    operands.dst != nullptr ? gradient_any<false, true>(panel, columns, operands)
+                            : gradient_any<false, false>(panel, columns, operands);
+  }
 }
 
 TRIREME_SIMD void max_columns(const Panel& panel, const float* x, float* best) {

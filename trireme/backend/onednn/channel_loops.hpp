@@ -24,18 +24,21 @@ struct AffineOperands {
 };
 void apply_affine(const Panel& panel, const AffineColumns& columns, const AffineOperands& operands);
 
-// d is diff where dst > 0, or diff where dst is null: diffs[j] = sum of d, products[j] = sum of d·(x − mean[j])
+// d is diff + more where dst > 0; more and dst may be null, then it is diff, everywhere.
 struct GradientOperands {
   const float* x;
   const float* diff;
+  const float* more;
   const float* dst;
   float* diff_x;
   float* diff_addend;  // null: not asked for
 };
+// diffs[j] = sum of d, products[j] = sum of d·(x − mean[j]); diff_addend = d, which may be diff or more.
 void gradient_sums(const Panel& panel, const float* mean, const GradientOperands& operands, float* diffs,
                    float* products);
 
-// diff_x = of_diff·d + of_x·(x − mean) + constant; diff_addend = d. diff_x may be x or diff, diff_addend may be diff.
+// diff_x = of_diff·d + of_x·(x − mean) + constant, with d from diff_addend where there is one. diff_x may be x, and
+// without diff_addend diff or more.
 struct GradientColumns {
   alignas(64) float mean[kPanelWidth], of_diff[kPanelWidth], of_x[kPanelWidth], constant[kPanelWidth];
 };

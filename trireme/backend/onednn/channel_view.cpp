@@ -5,6 +5,8 @@ namespace {
 
 // Elements of a strip, about: large enough to be worth a task, small enough to give every thread some.
 constexpr std::int64_t kStripElements = 32768;
+// Elements of a group that stay in the cache, of several tensors.
+constexpr std::int64_t kGroupElements = 1 << 18;
 
 }  // namespace
 
@@ -52,6 +54,11 @@ Strips::Strips(const ChannelView& view) : view_(view) {
   chunk_rows_ = std::max<std::int64_t>(kStripElements / std::max<std::int64_t>(group_width_, 1), 1);
   chunks_ = (view_.positions + chunk_rows_ - 1) / chunk_rows_;
   per_group_ = view_.batch * chunks_;
+}
+
+bool Strips::worth_grouping(int threads) const {
+  const bool even = groups_ % threads == 0 || groups_ >= 4 * threads;
+  return even && view_.blocks > 1 && view_.per_channel() * group_width_ <= kGroupElements;
 }
 
 Strip Strips::operator[](std::int64_t index) const {

@@ -22,11 +22,12 @@ KernelChoice make(const op::Pool& operation, const KernelRequest& request, const
 KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
 
 // linear.cpp
-KernelChoice make(const op::FullyConnected& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::FullyConnected& operation, const KernelRequest& request, const dnnl::engine& engine,
+                  const Tuner& tuner);
 KernelChoice make(const op::FullyConnectedBackwardData& operation, const KernelRequest& request,
-                  const dnnl::engine& engine);
+                  const dnnl::engine& engine, const Tuner& tuner);
 KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const KernelRequest& request,
-                  const dnnl::engine& engine);
+                  const dnnl::engine& engine, const Tuner& tuner);
 KernelChoice make(const op::MatMul& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::Bias& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::BiasBackward& operation, const KernelRequest& request, const dnnl::engine& engine);

@@ -1,10 +1,12 @@
 #include "trireme/backend/onednn/affine.hpp"
 #include "trireme/backend/onednn/batch_statistics.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
+#include "trireme/backend/onednn/linear_own.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/plan/label.hpp"
 
 namespace trireme::onednn {
 
@@ -81,9 +83,22 @@ std::optional<Layout> wished(const KernelRequest& request) {
 // One matrix in all three directions: the weights' trailing axes in src's order. Training needs no reorder then.
 Layout weights_like(const Layout& src) { return src; }
 
+// The library's kernel or, where there is one, the own one for the same src, whichever is faster here.
+KernelChoice fastest(const Problem& problem, const LinearLayouts& layouts, KernelChoice library,
+                     std::optional<KernelChoice> own, const KernelRequest& request, const Tuner& tuner) {
+  std::vector<Tuner::Alternative> alternatives;
+  alternatives.push_back({"library", std::move(library)});
+  if (own) alternatives.push_back({"own", std::move(*own)});
+  const std::string text =
+      fmt::format("{} | src {} {} | weights {} {}", label_of(request.node.op), to_string(problem.src),
+                  layouts.src.name(), to_string(problem.weights), layouts.weights.name());
+  return tuner.fastest(text, std::move(alternatives), request);
+}
+
 }  // namespace
 
-KernelChoice make(const op::FullyConnected& operation, const KernelRequest& request, const dnnl::engine& engine) {
+KernelChoice make(const op::FullyConnected& operation, const KernelRequest& request, const dnnl::engine& engine,
+                  const Tuner& tuner) {
   const Problem problem{request.inputs[0].shape, request.inputs[1].shape, request.node.outputs[0].shape,
                         operation.bias};
   dnnl::primitive_attr attributes = user_scratchpad();
@@ -113,11 +128,15 @@ KernelChoice make(const op::FullyConnected& operation, const KernelRequest& requ
     arguments.push_back(Argument::input(DNNL_ARG_BIAS, found.desc.bias_desc(), 2));
   }
   set_kernel(choice, engine, found.desc, std::move(arguments));
-  return choice;
+  // Weights that are there already stay as they are.
+  const Layout like_src = weights_like(found.src);
+  const bool free = request.input_open[1] || request.inputs[1].layout == like_src;
+  const LinearLayouts layouts{found.src, free ? like_src : found.weights};
+  return fastest(problem, layouts, std::move(choice), own_linear(operation, request, layouts), request, tuner);
 }
 
 KernelChoice make(const op::FullyConnectedBackwardData& operation, const KernelRequest& request,
-                  const dnnl::engine& engine) {
+                  const dnnl::engine& engine, const Tuner& tuner) {
   const Problem problem{operation.src_shape, request.inputs[1].shape, request.inputs[0].shape};
   const Layout& weights = request.inputs[1].layout;
   const Layout plain = Layout::plain(problem.src.rank());
@@ -138,11 +157,12 @@ KernelChoice make(const op::FullyConnectedBackwardData& operation, const KernelR
              {Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 0),
               Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
               Argument::output(DNNL_ARG_DIFF_SRC, found.desc.diff_src_desc())});
-  return choice;
+  const LinearLayouts layouts{found.src, found.weights};
+  return fastest(problem, layouts, std::move(choice), own_linear(operation, request, layouts), request, tuner);
 }
 
 KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const KernelRequest& request,
-                  const dnnl::engine& engine) {
+                  const dnnl::engine& engine, const Tuner& tuner) {
   const Problem problem{request.inputs[0].shape, request.node.outputs[0].shape, request.inputs[1].shape,
                         operation.bias};
   const Layout& src = request.inputs[0].layout;
@@ -165,7 +185,8 @@ KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const Kern
     arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
   }
   set_kernel(choice, engine, found.desc, std::move(arguments));
-  return choice;
+  const LinearLayouts layouts{found.src, found.weights};
+  return fastest(problem, layouts, std::move(choice), own_linear(operation, request, layouts), request, tuner);
 }
 
 KernelChoice make(const op::MatMul& operation, const KernelRequest& request, const dnnl::engine& engine) {

@@ -1,7 +1,9 @@
+#include <omp.h>
+
 #include <cmath>
 
 #include "trireme/backend/onednn/affine.hpp"
-#include "trireme/backend/onednn/batch_statistics.hpp"
+#include "trireme/backend/onednn/group_statistics.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
@@ -24,7 +26,25 @@ void keep_layout(const KernelRequest& request, const Layout& layout, KernelChoic
   }
 }
 
-void normalize(const op::BatchNorm& operation, const ChannelView& view, const Operands& operands) {
+// Groups of cores meet once, between the passes over everything; one group goes over few channels at a time, twice.
+bool goes_by_group(const Strips& strips, const RunContext& context) {
+  return context.statistics_groups == 1 && strips.worth_grouping(omp_get_max_threads());
+}
+
+template <typename Body>
+void for_each_strip(const Strips& strips, std::int64_t group, Body body) {
+  for (std::int64_t i = group * strips.per_group(); i < (group + 1) * strips.per_group(); ++i) body(i);
+}
+
+// Padded lanes too.
+template <typename Body>
+void for_each_channel(const Strips& strips, std::int64_t group, Body body) {
+  const Strip strip = strips[group * strips.per_group()];
+  for (std::int64_t lane = 0; lane < strip.width; ++lane) body(strip.first_channel + lane);
+}
+
+void normalize(const op::BatchNorm& operation, const ChannelView& view, const Operands& operands,
+               const RunContext& context) {
   std::size_t next = 0;
   const float* src = operands.input(next++);
   const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
@@ -36,23 +56,38 @@ void normalize(const op::BatchNorm& operation, const ChannelView& view, const Op
   const Strips strips(view);
   auto* partials = operands.scratch<double>();
   const ChannelAffine affine(view, operands.scratch<float>(partial_count(strips) * kDoubleBytes));
+  const AffineOperands last{src, addend, dst, operation.activation == op::Activation::relu};
+  const auto set = [&](std::int64_t channel) {
+    if (channel >= view.channels) {
+      affine.set(channel, 0, 0, 0);
+      return;
+    }
+    const Moments moments = context.statistics_groups == 1 ? merged_moments(strips, channel, partials)
+                                                           : joined_moments(operands, context, channel);
+    mean[channel] = static_cast<float>(moments.mean);
+    variance[channel] = static_cast<float>(moments.variance);
+    // From the rounded variance, which is all that a recomputation has.
+    const double scale = (gamma == nullptr ? 1.0 : gamma[channel]) /
+                         std::sqrt(static_cast<double>(variance[channel]) + operation.epsilon);
+    affine.set(channel, mean[channel], static_cast<float>(scale), beta[channel]);
+  };
+  const bool by_group = goes_by_group(strips, context);
 #pragma omp parallel if (view.elements() > kParallelElements)
-  {
+  if (by_group) {
+#pragma omp for schedule(static)
+    for (std::int64_t group = 0; group < strips.groups(); ++group) {
+      for_each_strip(strips, group, [&](std::int64_t i) { strip_moments(strips, i, src, partials); });
+      for_each_channel(strips, group, set);
+      apply_affine(strips, group, affine, last);
+    }
+  } else {
 #pragma omp for schedule(static)
     for (std::int64_t i = 0; i < strips.count(); ++i) strip_moments(strips, i, src, partials);
+    tell_groups(view, operands, context,
+                [&](std::int64_t channel) { return merged_moments(strips, channel, partials); });
 #pragma omp for schedule(static)
-    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
-      if (channel >= view.channels) {
-        affine.set(channel, 0, 0, 0);
-        continue;
-      }
-      const Moments moments = merged_moments(strips, channel, partials);
-      mean[channel] = static_cast<float>(moments.mean);
-      variance[channel] = static_cast<float>(moments.variance);
-      const double scale = (gamma == nullptr ? 1.0 : gamma[channel]) / std::sqrt(moments.variance + operation.epsilon);
-      affine.set(channel, mean[channel], static_cast<float>(scale), beta[channel]);
-    }
-    apply_affine(strips, affine, {src, addend, dst, operation.activation == op::Activation::relu});
+    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) set(channel);
+    apply_affine(strips, affine, last);
   }
 }
 
@@ -83,6 +118,7 @@ struct BackwardOperands {
     variance = operands.input(next++);
     gamma = operation.gamma ? operands.input(next++) : nullptr;
     loops.diff = operands.input(next++);
+    loops.more = operation.sum ? operands.input(next++) : nullptr;
     loops.dst = operation.activation == op::Activation::relu ? operands.input(next) : nullptr;
     next = 0;
     loops.diff_x = operands.output(next++);
@@ -92,6 +128,13 @@ struct BackwardOperands {
   }
 };
 
+void set_columns(const Strip& strip, const ChannelGradient& gradient, GradientColumns& columns) {
+  spread_lanes(strip, gradient.mean, columns.mean);
+  spread_lanes(strip, gradient.of_diff, columns.of_diff);
+  spread_lanes(strip, gradient.of_x, columns.of_x);
+  spread_lanes(strip, gradient.constant, columns.constant);
+}
+
 void apply_gradient(const Strips& strips, const ChannelGradient& gradient, const GradientOperands& operands) {
   GradientColumns columns;
   std::int64_t prepared = -1;
@@ -99,51 +142,74 @@ void apply_gradient(const Strips& strips, const ChannelGradient& gradient, const
   for (std::int64_t i = 0; i < strips.count(); ++i) {
     const Strip strip = strips[i];
     if (strip.first_channel != prepared) {
-      spread_lanes(strip, gradient.mean, columns.mean);
-      spread_lanes(strip, gradient.of_diff, columns.of_diff);
-      spread_lanes(strip, gradient.of_x, columns.of_x);
-      spread_lanes(strip, gradient.constant, columns.constant);
+      set_columns(strip, gradient, columns);
       prepared = strip.first_channel;
     }
     for_each_panel(strip, [&](const Panel& panel) { apply_gradient(panel, columns, operands); });
   }
 }
 
+// From the last strip to the first, because what was read last is in the cache.
+void apply_gradient(const Strips& strips, std::int64_t group, const ChannelGradient& gradient,
+                    const GradientOperands& operands) {
+  const std::int64_t begin = group * strips.per_group();
+  GradientColumns columns;
+  set_columns(strips[begin], gradient, columns);
+  for (std::int64_t i = begin + strips.per_group(); i-- > begin;)
+    for_each_panel(strips[i], [&](const Panel& panel) { apply_gradient(panel, columns, operands); });
+}
+
 // With d the gradient that the activation let through, m the mean, i = 1/sqrt(variance + epsilon), M values per
 // channel:
 //   diff_beta = sum d,  diff_gamma = i·P with P = sum d·(x − m)
 //   diff_src = gamma·i·(d − diff_beta/M − (x − m)·i²·P/M)
-void normalize_backward(const op::BatchNormBackward& operation, const ChannelView& view, const Operands& operands) {
+// Of several groups, each gives the sums over its own samples as gradients (their mean is taken by the update), and
+// diff_src with the sums over all.
+void normalize_backward(const op::BatchNormBackward& operation, const ChannelView& view, const Operands& operands,
+                        const RunContext& context) {
   const BackwardOperands named(operation, operands);
   const Strips strips(view);
   auto* partials = operands.scratch<double>();
   const ChannelGradient gradient(view, operands.scratch<float>(partial_count(strips) * kDoubleBytes));
-  const auto count = static_cast<double>(view.per_channel());
+  const auto count = static_cast<double>(view.per_channel() * context.statistics_groups);
+  // The padded lanes are read with the rest.
+  const auto set_mean = [&](std::int64_t channel) {
+    gradient.mean[channel] = channel < view.channels ? named.mean[channel] : 0;
+  };
+  const auto add_up = [&](std::int64_t i) { strip_gradient_sums(strips, i, gradient.mean, named.loops, partials); };
+  const auto set = [&](std::int64_t channel) {
+    if (channel >= view.channels) {
+      gradient.of_diff[channel] = gradient.of_x[channel] = gradient.constant[channel] = 0;
+      return;
+    }
+    const Sums own = added_sums(strips, channel, partials);
+    const Sums sums = context.statistics_groups == 1 ? own : joined_sums(operands, context, channel);
+    const double inverse = 1 / std::sqrt(static_cast<double>(named.variance[channel]) + operation.epsilon);
+    const double scale = (named.gamma == nullptr ? 1.0 : named.gamma[channel]) * inverse;
+    named.diff_beta[channel] = static_cast<float>(own.first);
+    if (named.diff_gamma != nullptr) named.diff_gamma[channel] = static_cast<float>(own.second * inverse);
+    gradient.of_diff[channel] = static_cast<float>(scale);
+    gradient.of_x[channel] = static_cast<float>(-scale * inverse * inverse * sums.second / count);
+    gradient.constant[channel] = static_cast<float>(-scale * sums.first / count);
+  };
+  const bool by_group = goes_by_group(strips, context);
 #pragma omp parallel if (view.elements() > kParallelElements)
-  {
-    // The padded lanes of the means are read with the rest.
+  if (by_group) {
 #pragma omp for schedule(static)
-    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
-      gradient.mean[channel] = channel < view.channels ? named.mean[channel] : 0;
+    for (std::int64_t group = 0; group < strips.groups(); ++group) {
+      for_each_channel(strips, group, set_mean);
+      for_each_strip(strips, group, add_up);
+      for_each_channel(strips, group, set);
+      apply_gradient(strips, group, gradient, named.loops);
     }
+  } else {
 #pragma omp for schedule(static)
-    for (std::int64_t i = 0; i < strips.count(); ++i)
-      strip_gradient_sums(strips, i, gradient.mean, named.loops, partials);
+    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) set_mean(channel);
 #pragma omp for schedule(static)
-    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
-      if (channel >= view.channels) {
-        gradient.of_diff[channel] = gradient.of_x[channel] = gradient.constant[channel] = 0;
-        continue;
-      }
-      const Sums sums = added_sums(strips, channel, partials);
-      const double inverse = 1 / std::sqrt(static_cast<double>(named.variance[channel]) + operation.epsilon);
-      const double scale = (named.gamma == nullptr ? 1.0 : named.gamma[channel]) * inverse;
-      named.diff_beta[channel] = static_cast<float>(sums.first);
-      if (named.diff_gamma != nullptr) named.diff_gamma[channel] = static_cast<float>(sums.second * inverse);
-      gradient.of_diff[channel] = static_cast<float>(scale);
-      gradient.of_x[channel] = static_cast<float>(-scale * inverse * inverse * sums.second / count);
-      gradient.constant[channel] = static_cast<float>(-scale * sums.first / count);
-    }
+    for (std::int64_t i = 0; i < strips.count(); ++i) add_up(i);
+    tell_groups(view, operands, context, [&](std::int64_t channel) { return added_sums(strips, channel, partials); });
+#pragma omp for schedule(static)
+    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) set(channel);
     apply_gradient(strips, gradient, named.loops);
   }
 }
@@ -181,11 +247,12 @@ KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, 
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
   const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
-    normalize(operation, view, operands);
+  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
+    normalize(operation, view, operands, context);
   });
   keep_layout(request, layout, choice);
   choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelAffine::bytes(view);
+  choice.shared_bytes = told_bytes(view);
   if (operation.add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
   choice.in_place.emplace_back(0, 0);
   return choice;
@@ -195,17 +262,18 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
   const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
-    normalize_backward(operation, view, operands);
+  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
+    normalize_backward(operation, view, operands, context);
   });
   keep_layout(request, layout, choice);
   choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelGradient::bytes(view);
+  choice.shared_bytes = told_bytes(view);
   const int diff_dst = operation.gamma ? 4 : 3;
-  if (operation.add) {
-    choice.in_place = {{diff_dst, operation.gamma ? 3 : 2}, {0, 0}};
-  } else {
-    choice.in_place = {{diff_dst, 0}, {0, 0}};
-  }
+  const int diff_addend = operation.gamma ? 3 : 2;
+  const int of_diff = operation.add ? diff_addend : 0;
+  choice.in_place = {{diff_dst, of_diff}};
+  if (operation.sum) choice.in_place.emplace_back(diff_dst + 1, of_diff);
+  choice.in_place.emplace_back(0, 0);
   return choice;
 }
 

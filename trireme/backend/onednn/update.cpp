@@ -16,6 +16,22 @@ struct Piece {
 };
 constexpr std::int64_t kPiece = 16384;
 
+// The mean of one piece's gradient over all groups, in memory of the thread's own while the piece is in the cache.
+struct MeanGradient {
+  alignas(64) float values[kPiece];
+};
+TRIREME_SIMD void add_gradient(const float* gradient, std::int64_t count, float share, float* sum) {
+  for (std::int64_t i = 0; i < count; ++i) sum[i] += share * gradient[i];
+}
+const float* mean_gradient(const Operands& operands, const Piece& piece, int groups, MeanGradient& mean) {
+  std::fill_n(mean.values, piece.count, 0.0f);
+  for (int group = 0; group < groups; ++group) {
+    add_gradient(operands.gradient(piece.pair, group) + piece.begin, piece.count, 1.0f / static_cast<float>(groups),
+                 mean.values);
+  }
+  return mean.values;
+}
+
 struct Values {
   float* value;
   const float* gradient;
@@ -98,12 +114,17 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
   KernelChoice choice =
       own_kernel(request, [=, pieces = std::move(pieces)](const Operands& operands, const RunContext& context) {
         const Rates rates(operation.rule, *operands.input(0), context.step);
-#pragma omp parallel for schedule(static) if (total > kParallelElements)
-        for (std::int64_t i = 0; i < count; ++i) {
+        // Each group updates a share of the values, which all of them use.
+        const std::int64_t begin = count * context.group / context.groups;
+        const std::int64_t end = count * (context.group + 1) / context.groups;
+#pragma omp parallel for schedule(static) if (total / context.groups > kParallelElements)
+        for (std::int64_t i = begin; i < end; ++i) {
           const Piece& piece = pieces[static_cast<std::size_t>(i)];
+          MeanGradient mean;
           update_piece(operation.rule, rates,
                        {.value = operands.variable(1 + 2 * piece.pair) + piece.begin,
-                        .gradient = operands.input(2 + 2 * piece.pair) + piece.begin,
+                        .gradient = context.groups == 1 ? operands.input(2 + 2 * piece.pair) + piece.begin
+                                                        : mean_gradient(operands, piece, context.groups, mean),
                         .first = states > 0 ? operands.state(piece.pair, 0) + piece.begin : nullptr,
                         .second = states > 1 ? operands.state(piece.pair, 1) + piece.begin : nullptr,
                         .count = piece.count});

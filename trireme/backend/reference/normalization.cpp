@@ -51,7 +51,7 @@ void normalize_channel(const ChannelView& view, std::int64_t channel, const Affi
 
 // The memory of a backward pass under its names; null where an operand is absent.
 struct BackwardOperands {
-  const float *src, *mean, *variance, *gamma, *diff_dst, *dst;
+  const float *src, *mean, *variance, *gamma, *diff_dst, *diff_more, *dst;
   float *diff_src, *diff_beta, *diff_gamma, *diff_addend;
 
   BackwardOperands(const op::BatchNormBackward& operation, const Operands& operands)
@@ -59,6 +59,7 @@ struct BackwardOperands {
     std::size_t next = 3;
     gamma = operation.gamma ? operands.input(next++) : nullptr;
     diff_dst = operands.input(next++);
+    diff_more = operation.sum ? operands.input(next++) : nullptr;
     dst = operation.activation == op::Activation::relu ? operands.input(next) : nullptr;
     next = 0;
     diff_src = operands.output(next++);
@@ -68,7 +69,10 @@ struct BackwardOperands {
   }
 
   // The gradient before the activation.
-  double diff(std::int64_t at) const { return dst != nullptr && !(dst[at] > 0) ? 0 : diff_dst[at]; }
+  double diff(std::int64_t at) const {
+    if (dst != nullptr && !(dst[at] > 0)) return 0;
+    return diff_more == nullptr ? diff_dst[at] : static_cast<double>(diff_dst[at]) + diff_more[at];
+  }
 };
 
 void backward_channel(const ChannelView& view, std::int64_t channel, double epsilon, const BackwardOperands& b) {
@@ -153,7 +157,9 @@ KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request) 
       const Moments moments = channel_moments(view, src, channel);
       mean[channel] = static_cast<float>(moments.mean);
       variance[channel] = static_cast<float>(moments.variance);
-      const Affine affine(moments, operation.epsilon, gamma == nullptr ? 1 : gamma[channel], beta[channel]);
+      // From the rounded statistics, which are all that a recomputation has.
+      const Affine affine({mean[channel], variance[channel]}, operation.epsilon, gamma == nullptr ? 1 : gamma[channel],
+                          beta[channel]);
       normalize_channel(view, channel, affine, src, addend, operation.activation, dst);
     }
   });

@@ -97,7 +97,8 @@ KernelChoice make(const op::Pool& operation, const KernelRequest& request) {
 
 KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request) {
   const Geometry g(operation.kind, operation.window, operation.src_shape, request.inputs[0].shape);
-  KernelChoice choice = plain_loops(request, [g](const Operands& operands, const RunContext&) {
+  const bool relu = operation.activation == op::Activation::relu;
+  KernelChoice choice = plain_loops(request, [g, relu](const Operands& operands, const RunContext&) {
     const float* diff_dst = operands.input(0);
     const float* src = g.kind == op::PoolKind::max ? operands.input(1) : nullptr;
     auto* sums = operands.scratch<double>();
@@ -112,7 +113,10 @@ KernelChoice make(const op::PoolBackward& operation, const KernelRequest& reques
         for (std::int64_t ow = 0; ow < g.dst_width; ++ow)
           spread(g, g.cells(oh, ow), diff[oh * g.dst_width + ow], from, sum);
       }
-      std::copy_n(sum, g.src_elements(), diff_src + image * g.src_elements());
+      for (std::int64_t i = 0; i < g.src_elements(); ++i) {
+        const bool through = !relu || from[i] > 0;
+        diff_src[image * g.src_elements() + i] = through ? static_cast<float>(sum[i]) : 0;
+      }
     }
   });
   choice.scratch_bytes = g.images * g.src_elements() * static_cast<std::int64_t>(sizeof(double));

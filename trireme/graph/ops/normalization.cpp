@@ -13,7 +13,7 @@ void check_normalized(Types inputs, const std::vector<InputSpec>& specs, float e
   expect_positive(epsilon, "epsilon");
   for (std::size_t i = 1; i < specs.size(); ++i) {
     const std::string_view name = specs[i].name;
-    if (name == "addend" || name == "diff_dst" || name == "dst") {
+    if (name == "addend" || name == "diff_dst" || name == "diff_more" || name == "dst") {
       expect_shape(inputs[i], name, inputs[0].shape, "the shape of src");
     } else {
       expect_shape(inputs[i], name, {inputs[0].shape[1]}, "one per channel of src");
@@ -53,6 +53,7 @@ std::vector<TensorType> infer(const BatchNormBackward& op, Types inputs) {
   std::vector<InputSpec> specs{"src", "mean", "variance"};
   if (op.gamma) specs.emplace_back("gamma");
   specs.emplace_back("diff_dst");
+  if (op.sum) specs.emplace_back("diff_more");
   if (op.activation != Activation::none) specs.emplace_back("dst");
   check_normalized(inputs, specs, op.epsilon);
   const TensorType per_channel = f32({inputs[0].shape[1]});
@@ -93,7 +94,7 @@ Cost cost(const BatchNorm& op, Types inputs, Types outputs) {
 
 // Per element: four for the two sums over the batch, five for the gradient of src.
 Cost cost(const BatchNormBackward& op, Types inputs, Types outputs) {
-  return {(9.0 + fused_flops(false, op.activation)) * elements(inputs[0]), traffic(inputs, outputs)};
+  return {(9.0 + fused_flops(op.sum, op.activation)) * elements(inputs[0]), traffic(inputs, outputs)};
 }
 
 Cost cost(const BatchNormInference& op, Types inputs, Types outputs) {

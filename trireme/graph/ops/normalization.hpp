@@ -16,14 +16,15 @@ struct BatchNorm {
   static constexpr const char* kName = "batch_norm";
 };
 
-// inputs: src, mean, variance, [gamma], diff_dst, [dst: only with activation]
+// inputs: src, mean, variance, [gamma], diff_dst, [diff_more: with sum], [dst: only with activation]
 // outputs: diff_src, diff_beta, [diff_gamma], [diff_addend: diff_dst where the activation let it through]
-// diff_dst is masked by dst > 0 first when the activation is relu.
+// diff_dst is diff_dst + diff_more with sum, and masked by dst > 0 then when the activation is relu.
 struct BatchNormBackward {
   float epsilon = 1e-5f;
   bool gamma = true;
-  bool add = false;
+  bool add = false;  // the rest is set by fusing
   Activation activation = Activation::none;
+  bool sum = false;
   static constexpr const char* kName = "batch_norm_backward";
 };
 

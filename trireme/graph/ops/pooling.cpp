@@ -38,6 +38,8 @@ std::vector<TensorType> infer(const PoolBackward& op, Types inputs) {
   std::vector<InputSpec> specs{"diff_dst"};
   if (op.kind == PoolKind::max) specs.insert(specs.end(), {"src", "dst"});
   expect_inputs(inputs, specs);
+  if (op.kind != PoolKind::max && op.activation != Activation::none)
+    bad_input("the activation's gradient is asked of average pooling, which has none; expected max pooling");
   const Shape dst = output_shape(op.window, f32(op.src_shape));
   expect_shape(inputs[0], "diff_dst", dst, "the shape of the pool's output");
   if (op.kind == PoolKind::max) {

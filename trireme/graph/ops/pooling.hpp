@@ -19,11 +19,13 @@ struct Pool {
 };
 
 // inputs: diff_dst, and for max: src, dst; outputs: diff_src
-// Of equal maxima in a window the first in row order gets the gradient.
+// Of equal maxima in a window the first in row order gets the gradient. With activation, which max alone can have, src
+// is the output of a relu, and the result is the gradient of that relu's input.
 struct PoolBackward {
   PoolKind kind = PoolKind::max;
   Window window;
   Shape src_shape;
+  Activation activation = Activation::none;  // set by fusing
   static constexpr const char* kName = "pool_backward";
 };
 

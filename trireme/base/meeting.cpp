@@ -1,0 +1,45 @@
+#include "trireme/base/meeting.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace trireme {
+namespace {
+
+void relax() noexcept {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
+  constexpr int kSpins = 20000;  // about half a millisecond
+  for (int i = 0; i < kSpins; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    relax();
+  }
+  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+}
+
+void Meeting::come() noexcept {
+  const std::uint32_t round = round_.load(std::memory_order_acquire);
+  if (given_up()) return;
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+  } else {
+    wait_for_change(round_, round);
+  }
+}
+
+void Meeting::give_up() noexcept {
+  given_up_.store(true, std::memory_order_release);
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+}
+
+}  // namespace trireme
