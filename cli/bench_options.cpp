@@ -96,6 +96,14 @@ void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std
       ->group(group);
 }
 
+CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options) {
+  return app
+      .add_option("--recompute", options.recompute,
+                  "Less memory for more time: what backward computes again instead of keeping\n"
+                  "it: none, cheap (all but convolutions) or full")
+      ->capture_default_str();
+}
+
 namespace {
 
 void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
@@ -107,13 +115,25 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
       ->capture_default_str()
       ->group(kMachine);
   add_tuning_options(app, options, kMachine);
+  add_recompute_option(app, options)->group(kMachine);
   app.add_option("--variable-update", options.variable_update, "How replicas agree: independent (one process)")
       ->capture_default_str()
       ->group(kMachine);
-  app.add_option("--num-intra-threads", options.num_intra_threads, "Threads of one operation; 0: one per usable core")
+  app.add_option("--num-intra-threads", options.num_intra_threads,
+                 "Threads of one operation, divided over the groups of --batch-split; 0: one per usable core")
       ->capture_default_str()
       ->group(kMachine);
   app.add_option("--num-inter-threads", options.num_inter_threads, "Operations at the same time; 0: one")
+      ->capture_default_str()
+      ->group(kMachine);
+  app.add_option("--batch-split", options.batch_split,
+                 "Groups of cores that share the images of a batch, or auto: the fastest by timing. The result is\n"
+                 "that of the whole batch")
+      ->capture_default_str()
+      ->group(kMachine);
+  app.add_option("--batch-norm-over", options.batch_norm_over,
+                 "With a split batch, images that batch norm takes its statistics over: the whole batch, or each\n"
+                 "group's own, as several processes would: batch or group")
       ->capture_default_str()
       ->group(kMachine);
   app.add_flag("--bind,!--no-bind", options.bind, "Bind threads to cores (default), or leave them to the system")

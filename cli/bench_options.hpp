@@ -16,6 +16,8 @@ struct BenchArguments {
 
 // How kernels are chosen: of every command that compiles a network.
 void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std::string& group);
+// What is computed again to save memory: likewise.
+CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
 
 }  // namespace trireme::cli

@@ -184,6 +184,11 @@ Json plan_json(const Program& program, const lab::BenchmarkConfig& config) {
             {"variable_bytes", memory.variable_bytes},
             {"gradient_bytes", memory.gradient_bytes},
             {"optimizer_bytes", memory.optimizer_bytes}}},
+          {"recomputation",
+           {{"nodes", program.recomputation.nodes},
+            {"extra_flops_share", program.recomputation.extra_flops},
+            {"extra_bytes_share", program.recomputation.extra_bytes},
+            {"planned_bytes_without", program.recomputation.planned_bytes_without}}},
           {"instructions", std::move(instructions)}};
 }
 
@@ -199,7 +204,7 @@ void show_plan(const ModelsOptions& options) {
   const TuningOptions tuning = lab::tuning_options(config, perf::read_machine().cpu);
   const auto backend = make_backend(config.backend, tuning);
   VariableLayouts layouts;
-  const Program program = compile(graph, step.fetches, *backend, {.data_format = config.data_format}, layouts);
+  const Program program = compile(graph, step.fetches, *backend, compile_options(config), layouts);
   if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
     fmt::print(stderr, "trireme: warning: {}\n", problem);
   }
@@ -239,6 +244,7 @@ Command add_models(CLI::App& parent) {
       ->capture_default_str();
   benchmark.autotune = "off";
   add_tuning_options(*app, benchmark, "Kernels of the plan");
+  add_recompute_option(*app, benchmark)->needs(plan);
   app->add_flag("--json", options->json, "Machine-readable");
   return {app, [options] { return run(*options); }};
 }

@@ -71,6 +71,19 @@ TEST_F(Bench, BadInputGetsOneLineAndExitCode2) {
   expect_one_line(run_trireme({"bench", "--piecewise-learning-rate-schedule", "0.1;2"}), "0.1;2");
   expect_one_line(run_trireme({"bench", "--num-intra-threads", "4000"}), "4000");
   expect_one_line(run_trireme({"bench", "--no-such-option"}), "--no-such-option");
+  expect_one_line(run_trireme({"bench", "--recompute", "some"}), "--recompute some: must be one of none, cheap, full");
+  expect_one_line(run_trireme({"bench", "--recompute", "full", "--forward-only"}), "--recompute full has no effect");
+}
+
+TEST_F(Bench, RecomputationTradesWorkForMemoryAndSaysSo) {
+  const CommandResult result = run_trireme({"bench", "--model", "resnet20", "--batch-size", "2", "--num-batches", "1",
+                                            "--num-warmup-batches", "0", "--num-intra-threads", "1", "--no-bind",
+                                            "--autotune", "off", "--recompute", "full", "--record", record_path()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"\nRecomputation: ", "full: ", " operations run again", " % more flops", " instead of "}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << " is not in\n" << result.out;
+  }
+  EXPECT_EQ(record()["config"]["recompute"], "full");
 }
 
 TEST_F(Bench, WhatThisBuildLacksIsSaid) {

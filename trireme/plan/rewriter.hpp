@@ -17,7 +17,8 @@ namespace trireme {
 struct PlanGraph {
   std::unique_ptr<Graph> graph;
   std::vector<Tensor> fetches;
-  std::unordered_map<NodeId, NodeId> origin;  // variables and placeholders: node here -> node of the user's graph
+  std::unordered_map<NodeId, NodeId> origin;       // variables and placeholders: node here -> node of the user's graph
+  std::unordered_map<NodeId, NodeId> copies = {};  // nodes that recompute() has added -> the node that they repeat
 };
 
 // Copies what the fetches need.

@@ -29,6 +29,7 @@ std::string layouts(const Program& program, const std::vector<int>& buffers) {
 std::string notes(const Program& program, const Instruction& instruction) {
   std::vector<std::string> all;
   if (instruction.once) all.emplace_back("when variables change");
+  if (instruction.recomputed) all.emplace_back("computed again");
   for (const int id : instruction.outputs) {
     if (buffer_at(program, id).shares >= 0) all.emplace_back("in place");
     if (buffer_at(program, id).kind == MemoryKind::gradient) all.emplace_back("gradient arena");
@@ -110,6 +111,13 @@ std::string describe(const Program& program) {
       format_bytes(static_cast<double>(memory.unplanned_bytes)),
       format_bytes(static_cast<double>(memory.peak_live_bytes)),
       format_bytes(static_cast<double>(memory.scratch_bytes)));
+  if (const Recomputation& again = program.recomputation; again.nodes > 0) {
+    text += fmt::format(
+        "Recomputation: {} {} again, {:.1f} % more flops and {:.1f} % more bytes moved; {} would be "
+        "planned without it\n",
+        again.nodes, again.nodes == 1 ? "operation runs" : "operations run", 100 * again.extra_flops,
+        100 * again.extra_bytes, format_bytes(static_cast<double>(again.planned_bytes_without)));
+  }
   text += fmt::format("Kept between runs: {} of variables, {} of gradients, {} of optimizer state\n",
                       format_bytes(static_cast<double>(memory.variable_bytes)),
                       format_bytes(static_cast<double>(memory.gradient_bytes)),
