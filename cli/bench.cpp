@@ -1,4 +1,5 @@
 // `trireme bench`: how fast this machine trains a network on synthetic images.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -25,7 +26,15 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
   const double step_seconds = perf::summarize(lab::all_step_seconds(benchmark.result())).mean;
   const lab::StepProfile profile =
       lab::make_profile(executable.program(), executable.profile(), step_seconds, setup.config.inter_threads);
-  std::fputs(lab::to_text(profile, setup.peak, setup.config.profile_rows).c_str(), stream);
+  perf::Peak peak = setup.peak;
+  if (setup.threads.groups > 1) {
+    std::fputs(fmt::format("\nOf the first of {} groups of cores; the others do the same on their images.",
+                           setup.threads.groups)
+                   .c_str(),
+               stream);
+    peak.flops_per_second /= setup.threads.groups;
+  }
+  std::fputs(lab::to_text(profile, peak, setup.config.profile_rows).c_str(), stream);
 }
 
 void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_token stop) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/perf/build_info.hpp"
 
@@ -116,6 +117,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  trireme::keep_freed_memory();
   try {
     return run(argc, argv);
   } catch (const Error& error) {

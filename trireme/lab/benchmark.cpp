@@ -1,5 +1,7 @@
 #include "trireme/lab/benchmark.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,8 +9,6 @@
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/random.hpp"
-#include "trireme/lab/step_graph.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
 
@@ -66,20 +66,38 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tun
   setup_.threads = perf::plan_threads(config.intra_threads, config.inter_threads, config.bind);
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
-  // Before the session starts its threads: where the system refuses a processor, this is where it shows.
+  // Before anything starts threads of its own: where the system refuses a processor, this is where it shows.
   measure_peak();
-  perf::apply(setup_.threads);
   const auto start = SteadyClock::now();
-  build(tuning_options(config, machine.cpu, std::move(on_tuning)));
-  fill_batch();
+  const TuningOptions tuning = tuning_options(config, machine.cpu, std::move(on_tuning));
+  divide_cores(tuning);
+  build(tuning);
   setup_.prepare_seconds = seconds_between(start, SteadyClock::now());
+}
+
+void Benchmark::divide_cores(const TuningOptions& tuning) {
+  BenchmarkConfig& config = setup_.config;
+  const int threads = config.intra_threads;
+  if (config.batch_split == 0) {
+    const bool possible = config.inter_threads == 1 && make_backend(config.backend, {})->splits_batches();
+    if (possible) setup_.split = choose_split(config, threads, tuning, setup_.peak);
+    config.batch_split = setup_.split.groups;
+  }
+  if (threads % config.batch_split != 0) {
+    bad_input("--batch-split {}: {} threads cannot be divided evenly over {} groups of cores; try {}",
+              config.batch_split, threads, config.batch_split,
+              fmt::join(possible_splits(threads, config.batch_size), ", "));
+  }
+  setup_.split.groups = config.batch_split;
+  setup_.threads =
+      perf::plan_threads(threads / config.batch_split, config.inter_threads, config.bind, config.batch_split);
 }
 
 void Benchmark::measure_peak() {
   // One team on the processors of all inter threads, started by a thread of its own: this thread's team stays as it is.
   perf::ThreadPlan all = setup_.threads;
-  all.intra_threads *= all.inter_threads;
-  all.inter_threads = 1;
+  all.intra_threads = all.threads();
+  all.inter_threads = all.groups = 1;
   const auto measure = [&all] {
     perf::apply(all);
     return perf::measure_fma_peak(all.intra_threads);
@@ -92,54 +110,32 @@ void Benchmark::measure_peak() {
 void Benchmark::build(const TuningOptions& tuning) {
   BenchmarkConfig& config = setup_.config;
   backend_ = make_backend(config.backend, tuning);
-  const StepGraph step = build_step(graph_, config);
-  model_ = step.model;
-  learning_rate_ = step.learning_rate;
-  setup_.model = model_.info;
-  config.num_classes = model_.info.classes;
-  setup_.counts = count(graph_, model_);
+  step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_);
+  setup_.model = step_->model().info;
+  config.num_classes = setup_.model.classes;
+  setup_.counts = count(step_->graph(), step_->model());
   if (config.learning_rate_chosen) {
     config.schedule.initial =
-        default_learning_rate(config.optimizer.kind, has_batch_norm(graph_), setup_.counts.gradient_tensors);
+        default_learning_rate(config.optimizer.kind, has_batch_norm(step_->graph()), setup_.counts.gradient_tensors);
   }
-  SessionOptions options;
-  options.seed = config.seed;
-  options.compile.data_format = config.data_format;
-  options.compile.inter_threads = config.inter_threads;
-  options.start_inter_thread = [plan = setup_.threads](int index) { perf::apply(plan, index); };
-  session_ = std::make_unique<Session>(graph_, *backend_, options);
-  executable_ = &session_->prepare(step.fetches);
   setup_.kernels_timed = tuning.cache->added();
   setup_.tuning_seconds = tuning.cache->seconds_spent();
   if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
-  setup_.memory = executable_->program().memory;
-  setup_.flops_per_step = executable_->program().flops();
+  setup_.memory = step_->memory();
+  setup_.recomputation = step_->executable().program().recomputation;
+  setup_.recomputation.planned_bytes_without *= step_->groups();
+  setup_.flops_per_step = step_->flops();
 }
 
-// tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand
-// for pixels that have gone through preprocessing; here they get the scaling of that preprocessing, x/127.5 - 1, so
-// that the network sees values of the size that it was made for. A program leaves its placeholders as they are: the
-// batch is put in place once, for all steps.
-void Benchmark::fill_batch() {
-  const std::uint64_t seed = setup_.config.seed;
-  const std::span<float> images = executable_->input_f32(model_.images);
-  fill_truncated_normal(images, 127.0f, 60.0f, random_key(seed, "synthetic images"));
-  for (float& value : images) value = value / 127.5f - 1.0f;
-  fill_uniform(executable_->input_i32(model_.labels), static_cast<std::int32_t>(model_.info.classes - 1),
-               random_key(seed, "synthetic labels"));
-  if (learning_rate_) learning_rate_input_ = executable_->input_f32(learning_rate_);
-}
-
-double Benchmark::step() {
-  if (learning_rate_) learning_rate_input_[0] = static_cast<float>(setup_.config.schedule.at(steps_done_));
-  executable_->run();
+double Benchmark::run_step() {
+  const double loss = step_->run(setup_.config.schedule.at(steps_done_));
   ++steps_done_;
-  return executable_->output(0)[0];
+  return loss;
 }
 
 void Benchmark::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
-  if (!learning_rate_)
+  if (!step_->trains())
     fail(ErrorKind::failed, "the loss of {} is {} in step {}", setup_.config.model, loss, steps_done_);
   fail(ErrorKind::failed,
        "the loss of {} became {} in step {} (warm-up included) at a learning rate of {}; "
@@ -154,7 +150,7 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
       result_.out_of_time = true;
       return;
     }
-    const double loss = step();
+    const double loss = run_step();
     check_finite(loss);
     ++result_.warmup_steps;
     observer.on_warmup_step(
@@ -180,7 +176,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
       return;
     }
     const auto start = SteadyClock::now();
-    const double loss = step();
+    const double loss = run_step();
     seconds.push_back(seconds_between(start, SteadyClock::now()));
     losses.push_back(loss);
     check_finite(loss);
@@ -198,7 +194,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
   const Clock clock{.limit_seconds = setup_.config.max_seconds};
   try {
     warm_up(observer, stop, clock);
-    if (setup_.config.profile) executable_->enable_profile();
+    if (setup_.config.profile) step_->enable_profile();
     for (std::int64_t repeat = 0; repeat < setup_.config.repeats && !stop.stop_requested(); ++repeat) {
       run_repeat(observer, stop, clock, repeat);
     }

@@ -10,10 +10,9 @@
 #include <stop_token>
 #include <vector>
 
-#include "trireme/lab/benchmark_config.hpp"
+#include "trireme/lab/choose_split.hpp"
+#include "trireme/lab/prepared_step.hpp"
 #include "trireme/perf/peak.hpp"
-#include "trireme/perf/threads.hpp"
-#include "trireme/runtime/session.hpp"
 
 namespace trireme::lab {
 
@@ -22,11 +21,13 @@ struct BenchmarkSetup {
   BenchmarkConfig config;  // with the learning rate decided
   ModelInfo model;
   perf::ThreadPlan threads;
+  SplitChoice split;                  // with what was tried, where it was chosen by measuring
   std::vector<std::string> warnings;  // about the machine's fitness for measuring
   perf::Peak peak;                    // the best of a measurement before the steps and, once they are done, one after
   ModelCounts counts;
   MemorySummary memory;
-  double flops_per_step = 0;   // as the program executes them
+  Recomputation recomputation;
+  double flops_per_step = 0;   // as the program executes them, without what is computed again
   double prepare_seconds = 0;  // building, compiling, allocating, initial values
   int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
   double tuning_seconds = 0;   // part of prepare_seconds
@@ -79,28 +80,24 @@ class Benchmark {
 
   const BenchmarkSetup& setup() const { return setup_; }
   const BenchmarkResult& result() const { return result_; }
-  const Executable& executable() const { return *executable_; }
+  // Of the first group of cores.
+  const Executable& executable() const { return step_->executable(); }
 
  private:
   struct Clock;
 
+  void divide_cores(const TuningOptions& tuning);
   void build(const TuningOptions& tuning);
-  void fill_batch();
   void measure_peak();
   void warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock);
   void run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock, std::int64_t repeat);
-  double step();  // returns the loss
+  double run_step();  // returns the loss
   void check_finite(double loss) const;
 
   BenchmarkSetup setup_;
   BenchmarkResult result_;
-  Graph graph_;
-  Model model_;
-  Tensor learning_rate_;  // placeholder; none when forward only
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Session> session_;
-  Executable* executable_ = nullptr;      // the session's
-  std::span<float> learning_rate_input_;  // where the executable reads it, looked up once
+  std::unique_ptr<PreparedStep> step_;
   std::int64_t steps_done_ = 0;
 };
 

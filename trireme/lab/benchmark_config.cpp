@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -89,6 +90,13 @@ Autotune parse_autotune(std::string_view text) {
   bad_input("--autotune {}: must be one of off, fast, full", text);
 }
 
+Recompute parse_recompute(std::string_view text) {
+  for (const Recompute recompute : {Recompute::none, Recompute::cheap, Recompute::full}) {
+    if (text == to_string(recompute)) return recompute;
+  }
+  bad_input("--recompute {}: must be one of none, cheap, full", text);
+}
+
 std::string checked_tune_cache(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code error;
@@ -97,6 +105,26 @@ std::string checked_tune_cache(const std::string& path) {
     bad_input("--tune-cache '{}': must be a file in a folder that exists", path);
   }
   return path;
+}
+
+int parse_batch_split(const std::string& text, std::int64_t batch_size) {
+  if (text == "auto") return 0;
+  int groups = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), groups);
+  if (error != std::errc() || end != text.data() + text.size() || groups < 1) {
+    bad_input("--batch-split {}: must be auto or a number of groups of cores, 1 or more", text);
+  }
+  if (batch_size % groups != 0) {
+    bad_input("--batch-split {}: {} images cannot be divided evenly over {} groups", text, batch_size, groups);
+  }
+  return groups;
+}
+
+BatchNormOver parse_batch_norm_over(std::string_view text) {
+  for (const BatchNormOver over : {BatchNormOver::batch, BatchNormOver::group}) {
+    if (text == to_string(over)) return over;
+  }
+  bad_input("--batch-norm-over {}: must be one of batch, group", text);
 }
 
 op::OptimizerRule resolve_optimizer(const BenchmarkOptions& options) {
@@ -194,6 +222,8 @@ std::string_view to_string(DataFormat format) {
   return "auto";
 }
 
+std::string_view to_string(BatchNormOver over) { return over == BatchNormOver::group ? "group" : "batch"; }
+
 std::string_view to_string(Autotune autotune) {
   switch (autotune) {
     case Autotune::fast:
@@ -204,6 +234,18 @@ std::string_view to_string(Autotune autotune) {
       break;
   }
   return "off";
+}
+
+std::string_view to_string(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::cheap:
+      return "cheap";
+    case Recompute::full:
+      return "full";
+    case Recompute::none:
+      break;
+  }
+  return "none";
 }
 
 std::int64_t images_per_epoch(const ModelInfo& model) {
@@ -255,9 +297,17 @@ BenchmarkConfig resolve(const BenchmarkOptions& options) {
   config.backend = checked_backend(options.backend);
   config.autotune = parse_autotune(options.autotune);
   config.exact = options.exact;
+  config.recompute = parse_recompute(options.recompute);
+  if (config.forward_only && config.recompute != Recompute::none)
+    bad_input("--recompute {} has no effect with --forward-only: nothing is kept for backward", options.recompute);
   config.tune_cache = options.tune_cache ? checked_tune_cache(*options.tune_cache) : TuneCache::default_path();
   config.intra_threads = static_cast<int>(checked("num-intra-threads", options.num_intra_threads, kThreadRange));
   config.inter_threads = static_cast<int>(checked("num-inter-threads", options.num_inter_threads, kThreadRange));
+  config.batch_split = parse_batch_split(options.batch_split, config.batch_size);
+  config.batch_norm_over = parse_batch_norm_over(options.batch_norm_over);
+  if (config.batch_split > 1 && config.inter_threads > 1)
+    bad_input("--batch-split {} and --num-inter-threads {} exclude each other", config.batch_split,
+              config.inter_threads);
   config.bind = options.bind;
   config.seed =
       static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
@@ -265,6 +315,13 @@ BenchmarkConfig resolve(const BenchmarkOptions& options) {
   config.profile_rows = checked("profile-rows", options.profile_rows, {1, kManySteps});
   validate(config.schedule);
   return config;
+}
+
+CompileOptions compile_options(const BenchmarkConfig& config) {
+  CompileOptions options;
+  options.data_format = config.data_format;
+  options.recompute = config.recompute;
+  return options;
 }
 
 report::Json to_json(const BenchmarkConfig& config) {
@@ -293,10 +350,13 @@ report::Json to_json(const BenchmarkConfig& config) {
           {"backend", config.backend},
           {"autotune", to_string(config.autotune)},
           {"exact", config.exact},
+          {"recompute", to_string(config.recompute)},
           {"tune_cache", config.tune_cache},
           {"variable_update", "independent"},
           {"num_intra_threads", config.intra_threads},
           {"num_inter_threads", config.inter_threads},
+          {"batch_split", config.batch_split},
+          {"batch_norm_over", to_string(config.batch_norm_over)},
           {"bind", config.bind},
           {"seed", config.seed},
           {"profile", config.profile}};

@@ -11,10 +11,13 @@
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/optim/schedule.hpp"
-#include "trireme/plan/backend.hpp"
+#include "trireme/plan/program.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme::lab {
+
+// What batch norm takes its statistics over where a batch is split over groups of cores.
+enum class BatchNormOver : std::uint8_t { batch, group };
 
 struct BenchmarkOptions {
   std::string model = "resnet50";
@@ -46,10 +49,13 @@ struct BenchmarkOptions {
   std::string backend;  // empty: the fastest of this build
   std::string autotune = "fast";
   bool exact = false;
+  std::string recompute = "none";
   std::optional<std::string> tune_cache;  // none: a file below the user's cache folder
   std::string variable_update = "independent";
   std::int64_t num_intra_threads = 0;  // 0: chosen from the machine
   std::int64_t num_inter_threads = 0;
+  std::string batch_split = "auto";  // or a number of groups of cores
+  std::string batch_norm_over = "batch";
   bool bind = true;
   std::int64_t seed = 1;
   bool profile = false;
@@ -77,9 +83,12 @@ struct BenchmarkConfig {
   std::string backend = "reference";
   Autotune autotune = Autotune::off;
   bool exact = false;
+  Recompute recompute = Recompute::none;
   std::string tune_cache;  // file; empty: nothing is kept
-  int intra_threads = 0;
+  int intra_threads = 0;   // of all groups together; Benchmark gives each its share
   int inter_threads = 0;
+  int batch_split = 1;  // groups of cores; 0: chosen by measuring
+  BatchNormOver batch_norm_over = BatchNormOver::batch;
   bool bind = true;
   std::uint64_t seed = 1;
   bool profile = false;
@@ -88,6 +97,8 @@ struct BenchmarkConfig {
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.
 BenchmarkConfig resolve(const BenchmarkOptions& options);
+
+CompileOptions compile_options(const BenchmarkConfig& config);
 
 // Under the names of the options.
 report::Json to_json(const BenchmarkConfig& config);
@@ -101,5 +112,7 @@ double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::
 
 std::string_view to_string(DataFormat format);
 std::string_view to_string(Autotune autotune);
+std::string_view to_string(BatchNormOver over);
+std::string_view to_string(Recompute recompute);
 
 }  // namespace trireme::lab

@@ -1,6 +1,6 @@
 #include "trireme/lab/benchmark_output.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -44,6 +44,22 @@ std::string optimizer_text(const BenchmarkConfig& config) {
   return text + fmt::format(", weight decay {:g}, learning rate {}", rule.weight_decay, to_string(config.schedule));
 }
 
+std::string split_text(const BenchmarkSetup& setup) {
+  const int groups = setup.threads.groups;
+  const int threads = setup.threads.intra_threads;
+  std::string text =
+      groups == 1 ? "none: all threads work on the whole batch"
+                  : fmt::format("{} groups of {} image{} on {} thread{} each", groups, setup.config.batch_size / groups,
+                                setup.config.batch_size == groups ? "" : "s", threads, threads == 1 ? "" : "s");
+  if (groups > 1 && setup.config.batch_norm_over == BatchNormOver::group) text += ", batch norm over each group's own";
+  if (setup.split.trials.empty()) return text;
+  std::vector<std::string> trials;
+  for (const SplitTrial& trial : setup.split.trials) {
+    trials.push_back(fmt::format("{} in {}", trial.groups, format_seconds(trial.step_seconds)));
+  }
+  return fmt::format("{}; fastest of {} (groups in step time)", text, fmt::join(trials, ", "));
+}
+
 std::string data_format_text(DataFormat format) {
   return format == DataFormat::automatic ? "auto: chosen by the backend for every edge"
                                          : std::string(to_string(format));
@@ -53,6 +69,16 @@ std::string memory_text(const MemorySummary& memory) {
   return fmt::format("{} planned for activations and scratch, {} unplanned",
                      format_bytes(static_cast<double>(memory.planned_bytes)),
                      format_bytes(static_cast<double>(memory.unplanned_bytes)));
+}
+
+std::string recomputation_text(const BenchmarkSetup& setup) {
+  const Recomputation& again = setup.recomputation;
+  if (again.nodes == 0) return fmt::format("{}: nothing to save", to_string(setup.config.recompute));
+  return fmt::format("{}: {} {} again, {:.1f} % more flops and {:.1f} % more bytes moved; {} instead of {}",
+                     to_string(setup.config.recompute), again.nodes,
+                     again.nodes == 1 ? "operation runs" : "operations run", 100 * again.extra_flops,
+                     100 * again.extra_bytes, format_bytes(static_cast<double>(setup.memory.planned_bytes)),
+                     format_bytes(static_cast<double>(again.planned_bytes_without)));
 }
 
 std::string variables_text(const BenchmarkSetup& setup) {
@@ -111,6 +137,7 @@ std::string banner(const BenchmarkSetup& setup) {
   table.add_row({"Batch size:", batch_size_text(setup)});
   table.add_row({"Steps:", steps_text(config)});
   table.add_row({"Devices:", fmt::format("cpu: {}", setup.threads.describe())});
+  table.add_row({"Batch split:", split_text(setup)});
   table.add_row({"Backend:", fmt::format("{}, fp32", config.backend)});
   table.add_row({"Kernels:", kernels_text(setup)});
   table.add_row({"Data format:", data_format_text(config.data_format)});
@@ -118,6 +145,7 @@ std::string banner(const BenchmarkSetup& setup) {
   table.add_row({"Variables:", variables_text(setup)});
   table.add_row({"Update mode:", "independent: one process"});
   table.add_row({"Memory:", memory_text(setup.memory)});
+  if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",
                                       format_flops(setup.flops_per_step / static_cast<double>(config.batch_size)))});
   table.add_row({"Peak:", peak_text(setup.peak)});

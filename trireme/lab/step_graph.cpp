@@ -4,10 +4,11 @@
 
 namespace trireme::lab {
 
-StepGraph build_step(Graph& graph, const BenchmarkConfig& config) {
+StepGraph build_step(Graph& graph, const BenchmarkConfig& config, int groups) {
   StepGraph step;
   step.model = build_model(graph, config.model,
-                           {.batch_size = config.batch_size,
+                           {.batch_size = config.batch_size / groups,
+                            .groups = config.batch_norm_over == BatchNormOver::group ? 1 : groups,
                             .num_classes = config.num_classes,
                             .training = !config.forward_only,
                             .aux_head = config.aux_head,

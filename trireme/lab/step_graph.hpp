@@ -14,6 +14,7 @@ struct StepGraph {
   std::vector<Tensor> fetches;  // of one step: the loss first
 };
 
-StepGraph build_step(Graph& graph, const BenchmarkConfig& config);
+// groups: of cores that the batch is split over; the graph is that of one group's share.
+StepGraph build_step(Graph& graph, const BenchmarkConfig& config, int groups = 1);
 
 }  // namespace trireme::lab

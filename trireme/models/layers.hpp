@@ -46,6 +46,7 @@ struct PoolConfig {
 struct LayerOptions {
   bool training = true;  // false: running statistics in batch norm, no dropout
   bool dropout = true;   // false: dropout() adds nothing in training either
+  int groups = 1;        // programs that take batch statistics together: running variances count the samples of all
 };
 
 class LayerBuilder {

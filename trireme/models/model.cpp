@@ -180,7 +180,7 @@ Model build_model(Graph& graph, std::string_view name, const ModelOptions& optio
   model.images = placeholder(graph, {options.batch_size, model.info.channels, size, size}, "images");
   model.labels = placeholder(graph, {options.batch_size}, "labels", DataType::i32);
 
-  LayerBuilder layers(graph, {.training = options.training, .dropout = options.dropout});
+  LayerBuilder layers(graph, {.training = options.training, .dropout = options.dropout, .groups = options.groups});
   const Features features = entry.build(layers, model.images, options.aux_head && options.training);
   model.logits = layers.fully_connected(features.main, model.info.classes, false, "logits");
   model.loss = softmax_cross_entropy(model.logits, model.labels, options.label_smoothing, "loss");

@@ -22,6 +22,7 @@ struct ModelInfo {
 
 struct ModelOptions {
   std::int64_t batch_size = 32;
+  int groups = 1;                // programs that take batch statistics together; see runtime/batch_split.hpp
   std::int64_t num_classes = 0;  // 0: the model's own
   bool training = true;          // false: running statistics, no dropout, no auxiliary head
   bool aux_head = false;         // inception3 only

@@ -38,13 +38,16 @@ std::string ThreadPlan::describe() const {
     const bool starts_team = i % static_cast<std::size_t>(intra_threads) == 0;
     where += fmt::format("{}{}", i == 0 ? "on processors " : starts_team ? "; " : ",", cores[i]);
   }
-  return fmt::format("{} intra x {} inter {}", intra_threads, inter_threads, where.empty() ? "not bound" : where);
+  return fmt::format("{}{} intra x {} inter {}", groups > 1 ? fmt::format("{} groups x ", groups) : "", intra_threads,
+                     inter_threads, where.empty() ? "not bound" : where);
 }
 
-ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind) {
-  if (intra_threads < 0 || inter_threads < 0) {
-    bad_input("cannot use {} intra and {} inter threads; give positive numbers, or 0 to have them chosen",
-              intra_threads, inter_threads);
+ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind, int groups) {
+  if (intra_threads < 0 || inter_threads < 0 || groups < 1) {
+    bad_input(
+        "cannot use {} intra and {} inter threads in {} groups; give positive numbers, or 0 threads to have them "
+        "chosen",
+        intra_threads, inter_threads, groups);
   }
   const auto cores = Topology().usable_cores();
   const auto processors = cores_first(cores);
@@ -54,25 +57,31 @@ ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind) {
 
   ThreadPlan plan;
   plan.inter_threads = std::max(1, inter_threads);
-  plan.intra_threads = intra_threads > 0 ? intra_threads : std::max(1, usable_cores / plan.inter_threads);
-  // Divided, not multiplied: the product of two large numbers overflows.
-  if (plan.intra_threads > usable_threads / plan.inter_threads) {
+  plan.groups = groups;
+  // Divided, not multiplied: the product of large numbers overflows.
+  const int for_one_team = usable_threads / groups / plan.inter_threads;
+  plan.intra_threads = intra_threads > 0 ? intra_threads : std::max(1, usable_cores / groups / plan.inter_threads);
+  if (plan.intra_threads > for_one_team && groups > 1) {
+    bad_input("{} groups of {} threads are more than the {}; lower --batch-split or --num-intra-threads", groups,
+              plan.intra_threads, limits(usable_threads, usable_cores, quota));
+  }
+  if (plan.intra_threads > for_one_team) {
     bad_input("{} intra x {} inter threads are more than the {}; lower --num-intra-threads or --num-inter-threads",
               plan.intra_threads, plan.inter_threads, limits(usable_threads, usable_cores, quota));
   }
-  if (bind) plan.cores.assign(processors.begin(), processors.begin() + plan.intra_threads * plan.inter_threads);
+  if (bind) plan.cores.assign(processors.begin(), processors.begin() + plan.threads());
   return plan;
 }
 
-void apply(const ThreadPlan& plan, int inter_index) {
+void apply(const ThreadPlan& plan, int team_index) {
   omp_set_dynamic(0);
   omp_set_num_threads(plan.intra_threads);
   if (plan.cores.empty()) return;
-  if (inter_index < 0 || inter_index >= plan.inter_threads) {
-    bad_input("there is no inter thread {} among {}; they count from 0", inter_index, plan.inter_threads);
+  if (team_index < 0 || team_index >= plan.teams()) {
+    bad_input("there is no team {} among {}; they count from 0", team_index, plan.teams());
   }
   const Topology topology;
-  const auto* const team = plan.cores.data() + inter_index * plan.intra_threads;
+  const auto* const team = plan.cores.data() + team_index * plan.intra_threads;
   int refused = -1;  // an exception must not leave the parallel region
   // Every thread by itself: a new one inherits the single processor of the thread that made it.
 #pragma omp parallel num_threads(plan.intra_threads)

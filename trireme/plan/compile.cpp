@@ -1,4 +1,4 @@
-// From a graph to a program: prune, fuse, order, choose kernels and layouts along the order, plan memory.
+// From a graph to a program: prune, fuse, recompute, order, choose kernels and layouts along the order, plan memory.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -9,6 +9,7 @@
 #include "trireme/plan/memory.hpp"
 #include "trireme/plan/order.hpp"
 #include "trireme/plan/program.hpp"
+#include "trireme/plan/recompute.hpp"
 
 namespace trireme {
 namespace {
@@ -86,6 +87,7 @@ Program Compiler::run() {
     is_source(node) ? add_source(node) : add_operation(node);
   }
   add_fetches();
+  program_.recomputation = measure_recomputation(program_, plan_.copies, in_place_, options_);
   program_.memory = plan_memory(program_, in_place_, options_);
   program_.graph = std::move(plan_.graph);
   return std::move(program_);
@@ -147,6 +149,7 @@ void Compiler::add_operation(const Node& node) {
   instruction.operation = label_of(node.op);
   instruction.node = &node;
   instruction.update = is_update(node.op);
+  instruction.recomputed = plan_.copies.contains(node.id);
   if (node.as<op::ApplyGradients>() != nullptr) {
     for (std::size_t i = 1; i + 1 < node.inputs.size(); i += 2) {
       int& gradient = buffer_of(node.inputs[i + 1]);
@@ -207,6 +210,7 @@ void Compiler::add_instruction(Instruction instruction, KernelChoice choice) {
     instruction.scratch =
         add_buffer({.desc = {DataType::f32, Shape{(choice.scratch_bytes + 3) / 4}, Layout::plain(1)}});
   }
+  instruction.shared_bytes = choice.shared_bytes;
   instruction.implementation = std::move(choice.implementation);
   instruction.kernel = std::move(choice.kernel);
   instruction.once = runs_once(instruction);
@@ -264,8 +268,9 @@ void Compiler::add_fetches() {
 }  // namespace
 
 double Program::flops() const {
-  return std::accumulate(instructions.begin(), instructions.end(), 0.0,
-                         [](double sum, const Instruction& i) { return i.once ? sum : sum + i.cost.flops; });
+  return std::accumulate(instructions.begin(), instructions.end(), 0.0, [](double sum, const Instruction& i) {
+    return i.once || i.recomputed ? sum : sum + i.cost.flops;
+  });
 }
 
 Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
@@ -275,7 +280,8 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
     if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");
   }
   PlanGraph plan = prune(graph, fetches);
-  if (options.fuse) plan = fuse_all(std::move(plan));
+  if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes);
+  plan = recompute(std::move(plan), options.recompute);
   return Compiler(std::move(plan), backend, options, variable_layouts).run();
 }
 

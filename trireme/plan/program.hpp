@@ -13,11 +13,19 @@
 
 namespace trireme {
 
+// What runs again in backward instead of being kept since forward: nothing; what costs little beside convolutions
+// (normalisation, activations, sums, pooling, concat); or all but some results, convolutions included.
+enum class Recompute : std::uint8_t { none, cheap, full };
+
 struct CompileOptions {
   DataFormat data_format = DataFormat::automatic;
   bool fuse = true;
   bool plan_memory = true;  // false: every tensor keeps memory of its own (to compare, and to debug)
   int inter_threads = 1;    // instructions that may run at the same time
+  // Gradients of so many bytes are applied together: enough that an update is worth starting a team of threads for, and
+  // few enough to be warm in the cache still.
+  std::int64_t update_bytes = 4 << 20;
+  Recompute recompute = Recompute::none;
 };
 
 // Where a buffer's memory is.
@@ -40,10 +48,12 @@ struct Instruction {
   std::string implementation;
   std::vector<int> inputs;  // buffers
   std::vector<int> outputs;
-  int scratch = -1;  // buffer
+  int scratch = -1;               // buffer
+  std::int64_t shared_bytes = 0;  // see KernelMemory::shared
   Cost cost;
   bool once = false;  // depends on variables alone: run when they have changed, not in every step
   bool update = false;
+  bool recomputed = false;     // computes again what an earlier instruction has computed
   const Node* node = nullptr;  // of the fused graph; null for reorders
   std::unique_ptr<Kernel> kernel;
 };
@@ -55,6 +65,14 @@ struct MemorySummary {
   std::int64_t scratch_bytes = 0;    // the largest
   // Kept between runs, outside the arena.
   std::int64_t variable_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
+};
+
+// What recomputation costs in one run, and what it saves.
+struct Recomputation {
+  int nodes = 0;                           // that run a second time
+  double extra_flops = 0;                  // theirs, as a share of Program::flops(), which is without
+  double extra_bytes = 0;                  // that they read and write, as a share of what the others do
+  std::int64_t planned_bytes_without = 0;  // the arena if nothing ran again
 };
 
 // Layouts of variables that earlier programs have fixed, by node of the user's graph; compile() adds the ones it fixes.
@@ -70,10 +88,11 @@ struct Program {
   std::vector<std::pair<int, NodeId>> constants;  // buffer of MemoryKind::constant, and its node here
   std::int64_t constant_bytes = 0;
   MemorySummary memory;
+  Recomputation recomputation;
   bool updates = false;  // some instruction writes a variable
   bool trains = false;   // some instruction applies gradients: a run is a training step
 
-  double flops() const;  // of one run, without what runs once
+  double flops() const;  // of one run, without what runs once and what runs again
 };
 
 // Compiles the part of the graph that the fetches need. Adds the layouts it gives to variables that have none yet.

@@ -3,16 +3,32 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
 
 namespace trireme {
 
-Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool)
+namespace {
+
+constexpr std::int64_t kCacheLine = 64;  // groups must not write into each other's lines
+
+std::int64_t whole_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
+
+}  // namespace
+
+std::int64_t shared_bytes(const Program& program) {
+  std::int64_t bytes = 0;
+  for (const Instruction& instruction : program.instructions) bytes += whole_lines(instruction.shared_bytes);
+  return bytes;
+}
+
+Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place)
     : program_(std::move(program)),
       store_(store),
       seed_(seed),
+      place_(place),
       arena_(program_.memory.planned_bytes),
       constants_(program_.constant_bytes),
       pool_(pool) {
@@ -21,6 +37,7 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
     std::memcpy(address(buffer), value.data(), static_cast<std::size_t>(value.type().bytes()));
   }
   bind();
+  plan_meetings();
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     if (!program_.instructions[i].once) items_.push_back(static_cast<int>(i));
   }
@@ -44,14 +61,20 @@ void* Executable::address(int id) const {
     case MemoryKind::variable:
       return store_.value(buffer.variable);
     case MemoryKind::gradient:
-      return store_.gradient(buffer.variable);
+      return store_.gradient(buffer.variable, place_.group);
   }
   return nullptr;
 }
 
 void Executable::bind() {
+  const std::int64_t shared_stride = shared_bytes(program_);
+  std::int64_t shared_offset = 0;
   for (Instruction& instruction : program_.instructions) {
     KernelMemory memory;
+    for (int group = 0; place_.shared != nullptr && group < place_.groups; ++group) {
+      memory.shared.push_back(static_cast<std::byte*>(place_.shared) + group * shared_stride + shared_offset);
+    }
+    shared_offset += whole_lines(instruction.shared_bytes);
     for (const int id : instruction.inputs) memory.inputs.push_back(address(id));
     for (const int id : instruction.outputs) memory.outputs.push_back(address(id));
     if (instruction.scratch >= 0) memory.scratch = address(instruction.scratch);
@@ -59,6 +82,8 @@ void Executable::bind() {
     if (apply != nullptr) {
       for (std::size_t i = 1; i < instruction.inputs.size(); i += 2) {
         const NodeId variable = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])].variable;
+        auto& gradients = memory.gradients.emplace_back();
+        for (int group = 0; group < place_.groups; ++group) gradients.push_back(store_.gradient(variable, group));
         auto& states = memory.optimizer_state.emplace_back();
         for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
           states.push_back(store_.state(variable, s, op::initial_state(apply->rule.kind, s)));
@@ -66,6 +91,40 @@ void Executable::bind() {
       }
     }
     instruction.kernel->bind(memory);
+  }
+}
+
+// All groups use the same variables. They meet before gradients are applied, since each update needs the gradients of
+// all; before a variable is written that a slower group may still read; and before what one group has written is read.
+void Executable::plan_meetings() {
+  meets_.assign(program_.instructions.size(), false);
+  skips_ = meets_;
+  if (place_.groups == 1) return;
+  std::set<NodeId> read, written;  // since the last meeting
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    const Instruction& instruction = program_.instructions[i];
+    const bool gradients = instruction.update && instruction.node->as<op::ApplyGradients>() != nullptr;
+    std::vector<int> targets;
+    if (instruction.update) targets = written_inputs(instruction.node->op, static_cast<int>(instruction.inputs.size()));
+    std::vector<NodeId> reads, writes;
+    for (std::size_t at = 0; at < instruction.inputs.size(); ++at) {
+      const Buffer& buffer = program_.buffers[static_cast<std::size_t>(instruction.inputs[at])];
+      if (buffer.kind != MemoryKind::variable) continue;
+      const bool target = std::find(targets.begin(), targets.end(), static_cast<int>(at)) != targets.end();
+      (target ? writes : reads).push_back(buffer.variable);
+    }
+    const auto among = [](const std::set<NodeId>& set) { return [&set](NodeId id) { return set.contains(id); }; };
+    meets_[i] = gradients || std::any_of(reads.begin(), reads.end(), among(written)) ||
+                std::any_of(writes.begin(), writes.end(), among(read)) ||
+                std::any_of(writes.begin(), writes.end(), among(written));
+    if (meets_[i]) {
+      read.clear();
+      written.clear();
+    }
+    read.insert(reads.begin(), reads.end());
+    written.insert(writes.begin(), writes.end());
+    // Averages of what all groups know alike are updated by one of them; gradients are applied by all, each a share.
+    skips_[i] = instruction.update && !gradients && place_.group > 0;
   }
 }
 
@@ -107,6 +166,8 @@ void Executable::feed(Tensor placeholder, const HostTensor& value) {
 }
 
 void Executable::execute(std::size_t index) {
+  if (meets_[index]) context_.meet();
+  if (skips_[index]) return;
   if (!profiling_) {
     program_.instructions[index].kernel->run(context_);
     return;
@@ -117,7 +178,9 @@ void Executable::execute(std::size_t index) {
 }
 
 void Executable::run_once_instructions() {
-  if (variables_seen_ == store_.version()) return;
+  // In a program that updates variables, what runs once depends on constants alone.
+  const bool done = program_.updates ? variables_seen_ != 0 : variables_seen_ == store_.version();
+  if (done) return;
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     if (program_.instructions[i].once) program_.instructions[i].kernel->run(context_);
   }
@@ -125,7 +188,23 @@ void Executable::run_once_instructions() {
 }
 
 void Executable::run() {
-  context_ = {.seed = seed_, .step = store_.step, .sample_offset = sample_offset};
+  run_share();
+  count_run();
+}
+
+void Executable::count_run() {
+  if (program_.trains) ++store_.step;
+  if (program_.updates) store_.touch();
+}
+
+void Executable::run_share() {
+  context_ = {.seed = seed_,
+              .step = store_.step,
+              .sample_offset = sample_offset,
+              .group = place_.group,
+              .groups = place_.groups,
+              .statistics_groups = place_.own_statistics ? 1 : place_.groups,
+              .meeting = place_.meeting};
   run_once_instructions();
   if (pool_ != nullptr) {
     pool_->run(successors_, predecessors_, items_, execute_item_);
@@ -133,12 +212,6 @@ void Executable::run() {
     for (const int index : items_) execute(static_cast<std::size_t>(index));
   }
   if (profiling_) ++profile_.runs;
-  if (program_.trains) ++store_.step;
-  if (program_.updates) {
-    store_.touch();
-    // In such a program what runs once depends on constants alone.
-    variables_seen_ = store_.version();
-  }
 }
 
 std::span<const float> Executable::output(int fetch) const {

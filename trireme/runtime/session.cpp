@@ -7,28 +7,64 @@ namespace trireme {
 
 Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
     : graph_(graph), backend_(backend), options_(std::move(options)), store_(graph, options_.seed) {
+  if (options_.groups > 1 && options_.compile.inter_threads > 1) {
+    bad_input("a batch cannot be split over {} groups of cores and have {} inter-op threads too; use one of them",
+              options_.groups, options_.compile.inter_threads);
+  }
+  if (options_.groups > 1 && !backend_.splits_batches()) {
+    bad_input("backend '{}' cannot split a batch over {} groups of cores; use one group", backend_.name(),
+              options_.groups);
+  }
   if (options_.compile.inter_threads > 1) {
-    pool_ = std::make_unique<InterOpPool>(options_.compile.inter_threads, options_.start_inter_thread);
+    pool_ = std::make_unique<InterOpPool>(options_.compile.inter_threads, options_.start_thread);
+  } else {
+    threads_ = std::make_unique<GroupThreads>(options_.groups, options_.start_thread);
   }
 }
 
 Session::~Session() = default;
 
-Executable& Session::prepare(std::span<const Tensor> fetches) {
-  std::vector<std::pair<NodeId, int>> key;
+Session::Key Session::key_of(std::span<const Tensor> fetches) const {
+  Key key;
   for (const Tensor& fetch : fetches) {
     if (fetch.graph != &graph_) bad_input("a fetch is no tensor of this session's graph");
     key.emplace_back(fetch.node, fetch.output);
   }
-  auto& executable = executables_[key];
+  return key;
+}
+
+Program Session::compile_program(std::span<const Tensor> fetches) {
+  VariableLayouts layouts = store_.layouts();
+  Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
+  // The first program decides the layouts of the variables; later ones take them as they are.
+  if (!store_.allocated()) store_.allocate(layouts);
+  return program;
+}
+
+Executable& Session::prepare(std::span<const Tensor> fetches) {
+  auto& executable = executables_[key_of(fetches)];
   if (!executable) {
-    VariableLayouts layouts = store_.layouts();
-    Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
-    // The first program decides the layouts of the variables; later ones take them as they are.
-    if (!store_.allocated()) store_.allocate(layouts);
-    executable = std::make_unique<Executable>(std::move(program), store_, options_.seed, pool_.get());
+    executable = std::make_unique<Executable>(compile_program(fetches), store_, options_.seed, pool_.get());
   }
   return *executable;
+}
+
+BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
+  auto& split = splits_[key_of(fetches)];
+  if (!split) {
+    std::vector<Program> programs(static_cast<std::size_t>(options_.groups));
+    programs[0] = compile_program(fetches);
+    // On the threads that will run them: kernels are made for the team of the thread that asks.
+    const std::function<void(int)> compile_one = [&](int group) {
+      if (group > 0) programs[static_cast<std::size_t>(group)] = compile_program(fetches);
+    };
+    if (threads_) threads_->run(compile_one);
+    // The first found the layouts of the variables open, the others as it has left them.
+    if (options_.groups > 1 && !same_instructions(programs[0], programs[1])) programs[0] = compile_program(fetches);
+    split = std::make_unique<BatchSplit>(std::move(programs), store_, options_.seed, options_.own_statistics,
+                                         pool_.get(), threads_.get());
+  }
+  return *split;
 }
 
 std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<const Feed> feeds) {

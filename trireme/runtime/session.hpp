@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "trireme/runtime/executable.hpp"
+#include "trireme/runtime/batch_split.hpp"
 #include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
@@ -15,8 +15,11 @@ namespace trireme {
 struct SessionOptions {
   std::uint64_t seed = 1;
   CompileOptions compile = {};
-  // Called first on each thread of the inter-op pool (0 is the caller of run()): sets its share of cores.
-  std::function<void(int)> start_inter_thread = {};
+  int groups = 1;  // of cores, that prepare_split() divides a batch over; not together with several inter-op threads
+  bool own_statistics = false;  // see batch_split.hpp
+  // Called first on each thread of the inter-op pool, or of the groups (0 is the caller of run()): sets its share of
+  // cores.
+  std::function<void(int)> start_thread = {};
 };
 
 struct Feed {
@@ -37,6 +40,8 @@ class Session {
   // The program for these fetches, compiled now or earlier. Lives as long as the session. The first one decides the
   // layouts of the variables for all: where there are several, prepare the training step first.
   Executable& prepare(std::span<const Tensor> fetches);
+  // The same for a batch that is split over the session's groups, the graph being that of one group's share.
+  BatchSplit& prepare_split(std::span<const Tensor> fetches);
 
   HostTensor value(Tensor variable) const;
   void assign(Tensor variable, const HostTensor& value);
@@ -44,12 +49,19 @@ class Session {
   const SessionOptions& options() const { return options_; }
 
  private:
+  using Key = std::vector<std::pair<NodeId, int>>;  // nodes and outputs of the fetches
+  Key key_of(std::span<const Tensor> fetches) const;
+  Program compile_program(std::span<const Tensor> fetches);
+
   Graph& graph_;
   const Backend& backend_;
   SessionOptions options_;
   VariableStore store_;
-  std::unique_ptr<InterOpPool> pool_;  // with more than one inter-op thread; outlives the executables
-  std::map<std::vector<std::pair<NodeId, int>>, std::unique_ptr<Executable>> executables_;
+  // Outlive the executables.
+  std::unique_ptr<InterOpPool> pool_;  // with more than one inter-op thread
+  std::unique_ptr<GroupThreads> threads_;
+  std::map<Key, std::unique_ptr<Executable>> executables_;
+  std::map<Key, std::unique_ptr<BatchSplit>> splits_;
 };
 
 }  // namespace trireme

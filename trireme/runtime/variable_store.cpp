@@ -72,9 +72,9 @@ const VariableStore::Slot& VariableStore::slot(NodeId variable) const {
 
 float* VariableStore::value(NodeId variable) const { return static_cast<float*>(values_.at(slot(variable).offset)); }
 
-float* VariableStore::gradient(NodeId variable) {
-  if (gradients_.bytes() == 0) gradients_ = AlignedMemory(values_.bytes());
-  return static_cast<float*>(gradients_.at(slot(variable).offset));
+float* VariableStore::gradient(NodeId variable, int group) {
+  while (gradients_.size() <= static_cast<std::size_t>(group)) gradients_.emplace_back(values_.bytes());
+  return static_cast<float*>(gradients_[static_cast<std::size_t>(group)].at(slot(variable).offset));
 }
 
 float* VariableStore::state(NodeId variable, int index, float initial) {

@@ -28,8 +28,9 @@ class VariableStore {
   void set(NodeId variable, const HostTensor& value);
 
   float* value(NodeId variable) const;
-  // Arenas of the same shape, made on first use.
-  float* gradient(NodeId variable);
+  // Arenas of the same shape, made on first use. Each group of cores that a batch is split over has gradients of its
+  // own.
+  float* gradient(NodeId variable, int group = 0);
   float* state(NodeId variable, int index, float initial);
   std::int64_t bytes() const { return values_.bytes(); }
 
@@ -50,7 +51,8 @@ class VariableStore {
   std::uint64_t seed_;
   VariableLayouts layouts_;
   std::unordered_map<NodeId, Slot> slots_;
-  AlignedMemory values_, gradients_;
+  AlignedMemory values_;
+  std::vector<AlignedMemory> gradients_;  // [group]
   std::vector<AlignedMemory> states_;
   std::set<std::pair<NodeId, int>> initialised_states_;
   std::unordered_map<NodeId, HostTensor> assigned_;  // before there was memory

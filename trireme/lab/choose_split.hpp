@@ -1,0 +1,31 @@
+// Over how many groups of cores a step's batch is best split: found by running a few steps of each, once per network,
+// batch, machine and number of threads; the times are kept with those of the kernels. Used by Benchmark.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trireme/backend/tuner.hpp"
+#include "trireme/lab/benchmark_config.hpp"
+#include "trireme/perf/peak.hpp"
+
+namespace trireme::lab {
+
+struct SplitTrial {
+  int groups = 1;
+  double step_seconds = 0;  // of a trial batch, which may be smaller than the benchmark's
+};
+
+struct SplitChoice {
+  int groups = 1;
+  std::vector<SplitTrial> trials;  // empty: there was nothing to choose, or it was not to be measured
+};
+
+// The numbers of groups that threads and batch can be divided by, from 1.
+std::vector<int> possible_splits(int threads, std::int64_t batch_size);
+
+// threads: all that compute.
+SplitChoice choose_split(const BenchmarkConfig& config, int threads, const TuningOptions& tuning,
+                         const perf::Peak& peak);
+
+}  // namespace trireme::lab

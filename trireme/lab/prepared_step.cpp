@@ -1,0 +1,81 @@
+#include "trireme/lab/prepared_step.hpp"
+
+#include <algorithm>
+
+#include "trireme/base/random.hpp"
+
+namespace trireme::lab {
+namespace {
+
+constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
+
+}  // namespace
+
+PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend)
+    : step_(build_step(graph_, config, threads.groups)) {
+  SessionOptions options;
+  options.seed = config.seed;
+  options.compile = compile_options(config);
+  options.compile.inter_threads = threads.inter_threads;
+  // Groups wait for each other before every update: few and large ones.
+  if (threads.groups > 1) options.compile.update_bytes = kSplitUpdateBytes;
+  options.groups = threads.groups;
+  options.own_statistics = config.batch_norm_over == BatchNormOver::group;
+  options.start_thread = [threads](int index) { perf::apply(threads, index); };
+  if (threads.groups == 1 && threads.inter_threads == 1) perf::apply(threads);
+  session_ = std::make_unique<Session>(graph_, backend, options);
+  split_ = &session_->prepare_split(step_.fetches);
+  fill_batch(config.seed, config.batch_size);
+}
+
+// tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand
+// for pixels that have gone through preprocessing; here they get the scaling of that preprocessing, x/127.5 - 1, so
+// that the network sees values of the size that it was made for. A program leaves its placeholders as they are: the
+// batch is put in place once, for all steps.
+void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size) {
+  const std::int64_t share = batch_size / groups();
+  std::vector<float> images(static_cast<std::size_t>(model().images.shape().elements() * groups()));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch_size));
+  fill_truncated_normal(images, 127.0f, 60.0f, random_key(seed, "synthetic images"));
+  for (float& value : images) value = value / 127.5f - 1.0f;
+  fill_uniform(labels, static_cast<std::int32_t>(model().info.classes - 1), random_key(seed, "synthetic labels"));
+  for (int index = 0; index < groups(); ++index) {
+    Executable& group = split_->group(index);
+    const std::span<float> group_images = group.input_f32(model().images);
+    std::copy_n(images.begin() + index * static_cast<std::ptrdiff_t>(group_images.size()), group_images.size(),
+                group_images.begin());
+    std::copy_n(labels.begin() + index * share, share, group.input_i32(model().labels).begin());
+    group.sample_offset = index * share;
+    if (trains()) learning_rate_inputs_.push_back(group.input_f32(step_.learning_rate));
+  }
+}
+
+double PreparedStep::run(double learning_rate) {
+  for (const std::span<float> input : learning_rate_inputs_) input[0] = static_cast<float>(learning_rate);
+  split_->run();
+  return split_->mean_output(0);
+}
+
+void PreparedStep::enable_profile() {
+  for (int index = 0; index < groups(); ++index) split_->group(index).enable_profile();
+}
+
+double PreparedStep::flops() const {
+  const Program& program = executable().program();
+  double updates = 0;  // shared by the groups
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.update && !instruction.once) updates += instruction.cost.flops;
+  }
+  return groups() * (program.flops() - updates) + updates;
+}
+
+MemorySummary PreparedStep::memory() const {
+  MemorySummary memory = executable().program().memory;
+  for (std::int64_t* bytes : {&memory.planned_bytes, &memory.unplanned_bytes, &memory.peak_live_bytes,
+                              &memory.scratch_bytes, &memory.gradient_bytes}) {
+    *bytes *= groups();
+  }
+  return memory;
+}
+
+}  // namespace trireme::lab

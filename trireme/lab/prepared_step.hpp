@@ -1,0 +1,47 @@
+// One step of a benchmark, ready to run: the network, its programs and the synthetic batch in place. Made by Benchmark,
+// and by the trials that find out over how many groups of cores a batch is best split.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trireme/lab/benchmark_config.hpp"
+#include "trireme/lab/step_graph.hpp"
+#include "trireme/perf/threads.hpp"
+#include "trireme/runtime/session.hpp"
+
+namespace trireme::lab {
+
+class PreparedStep {
+ public:
+  // threads.groups says over how many groups the batch is split. The calling thread becomes the first group's.
+  PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend);
+
+  // Runs the step and returns the loss; the learning rate has no effect when forward only.
+  double run(double learning_rate);
+
+  const Graph& graph() const { return graph_; }
+  const Model& model() const { return step_.model; }
+  bool trains() const { return step_.learning_rate.node >= 0; }
+  int groups() const { return split_->groups(); }
+  // Of the first group; the others' are the same.
+  Executable& executable() { return split_->group(0); }
+  const Executable& executable() const { return split_->group(0); }
+  void enable_profile();
+
+  // Of all groups together.
+  double flops() const;
+  MemorySummary memory() const;
+
+ private:
+  void fill_batch(std::uint64_t seed, std::int64_t batch_size);
+
+  Graph graph_;
+  StepGraph step_;
+  std::unique_ptr<Session> session_;
+  BatchSplit* split_ = nullptr;                         // the session's
+  std::vector<std::span<float>> learning_rate_inputs_;  // [group]: where the executable reads it, looked up once
+};
+
+}  // namespace trireme::lab

@@ -1,0 +1,49 @@
+#include "trireme/runtime/batch_split.hpp"
+
+#include "trireme/base/error.hpp"
+
+namespace trireme {
+bool same_instructions(const Program& a, const Program& b) {
+  if (a.instructions.size() != b.instructions.size()) return false;
+  for (std::size_t i = 0; i < a.instructions.size(); ++i) {
+    const Instruction &x = a.instructions[i], &y = b.instructions[i];
+    if (x.operation != y.operation || x.update != y.update || x.shared_bytes != y.shared_bytes) return false;
+  }
+  return true;
+}
+
+BatchSplit::BatchSplit(std::vector<Program> programs, VariableStore& store, std::uint64_t seed, bool own_statistics,
+                       InterOpPool* pool, GroupThreads* threads)
+    : store_(store),
+      threads_(threads),
+      shared_(shared_bytes(programs.front()) * static_cast<std::int64_t>(programs.size())) {
+  for (const Program& program : programs) {
+    if (!same_instructions(program, programs.front())) {
+      fail(ErrorKind::failed, "the groups of a split batch were given different programs; --batch-split 1 avoids it");
+    }
+  }
+  const int groups = static_cast<int>(programs.size());
+  for (int group = 0; group < groups; ++group) {
+    const GroupPlace place{group, groups, own_statistics, groups > 1 ? &threads->meeting() : nullptr, shared_.at(0)};
+    executables_.push_back(
+        std::make_unique<Executable>(std::move(programs[static_cast<std::size_t>(group)]), store_, seed, pool, place));
+  }
+  run_group_ = [this](int index) { group(index).run_share(); };
+}
+
+void BatchSplit::run() {
+  if (groups() == 1) {
+    group(0).run_share();
+  } else {
+    threads_->run(run_group_);
+  }
+  group(0).count_run();
+}
+
+double BatchSplit::mean_output(int fetch) const {
+  double sum = 0;
+  for (int index = 0; index < groups(); ++index) sum += group(index).output(fetch)[0];
+  return sum / groups();
+}
+
+}  // namespace trireme
