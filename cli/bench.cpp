@@ -24,8 +24,8 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
   const Executable& executable = benchmark.executable();
   if (executable.profile().runs == 0) return;
   const double step_seconds = perf::summarize(lab::all_step_seconds(benchmark.result())).mean;
-  const lab::StepProfile profile =
-      lab::make_profile(executable.program(), executable.profile(), step_seconds, setup.config.inter_threads);
+  const lab::StepProfile profile = lab::make_profile(executable.program(), executable.profile(), step_seconds,
+                                                     setup.config.inter_threads, setup.threads.groups);
   perf::Peak peak = setup.peak;
   if (setup.threads.groups > 1) {
     std::fputs(fmt::format("\nOf the first of {} groups of cores; the others do the same on their images.",

@@ -84,7 +84,8 @@ def parse_arguments():
                         help="interpreter with PyTorch or TensorFlow; may be given again for other versions "
                              "(default: .venv-peers/bin/python if there is one, else /usr/bin/python3)")  # fmt: skip
     parser.add_argument("--no-tcmalloc", action="store_true", help="leave out what needs tcmalloc")
-    parser.add_argument("--only", metavar="TEXT", help="of the peers, only configurations with this in their name")
+    parser.add_argument("--only", action="append", metavar="TEXT",
+                        help="of the peers, only configurations with this in their name; may be given again")  # fmt: skip
     parser.add_argument("--timeout", type=float, default=900, help="seconds that one run may take (default: 900)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="keep every sample")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write a table, one row per work")
@@ -107,9 +108,9 @@ def gather(options):
     trireme = contestants.make_trireme(options.trireme, options.trireme_options)
     tcmalloc = None if options.no_tcmalloc else contestants.find_tcmalloc()
     peers = [peer for python in options.python for peer in contestants.make_peers(python, tcmalloc)]
-    chosen = [peer for peer in peers if options.only is None or options.only in peer.name]
+    chosen = [peer for peer in peers if not options.only or any(text in peer.name for text in options.only)]
     if not chosen:
-        raise CompareError(f"--only {options.only}: no such configuration; there are: "
+        raise CompareError(f"--only {' '.join(options.only)}: no such configuration; there are: "
                            + ", ".join(peer.name for peer in peers))  # fmt: skip
     return [trireme, *chosen]
 

@@ -102,4 +102,7 @@ HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t
 // The backend under test; null where this build has none (the tests are skipped then).
 std::unique_ptr<Backend> onednn_backend();
 
+// Names of the alternatives that the tuner may choose from, beside the first; see TuningOptions::force.
+std::vector<std::string> tuned_kernels(const Operation& operation);
+
 }  // namespace trireme::testkit

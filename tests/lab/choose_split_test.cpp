@@ -58,12 +58,12 @@ TEST(ChooseSplit, WhatIsFoundIsKeptAndNotMeasuredAgain) {
   peak.flops_per_second = 1e11;
   const SplitChoice first = choose_split(config, 2, tuning, peak);
   ASSERT_EQ(first.trials.size(), 2u);
-  EXPECT_EQ(first.groups, first.trials[0].step_seconds <= first.trials[1].step_seconds ? 1 : 2);
+  EXPECT_EQ(first.groups, first.trials[1].images_per_second > 1.01 * first.trials[0].images_per_second ? 2 : 1);
   const int timed = tuning.cache->added();
   const SplitChoice second = choose_split(config, 2, tuning, peak);
   EXPECT_EQ(tuning.cache->added(), timed);
   EXPECT_EQ(second.groups, first.groups);
-  EXPECT_EQ(second.trials[1].step_seconds, first.trials[1].step_seconds);
+  EXPECT_EQ(second.trials[1].images_per_second, first.trials[1].images_per_second);
 }
 
 TEST(ChooseSplit, NothingIsMeasuredWithoutTuning) {
@@ -101,6 +101,13 @@ TEST(ChooseSplit, WhatCannotBeDividedIsRefusedWithTheNumbers) {
       EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
     }
   }
+  options.batch_split = "auto";
+  options.batch_norm_over = "group";
+  EXPECT_THROW(resolve(options), Error);
+  options.batch_split = "3";
+  EXPECT_EQ(resolve(options).batch_norm_over, BatchNormOver::group);
+  options.forward_only = true;
+  EXPECT_THROW(resolve(options), Error);
   if (!can_split()) return;
   const std::string message = message_of(small_config("4"));  // of two threads
   EXPECT_NE(message.find("2 threads cannot be divided evenly over 4 groups"), std::string::npos) << message;

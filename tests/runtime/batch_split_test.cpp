@@ -130,6 +130,32 @@ TEST(BatchSplit, AFetchedVariableHasTheValueAfterTheUpdateInEveryGroup) {
   }
 }
 
+// Mean of what the only batch norm sees, kept with decay 0: group 0's images are all 1, group 1's all 3.
+float running_mean(bool own_statistics) {
+  Graph graph;
+  const Tensor x = placeholder(graph, {4, 16, 2, 2}, "x");
+  const Tensor gamma = variable(graph, {16}, op::Initializer::constant(1), "gamma");
+  const Tensor beta = variable(graph, {16}, op::Initializer::constant(0), "beta");
+  const Tensor mean = variable(graph, {16}, op::Initializer::constant(0), "mean", false);
+  const Tensor y = graph.add(op::BatchNorm{}, {x, gamma, beta});
+  const Tensor update = graph.add(op::MovingAverage{.decay = 0}, {mean, graph.output(y.node, 1)});
+  const auto backend = make_backend("onednn");
+  Session session(graph, *backend, {.groups = 2, .own_statistics = own_statistics});
+  const std::vector<Tensor> fetches{y, update};
+  BatchSplit& split = session.prepare_split(fetches);
+  for (int group = 0; group < 2; ++group) {
+    for (float& value : split.group(group).input_f32(x)) value = static_cast<float>(1 + 2 * group);
+  }
+  split.run();
+  return session.value(mean).f32()[5];
+}
+
+TEST(BatchSplit, StatisticsAreOfAllImagesOrOfTheFirstGroups) {
+  if (!has_onednn()) GTEST_SKIP() << "needs oneDNN";
+  EXPECT_FLOAT_EQ(running_mean(false), 2);
+  EXPECT_FLOAT_EQ(running_mean(true), 1);
+}
+
 TEST(BatchSplit, TheReferenceSaysThatItCannot) {
   Graph graph;
   const auto backend = make_backend("reference");

@@ -202,7 +202,7 @@ TEST_P(SessionTest, TheLossCurveIsThatOfTheReferenceWithoutFusingOrPlanning) {
 TEST_P(SessionTest, TheLossCurveHoldsWithEveryKernelForcedInTurn) {
   const SmallNetwork network(graph);
   const auto oracle = network.losses(graph, *make_backend("reference"), {});
-  for (const char* kernel : {"direct", "winograd"}) {
+  for (const char* kernel : {"direct", "own_1x1", "winograd", "own_winograd", "channels_last", "library", "own"}) {
     const auto forced = make_backend(GetParam(), {.force = kernel});
     expect_close(network.losses(graph, *forced, {}), oracle);
   }

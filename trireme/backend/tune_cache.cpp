@@ -18,7 +18,7 @@ namespace trireme {
 namespace {
 
 // Raised when the meaning of problems or kernels changes: old files are then left alone under their own name.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 // Held while the file is merged and replaced; a file of its own, because the cache itself is renamed over.
 class FileLock {
@@ -96,6 +96,16 @@ void TuneCache::write(const Entries& entries) const {
   std::error_code error;
   std::filesystem::rename(aside, path_, error);
   if (error) fail(ErrorKind::failed, "cannot write the tune cache '{}': {}", path_, error.message());
+}
+
+int TuneCache::added() const {
+  const std::lock_guard lock(mutex_);
+  return added_;
+}
+
+double TuneCache::seconds_spent() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_spent_;
 }
 
 void TuneCache::save() {

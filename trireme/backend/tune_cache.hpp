@@ -25,8 +25,8 @@ class TuneCache {
 
   const std::string& path() const { return path_; }
   // What was added by this process: how many times, and what measuring them took.
-  int added() const { return added_; }
-  double seconds_spent() const { return seconds_spent_; }
+  int added() const;
+  double seconds_spent() const;
   // Below XDG_CACHE_HOME or ~/.cache; empty if there is neither.
   static std::string default_path();
 

@@ -15,7 +15,7 @@ namespace trireme {
 enum class Autotune : std::uint8_t {
   off,   // nothing is timed: the kernel that is listed first
   fast,  // one timed run after a warm-up where that is long enough to tell
-  full,  // the best of several
+  full,  // the best of several, and of more alternatives
 };
 
 struct TuningOptions {

@@ -305,6 +305,10 @@ BenchmarkConfig resolve(const BenchmarkOptions& options) {
   config.inter_threads = static_cast<int>(checked("num-inter-threads", options.num_inter_threads, kThreadRange));
   config.batch_split = parse_batch_split(options.batch_split, config.batch_size);
   config.batch_norm_over = parse_batch_norm_over(options.batch_norm_over);
+  if (config.batch_norm_over == BatchNormOver::group && (config.batch_split < 2 || config.forward_only)) {
+    // Not with auto: a timing must not decide what is trained.
+    bad_input("--batch-norm-over group needs training and a number of groups: --batch-split 2 or more");
+  }
   if (config.batch_split > 1 && config.inter_threads > 1)
     bad_input("--batch-split {} and --num-inter-threads {} exclude each other", config.batch_split,
               config.inter_threads);

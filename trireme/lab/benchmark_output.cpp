@@ -55,9 +55,9 @@ std::string split_text(const BenchmarkSetup& setup) {
   if (setup.split.trials.empty()) return text;
   std::vector<std::string> trials;
   for (const SplitTrial& trial : setup.split.trials) {
-    trials.push_back(fmt::format("{} in {}", trial.groups, format_seconds(trial.step_seconds)));
+    trials.push_back(fmt::format("{} ({:.1f})", trial.groups, trial.images_per_second));
   }
-  return fmt::format("{}; fastest of {} (groups in step time)", text, fmt::join(trials, ", "));
+  return fmt::format("{}; chosen from {} groups (images/sec when tried)", text, fmt::join(trials, ", "));
 }
 
 std::string data_format_text(DataFormat format) {

@@ -10,7 +10,7 @@ namespace {
 
 // One process with its batch in place: nothing is communicated and nothing is waited for. Only a profiled run can tell
 // the optimizer's share; where inter-op threads run instructions at the same time, none can tell what part of the step
-// belongs to which.
+// belongs to which. Groups of cores wait for each other inside kernels, and how long is not measured.
 report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds) {
   const BenchmarkConfig& config = benchmark.setup().config;
   report::Breakdown result;
@@ -19,7 +19,8 @@ report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds
   result.idle = 0;
   result.input_wait = 0;
   if (config.forward_only) result.optimizer = 0;
-  if (config.inter_threads > 1) return result;
+  if (config.batch_split > 1) result.idle.reset();
+  if (config.inter_threads > 1 || config.batch_split > 1) return result;
   result.compute = mean_step_seconds;
   if (config.profile && !config.forward_only) {
     const Executable& executable = benchmark.executable();

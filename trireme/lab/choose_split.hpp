@@ -13,7 +13,7 @@ namespace trireme::lab {
 
 struct SplitTrial {
   int groups = 1;
-  double step_seconds = 0;  // of a trial batch, which may be smaller than the benchmark's
+  double images_per_second = 0;
 };
 
 struct SplitChoice {
@@ -24,7 +24,7 @@ struct SplitChoice {
 // The numbers of groups that threads and batch can be divided by, from 1.
 std::vector<int> possible_splits(int threads, std::int64_t batch_size);
 
-// threads: all that compute.
+// threads: all that compute. Splits that would need most of the machine's free memory, or cannot be run, are left out.
 SplitChoice choose_split(const BenchmarkConfig& config, int threads, const TuningOptions& tuning,
                          const perf::Peak& peak);
 

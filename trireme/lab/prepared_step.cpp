@@ -22,7 +22,6 @@ PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan
   options.groups = threads.groups;
   options.own_statistics = config.batch_norm_over == BatchNormOver::group;
   options.start_thread = [threads](int index) { perf::apply(threads, index); };
-  if (threads.groups == 1 && threads.inter_threads == 1) perf::apply(threads);
   session_ = std::make_unique<Session>(graph_, backend, options);
   split_ = &session_->prepare_split(step_.fetches);
   fill_batch(config.seed, config.batch_size);

@@ -99,7 +99,7 @@ report::Table operation_table(const StepProfile& profile, const perf::Peak& peak
 }  // namespace
 
 StepProfile make_profile(const Program& program, const Executable::Profile& profile, double step_seconds,
-                         int inter_threads) {
+                         int inter_threads, int groups) {
   StepProfile result;
   result.inter_threads = inter_threads;
   result.step_seconds = step_seconds;
@@ -111,12 +111,13 @@ StepProfile make_profile(const Program& program, const Executable::Profile& prof
     if (instruction.update) result.update_seconds += seconds;
     // What runs only when variables have changed by hand is no work of a step.
     if (instruction.once && seconds == 0) continue;
+    const double share = instruction.update ? 1.0 / groups : 1.0;
     result.instructions.push_back({.name = instruction.name,
                                    .operation = instruction.operation,
                                    .implementation = instruction.implementation,
                                    .seconds = seconds,
-                                   .flops = instruction.cost.flops,
-                                   .bytes = instruction.cost.bytes});
+                                   .flops = share * instruction.cost.flops,
+                                   .bytes = share * instruction.cost.bytes});
   }
   sort_by_time(result.instructions);
   result.operations = by_operation(result.instructions);

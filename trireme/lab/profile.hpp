@@ -28,8 +28,9 @@ struct StepProfile {
 };
 
 // step_seconds: the mean of the steps that were profiled.
+// groups: of cores that share a batch; the profile is of one of them, which does a share of the updates.
 StepProfile make_profile(const Program& program, const Executable::Profile& profile, double step_seconds,
-                         int inter_threads = 1);
+                         int inter_threads = 1, int groups = 1);
 
 // Two tables: the instructions that take most time, and the totals by operation with what no instruction accounts for.
 // Shares are of the step; where instructions overlap, of their summed time, and the title says so.

@@ -14,9 +14,7 @@ bool same_instructions(const Program& a, const Program& b) {
 
 BatchSplit::BatchSplit(std::vector<Program> programs, VariableStore& store, std::uint64_t seed, bool own_statistics,
                        InterOpPool* pool, GroupThreads* threads)
-    : store_(store),
-      threads_(threads),
-      shared_(shared_bytes(programs.front()) * static_cast<std::int64_t>(programs.size())) {
+    : threads_(threads), shared_(shared_bytes(programs.front()) * static_cast<std::int64_t>(programs.size())) {
   for (const Program& program : programs) {
     if (!same_instructions(program, programs.front())) {
       fail(ErrorKind::failed, "the groups of a split batch were given different programs; --batch-split 1 avoids it");
@@ -26,7 +24,7 @@ BatchSplit::BatchSplit(std::vector<Program> programs, VariableStore& store, std:
   for (int group = 0; group < groups; ++group) {
     const GroupPlace place{group, groups, own_statistics, groups > 1 ? &threads->meeting() : nullptr, shared_.at(0)};
     executables_.push_back(
-        std::make_unique<Executable>(std::move(programs[static_cast<std::size_t>(group)]), store_, seed, pool, place));
+        std::make_unique<Executable>(std::move(programs[static_cast<std::size_t>(group)]), store, seed, pool, place));
   }
   run_group_ = [this](int index) { group(index).run_share(); };
 }

@@ -8,7 +8,9 @@
 // With statistics of its own, each group normalises with the mean and variance of its samples, as separate processes
 // would: the groups meet before updates only, and running statistics are those of the first.
 //
-// The graph is built for one group's share of the batch, and its losses and metrics are means over samples.
+// The graph is built for one group's share of the batch, and its losses and metrics are means over samples. The caller
+// sets each group's inputs and sample_offset. Updates other than of gradients (running averages, assignments) take the
+// first group's value.
 #pragma once
 
 #include <functional>
@@ -38,7 +40,6 @@ class BatchSplit {
   double mean_output(int fetch) const;
 
  private:
-  VariableStore& store_;
   GroupThreads* threads_;
   AlignedMemory shared_;
   std::vector<std::unique_ptr<Executable>> executables_;

@@ -82,6 +82,11 @@ void Executable::bind() {
     if (apply != nullptr) {
       for (std::size_t i = 1; i < instruction.inputs.size(); i += 2) {
         const NodeId variable = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])].variable;
+        const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i + 1])];
+        if (place_.groups > 1 && gradient.kind != MemoryKind::gradient) {
+          fail(ErrorKind::failed, "the gradient of a variable that only '{}' reads cannot be shared between groups",
+               instruction.name);
+        }
         auto& gradients = memory.gradients.emplace_back();
         for (int group = 0; group < place_.groups; ++group) gradients.push_back(store_.gradient(variable, group));
         auto& states = memory.optimizer_state.emplace_back();

@@ -54,11 +54,15 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
   if (!split) {
     std::vector<Program> programs(static_cast<std::size_t>(options_.groups));
     programs[0] = compile_program(fetches);
-    // On the threads that will run them: kernels are made for the team of the thread that asks.
-    const std::function<void(int)> compile_one = [&](int group) {
-      if (group > 0) programs[static_cast<std::size_t>(group)] = compile_program(fetches);
+    // On the threads that will run them: kernels are made for the team of the thread that asks. The second by itself:
+    // what it times, because layouts are not open any more, is known to the others then.
+    const auto compile_groups = [&](int first, int last) {
+      threads_->run([&](int group) {
+        if (group >= first && group <= last) programs[static_cast<std::size_t>(group)] = compile_program(fetches);
+      });
     };
-    if (threads_) threads_->run(compile_one);
+    if (options_.groups > 1) compile_groups(1, 1);
+    if (options_.groups > 2) compile_groups(2, options_.groups - 1);
     // The first found the layouts of the variables open, the others as it has left them.
     if (options_.groups > 1 && !same_instructions(programs[0], programs[1])) programs[0] = compile_program(fetches);
     split = std::make_unique<BatchSplit>(std::move(programs), store_, options_.seed, options_.own_statistics,

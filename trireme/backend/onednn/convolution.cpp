@@ -2,8 +2,10 @@
 
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
+#include "trireme/backend/onednn/pointwise_choice.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/backend/onednn/winograd_choice.hpp"
+#include "trireme/backend/onednn/with_reorders.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/plan/label.hpp"
 
@@ -126,25 +128,42 @@ std::string problem_text(const Problem& problem, const KernelRequest& request, c
                      to_string(problem.window), problem.groups);
 }
 
-// The direct convolution and, where there are some for the same activations, Winograd's of the library and our own,
-// whichever is fastest here. complete() makes a kernel of what was found.
+constexpr const char* kChannelsLast = "channels_last";
+
+// The direct convolution and, where there are some for the same activations, our own of 1x1 windows and Winograd's of
+// the library and our own, whichever is fastest here. Tuning in full also tries channels last, with reorders of all
+// that is read and written, so that the neighbours stay as they are. complete() makes a kernel of what was found.
 template <typename Operation, typename PrimitiveDesc, typename Complete>
 KernelChoice fastest(const Operation& operation, const Problem& problem, const std::vector<Candidate>& candidates,
                      const std::optional<Layout>& weights, const KernelRequest& request, const Tuner& tuner,
-                     const Create<PrimitiveDesc>& create, const Complete& complete) {
+                     const dnnl::engine& engine, const Create<PrimitiveDesc>& create, const Complete& complete) {
   const auto direct = find(problem, candidates, request.node.name, create);
   std::vector<Tuner::Alternative> alternatives;
   alternatives.push_back({"direct", complete(direct)});
+  OwnLayouts layouts{.src = direct.src, .dst = direct.dst, .weights = {direct.weights}};
+  if (weights) layouts.weights.insert(layouts.weights.begin(), *weights);
+  auto pointwise = pointwise_choice(operation, request, layouts);
+  if (pointwise) alternatives.push_back({"own_1x1", std::move(*pointwise)});
+  if (tuner.options().autotune == Autotune::full || tuner.options().force == kChannelsLast) {
+    const Layout last = Layout::channels_last(4);
+    const auto found = attempt(problem, {last, {}, last}, dnnl::algorithm::convolution_direct, create);
+    if (found && is_generated(found->desc.impl_info_str()) && !(found->src == direct.src && found->dst == direct.dst)) {
+      const KernelChoice& first = alternatives.front().choice;
+      alternatives.push_back(
+          {kChannelsLast, with_reorders(complete(*found), request, first.inputs, first.outputs, engine)});
+    }
+  }
   if (!tuner.options().exact) {
+    // With padding that differs between the sides, the library's backward data is wrong (seen with 2.6.3).
+    const bool symmetric = problem.window.pad_before == problem.window.pad_after;
     for (const auto& of_weights : {weights, std::optional<Layout>()}) {
+      if (!symmetric) break;
       const auto found =
           attempt(problem, {direct.src, of_weights, direct.dst}, dnnl::algorithm::convolution_winograd, create);
       if (!found) continue;
       alternatives.push_back({"winograd", complete(*found)});
       break;
     }
-    WinogradLayouts layouts{.src = direct.src, .dst = direct.dst, .weights = {direct.weights}};
-    if (weights) layouts.weights.insert(layouts.weights.begin(), *weights);
     auto own = winograd_choice(operation, request, layouts);
     if (own) alternatives.push_back({"own_winograd", std::move(*own)});
   }
@@ -251,7 +270,7 @@ KernelChoice make(const op::Convolution& operation, const KernelRequest& request
     const bool training = request.training || described.algorithm == dnnl::algorithm::convolution_winograd;
     return convolution_forward(engine, described, training, attributes);
   };
-  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, create,
+  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, engine, create,
                  [&](const Found<PrimitiveDesc>& found) { return forward_kernel(operation, found, engine); });
 }
 
@@ -277,7 +296,7 @@ KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequ
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
     return convolution_backward_data(engine, described);
   };
-  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, create,
+  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, engine, create,
                  [&](const Found<PrimitiveDesc>& found) {
                    KernelChoice choice;
                    choice.inputs = {found.dst, found.weights};
@@ -311,7 +330,7 @@ KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelR
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
     return convolution_backward_weights(engine, described);
   };
-  return fastest(operation, problem, with_weights(candidates, wish), wish, request, tuner, create,
+  return fastest(operation, problem, with_weights(candidates, wish), wish, request, tuner, engine, create,
                  [&](const Found<PrimitiveDesc>& found) {
                    KernelChoice choice;
                    choice.inputs = {found.src, found.dst};

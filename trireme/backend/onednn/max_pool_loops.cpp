@@ -38,7 +38,7 @@ TRIREME_INLINE void spread_window(const MaxPoolPlane& p, const Cells& cells, con
   const Vector<Isa> zero{};
   const Vector<Isa> best = vector_at<Isa>(o.dst + out + lane);
   Vector<Isa> rest = vector_at<Isa>(o.diff_dst + out + lane);
-  // What is not the largest is not positive either.
+  // Where the largest value is not positive, the activation lets nothing through.
   if (p.relu) rest = best > zero ? rest : zero;
   for (std::int64_t h = cells.h_begin; h < cells.h_end; ++h) {
     for (std::int64_t w = cells.w_begin; w < cells.w_end; ++w) {

@@ -11,10 +11,7 @@ namespace {
 
 constexpr const char* kImplementation = "own_wino_4x3:avx512";
 
-Layout blocked_activations() { return {Layout::plain(4).order, {{.axis = 1, .size = 16}}}; }
-Layout blocked_weights() { return {Layout::plain(4).order, {{.axis = 1, .size = 16}, {.axis = 0, .size = 16}}}; }
-
-bool possible(const op::Window& window, std::int64_t groups, const WinogradLayouts& layouts) {
+bool possible(const op::Window& window, std::int64_t groups, const OwnLayouts& layouts) {
   constexpr op::Pair kThree{3, 3}, kOne{1, 1};
   const auto padded = [](const op::Pair& pad) { return pad[0] <= 2 && pad[1] <= 2; };
   return winograd::available() && groups == 1 && window.kernel == kThree && window.stride == kOne &&
@@ -22,24 +19,12 @@ bool possible(const op::Window& window, std::int64_t groups, const WinogradLayou
          layouts.src == blocked_activations() && layouts.dst == blocked_activations();
 }
 
-// A layout and the order of its blocks, of the first of the layouts that has one.
-struct Weights {
-  Layout layout;
-  winograd::WeightsOrder order;
-};
-template <typename Order>
-Weights first_possible(const Shape& shape, std::vector<Layout> layouts, const Order& order_of) {
-  layouts.push_back(blocked_weights());
-  for (Layout& layout : layouts) {
-    if (const auto order = order_of(shape, layout)) return {std::move(layout), *order};
-  }
-  return {};  // not reached: the last one is possible
-}
+using Weights = OrderedWeights<winograd::WeightsOrder>;
 
 }  // namespace
 
 std::optional<KernelChoice> winograd_choice(const op::Convolution& operation, const KernelRequest& request,
-                                            const WinogradLayouts& layouts) {
+                                            const OwnLayouts& layouts) {
   if (!possible(operation.window, operation.groups, layouts)) return std::nullopt;
   const Shape& shape = request.inputs[1].shape;
   const Weights weights = first_possible(shape, layouts.weights, winograd::WeightsOrder::forward);
@@ -73,7 +58,7 @@ std::optional<KernelChoice> winograd_choice(const op::Convolution& operation, co
 }
 
 std::optional<KernelChoice> winograd_choice(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
-                                            const WinogradLayouts& layouts) {
+                                            const OwnLayouts& layouts) {
   if (!possible(operation.window, operation.groups, layouts)) return std::nullopt;
   const Weights weights =
       first_possible(request.inputs[1].shape, layouts.weights, winograd::WeightsOrder::backward_data);
@@ -100,7 +85,7 @@ std::optional<KernelChoice> winograd_choice(const op::ConvolutionBackwardData& o
 }
 
 std::optional<KernelChoice> winograd_choice(const op::ConvolutionBackwardWeights& operation,
-                                            const KernelRequest& request, const WinogradLayouts& layouts) {
+                                            const KernelRequest& request, const OwnLayouts& layouts) {
   if (!possible(operation.window, operation.groups, layouts)) return std::nullopt;
   const Weights weights = first_possible(operation.weights_shape, layouts.weights, winograd::WeightsOrder::forward);
   const bool bias = operation.bias;

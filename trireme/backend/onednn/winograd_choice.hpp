@@ -2,26 +2,18 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
-#include "trireme/plan/backend.hpp"
+#include "trireme/backend/onednn/own_layouts.hpp"
 
 namespace trireme::onednn {
 
-// Layouts that the other kernels of a convolution have. Activations must be in these, so that the kernels compare;
-// weights are taken in the first that is possible, which saves the plan a reorder.
-struct WinogradLayouts {
-  Layout src, dst;
-  std::vector<Layout> weights;
-};
-
 // Nothing where the machine, the window or the layouts do not allow it.
 std::optional<KernelChoice> winograd_choice(const op::Convolution& operation, const KernelRequest& request,
-                                            const WinogradLayouts& layouts);
+                                            const OwnLayouts& layouts);
 std::optional<KernelChoice> winograd_choice(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
-                                            const WinogradLayouts& layouts);
+                                            const OwnLayouts& layouts);
 
 std::optional<KernelChoice> winograd_choice(const op::ConvolutionBackwardWeights& operation,
-                                            const KernelRequest& request, const WinogradLayouts& layouts);
+                                            const KernelRequest& request, const OwnLayouts& layouts);
 
 }  // namespace trireme::onednn

@@ -7,9 +7,10 @@
 
 #include <cstdint>
 
+#include "trireme/backend/onednn/vectors.hpp"
+
 // The functions are parts of their callers: registers hold what goes from one to the next.
-#define TRIREME_AVX512 __attribute__((target("avx512f")))
-#define TRIREME_AVX512_INLINE __attribute__((target("avx512f"), always_inline))
+#define TRIREME_AVX512_INLINE __attribute__((target("avx512f,fma"), always_inline))
 
 namespace trireme::onednn::winograd {
 
