@@ -50,7 +50,10 @@ void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_t
 }
 
 void say_tuning() {
-  std::fputs("timing the kernels of this network: once for each shape, number of threads and CPU\n", stderr);
+  std::fputs(
+      "timing the kernels of this network and splits of the batch: once for each shape, number of threads "
+      "and CPU\n",
+      stderr);
 }
 
 // A failure after the options were found good is part of the record: it is written before the error goes on to main().

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kTrialStepSeconds = 2;
 
 // Groups need more memory: a gain within the noise is not worth it.
-constexpr double kWorthwhile = 1.01;
+constexpr double kWorthwhile = 1.02;
 // Trials may take this share of the memory that is free.
 constexpr double kMemoryShare = 0.6;
 
