@@ -1,0 +1,149 @@
+// How ranks talk: the interface that gradient synchronisation, collectives and the laboratory are written against, and
+// that every transport (comm/mpi, comm/local) implements. What is the same for all of them is done here once: checks,
+// the pool of transfers, waiting with a timeout, splitting, memory shared inside a node. Collectives are functions over
+// it (comm/collectives.hpp, comm/all_reducer.hpp). Made by comm/world.hpp in programs and by comm/local/run_local.hpp
+// in tests.
+//
+// Threads: one communicator is used by one thread at a time; different communicators (made by split(), which also
+// duplicates) by different threads at the same time.
+// Failure: after an Error a communicator is of no more use, and the job should end.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trireme::comm {
+
+class SharedMemory;
+
+enum class Reduction { sum, mean, max };
+
+// One rank as the others know it.
+struct Member {
+  std::string host;
+  std::int64_t pid = 0;
+  int node = 0;  // counted from 0 in order of first rank; ranks with equal index can share memory
+};
+
+// A send or receive under way. A value of two numbers: may be copied, and dropped once it is done.
+struct Transfer {
+  std::int32_t slot = -1;  // -1: nothing to wait for
+  std::uint32_t generation = 0;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Tags of callers are 0 .. kTags - 1; collectives have tags of their own.
+  static constexpr int kTags = 512;
+  static constexpr std::chrono::duration<double> kDefaultTimeout = std::chrono::seconds(60);
+
+  virtual std::string_view protocol() const = 0;  // "mpi", "local"
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::span<const Member> members() const { return members_; }  // by rank
+  const Member& self() const { return members_[static_cast<std::size_t>(rank_)]; }
+
+  // Messages between two ranks with the same tag arrive in the order in which they were sent. The receive has exactly
+  // the size of the send, and any size will do. The memory belongs to the transfer until it is done. Nothing is
+  // allocated once as many transfers as at any one time before have been under way.
+  Transfer start_send(std::span<const std::byte> data, int to, int tag);
+  Transfer start_receive(std::span<std::byte> data, int from, int tag);
+  // Whether it is complete; never waits, and moves transfers along: what nobody asks about may not progress. True again
+  // for a transfer that was found complete before.
+  bool done(Transfer transfer);
+  // Returns when it is complete. Sleeps while there is nothing to do, so that it costs no core. After timeout():
+  // Error(failed) that names both ranks and hosts, the operation, bytes, time and the context.
+  void wait(Transfer transfer);
+
+  void send(std::span<const std::byte> data, int to, int tag) { wait(start_send(data, to, tag)); }
+  void receive(std::span<std::byte> data, int from, int tag) { wait(start_receive(data, from, tag)); }
+
+  // All-reduce by the library below, in place; collective. Whether this transport has one is the same on all ranks.
+  virtual bool has_library_all_reduce() const { return false; }
+  Transfer start_library_all_reduce(std::span<float> values, Reduction reduction);
+
+  // A communicator of the ranks that give the same color, ordered by key, then by rank; nullptr where the color is
+  // negative. Collective. Timeout and context are taken over. split(0, rank()) is a duplicate.
+  std::unique_ptr<Communicator> split(int color, int key);
+
+  // Memory of so many bytes on every rank, zeroed, with page tables filled, seen by all ranks of the same node.
+  // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, where the system refuses on any.
+  std::unique_ptr<SharedMemory> share(std::int64_t bytes);
+
+  // For each single wait: how long without completion is an error.
+  void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
+  std::chrono::duration<double> timeout() const { return timeout_; }
+  // What is being done, for error messages: "bucket 3 of step 17". Cheap enough to call for every bucket.
+  void set_context(std::string_view context) { context_.assign(context); }
+  std::string_view context() const { return context_; }
+
+  // Ends all ranks of the job, from any of them, without their help.
+  [[noreturn]] virtual void abort(int code) = 0;
+
+  // For those who wait in shared memory instead of for a transfer.
+  // Error(failed) when a rank of the group is known to be gone. Costs a system call per rank of the node.
+  void check_peers() const;
+  // Throws the error of an expired wait: "rank 0 (alpha): all-reduce of 25.6 MB with rank 3 (beta) did not complete
+  // ...". A peer of -1 stands for all other ranks.
+  [[noreturn]] void fail_waiting(std::string_view operation, int peer, std::int64_t bytes,
+                                 std::chrono::duration<double> waited) const;
+
+ protected:
+  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+
+  // What a transport implements. A slot is a small number: the index of a transfer that is under way, for the
+  // transport's own arrays. post_* begin a transfer and return; they throw only when the library below fails.
+  virtual void post_send(int slot, std::span<const std::byte> data, int to, int tag) = 0;
+  virtual void post_receive(int slot, std::span<std::byte> data, int from, int tag) = 0;
+  virtual void post_library_all_reduce(int slot, std::span<float> values, Reduction reduction);
+  // Whether the slot's transfer is complete; after true the slot will be used again.
+  virtual bool test(int slot) = 0;
+  // The communicator of these ranks of this one, of which this rank is one. The context is a number from 1 on that no
+  // other communicator of these ranks has: it keeps their messages apart.
+  virtual std::unique_ptr<Communicator> make_group(const std::vector<int>& ranks, int context) = 0;
+  // Error(failed) if the transport itself knows that the group has failed.
+  virtual void check_group() const {}
+
+  // Tells all ranks who this one is and learns who they are; the last step of making the first communicator. Ranks with
+  // equal node keys share memory.
+  void introduce(const std::string& host, const std::string& node_key);
+  void set_members(std::vector<Member> members) { members_ = std::move(members); }
+
+  // Who is at the other end of a slot, for messages: "send of 4.0 MB to rank 1 (beta)".
+  std::string describe(int slot) const;
+  std::string name_of(int rank) const;  // "rank 1 (beta)"
+
+ private:
+  struct Slot {
+    const char* operation = "";
+    int peer = -1;
+    int tag = 0;
+    std::int64_t bytes = 0;
+    std::uint32_t generation = 0;
+    bool active = false;
+  };
+
+  int take_slot(const char* operation, int peer, int tag, std::int64_t bytes);
+  void check_peer(const char* operation, int peer, int tag) const;
+
+  int rank_;
+  int size_;
+  std::vector<Member> members_;
+  std::vector<Slot> slots_;
+  std::vector<int> free_slots_;
+  std::chrono::duration<double> timeout_ = kDefaultTimeout;
+  std::string context_;
+  int last_context_ = 0;  // the highest number that this rank knows to be taken by make_group()
+};
+
+}  // namespace trireme::comm

@@ -1,0 +1,24 @@
+// MPI as a transport: initialised when the world is joined, finalised when it is left. See comm/world.hpp, which calls
+// this; no MPI name appears outside this folder.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "trireme/comm/world.hpp"
+
+namespace trireme::comm::mpi {
+
+struct MpiOptions {
+  // Messages are cut into parts of at most so many bytes, because MPI counts with int. Tests make it small.
+  std::int64_t part_bytes = 1 << 30;
+};
+
+// Starts MPI. At most once per process.
+std::unique_ptr<World> join(const MpiOptions& options = {});
+
+// "Open MPI" and "4.1.4", say.
+std::pair<std::string, std::string> library_version();
+
+}  // namespace trireme::comm::mpi
