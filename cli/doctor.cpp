@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/comm/world.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/threads.hpp"
@@ -32,7 +33,7 @@ struct OptionalLibrary {
 };
 constexpr std::array kOptionalLibraries{
     OptionalLibrary{"oneDNN", "libdnnl-dev", "fast kernels on the CPU", true},
-    OptionalLibrary{"Open MPI", "libopenmpi-dev", "several processes and nodes", false},
+    OptionalLibrary{"MPI", "openmpi-bin, libopenmpi-dev", "several processes and nodes", true},
     OptionalLibrary{"gRPC", "libgrpc++-dev", "parameter servers over TCP", false},
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", false},
     OptionalLibrary{"libjpeg-turbo", "libturbojpeg0-dev", "real images", false},
@@ -62,8 +63,10 @@ Diagnosis examine() {
 
 // Empty where this build is without it.
 std::string version_of(const std::string& library) {
-  for (const auto& [name, version] : library_versions()) {
-    if (name == library) return version;
+  for (const auto& versions : {library_versions(), comm::transport_versions()}) {
+    for (const auto& [name, version] : versions) {
+      if (name == library) return version;
+    }
   }
   return "";
 }

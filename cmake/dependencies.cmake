@@ -16,4 +16,10 @@ endif()
 if(NOT dnnl_FOUND)
   message(WARNING "oneDNN was not found: only the slow reference backend is built (packages libdnnl-dev, ocl-icd-opencl-dev)")
 endif()
+# MPI is optional: without it there is one process. Open MPI and MPICH both do; -DMPI_CXX_COMPILER chooses between them.
+set(MPI_CXX_SKIP_MPICXX TRUE)  # the old C++ bindings are not used
+find_package(MPI QUIET COMPONENTS CXX)
+if(NOT MPI_CXX_FOUND)
+  message(WARNING "MPI was not found: several processes cannot work together (packages openmpi-bin, libopenmpi-dev)")
+endif()
 find_package(GTest QUIET)

@@ -5,9 +5,11 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/trireme)
 
 install(TARGETS trireme EXPORT triremeTargets)
 install(TARGETS trireme_cli)
-# What is below a backend's own folder is its own business: users get backends from backend/registry.hpp.
+# What is below a backend's own folder is its own business: users get backends from backend/registry.hpp. The same with
+# the folders of transports and algorithms: users get communicators from comm/world.hpp and comm/local/run_local.hpp.
 install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "backend/*/*" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "backend/*/*" EXCLUDE
+  PATTERN "comm/mpi/*" EXCLUDE PATTERN "comm/collectives/*" EXCLUDE PATTERN "comm/local/local_*" EXCLUDE)
 
 install(EXPORT triremeTargets NAMESPACE trireme:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/triremeConfig.cmake.in ${PROJECT_BINARY_DIR}/triremeConfig.cmake

@@ -4,12 +4,12 @@
 // Made by gradient synchronisation; used from its communication thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "trireme/comm/communicator.hpp"
 #include "trireme/comm/shared_memory.hpp"
@@ -53,6 +53,13 @@ struct AllReduceOptions {
   std::int64_t piece_bytes = 512 << 10;
 };
 
+// Where the ranks are. The same on all of them, so that all choose alike.
+struct Layout {
+  int ranks = 1;
+  int nodes = 1;
+  int most_ranks_per_node = 1;
+};
+
 class AllReduceAlgorithm;
 
 class AllReducer {
@@ -74,11 +81,10 @@ class AllReducer {
   Communicator& communicator() const { return communicator_; }
 
  private:
-  AllReduceAlgorithm& implementation(Algorithm algorithm);
-
   Communicator& communicator_;
   AllReduceOptions options_;
-  std::vector<std::unique_ptr<AllReduceAlgorithm>> implementations_;  // by Algorithm; made when constructed
+  Layout layout_;
+  std::array<std::unique_ptr<AllReduceAlgorithm>, 6> implementations_;  // by Algorithm, as far as they may be needed
 };
 
 }  // namespace trireme::comm

@@ -26,6 +26,7 @@ enum class Reduction { sum, mean, max };
 
 // One rank as the others know it.
 struct Member {
+  int world_rank = 0;  // its rank in the whole job, which is what people know it by
   std::string host;
   std::int64_t pid = 0;
   int node = 0;  // counted from 0 in order of first rank; ranks with equal index can share memory
@@ -43,8 +44,9 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Tags of callers are 0 .. kTags - 1; collectives have tags of their own.
+  // Tags of callers are 0 .. kTags - 1; collectives have tags of their own, from kTags on.
   static constexpr int kTags = 512;
+  static constexpr int kCollectiveTags = 512;
   static constexpr std::chrono::duration<double> kDefaultTimeout = std::chrono::seconds(60);
 
   virtual std::string_view protocol() const = 0;  // "mpi", "local"
@@ -73,7 +75,8 @@ class Communicator {
   Transfer start_library_all_reduce(std::span<float> values, Reduction reduction);
 
   // A communicator of the ranks that give the same color, ordered by key, then by rank; nullptr where the color is
-  // negative. Collective. Timeout and context are taken over. split(0, rank()) is a duplicate.
+  // negative. Collective; not by two threads of a rank at the same time. Timeout and context are taken over.
+  // split(0, rank()) is a duplicate.
   std::unique_ptr<Communicator> split(int color, int key);
 
   // Memory of so many bytes on every rank, zeroed, with page tables filled, seen by all ranks of the same node.
@@ -99,7 +102,7 @@ class Communicator {
                                  std::chrono::duration<double> waited) const;
 
  protected:
-  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  Communicator(int rank, int size);
 
   // What a transport implements. A slot is a small number: the index of a transfer that is under way, for the
   // transport's own arrays. post_* begin a transfer and return; they throw only when the library below fails.
@@ -117,23 +120,21 @@ class Communicator {
   // Tells all ranks who this one is and learns who they are; the last step of making the first communicator. Ranks with
   // equal node keys share memory.
   void introduce(const std::string& host, const std::string& node_key);
-  void set_members(std::vector<Member> members) { members_ = std::move(members); }
 
-  // Who is at the other end of a slot, for messages: "send of 4.0 MB to rank 1 (beta)".
+  // For the transport's messages: "rank 0 (alpha): send of 4.0 MB with rank 1 (beta) (bucket 3 of step 17)".
   std::string describe(int slot) const;
-  std::string name_of(int rank) const;  // "rank 1 (beta)"
+  std::string name_of(int rank) const;  // "rank 1 (beta)", by its rank in the job
 
  private:
   struct Slot {
     const char* operation = "";
     int peer = -1;
-    int tag = 0;
     std::int64_t bytes = 0;
-    std::uint32_t generation = 0;
-    bool active = false;
+    std::uint32_t generation = 0;  // counts the transfers that have been done in this slot
   };
 
-  int take_slot(const char* operation, int peer, int tag, std::int64_t bytes);
+  int take_slot(const char* operation, int peer, std::int64_t bytes);
+  void set_members(std::vector<Member> members);
   void check_peer(const char* operation, int peer, int tag) const;
 
   int rank_;
@@ -143,7 +144,8 @@ class Communicator {
   std::vector<int> free_slots_;
   std::chrono::duration<double> timeout_ = kDefaultTimeout;
   std::string context_;
-  int last_context_ = 0;  // the highest number that this rank knows to be taken by make_group()
+  // The highest number that was given to make_group(), known to all communicators that this rank has from one world.
+  std::shared_ptr<int> last_context_;
 };
 
 }  // namespace trireme::comm

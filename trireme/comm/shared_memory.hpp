@@ -12,6 +12,10 @@
 namespace trireme::comm {
 
 class Communicator;
+class SharedMemory;
+
+// What Communicator::share() does.
+std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std::int64_t bytes);
 
 class SharedMemory {
  public:

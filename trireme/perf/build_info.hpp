@@ -13,7 +13,8 @@ struct BuildInfo {
   std::string git;         // commit, with "-dirty" where files differed from it; "unknown" outside a repository
   std::string compiler;    // "GNU 12.2.0"
   std::string build_type;  // "Release"
-  // Name and version of what every build has. For those of the backends see backend/registry.hpp.
+  // Name and version of what every build has. For the others see backend/registry.hpp and
+  // comm/world.hpp.
   std::vector<std::pair<std::string, std::string>> libraries;
 };
 

@@ -1,6 +1,7 @@
 #include "trireme/report/facts.hpp"
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/comm/world.hpp"
 #include "trireme/perf/build_info.hpp"
 
 namespace trireme::report {
@@ -33,6 +34,7 @@ Json build_json() {
   const perf::BuildInfo info = perf::build_info();
   Json libraries = Json::object();
   for (const auto& [name, version] : library_versions()) libraries[name] = version;
+  for (const auto& [name, version] : comm::transport_versions()) libraries[name] = version;
   for (const auto& [name, version] : info.libraries) libraries[name] = version;
   return {{"version", info.version},
           {"git", info.git},

@@ -1,6 +1,6 @@
 #include "trireme/backend/onednn/channel_loops.hpp"
 
-#include "trireme/backend/onednn/simd.hpp"
+#include "trireme/base/simd.hpp"
 
 namespace trireme::onednn {
 namespace {

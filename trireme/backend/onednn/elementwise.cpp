@@ -7,7 +7,7 @@
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
-#include "trireme/backend/onednn/simd.hpp"
+#include "trireme/base/simd.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::onednn {

@@ -1,6 +1,6 @@
 #include "trireme/backend/onednn/lane_copy.hpp"
 
-#include "trireme/backend/onednn/simd.hpp"
+#include "trireme/base/simd.hpp"
 
 namespace trireme::onednn {
 namespace {

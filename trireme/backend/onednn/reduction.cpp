@@ -5,7 +5,7 @@
 #include "trireme/backend/onednn/channel_loops.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
-#include "trireme/backend/onednn/simd.hpp"
+#include "trireme/base/simd.hpp"
 
 namespace trireme::onednn {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "trireme/backend/onednn/simd.hpp"
+#include "trireme/base/simd.hpp"
 
 #if defined(__x86_64__)
 #define TRIREME_AVX512 __attribute__((target("avx512f,fma")))

@@ -2,9 +2,9 @@
 // this; no MPI name appears outside this folder.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "trireme/comm/world.hpp"
 
@@ -18,7 +18,7 @@ struct MpiOptions {
 // Starts MPI. At most once per process.
 std::unique_ptr<World> join(const MpiOptions& options = {});
 
-// "Open MPI" and "4.1.4", say.
-std::pair<std::string, std::string> library_version();
+// "Open MPI 4.1.4", say. Before MPI is started too.
+std::string library_version();
 
 }  // namespace trireme::comm::mpi

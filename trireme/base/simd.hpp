@@ -1,4 +1,4 @@
-// How the inner loops of the own kernels become vector code: the compiler makes one copy of a marked function per
+// How the inner loops of own code become vector code: the compiler makes one copy of a marked function per
 // instruction set and the loader picks the one for this machine. The marked functions are plain loops called from
 // inside OpenMP regions, because the bodies that the compiler outlines for OpenMP are not copied.
 #pragma once

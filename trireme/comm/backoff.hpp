@@ -1,0 +1,34 @@
+// The pauses between two looks at something that another rank will change. Compute threads own the cores: a wait spins
+// only for a few microseconds, then it sleeps, longer and longer.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace trireme::comm {
+
+class Backoff {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void pause() {
+    if (looks_ < kSpins) {
+      ++looks_;
+      return;
+    }
+    std::this_thread::sleep_for(sleep_);
+    sleep_ = std::min(sleep_ * 2, kLongestSleep);
+  }
+  std::chrono::duration<double> waited() const { return Clock::now() - start_; }
+
+ private:
+  static constexpr int kSpins = 50;  // looks take some 100 ns each
+  static constexpr std::chrono::microseconds kLongestSleep{100};
+
+  Clock::time_point start_ = Clock::now();
+  int looks_ = 0;
+  std::chrono::microseconds sleep_{5};
+};
+
+}  // namespace trireme::comm

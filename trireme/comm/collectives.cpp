@@ -1,0 +1,117 @@
+#include "trireme/comm/collectives.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives/ring.hpp"
+#include "trireme/comm/collectives/tags.hpp"
+#include "trireme/comm/collectives/tree.hpp"
+
+namespace trireme::comm {
+namespace {
+
+constexpr std::size_t kBroadcastPiece = 512 << 10;
+
+// Down a binomial tree: in the round of distance d, the ranks below d, counted from the root, send to those d further.
+void broadcast_small(Communicator& communicator, std::span<std::byte> data, int root) {
+  const int size = communicator.size();
+  const int position = (communicator.rank() - root + size) % size;
+  const auto rank_at = [&](int at) { return (at + root) % size; };
+  int distance = 1;
+  while (distance <= position) distance *= 2;  // the first round in which this rank has the data
+  if (position > 0) communicator.receive(data, rank_at(position - distance / 2), kBroadcastTag);
+  std::vector<Transfer> sends;
+  for (; distance < size; distance *= 2) {
+    if (position + distance >= size) break;
+    sends.push_back(communicator.start_send(data, rank_at(position + distance), kBroadcastTag));
+  }
+  for (const Transfer& send : sends) communicator.wait(send);
+}
+
+void broadcast_large(Communicator& communicator, std::span<std::byte> data, int root) {
+  const int size = communicator.size();
+  const int position = (communicator.rank() - root + size) % size;
+  const int previous = (communicator.rank() - 1 + size) % size;
+  const int next = (communicator.rank() + 1) % size;
+  const int pieces = static_cast<int>((data.size() + kBroadcastPiece - 1) / kBroadcastPiece);
+  std::vector<Transfer> receives;
+  std::vector<Transfer> sends;
+  if (position > 0) {
+    for (int i = 0; i < pieces; ++i) {
+      receives.push_back(communicator.start_receive(slice_of(data, pieces, i), previous, kBroadcastTag));
+    }
+  }
+  for (int i = 0; i < pieces; ++i) {
+    if (position > 0) communicator.wait(receives[static_cast<std::size_t>(i)]);
+    if (position + 1 < size) sends.push_back(communicator.start_send(slice_of(data, pieces, i), next, kBroadcastTag));
+  }
+  for (const Transfer& send : sends) communicator.wait(send);
+}
+
+}  // namespace
+
+// In the round of distance d every rank tells the one d further; after log2(size) rounds all have heard of all.
+void barrier(Communicator& communicator) {
+  const int size = communicator.size();
+  for (int distance = 1; distance < size; distance *= 2) {
+    const int to = (communicator.rank() + distance) % size;
+    const int from = (communicator.rank() - distance + size) % size;
+    const Transfer receive = communicator.start_receive({}, from, kBarrierTag);
+    communicator.wait(communicator.start_send({}, to, kBarrierTag));
+    communicator.wait(receive);
+  }
+}
+
+void broadcast(Communicator& communicator, std::span<std::byte> data, int root) {
+  if (root < 0 || root >= communicator.size()) {
+    bad_input("broadcast from rank {}: there are ranks 0 to {}", root, communicator.size() - 1);
+  }
+  if (communicator.size() == 1) return;
+  if (data.size() <= kBroadcastPiece) {
+    broadcast_small(communicator, data, root);
+  } else {
+    broadcast_large(communicator, data, root);
+  }
+}
+
+// Around a ring: every rank passes on what it received last.
+void all_gather(Communicator& communicator, std::span<const std::byte> mine, std::span<std::byte> all) {
+  const int size = communicator.size();
+  if (all.size() != mine.size() * static_cast<std::size_t>(size)) {
+    bad_input("all-gather of {} bytes from each of {} ranks into {} bytes", mine.size(), size, all.size());
+  }
+  const auto part = [&](int rank) {
+    return all.subspan(static_cast<std::size_t>((rank + size) % size) * mine.size(), mine.size());
+  };
+  const int rank = communicator.rank();
+  std::copy(mine.begin(), mine.end(), part(rank).begin());
+  for (int step = 0; step < size - 1; ++step) {
+    const Transfer receive = communicator.start_receive(part(rank - step - 1), (rank - 1 + size) % size, kAllGatherTag);
+    communicator.wait(communicator.start_send(part(rank - step), (rank + 1) % size, kAllGatherTag));
+    communicator.wait(receive);
+  }
+}
+
+std::vector<std::string> all_gather_text(Communicator& communicator, std::string_view mine) {
+  const auto lengths = all_gather_value(communicator, static_cast<std::uint64_t>(mine.size()));
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::string padded(mine);
+  padded.resize(longest);
+  std::string all(longest * lengths.size(), '\0');
+  all_gather(communicator, std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) texts.push_back(all.substr(rank * longest, lengths[rank]));
+  return texts;
+}
+
+void reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction) {
+  Ring(communicator, {}).reduce_scatter(values, reduction);
+}
+
+void all_reduce(Communicator& communicator, std::span<float> values, Reduction reduction) {
+  Tree(communicator, {}).reduce(values, reduction);
+}
+
+}  // namespace trireme::comm

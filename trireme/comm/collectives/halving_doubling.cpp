@@ -1,0 +1,69 @@
+#include "trireme/comm/collectives/halving_doubling.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/collectives/tags.hpp"
+
+namespace trireme::comm {
+namespace {
+
+// Of the values cut into `active` slices: those from one on, so many.
+std::span<float> slices(std::span<float> values, int active, int first, int count) {
+  float* begin = slice_of(values, active, first).data();
+  const std::span<float> last = slice_of(values, active, first + count - 1);
+  return {begin, last.data() + last.size()};
+}
+
+}  // namespace
+
+HalvingDoubling::HalvingDoubling(Communicator& communicator, const PortOptions& options)
+    : communicator_(communicator),
+      port_(communicator, kHalvingDoublingTag, options),
+      active_(static_cast<int>(std::bit_floor(static_cast<unsigned>(communicator.size())))) {}
+
+// Of the first 2 (N - active) ranks the odd ones work, and all ranks after these.
+int HalvingDoubling::rank_at(int position) const {
+  const int extra = communicator_.size() - active_;
+  return position < extra ? 2 * position + 1 : position + extra;
+}
+
+void HalvingDoubling::reduce(std::span<float> values, Reduction reduction) {
+  if (communicator_.size() == 1 || values.empty()) return;
+  port_.begin(values, reduction);
+  const int rank = communicator_.rank();
+  const int extra = communicator_.size() - active_;
+  if (rank >= 2 * extra) {
+    run(values, rank - extra);
+  } else if (rank % 2 == 1) {
+    port_.receive_all(values, rank - 1, PiecePort::Arrival::combine);
+    run(values, rank / 2);
+    port_.send_all(values, rank - 1);
+  } else {
+    port_.send_all(values, rank + 1);
+    port_.receive_all(values, rank + 1, PiecePort::Arrival::store);
+  }
+}
+
+void HalvingDoubling::run(std::span<float> values, int position) {
+  int first = 0;  // of the slices that this rank works on; in the end the one of its position
+  for (int distance = active_ / 2; distance > 0; distance /= 2) {
+    const int keep = first + (position & distance);
+    const int give = keep ^ distance;
+    const int partner = rank_at(position ^ distance);
+    port_.exchange(slices(values, active_, give, distance), partner, slices(values, active_, keep, distance), partner,
+                   PiecePort::Arrival::combine);
+    first = keep;
+  }
+  port_.finish_reduction(slice_of(values, active_, position));
+  for (int distance = 1; distance < active_; distance *= 2) {
+    const int partner = rank_at(position ^ distance);
+    const int theirs = first ^ distance;
+    port_.exchange(slices(values, active_, first, distance), partner, slices(values, active_, theirs, distance),
+                   partner, PiecePort::Arrival::store);
+    first = std::min(first, theirs);
+  }
+}
+
+}  // namespace trireme::comm

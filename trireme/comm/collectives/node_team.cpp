@@ -1,0 +1,96 @@
+#include "trireme/comm/collectives/node_team.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/arithmetic.hpp"
+
+namespace trireme::comm {
+namespace {
+
+// In the first cache together with what is read.
+constexpr std::size_t kStrip = 2048;
+
+struct Block {
+  std::size_t begin;
+  std::size_t end;
+};
+
+void reduce_block(std::span<float* const> sources, std::span<float* const> targets, Block block, Reduction reduction,
+                  float factor) {
+  alignas(64) std::array<float, kStrip> sum;
+  for (std::size_t at = block.begin; at < block.end; at += kStrip) {
+    const std::size_t count = std::min(kStrip, block.end - at);
+    std::memcpy(sum.data(), sources[0] + at, count * sizeof(float));
+    for (std::size_t i = 1; i < sources.size(); ++i) {
+      combine(sum.data(), sum.data(), sources[i] + at, count, reduction);
+    }
+    if (factor != 1.0f) scale(std::span(sum).first(count), factor);
+    for (float* target : targets) std::memcpy(target + at, sum.data(), count * sizeof(float));
+  }
+}
+
+// A few blocks per rank, so that they end at about the same time; not so small that taking one costs.
+std::size_t block_size(std::size_t count, int ranks) {
+  const std::size_t wanted = count / (static_cast<std::size_t>(ranks) * 4);
+  return std::clamp<std::size_t>(wanted / kStrip * kStrip, kStrip, 32 * kStrip);
+}
+
+}  // namespace
+
+void NodeTeam::gather(const NodeJob& job) {
+  ++round_;
+  job_ = job;
+  own().job = job;
+  own().ready.raise(round_);
+  wait_for_all(&NodeControl::ready, "hierarchical all-reduce (start)");
+  for (int rank = 0; rank < memory_.local_size(); ++rank) check_job(rank);
+}
+
+void NodeTeam::reduce(std::span<float* const> sources, std::span<float* const> targets, std::size_t count,
+                      float factor) {
+  const std::size_t size = block_size(count, memory_.local_size());
+  std::atomic<std::uint32_t>& next = control(0).next_block[round_ % 2];
+  const bool idle = sources.size() == 1 && factor == 1.0f;
+  while (!idle) {
+    const std::size_t begin = size * next.fetch_add(1, std::memory_order_relaxed);
+    if (begin >= count) break;
+    reduce_block(sources, targets, {begin, std::min(begin + size, count)}, job_.reduction, factor);
+  }
+  // Nobody is in the next round before this rank says that it has ended this one.
+  if (leads()) control(0).next_block[(round_ + 1) % 2].store(0, std::memory_order_relaxed);
+  own().reduced.raise(round_);
+  wait_for_all(&NodeControl::reduced, "hierarchical all-reduce (sum)");
+}
+
+void NodeTeam::finish_copy() {
+  own().copied.raise(round_);
+  wait_for_all(&NodeControl::copied, "hierarchical all-reduce (copy)");
+}
+
+void NodeTeam::wait(SharedCounter& counter, int local_rank, const char* operation) {
+  counter.wait_for({.target = round_,
+                    .operation = operation,
+                    .peer = memory_.ranks()[static_cast<std::size_t>(local_rank)],
+                    .bytes = static_cast<std::int64_t>(job_.count * sizeof(float))},
+                   communicator_);
+}
+
+void NodeTeam::wait_for_all(SharedCounter NodeControl::*counter, const char* operation) {
+  for (int rank = 0; rank < memory_.local_size(); ++rank) wait(control(rank).*counter, rank, operation);
+}
+
+void NodeTeam::check_job(int local_rank) const {
+  const NodeJob& theirs = control(local_rank).job;
+  if (theirs == job_) return;
+  fail(
+      ErrorKind::failed,
+      "all-reduce: rank {} brings {} values at offset {}, rank {} brings {} at offset {} (-1: not in the arena); size, "
+      "place and reduction must be the same on all ranks",
+      communicator_.rank(), job_.count, job_.offset, memory_.ranks()[static_cast<std::size_t>(local_rank)],
+      theirs.count, theirs.offset);
+}
+
+}  // namespace trireme::comm

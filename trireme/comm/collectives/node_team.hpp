@@ -1,0 +1,66 @@
+// The ranks of one node at work on values that lie in memory that all of them see. The values are cut into blocks, and
+// whoever is free takes the next: a rank that lost its core for a while holds up one block, not its share of the whole.
+// Whoever sums a block, the order of additions is the order of ranks. Used by the hierarchical all-reduce.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trireme/comm/communicator.hpp"
+#include "trireme/comm/shared_counter.hpp"
+#include "trireme/comm/shared_memory.hpp"
+
+namespace trireme::comm {
+
+// What a rank is about to reduce; the same on all ranks.
+struct NodeJob {
+  std::int64_t offset = -1;  // of the values in the arena; -1: elsewhere
+  std::uint64_t count = 0;   // of floats
+  Reduction reduction = Reduction::sum;
+  bool operator==(const NodeJob&) const = default;
+};
+
+// At the start of each rank's piece of shared memory.
+struct NodeControl {
+  SharedCounter ready;    // the rank's values are there
+  SharedCounter reduced;  // it has found no more blocks to reduce
+  SharedCounter crossed;  // of the first rank: the sums of the other nodes are in
+  SharedCounter copied;   // the rank has taken its copy
+  NodeJob job;
+  std::atomic<std::uint32_t> next_block[2];  // of the first rank: for odd and even rounds
+};
+
+class NodeTeam {
+ public:
+  // The memory has a NodeControl at its start.
+  NodeTeam(const Communicator& communicator, const SharedMemory& memory)
+      : communicator_(communicator), memory_(memory) {}
+
+  bool leads() const { return memory_.local_rank() == 0; }
+
+  // One round: all ranks of the node call these in this order, the last three only where there are other nodes.
+  // Begins a round: returns when the values of all ranks are there.
+  void gather(const NodeJob& job);
+  // Sums the sources, one per rank, into each target; sums may take the place of sources. Multiplies by `factor`.
+  // Returns when all blocks are done.
+  void reduce(std::span<float* const> sources, std::span<float* const> targets, std::size_t count, float factor);
+  void announce_crossed() { control(0).crossed.raise(round_); }
+  void wait_crossed() { wait(control(0).crossed, 0, "hierarchical all-reduce (across nodes)"); }
+  void finish_copy();
+
+ private:
+  NodeControl& control(int local_rank) const { return *reinterpret_cast<NodeControl*>(memory_.data(local_rank)); }
+  NodeControl& own() const { return control(memory_.local_rank()); }
+  void wait(SharedCounter& counter, int local_rank, const char* operation);
+  void wait_for_all(SharedCounter NodeControl::*counter, const char* operation);
+  void check_job(int local_rank) const;
+
+  const Communicator& communicator_;
+  const SharedMemory& memory_;
+  std::uint32_t round_ = 0;
+  NodeJob job_;
+};
+
+}  // namespace trireme::comm

@@ -1,0 +1,106 @@
+#include "trireme/comm/collectives/piece_port.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "trireme/comm/arithmetic.hpp"
+#include "trireme/comm/collectives.hpp"
+
+namespace trireme::comm {
+
+PiecePort::PiecePort(Communicator& communicator, int tag, const PortOptions& options)
+    : communicator_(communicator), tag_(tag), options_(options), receives_(kAhead) {}
+
+void PiecePort::begin(std::span<float> values, Reduction reduction) {
+  values_ = values.data();
+  reduction_ = reduction;
+  posted_ = finished_ = 0;
+  const auto bytes = static_cast<std::int64_t>(values.size_bytes());
+  const std::int64_t buffer_bytes = (std::min(bytes, options_.piece_bytes) + 63) / 64 * 64;
+  if (buffers_.bytes() < kAhead * buffer_bytes) buffers_ = AlignedMemory(kAhead * buffer_bytes);
+  if (options_.wire != Wire::fp32 && wire_.bytes() < bytes / 2) wire_ = AlignedMemory(bytes / 2);
+}
+
+int PiecePort::pieces_of(std::size_t count) const {
+  const auto piece = static_cast<std::size_t>(options_.piece_bytes) / sizeof(float);
+  return static_cast<int>((count + piece - 1) / piece);
+}
+
+Transfer PiecePort::send(std::span<const float> piece, int to) {
+  if (piece.empty()) return {};
+  if (options_.wire == Wire::fp32) return communicator_.start_send(std::as_bytes(piece), to, tag_);
+  encode(piece, wire_of(piece), options_.wire);
+  return communicator_.start_send(std::as_bytes(std::span(wire_of(piece), piece.size())), to, tag_);
+}
+
+void PiecePort::post_receive(std::span<float> piece, int from, Arrival arrival) {
+  Receive& receive = receives_[posted_ % kAhead];
+  receive = {{}, piece, arrival, options_.wire == Wire::fp32 && arrival == Arrival::store};
+  if (!piece.empty()) {
+    float* into = receive.direct ? piece.data() : buffer(posted_);
+    const std::size_t bytes = piece.size() * (options_.wire == Wire::fp32 ? sizeof(float) : sizeof(std::uint16_t));
+    receive.transfer = communicator_.start_receive({reinterpret_cast<std::byte*>(into), bytes}, from, tag_);
+  }
+  ++posted_;
+}
+
+void PiecePort::finish_receive() {
+  const Receive& receive = receives_[finished_ % kAhead];
+  float* arrived = buffer(finished_);
+  communicator_.wait(receive.transfer);
+  ++finished_;
+  if (receive.direct || receive.piece.empty()) return;
+  if (options_.wire == Wire::fp32) {
+    combine(receive.piece.data(), receive.piece.data(), arrived, receive.piece.size(), reduction_);
+  } else {
+    take_in(receive, reinterpret_cast<const std::uint16_t*>(arrived));
+  }
+}
+
+void PiecePort::take_in(const Receive& receive, const std::uint16_t* wire) const {
+  if (receive.arrival == Arrival::store) {
+    decode(wire, receive.piece, options_.wire);
+    return;
+  }
+  // A block at a time, so that its floats stay in the first cache.
+  std::array<float, 2048> block;
+  for (std::size_t at = 0; at < receive.piece.size(); at += block.size()) {
+    const std::span<float> values = receive.piece.subspan(at, std::min(block.size(), receive.piece.size() - at));
+    decode(wire + at, std::span(block).first(values.size()), options_.wire);
+    combine(values.data(), values.data(), block.data(), values.size(), reduction_);
+  }
+}
+
+void PiecePort::finish_reduction(std::span<float> piece) {
+  comm::finish_reduction(piece, reduction_, communicator_.size());
+  if (options_.wire == Wire::fp32) return;
+  encode(piece, wire_of(piece), options_.wire);
+  decode(wire_of(piece), piece, options_.wire);
+}
+
+void PiecePort::exchange(std::span<const float> out, int to, std::span<float> in, int from, Arrival arrival) {
+  const int outgoing = pieces_of(out.size());
+  const int incoming = pieces_of(in.size());
+  int posted = 0;
+  const auto post_ahead = [&] {
+    for (; posted < incoming && can_receive(); ++posted) post_receive(slice_of(in, incoming, posted), from, arrival);
+  };
+  post_ahead();
+  sends_.clear();
+  for (int i = 0; i < outgoing; ++i) sends_.push_back(send(slice_of(out, outgoing, i), to));
+  for (int i = 0; i < incoming; ++i) {
+    finish_receive();
+    post_ahead();
+  }
+  for (const Transfer& transfer : sends_) communicator_.wait(transfer);
+}
+
+std::uint16_t* PiecePort::wire_of(std::span<const float> piece) const {
+  return static_cast<std::uint16_t*>(wire_.at(0)) + (piece.data() - values_);
+}
+
+float* PiecePort::buffer(std::uint64_t receive) const {
+  return static_cast<float*>(buffers_.at(static_cast<std::int64_t>(receive % kAhead) * (buffers_.bytes() / kAhead)));
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,203 @@
+#include "trireme/comm/communicator.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/comm/backoff.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/shared_memory.hpp"
+
+namespace trireme::comm {
+namespace {
+
+constexpr const char* kSend = "send";
+constexpr const char* kReceive = "receive";
+constexpr const char* kLibraryAllReduce = "all-reduce by the library";
+
+// What a rank tells the others about itself, in a form that can be sent.
+struct Introduction {
+  std::array<char, 128> host{};
+  std::array<char, 256> node_key{};
+  std::int64_t pid = 0;
+};
+
+template <std::size_t kSize>
+void put_text(std::array<char, kSize>& to, const std::string& text) {
+  std::copy_n(text.begin(), std::min(text.size(), kSize - 1), to.begin());
+}
+
+struct SplitRequest {
+  int color = 0;
+  int key = 0;
+  int last_context = 0;
+};
+
+}  // namespace
+
+Communicator::Communicator(int rank, int size) : rank_(rank), size_(size), last_context_(std::make_shared<int>(0)) {}
+
+Transfer Communicator::start_send(std::span<const std::byte> data, int to, int tag) {
+  check_peer(kSend, to, tag);
+  const int slot = take_slot(kSend, to, static_cast<std::int64_t>(data.size()));
+  post_send(slot, data, to, tag);
+  return {slot, slots_[static_cast<std::size_t>(slot)].generation};
+}
+
+Transfer Communicator::start_receive(std::span<std::byte> data, int from, int tag) {
+  check_peer(kReceive, from, tag);
+  const int slot = take_slot(kReceive, from, static_cast<std::int64_t>(data.size()));
+  post_receive(slot, data, from, tag);
+  return {slot, slots_[static_cast<std::size_t>(slot)].generation};
+}
+
+Transfer Communicator::start_library_all_reduce(std::span<float> values, Reduction reduction) {
+  const int slot = take_slot(kLibraryAllReduce, -1, static_cast<std::int64_t>(values.size_bytes()));
+  post_library_all_reduce(slot, values, reduction);
+  return {slot, slots_[static_cast<std::size_t>(slot)].generation};
+}
+
+void Communicator::post_library_all_reduce(int, std::span<float>, Reduction) {
+  fail(ErrorKind::unavailable, "protocol '{}' has no library that could all-reduce", protocol());
+}
+
+bool Communicator::done(Transfer transfer) {
+  if (transfer.slot < 0) return true;
+  Slot& slot = slots_[static_cast<std::size_t>(transfer.slot)];
+  if (slot.generation != transfer.generation) return true;
+  if (!test(transfer.slot)) return false;
+  ++slot.generation;
+  free_slots_.push_back(transfer.slot);
+  return true;
+}
+
+void Communicator::wait(Transfer transfer) {
+  using namespace std::chrono_literals;
+  std::chrono::duration<double> next_check = 100ms;
+  Backoff backoff;
+  while (!done(transfer)) {
+    backoff.pause();
+    const auto waited = backoff.waited();
+    if (waited < std::min(next_check, timeout_)) continue;
+    check_peers();
+    next_check = waited + 100ms;
+    if (waited < timeout_ || done(transfer)) continue;
+    const Slot& slot = slots_[static_cast<std::size_t>(transfer.slot)];
+    fail_waiting(slot.operation, slot.peer, slot.bytes, waited);
+  }
+}
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key) {
+  const auto requests = all_gather_value(*this, SplitRequest{color, key, *last_context_});
+  // A number that no communicator of any of these ranks has yet.
+  int context = 0;
+  for (const SplitRequest& request : requests) context = std::max(context, request.last_context + 1);
+  *last_context_ = context;
+  if (color < 0) return nullptr;
+
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (requests[static_cast<std::size_t>(rank)].color == color) ranks.push_back(rank);
+  }
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return requests[static_cast<std::size_t>(a)].key < requests[static_cast<std::size_t>(b)].key;
+  });
+  std::unique_ptr<Communicator> group = make_group(ranks, context);
+  std::vector<Member> members;
+  for (const int rank : ranks) members.push_back(members_[static_cast<std::size_t>(rank)]);
+  group->set_members(std::move(members));
+  group->last_context_ = last_context_;
+  group->timeout_ = timeout_;
+  group->context_ = context_;
+  return group;
+}
+
+std::unique_ptr<SharedMemory> Communicator::share(std::int64_t bytes) { return make_shared_memory(*this, bytes); }
+
+void Communicator::introduce(const std::string& host, const std::string& node_key) {
+  Introduction mine;
+  put_text(mine.host, host);
+  put_text(mine.node_key, node_key);
+  mine.pid = getpid();
+  std::vector<Member> members;
+  std::map<std::string, int> nodes;
+  for (const Introduction& other : all_gather_value(*this, mine)) {
+    const auto [node, is_new] = nodes.try_emplace(other.node_key.data(), static_cast<int>(nodes.size()));
+    members.push_back({.world_rank = static_cast<int>(members.size()),
+                       .host = other.host.data(),
+                       .pid = other.pid,
+                       .node = node->second});
+  }
+  set_members(std::move(members));
+}
+
+void Communicator::set_members(std::vector<Member> members) { members_ = std::move(members); }
+
+void Communicator::check_peers() const {
+  check_group();
+  if (members_.empty()) return;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Member& member = members_[static_cast<std::size_t>(rank)];
+    if (member.node != self().node || member.pid == self().pid) continue;
+    if (kill(static_cast<pid_t>(member.pid), 0) == 0 || errno != ESRCH) continue;
+    fail(ErrorKind::failed, "{}: {}, process {}, has ended while others wait for it{}", name_of(rank_), name_of(rank),
+         member.pid, context_.empty() ? "" : fmt::format(" ({})", context_));
+  }
+}
+
+void Communicator::fail_waiting(std::string_view operation, int peer, std::int64_t bytes,
+                                std::chrono::duration<double> waited) const {
+  fail(ErrorKind::failed,
+       "{}: {} of {} with {} did not complete within {}{}; the other side is stopped, stuck or cut off, or this is too "
+       "short a time (--comm-timeout)",
+       name_of(rank_), operation, format_bytes(static_cast<double>(bytes)),
+       peer < 0 ? fmt::format("all {} ranks", size_) : name_of(peer), format_seconds(waited.count()),
+       context_.empty() ? "" : fmt::format(" ({})", context_));
+}
+
+std::string Communicator::name_of(int rank) const {
+  if (members_.empty()) return fmt::format("rank {}", rank);
+  const Member& member = members_[static_cast<std::size_t>(rank)];
+  return fmt::format("rank {} ({})", member.world_rank, member.host);
+}
+
+std::string Communicator::describe(int slot) const {
+  const Slot& described = slots_[static_cast<std::size_t>(slot)];
+  return fmt::format("{}: {} of {} with {}{}", name_of(rank_), described.operation,
+                     format_bytes(static_cast<double>(described.bytes)),
+                     described.peer < 0 ? "all ranks" : name_of(described.peer),
+                     context_.empty() ? "" : fmt::format(" ({})", context_));
+}
+
+int Communicator::take_slot(const char* operation, int peer, std::int64_t bytes) {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<int>(slots_.size()));
+    slots_.emplace_back();
+    free_slots_.reserve(slots_.capacity());
+  }
+  const int index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  slot.operation = operation;
+  slot.peer = peer;
+  slot.bytes = bytes;
+  return index;
+}
+
+void Communicator::check_peer(const char* operation, int peer, int tag) const {
+  if (peer < 0 || peer >= size_) {
+    bad_input("{} with rank {}: there are ranks 0 to {}", operation, peer, size_ - 1);
+  }
+  if (tag < 0 || tag >= kTags + kCollectiveTags)
+    bad_input("{} with tag {}: tags are 0 to {}", operation, tag, kTags - 1);
+}
+
+}  // namespace trireme::comm

@@ -1,0 +1,155 @@
+#include "trireme/comm/mpi/mpi_communicator.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/arithmetic.hpp"
+
+namespace trireme::comm::mpi {
+namespace {
+
+constexpr int kTagsPerContext = Communicator::kTags + Communicator::kCollectiveTags;
+
+// Calls `post(part, index)` for neighbouring parts of at most so many elements; once for nothing at all.
+template <typename Value, typename Post>
+void for_each_part(std::span<Value> data, std::size_t most, const Post& post) {
+  std::size_t index = 0;
+  for (std::size_t at = 0; at < std::max<std::size_t>(data.size(), 1); at += most) {
+    post(data.subspan(at, std::min(most, data.size() - at)), index++);
+  }
+}
+
+}  // namespace
+
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<int> world_ranks, int rank, int context)
+    : Communicator(rank, static_cast<int>(world_ranks.size())),
+      mpi_(std::move(mpi)),
+      world_ranks_(std::move(world_ranks)),
+      context_(context) {
+  if (context_ >= mpi_->highest_tag / kTagsPerContext) {
+    fail(ErrorKind::failed, "communicator number {}: this MPI has tags for {} of them", context_,
+         mpi_->highest_tag / kTagsPerContext);
+  }
+}
+
+void MpiCommunicator::abort(int code) {
+  MPI_Abort(mpi_->world, code);
+  std::_Exit(code);
+}
+
+void MpiCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
+  State& state = begin(slot, parts_of(data.size()));
+  for_each_part(data, static_cast<std::size_t>(mpi_->options.part_bytes), [&](auto part, std::size_t index) {
+    mpi_->calls.run(
+        [&] {
+          return MPI_Isend(part.data(), static_cast<int>(part.size()), MPI_BYTE,
+                           world_ranks_[static_cast<std::size_t>(to)], full_tag(tag), mpi_->world, &state.parts[index]);
+        },
+        [&] { return describe(slot); });
+  });
+}
+
+void MpiCommunicator::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
+  State& state = begin(slot, parts_of(data.size()));
+  state.expected_bytes = static_cast<std::int64_t>(data.size());
+  for_each_part(data, static_cast<std::size_t>(mpi_->options.part_bytes), [&](auto part, std::size_t index) {
+    mpi_->calls.run(
+        [&] {
+          return MPI_Irecv(part.data(), static_cast<int>(part.size()), MPI_BYTE,
+                           world_ranks_[static_cast<std::size_t>(from)], full_tag(tag), mpi_->world,
+                           &state.parts[index]);
+        },
+        [&] { return describe(slot); });
+  });
+}
+
+void MpiCommunicator::post_library_all_reduce(int slot, std::span<float> values, Reduction reduction) {
+  State& state = begin(slot, parts_of(values.size_bytes()));
+  if (reduction == Reduction::mean) state.to_divide = values;
+  MPI_Comm communicator = library_communicator();
+  const auto most = static_cast<std::size_t>(mpi_->options.part_bytes) / sizeof(float);
+  for_each_part(values, most, [&](std::span<float> part, std::size_t index) {
+    mpi_->calls.run(
+        [&] {
+          return MPI_Iallreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
+                                reduction == Reduction::max ? MPI_MAX : MPI_SUM, communicator, &state.parts[index]);
+        },
+        [&] { return describe(slot); });
+  });
+}
+
+bool MpiCommunicator::test(int slot) {
+  State& state = states_[static_cast<std::size_t>(slot)];
+  int complete = 0;
+  mpi_->calls.run(
+      [&] {
+        const int code =
+            MPI_Testall(static_cast<int>(state.parts.size()), state.parts.data(), &complete, state.statuses.data());
+        if (code != MPI_ERR_IN_STATUS) return code;
+        // The codes of the parts are in their statuses; those of parts under way are no errors.
+        for (const MPI_Status& status : state.statuses) {
+          if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) return status.MPI_ERROR;
+        }
+        return code;
+      },
+      [&] { return describe(slot); });
+  if (complete == 0) return false;
+  if (state.expected_bytes >= 0) check_received(slot, state);
+  finish_reduction(state.to_divide, Reduction::mean, size());
+  return true;
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::make_group(const std::vector<int>& ranks, int context) {
+  std::vector<int> world_ranks;
+  for (const int rank : ranks) world_ranks.push_back(world_ranks_[static_cast<std::size_t>(rank)]);
+  const auto own = std::find(ranks.begin(), ranks.end(), rank());
+  return std::make_unique<MpiCommunicator>(mpi_, std::move(world_ranks), static_cast<int>(own - ranks.begin()),
+                                           context);
+}
+
+MpiCommunicator::State& MpiCommunicator::begin(int slot, std::size_t parts) {
+  if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
+  State& state = states_[static_cast<std::size_t>(slot)];
+  state.parts.assign(parts, MPI_REQUEST_NULL);
+  state.statuses.resize(parts);
+  state.expected_bytes = -1;
+  state.to_divide = {};
+  return state;
+}
+
+std::size_t MpiCommunicator::parts_of(std::size_t bytes) const {
+  const auto most = static_cast<std::size_t>(mpi_->options.part_bytes);
+  return std::max<std::size_t>((bytes + most - 1) / most, 1);
+}
+
+int MpiCommunicator::full_tag(int tag) const { return context_ * kTagsPerContext + tag; }
+
+// Reductions by the library need an MPI communicator of just these ranks. Few groups ever do, so it is made when first
+// asked for; it lives until MPI is finalised, because freeing it would be collective.
+MPI_Comm MpiCommunicator::library_communicator() {
+  if (context_ == 0) return mpi_->world;
+  if (own_ != MPI_COMM_NULL) return own_;
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  const auto doing = [&] { return name_of(rank()) + ": making a communicator for the library's all-reduce"; };
+  mpi_->calls.run([&] { return MPI_Comm_group(mpi_->world, &all); }, doing);
+  mpi_->calls.run([&] { return MPI_Group_incl(all, size(), world_ranks_.data(), &group); }, doing);
+  mpi_->calls.run([&] { return MPI_Comm_create_group(mpi_->world, group, full_tag(0), &own_); }, doing);
+  MPI_Group_free(&group);
+  MPI_Group_free(&all);
+  return own_;
+}
+
+void MpiCommunicator::check_received(int slot, const State& state) const {
+  std::int64_t received = 0;
+  for (const MPI_Status& status : state.statuses) {
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    received += bytes;
+  }
+  if (received == state.expected_bytes) return;
+  fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot), received);
+}
+
+}  // namespace trireme::comm::mpi

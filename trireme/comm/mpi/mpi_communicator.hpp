@@ -1,0 +1,61 @@
+// A group of ranks over MPI. All groups of a process use one MPI communicator: ranks are translated, and the group's
+// context is part of the tag. So making a group needs no MPI call that would wait, without timeout, for other ranks.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <vector>
+
+#include "trireme/comm/communicator.hpp"
+#include "trireme/comm/mpi/mpi_calls.hpp"
+#include "trireme/comm/mpi/mpi_world.hpp"
+
+namespace trireme::comm::mpi {
+
+// What the groups of a process share.
+struct MpiContext {
+  MPI_Comm world = MPI_COMM_NULL;
+  int highest_tag = 32767;
+  MpiOptions options;
+  MpiCalls calls;
+};
+
+class MpiCommunicator : public Communicator {
+ public:
+  // The ranks are those in `world`.
+  MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<int> world_ranks, int rank, int context);
+
+  std::string_view protocol() const override { return "mpi"; }
+  bool has_library_all_reduce() const override { return true; }
+  [[noreturn]] void abort(int code) override;
+  using Communicator::introduce;
+
+ protected:
+  void post_send(int slot, std::span<const std::byte> data, int to, int tag) override;
+  void post_receive(int slot, std::span<std::byte> data, int from, int tag) override;
+  void post_library_all_reduce(int slot, std::span<float> values, Reduction reduction) override;
+  bool test(int slot) override;
+  std::unique_ptr<Communicator> make_group(const std::vector<int>& ranks, int context) override;
+
+ private:
+  struct State {
+    std::vector<MPI_Request> parts;
+    std::vector<MPI_Status> statuses;
+    std::int64_t expected_bytes = -1;  // of a receive
+    std::span<float> to_divide;        // of a mean by the library
+  };
+  State& begin(int slot, std::size_t parts);
+  std::size_t parts_of(std::size_t bytes) const;
+  int full_tag(int tag) const;
+  MPI_Comm library_communicator();
+  void check_received(int slot, const State& state) const;
+
+  std::shared_ptr<MpiContext> mpi_;
+  std::vector<int> world_ranks_;
+  int context_;
+  std::vector<State> states_;  // by slot
+  MPI_Comm own_ = MPI_COMM_NULL;
+};
+
+}  // namespace trireme::comm::mpi

@@ -1,0 +1,125 @@
+#include "trireme/comm/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/communicator.hpp"
+
+namespace trireme::comm {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int number) : number_(number) {}
+  ~FileDescriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int number() const { return number_; }
+  bool valid() const { return number_ >= 0; }
+
+ private:
+  int number_;
+};
+
+// A file in memory with all its pages, so that a lack of memory shows here and not as a signal at the first touch.
+int make_memory_file(std::int64_t bytes) {
+  const int file = memfd_create("trireme", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  if (fallocate(file, 0, 0, bytes) == 0) return file;
+  close(file);
+  return -1;
+}
+
+std::byte* map_file(int file, std::int64_t bytes) {
+  void* mapped =
+      mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+}
+
+// For a rank that is alone on its node. Huge pages are to be had for private memory only.
+std::byte* map_private(std::int64_t bytes) {
+  void* mapped =
+      mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  madvise(mapped, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // advice: its failure is no error
+  const std::int64_t page = sysconf(_SC_PAGESIZE);
+  for (std::int64_t at = 0; at < bytes; at += page) static_cast<volatile char*>(mapped)[at] = 0;
+  return static_cast<std::byte*>(mapped);
+}
+
+struct Announcement {
+  std::int64_t pid = 0;
+  std::int64_t bytes = 0;
+  int file = -1;  // its number in that process; -1: refused
+};
+
+void check_sizes(const std::vector<Announcement>& announcements, std::int64_t bytes) {
+  for (std::size_t rank = 0; rank < announcements.size(); ++rank) {
+    if (announcements[rank].bytes == bytes) continue;
+    bad_input("shared memory: rank {} asks for {} bytes and this rank for {}; they must be equal", rank,
+              announcements[rank].bytes, bytes);
+  }
+}
+
+bool all_true(Communicator& communicator, bool mine) {
+  const auto all = all_gather_value(communicator, static_cast<char>(mine ? 1 : 0));
+  return std::find(all.begin(), all.end(), 0) == all.end();
+}
+
+}  // namespace
+
+SharedMemory::~SharedMemory() {
+  for (std::byte* piece : pieces_) {
+    if (piece != nullptr) munmap(piece, static_cast<std::size_t>(bytes_));
+  }
+}
+
+bool SharedMemory::contains(std::span<const std::byte> memory) const {
+  return memory.data() >= data() && memory.data() + memory.size() <= data() + bytes_;
+}
+
+std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std::int64_t bytes) {
+  if (bytes <= 0) bad_input("shared memory of {} bytes: at least 1 is needed", bytes);
+  const auto members = communicator.members();
+  std::unique_ptr<SharedMemory> memory(new SharedMemory);
+  memory->bytes_ = bytes;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    if (members[static_cast<std::size_t>(rank)].node != communicator.self().node) continue;
+    if (rank == communicator.rank()) memory->local_rank_ = static_cast<int>(memory->ranks_.size());
+    memory->ranks_.push_back(rank);
+  }
+  const bool alone = memory->ranks_.size() == 1;
+  memory->pieces_.assign(memory->ranks_.size(), nullptr);
+
+  const FileDescriptor own(alone ? -1 : make_memory_file(bytes));
+  const Announcement announcement{communicator.self().pid, bytes, own.number()};
+  const auto announcements = all_gather_value(communicator, announcement);
+  check_sizes(announcements, bytes);
+
+  bool mapped = true;
+  for (std::size_t i = 0; i < memory->ranks_.size() && mapped; ++i) {
+    if (alone) {
+      memory->pieces_[i] = map_private(bytes);
+    } else {
+      const Announcement& other = announcements[static_cast<std::size_t>(memory->ranks_[i])];
+      // One's own too is opened by path: a rank that may not see others' files is found out before it matters.
+      const FileDescriptor file(
+          other.file < 0 ? -1 : open(fmt::format("/proc/{}/fd/{}", other.pid, other.file).c_str(), O_RDWR | O_CLOEXEC));
+      memory->pieces_[i] = file.valid() ? map_file(file.number(), bytes) : nullptr;
+    }
+    mapped = memory->pieces_[i] != nullptr;
+  }
+  // Also keeps every file open until all have mapped it.
+  return all_true(communicator, mapped) ? std::move(memory) : nullptr;
+}
+
+}  // namespace trireme::comm
