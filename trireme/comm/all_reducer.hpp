@@ -48,7 +48,7 @@ struct CostModel {
 struct AllReduceOptions {
   Algorithm algorithm = Algorithm::automatic;
   Wire wire = Wire::fp32;
-  CostModel cost;
+  CostModel cost{};
   // What is in flight and what is worked on go in pieces of this size.
   std::int64_t piece_bytes = 512 << 10;
 };

@@ -66,11 +66,17 @@ bool LocalCommunicator::test(int slot) {
   return state(slot).complete;
 }
 
-// In the order in which receives were posted, as messages of one address come in the order in which they were sent.
+// Messages of one address go to receives in the order in which these were posted. While this goes on more may come, and
+// they must not go to a receive when an earlier one has just found nothing.
 void LocalCommunicator::match() {
+  without_.clear();
   std::erase_if(waiting_, [&](int slot) {
     State& receive = state(slot);
-    if (!world_->take(place(rank()), receive.address, arrived_)) return false;
+    if (std::find(without_.begin(), without_.end(), receive.address) != without_.end()) return false;
+    if (!world_->take(place(rank()), receive.address, arrived_)) {
+      without_.push_back(receive.address);
+      return false;
+    }
     if (arrived_.size() != receive.data.size()) {
       fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot),
            arrived_.size());

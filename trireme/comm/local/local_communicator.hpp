@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -43,7 +42,7 @@ class LocalWorld {
   };
   struct Mailbox {
     std::mutex mutex;
-    std::deque<Message> messages;
+    std::vector<Message> messages;
     std::vector<std::vector<std::byte>> spare;  // memory of messages that were taken
   };
   std::vector<Mailbox> mailboxes_;
@@ -82,9 +81,10 @@ class LocalCommunicator : public Communicator {
   std::shared_ptr<LocalWorld> world_;
   std::vector<int> places_;
   int context_;
-  std::vector<State> states_;  // by slot
-  std::vector<int> waiting_;   // slots of receives, in the order in which they were posted
-  std::vector<std::byte> arrived_;
+  std::vector<State> states_;                 // by slot
+  std::vector<int> waiting_;                  // slots of receives, in the order in which they were posted
+  std::vector<std::byte> arrived_;            // the message that match() looks at
+  std::vector<LocalWorld::Address> without_;  // those for which it found none
 };
 
 }  // namespace trireme::comm

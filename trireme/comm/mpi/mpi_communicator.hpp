@@ -15,8 +15,10 @@ namespace trireme::comm::mpi {
 
 // What the groups of a process share.
 struct MpiContext {
+  explicit MpiContext(const MpiOptions& given, bool concurrent) : options(given), calls(concurrent) {}
+
   MPI_Comm world = MPI_COMM_NULL;
-  int highest_tag = 32767;
+  int highest_tag = 32767;  // what every MPI has
   MpiOptions options;
   MpiCalls calls;
 };

@@ -41,21 +41,18 @@ int start_mpi(bool& started_here) {
 class MpiWorld : public World {
  public:
   explicit MpiWorld(const MpiOptions& options) {
-    const bool concurrent = start_mpi(started_here_) == MPI_THREAD_MULTIPLE;
-    MPI_Comm world = MPI_COMM_NULL;
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "duplicating MPI_COMM_WORLD");
-    check(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN), "setting MPI's error handler");
+    const int level = start_mpi(started_here_);
+    mpi_ = std::make_shared<MpiContext>(options, level == MPI_THREAD_MULTIPLE);
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &mpi_->world), "duplicating MPI_COMM_WORLD");
+    check(MPI_Comm_set_errhandler(mpi_->world, MPI_ERRORS_RETURN), "setting MPI's error handler");
     int rank = 0;
     int size = 1;
-    check(MPI_Comm_rank(world, &rank), "asking for the rank");
-    check(MPI_Comm_size(world, &size), "asking for the number of ranks");
+    check(MPI_Comm_rank(mpi_->world, &rank), "asking for the rank");
+    check(MPI_Comm_size(mpi_->world, &size), "asking for the number of ranks");
     void* highest_tag = nullptr;
     int known = 0;
-    check(MPI_Comm_get_attr(world, MPI_TAG_UB, &highest_tag, &known), "asking for the highest tag");
-    mpi_ = std::make_shared<MpiContext>(MpiContext{.world = world,
-                                                   .highest_tag = known != 0 ? *static_cast<int*>(highest_tag) : 32767,
-                                                   .options = options,
-                                                   .calls = MpiCalls(concurrent)});
+    check(MPI_Comm_get_attr(mpi_->world, MPI_TAG_UB, &highest_tag, &known), "asking for the highest tag");
+    if (known != 0) mpi_->highest_tag = *static_cast<int*>(highest_tag);
     std::vector<int> ranks(static_cast<std::size_t>(size));
     std::iota(ranks.begin(), ranks.end(), 0);
     communicator_ = std::make_unique<MpiCommunicator>(mpi_, std::move(ranks), rank, 0);

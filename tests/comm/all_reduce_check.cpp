@@ -1,0 +1,95 @@
+#include "all_reduce_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "suite_check.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+
+namespace trireme::comm::testkit {
+namespace {
+
+constexpr std::size_t kGuard = 16;
+constexpr float kGuardValue = 12345.0f;
+
+// Different for every rank and place, with fractions that do not add up exactly.
+float contribution(int rank, std::size_t index) {
+  return std::sin(static_cast<float>(index % 1000) * 0.37f + static_cast<float>(rank) * 1.3f) + 0.1f;
+}
+
+double expected(int ranks, std::size_t index, Reduction reduction) {
+  double sum = 0;
+  double largest = contribution(0, index);
+  for (int rank = 0; rank < ranks; ++rank) {
+    sum += contribution(rank, index);
+    largest = std::max<double>(largest, contribution(rank, index));
+  }
+  if (reduction == Reduction::max) return largest;
+  return reduction == Reduction::mean ? sum / ranks : sum;
+}
+
+// Half a unit in the last place of each partial sum, of which there are as many as ranks and none above it in size.
+double tolerance(Wire wire, int ranks, Reduction reduction) {
+  const double unit = wire == Wire::fp32 ? 0x1p-23 : wire == Wire::fp16 ? 0x1p-10 : 0x1p-7;
+  const double largest = 1.1 * ranks;
+  return unit * ranks * largest / (reduction == Reduction::mean ? ranks : 1);
+}
+
+void check_values(std::span<const float> values, const Communicator& communicator, Reduction reduction, Wire wire) {
+  const double allowed = tolerance(wire, communicator.size(), reduction);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double right = expected(communicator.size(), i, reduction);
+    if (std::abs(values[i] - right) <= allowed) continue;
+    fail(ErrorKind::failed, "value {} of {} is {}, not {}, with {} ranks and reduction {}", i, values.size(), values[i],
+         right, communicator.size(), static_cast<int>(reduction));
+  }
+}
+
+std::uint64_t hash_bits(std::span<const float> values) {
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const std::byte byte : std::as_bytes(values)) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 1099511628211u;
+  return hash;
+}
+
+}  // namespace
+
+void check_all_reduce(AllReducer& reducer, std::size_t count, Reduction reduction, Wire wire,
+                      const SharedMemory* arena) {
+  Communicator& communicator = reducer.communicator();
+  std::vector<float> own(count + 2 * kGuard);
+  const std::span<float> all =
+      arena == nullptr ? std::span(own) : std::span(reinterpret_cast<float*>(arena->data()), own.size());
+  std::fill(all.begin(), all.end(), kGuardValue);
+  const std::span<float> values = all.subspan(kGuard, count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = contribution(communicator.rank(), i);
+
+  barrier(communicator);  // nobody writes into an arena that others may still be checking
+  reducer.reduce(values, reduction);
+  check_values(values, communicator, reduction, wire);
+  for (std::size_t i = 0; i < kGuard; ++i) {
+    expect(all[i] == kGuardValue && all[kGuard + count + i] == kGuardValue, "values around the range are left alone");
+  }
+  const auto hashes = all_gather_value(communicator, hash_bits(values));
+  expect(std::count(hashes.begin(), hashes.end(), hashes[0]) == communicator.size(), "all ranks have the same bits");
+}
+
+void check_all_reduce(Communicator& communicator, const AllReduceOptions& options,
+                      const std::vector<std::size_t>& sizes, bool in_arena) {
+  const std::size_t largest = *std::max_element(sizes.begin(), sizes.end()) + 2 * kGuard;
+  const auto arena = in_arena ? communicator.share(static_cast<std::int64_t>(largest * sizeof(float))) : nullptr;
+  expect(!in_arena || arena != nullptr, "memory can be shared");
+  AllReducer reducer(communicator, options, arena.get());
+  for (const Reduction reduction : {Reduction::sum, Reduction::mean, Reduction::max}) {
+    for (const std::size_t count : sizes) check_all_reduce(reducer, count, reduction, options.wire, arena.get());
+  }
+  barrier(communicator);
+}
+
+std::vector<std::size_t> awkward_sizes(std::int64_t piece_bytes) {
+  const auto piece = static_cast<std::size_t>(piece_bytes) / sizeof(float);
+  return {0, 1, 2, 5, 17, 1000, piece - 1, piece + 1, 7 * piece + 3, 40 * piece};
+}
+
+}  // namespace trireme::comm::testkit
