@@ -35,6 +35,7 @@ class Operands {
   Element* shared(int group) const {
     return static_cast<Element*>(memory_.shared[static_cast<std::size_t>(group)]);
   }
+  std::span<void* const> shared_blocks() const { return memory_.shared; }
   template <typename Element>
   Element* scratch(std::int64_t bytes = 0) const {
     return reinterpret_cast<Element*>(static_cast<std::byte*>(memory_.scratch) + bytes);

@@ -14,6 +14,14 @@
 
 namespace trireme {
 
+// Takes batch statistics to replicas of the program in other processes. Implemented by train/replicas.cpp.
+class ReplicaStatistics {
+ public:
+  virtual ~ReplicaStatistics() = default;
+  // One block of so many bytes per replica. This replica's is filled; all are afterwards.
+  virtual void gather(std::span<void* const> blocks, std::int64_t bytes) = 0;
+};
+
 // Values that change from run to run and that kernels may read.
 struct RunContext {
   std::uint64_t seed = 0;
@@ -23,11 +31,19 @@ struct RunContext {
   // runtime/batch_split.hpp.
   int group = 0;
   int groups = 1;
-  int statistics_groups = 1;   // groups whose samples batch statistics are taken over: all, or 1 if each has its own
-  Meeting* meeting = nullptr;  // of the groups; none if there is one
+  // Batch statistics are taken over the samples of so many groups, or of so many replicas, of which this is one; 1 if
+  // each has its own.
+  int statistics_groups = 1;
+  int statistics_group = 0;
+  Meeting* meeting = nullptr;             // of the groups; none if there is one
+  ReplicaStatistics* replicas = nullptr;  // where statistics are over replicas
   // Waits for the other groups.
   void meet() const {
     if (meeting != nullptr) meeting->come();
+  }
+  // Waits until all have told their statistics: blocks are KernelMemory::shared.
+  void share_statistics(std::span<void* const> blocks, std::int64_t bytes) const {
+    replicas != nullptr ? replicas->gather(blocks, bytes) : meet();
   }
 };
 
@@ -36,7 +52,8 @@ struct KernelMemory {
   std::vector<void*> inputs;
   std::vector<void*> outputs;
   void* scratch = nullptr;
-  std::vector<void*> shared;  // [group]: KernelChoice::shared_bytes that all groups see and that nothing else uses
+  // [statistics group]: KernelChoice::shared_bytes that all groups see and that nothing else uses.
+  std::vector<void*> shared;
   // ApplyGradients: the gradient of each pair in every group; [pair][group]. The update takes their mean.
   std::vector<std::vector<void*>> gradients;
   // ApplyGradients: arrays of state of each (variable, gradient) pair; [pair][state].

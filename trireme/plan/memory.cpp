@@ -32,6 +32,10 @@ void set_lifetimes(Program& program) {
     for (int id : instruction.inputs) touch(id, i);
     for (int id : instruction.outputs) touch(id, i);
     touch(instruction.scratch, i);
+    // An update may be put off until the gradients of other replicas have come; its rate has to be there still.
+    if (instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr) {
+      touch(instruction.inputs[0], end);
+    }
     if (instruction.once) {
       for (int id : instruction.outputs) {
         touch(id, 0);

@@ -13,18 +13,21 @@ bool same_instructions(const Program& a, const Program& b) {
 }
 
 BatchSplit::BatchSplit(std::vector<Program> programs, VariableStore& store, std::uint64_t seed, bool own_statistics,
-                       InterOpPool* pool, GroupThreads* threads)
-    : threads_(threads), shared_(shared_bytes(programs.front()) * static_cast<std::int64_t>(programs.size())) {
+                       const ReplicaPlace& replica, InterOpPool* pool, GroupThreads* threads)
+    : threads_(threads) {
   for (const Program& program : programs) {
     if (!same_instructions(program, programs.front())) {
       fail(ErrorKind::failed, "the groups of a split batch were given different programs; --batch-split 1 avoids it");
     }
   }
   const int groups = static_cast<int>(programs.size());
-  for (int group = 0; group < groups; ++group) {
-    const GroupPlace place{group, groups, own_statistics, groups > 1 ? &threads->meeting() : nullptr, shared_.at(0)};
+  GroupPlace place{
+      .groups = groups, .own_statistics = own_statistics, .meeting = groups > 1 ? &threads->meeting() : nullptr};
+  shared_ = AlignedMemory(shared_bytes(programs.front()) * statistics_groups(place, replica));
+  for (Program& program : programs) {
     executables_.push_back(
-        std::make_unique<Executable>(std::move(programs[static_cast<std::size_t>(group)]), store, seed, pool, place));
+        std::make_unique<Executable>(std::move(program), store, seed, pool, place, replica, shared_.at(0)));
+    ++place.group;
   }
   run_group_ = [this](int index) { group(index).run_share(); };
 }

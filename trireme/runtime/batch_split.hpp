@@ -29,7 +29,7 @@ class BatchSplit {
  public:
   // One program per group, all compiled from the same graph. A single one may have an inter-op pool instead of threads.
   BatchSplit(std::vector<Program> programs, VariableStore& store, std::uint64_t seed, bool own_statistics,
-             InterOpPool* pool, GroupThreads* threads);
+             const ReplicaPlace& replica, InterOpPool* pool, GroupThreads* threads);
 
   int groups() const { return static_cast<int>(executables_.size()); }
   Executable& group(int index) { return *executables_[static_cast<std::size_t>(index)]; }

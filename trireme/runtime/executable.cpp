@@ -18,17 +18,25 @@ std::int64_t whole_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) /
 
 }  // namespace
 
+int statistics_groups(const GroupPlace& place, const ReplicaPlace& replica) {
+  if (replica.statistics != nullptr) return replica.replicas;
+  return place.own_statistics ? 1 : place.groups;
+}
+
 std::int64_t shared_bytes(const Program& program) {
   std::int64_t bytes = 0;
   for (const Instruction& instruction : program.instructions) bytes += whole_lines(instruction.shared_bytes);
   return bytes;
 }
 
-Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place)
+Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place,
+                       ReplicaPlace replica, void* shared)
     : program_(std::move(program)),
       store_(store),
       seed_(seed),
       place_(place),
+      replica_(replica),
+      shared_(shared),
       arena_(program_.memory.planned_bytes),
       constants_(program_.constant_bytes),
       pool_(pool) {
@@ -71,8 +79,8 @@ void Executable::bind() {
   std::int64_t shared_offset = 0;
   for (Instruction& instruction : program_.instructions) {
     KernelMemory memory;
-    for (int group = 0; place_.shared != nullptr && group < place_.groups; ++group) {
-      memory.shared.push_back(static_cast<std::byte*>(place_.shared) + group * shared_stride + shared_offset);
+    for (int group = 0; group < statistics_groups(place_, replica_); ++group) {
+      memory.shared.push_back(static_cast<std::byte*>(shared_) + group * shared_stride + shared_offset);
     }
     shared_offset += whole_lines(instruction.shared_bytes);
     for (const int id : instruction.inputs) memory.inputs.push_back(address(id));
@@ -208,11 +216,15 @@ void Executable::run_share() {
               .sample_offset = sample_offset,
               .group = place_.group,
               .groups = place_.groups,
-              .statistics_groups = place_.own_statistics ? 1 : place_.groups,
-              .meeting = place_.meeting};
+              .statistics_groups = statistics_groups(place_, replica_),
+              .statistics_group = replica_.statistics != nullptr ? replica_.replica : place_.group,
+              .meeting = place_.meeting,
+              .replicas = replica_.statistics};
   run_once_instructions();
   if (pool_ != nullptr) {
     pool_->run(successors_, predecessors_, items_, execute_item_);
+  } else if (exchange_ != nullptr) {
+    run_with_exchange();
   } else {
     for (const int index : items_) execute(static_cast<std::size_t>(index));
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trireme/plan/program.hpp"
+#include "trireme/runtime/gradient_exchange.hpp"
 #include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
@@ -20,16 +21,27 @@ struct GroupPlace {
   int groups = 1;
   bool own_statistics = false;  // batch statistics of each group's samples instead of all
   Meeting* meeting = nullptr;
-  void* shared = nullptr;  // shared_bytes(program) for every group, one after the other
 };
-// What the kernels of one group tell the others.
+
+// The place of a program among its replicas in other processes, where batch statistics are taken over all of them.
+struct ReplicaPlace {
+  ReplicaStatistics* statistics = nullptr;  // none: each replica has its own
+  int replica = 0;
+  int replicas = 1;
+};
+
+// Over how many of them statistics are taken.
+int statistics_groups(const GroupPlace& place, const ReplicaPlace& replica);
+// What the kernels of one of them tell the others.
 std::int64_t shared_bytes(const Program& program);
 
 class Executable {
  public:
-  // A pool, where one is given, runs independent instructions at the same time.
   Executable(const Executable&) = delete;
-  Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place = {});
+  // A pool, where one is given, runs independent instructions at the same time. `shared` has shared_bytes(program) for
+  // each of statistics_groups(), one after the other.
+  Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place,
+             ReplicaPlace replica, void* shared);
 
   const Program& program() const { return program_; }
 
@@ -56,11 +68,26 @@ class Executable {
   };
   const Profile& profile() const { return profile_; }
 
+  // Gradients go through the exchange before they are applied, from now on; nullptr: they are applied at once. For a
+  // program that trains, in one group and without a pool.
+  void set_exchange(GradientExchange* exchange);
+  // What the last run with an exchange spent on updates and on waiting for gradients, in seconds.
+  struct ExchangeTimes {
+    double update = 0;
+    double wait = 0;
+  };
+  const ExchangeTimes& exchange_times() const { return exchange_times_; }
+  // One per update, in the order of their instructions: what an exchange works on.
+  std::vector<GradientBucket> gradient_buckets() const;
+
   std::int64_t sample_offset = 0;  // see RunContext
 
  private:
   void bind();
   void plan_meetings();
+  void plan_exchange();
+  void run_with_exchange();
+  void finish_bucket(std::size_t bucket);
   void execute(std::size_t index);
   void run_once_instructions();
   int buffer_of(Tensor placeholder) const;
@@ -70,6 +97,8 @@ class Executable {
   VariableStore& store_;
   std::uint64_t seed_;
   GroupPlace place_;
+  ReplicaPlace replica_;
+  void* shared_;
   AlignedMemory arena_, constants_;
   std::uint64_t variables_seen_ = 0;  // store version at the last run of the instructions that run once
   RunContext context_;
@@ -82,6 +111,10 @@ class Executable {
   std::vector<std::vector<int>> successors_;  // with a pool: instructions that wait for each one
   std::vector<int> predecessors_;             // and how many each one waits for
   std::function<void(int)> execute_item_;
+  GradientExchange* exchange_ = nullptr;
+  std::vector<std::size_t> bucket_updates_;  // instruction that applies each bucket
+  std::vector<bool> needs_updates_;          // instruction: reads or writes a variable that an earlier one updates
+  ExchangeTimes exchange_times_;
 };
 
 }  // namespace trireme

@@ -15,6 +15,13 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
     bad_input("backend '{}' cannot split a batch over {} groups of cores; use one group", backend_.name(),
               options_.groups);
   }
+  if (options_.replica.statistics != nullptr && (options_.groups > 1 || !backend_.splits_batches())) {
+    bad_input(
+        "batch statistics over {} replicas need one group of cores in each and a backend that can share them; "
+        "there are {} groups and backend '{}'",
+        options_.replica.replicas, options_.groups, backend_.name());
+  }
+  if (options_.gradient_memory) store_.set_gradient_memory(options_.gradient_memory);
   if (options_.compile.inter_threads > 1) {
     pool_ = std::make_unique<InterOpPool>(options_.compile.inter_threads, options_.start_thread);
   } else {
@@ -44,9 +51,12 @@ Program Session::compile_program(std::span<const Tensor> fetches) {
 Executable& Session::prepare(std::span<const Tensor> fetches) {
   auto& executable = executables_[key_of(fetches)];
   if (!executable) {
-    executable = std::make_unique<Executable>(compile_program(fetches), store_, options_.seed, pool_.get());
+    std::vector<Program> programs;
+    programs.push_back(compile_program(fetches));
+    executable = std::make_unique<BatchSplit>(std::move(programs), store_, options_.seed, options_.own_statistics,
+                                              options_.replica, pool_.get(), threads_.get());
   }
-  return *executable;
+  return executable->group(0);
 }
 
 BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
@@ -66,7 +76,7 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
     // The first found the layouts of the variables open, the others as it has left them.
     if (options_.groups > 1 && !same_instructions(programs[0], programs[1])) programs[0] = compile_program(fetches);
     split = std::make_unique<BatchSplit>(std::move(programs), store_, options_.seed, options_.own_statistics,
-                                         pool_.get(), threads_.get());
+                                         options_.replica, pool_.get(), threads_.get());
   }
   return *split;
 }

@@ -17,6 +17,9 @@ struct SessionOptions {
   CompileOptions compile = {};
   int groups = 1;  // of cores, that prepare_split() divides a batch over; not together with several inter-op threads
   bool own_statistics = false;  // see batch_split.hpp
+  ReplicaPlace replica = {};    // where batch statistics are taken over replicas in other processes
+  // Gives the memory that gradients lie in; see VariableStore::set_gradient_memory().
+  std::function<void*(std::int64_t)> gradient_memory = {};
   // Called first on each thread of the inter-op pool, or of the groups (0 is the caller of run()): sets its share of
   // cores.
   std::function<void(int)> start_thread = {};
@@ -60,7 +63,7 @@ class Session {
   // Outlive the executables.
   std::unique_ptr<InterOpPool> pool_;  // with more than one inter-op thread
   std::unique_ptr<GroupThreads> threads_;
-  std::map<Key, std::unique_ptr<Executable>> executables_;
+  std::map<Key, std::unique_ptr<BatchSplit>> executables_;  // of one group each
   std::map<Key, std::unique_ptr<BatchSplit>> splits_;
 };
 

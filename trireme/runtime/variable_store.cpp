@@ -72,9 +72,34 @@ const VariableStore::Slot& VariableStore::slot(NodeId variable) const {
 
 float* VariableStore::value(NodeId variable) const { return static_cast<float*>(values_.at(slot(variable).offset)); }
 
+std::span<const float> VariableStore::stored(NodeId variable) const {
+  const TensorDesc& desc = slot(variable).desc;
+  return {value(variable), static_cast<std::size_t>(desc.layout.elements(desc.shape))};
+}
+
+std::vector<NodeId> VariableStore::trainable() const {
+  std::vector<NodeId> ids = graph_.variables();
+  std::erase_if(ids, [this](NodeId id) { return !graph_.node(id).as<op::Variable>()->trainable; });
+  return ids;
+}
+
 float* VariableStore::gradient(NodeId variable, int group) {
-  while (gradients_.size() <= static_cast<std::size_t>(group)) gradients_.emplace_back(values_.bytes());
-  return static_cast<float*>(gradients_[static_cast<std::size_t>(group)].at(slot(variable).offset));
+  while (gradients_.size() <= static_cast<std::size_t>(group)) add_gradients();
+  return reinterpret_cast<float*>(gradients_[static_cast<std::size_t>(group)] + slot(variable).offset);
+}
+
+void VariableStore::add_gradients() {
+  void* memory = gradients_.empty() && give_gradient_memory_ ? give_gradient_memory_(values_.bytes()) : nullptr;
+  if (memory == nullptr) memory = own_gradients_.emplace_back(values_.bytes()).at(0);
+  gradients_.push_back(static_cast<std::byte*>(memory));
+}
+
+std::vector<std::span<std::byte>> VariableStore::state_arenas() const {
+  std::vector<std::span<std::byte>> arenas;
+  for (const AlignedMemory& state : states_) {
+    if (state.bytes() > 0) arenas.push_back(arena(state));
+  }
+  return arenas;
 }
 
 float* VariableStore::state(NodeId variable, int index, float initial) {

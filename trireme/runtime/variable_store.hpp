@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -28,11 +30,22 @@ class VariableStore {
   void set(NodeId variable, const HostTensor& value);
 
   float* value(NodeId variable) const;
+  // The same with its length, as it lies in memory: in its layout, with padding.
+  std::span<const float> stored(NodeId variable) const;
+  const Node& node(NodeId variable) const { return graph_.node(variable); }
+  std::vector<NodeId> trainable() const;  // in order of creation
   // Arenas of the same shape, made on first use. Each group of cores that a batch is split over has gradients of its
   // own.
   float* gradient(NodeId variable, int group = 0);
   float* state(NodeId variable, int index, float initial);
   std::int64_t bytes() const { return values_.bytes(); }
+  // Whole arenas, to send or to compare: all values, and each array of optimizer state.
+  std::span<std::byte> value_arena() const { return arena(values_); }
+  std::vector<std::span<std::byte>> state_arenas() const;
+
+  // Who gives memory of so many bytes for the gradients of group 0; nullptr from it: the store's own. Before the first
+  // gradient() only.
+  void set_gradient_memory(std::function<void*(std::int64_t)> give) { give_gradient_memory_ = std::move(give); }
 
   std::uint64_t version() const { return version_; }  // changes whenever a value does
   void touch() { ++version_; }
@@ -46,13 +59,19 @@ class VariableStore {
   const Slot& slot(NodeId variable) const;
   const Node& checked_variable(NodeId variable) const;
   HostTensor initial_value(const Node& node) const;
+  void add_gradients();
+  static std::span<std::byte> arena(const AlignedMemory& memory) {
+    return {static_cast<std::byte*>(memory.at(0)), static_cast<std::size_t>(memory.bytes())};
+  }
 
   const Graph& graph_;
   std::uint64_t seed_;
   VariableLayouts layouts_;
   std::unordered_map<NodeId, Slot> slots_;
   AlignedMemory values_;
-  std::vector<AlignedMemory> gradients_;  // [group]
+  std::vector<AlignedMemory> own_gradients_;
+  std::vector<std::byte*> gradients_;  // [group]
+  std::function<void*(std::int64_t)> give_gradient_memory_;
   std::vector<AlignedMemory> states_;
   std::set<std::pair<NodeId, int>> initialised_states_;
   std::unordered_map<NodeId, HostTensor> assigned_;  // before there was memory

@@ -1,5 +1,6 @@
-// Batch statistics over all groups of cores that a batch is split over (see RunContext::statistics_groups): each group
-// tells its own, they meet, and each computes the same totals. Called inside an OpenMP region by all its threads.
+// Batch statistics over all groups of cores that a batch is split over, or over all replicas (see
+// RunContext::statistics_groups): each tells its own, they meet, and each computes the same totals. Called inside an
+// OpenMP region by all its threads.
 #pragma once
 
 #include "trireme/backend/function_kernel.hpp"
@@ -15,7 +16,7 @@ std::int64_t told_bytes(const ChannelView& view);
 template <typename OfChannel>
 void tell_groups(const ChannelView& view, const Operands& operands, const RunContext& context, OfChannel of) {
   if (context.statistics_groups == 1) return;
-  auto* mine = operands.shared<double>(context.group);
+  auto* mine = operands.shared<double>(context.statistics_group);
 #pragma omp for schedule(static)
   for (std::int64_t channel = 0; channel < view.channels; ++channel) {
     const auto [first, second] = of(channel);
@@ -23,7 +24,7 @@ void tell_groups(const ChannelView& view, const Operands& operands, const RunCon
     mine[2 * channel + 1] = second;
   }
 #pragma omp single
-  context.meet();
+  context.share_statistics(operands.shared_blocks(), told_bytes(view));
 }
 
 // The statistics of one channel over all groups from those of each; every group has the same number of samples.

@@ -1,0 +1,246 @@
+#include "trireme/train/replicas.hpp"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/random.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/local/run_local.hpp"
+#include "trireme/graph/functions.hpp"
+#include "trireme/models/model.hpp"
+#include "trireme/optim/optimizer.hpp"
+
+namespace trireme::train {
+namespace {
+
+constexpr std::int64_t kBatch = 12;  // of all replicas together
+constexpr int kSteps = 20;
+
+using Values = std::vector<std::pair<std::string, HostTensor>>;
+
+struct Job {
+  std::string model = "mnist";
+  ReplicaOptions options = {};
+  std::int64_t bucket_bytes = 64 << 10;  // several buckets
+  op::OptimizerKind optimizer = op::OptimizerKind::momentum;
+};
+
+// Trains this rank's share of a batch, the same batch for every number of ranks, and returns the variables.
+Values train_rank(const Job& job, comm::Communicator& world) {
+  omp_set_num_threads(1);  // the ranks are threads already
+  const int size = world.size();
+  const std::int64_t share = kBatch / size, first = world.rank() * share;
+  Graph graph;
+  const Model model = build_model(
+      graph, job.model, {.batch_size = share, .groups = job.options.sync_batch_norm ? size : 1, .num_classes = 5});
+  std::vector<Tensor> fetches{model.loss};
+  for (const Tensor& update : minimize(model.loss, optimizer_rule(job.optimizer), 0.01f)) fetches.push_back(update);
+  const auto backend = make_backend(backend_names().front());
+  Replicas replicas(world, job.options);
+  SessionOptions options{.seed = 7};
+  options.compile.update_bytes = job.bucket_bytes;
+  replicas.configure(options);
+  Session session(graph, *backend, options);
+  Executable& step = session.prepare(fetches);
+  // A rank that starts from other values: those of rank 0 must win.
+  for (const NodeId id : session.variables().trainable()) {
+    if (world.rank() > 0) session.variables().set(id, HostTensor(graph.node(id).outputs[0]));
+  }
+  replicas.attach(session, step);
+
+  const std::int64_t pixels = model.images.shape().elements() / share;
+  std::vector<float> images(static_cast<std::size_t>(kBatch * pixels));
+  fill_truncated_normal(images, 0.0f, 1.0f, random_key(3, "images"));
+  std::copy_n(images.begin() + first * pixels, share * pixels, step.input_f32(model.images).begin());
+  for (std::int64_t i = 0; i < share; ++i) {
+    step.input_i32(model.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) % 5);
+  }
+  step.sample_offset = first;
+  for (int i = 0; i < kSteps; ++i) step.run();
+  replicas.check_agreement(session);
+  Values values;
+  for (const NodeId id : session.variables().trainable()) {
+    values.emplace_back(graph.node(id).name, session.variables().get(id));
+  }
+  return values;
+}
+
+Values train(const Job& job, int ranks, int ranks_per_node = 0) {
+  Values of_first;
+  comm::run_local({.size = ranks, .ranks_per_node = ranks_per_node}, [&](comm::Communicator& world) {
+    Values values = train_rank(job, world);
+    if (world.rank() == 0) of_first = std::move(values);
+  });
+  return of_first;
+}
+
+void expect_close(const Values& actual, const Values& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t v = 0; v < actual.size(); ++v) {
+    const auto a = actual[v].second.f32(), e = expected[v].second.f32();
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference += std::pow(static_cast<double>(a[i]) - e[i], 2);
+      size += std::pow(static_cast<double>(e[i]), 2);
+    }
+    EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(size) + 1e-6) << actual[v].first;
+  }
+}
+
+struct Case {
+  const char* name;
+  comm::Algorithm algorithm;
+  bool overlap;
+  int ranks_per_node;
+};
+
+class ReplicasTest : public testing::TestWithParam<std::tuple<Case, int>> {};
+
+TEST_P(ReplicasTest, TrainLikeOneWithTheWholeBatch) {
+  const auto& [how, ranks] = GetParam();
+  Job job;
+  job.options.sync.all_reduce.algorithm = how.algorithm;
+  job.options.sync.overlap = how.overlap;
+  static const Values alone = train({}, 1);
+  expect_close(train(job, ranks, how.ranks_per_node), alone, 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Algorithms, ReplicasTest,
+    testing::Combine(testing::Values(Case{"automatic", comm::Algorithm::automatic, true, 0},
+                                     Case{"without_overlap", comm::Algorithm::automatic, false, 0},
+                                     Case{"ring", comm::Algorithm::ring, true, 0},
+                                     Case{"halving_doubling", comm::Algorithm::halving_doubling, true, 0},
+                                     Case{"tree", comm::Algorithm::tree, false, 0},
+                                     Case{"hierarchical", comm::Algorithm::hierarchical, true, 0},
+                                     Case{"two_per_node", comm::Algorithm::hierarchical, true, 2}),
+                     testing::Values(1, 2, 3, 4)),
+    [](const auto& each) {
+      return std::string(std::get<0>(each.param).name) + "_" + std::to_string(std::get<1>(each.param));
+    });
+
+class SyncBatchNormTest : public testing::TestWithParam<int> {};
+
+TEST_P(SyncBatchNormTest, TrainsLikeOneWithTheWholeBatch) {
+  if (backend_names().front() == "reference") GTEST_SKIP() << "needs a backend that shares statistics";
+  Job job{.model = "resnet20"};
+  job.options.sync_batch_norm = true;
+  expect_close(train(job, GetParam()), train(job, 1), 2e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SyncBatchNormTest, testing::Values(2, 3, 4));
+
+TEST(Replicas, RepeatToTheBit) {
+  const Job job;
+  const Values once = train(job, 3), again = train(job, 3);
+  for (std::size_t v = 0; v < once.size(); ++v) {
+    EXPECT_TRUE(std::ranges::equal(once[v].second.f32(), again[v].second.f32())) << once[v].first;
+  }
+}
+
+// w starts at 0 and the gradient of w is the mean of x: one step of rate 1 leaves the negative mean.
+float step_on(comm::Communicator& world, float x_value, float weight) {
+  Graph graph;
+  const Tensor x = placeholder(graph, {1, 1}, "x");
+  const Tensor w = variable(graph, {1, 1}, op::Initializer::constant(0), "w");
+  const std::vector<Tensor> fetches =
+      minimize(reduce_mean(fully_connected(x, w)), optimizer_rule(op::OptimizerKind::sgd), 1.0f);
+  const auto backend = make_backend("reference");
+  Replicas replicas(world);
+  SessionOptions options;
+  replicas.configure(options);
+  Session session(graph, *backend, options);
+  Executable& step = session.prepare(fetches);
+  replicas.attach(session, step);
+  step.input_f32(x)[0] = x_value;
+  replicas.sync().set_weight(weight);
+  replicas.sync().set_vote(x_value);
+  step.run();
+  EXPECT_EQ(replicas.sync().agreed(), 1 + 2 + 6);
+  return session.value(w).f32()[0];
+}
+
+TEST(Replicas, AverageGradientsAndSumVotes) {
+  comm::run_local(3, [](comm::Communicator& world) {
+    const float x = world.rank() == 2 ? 6.0f : static_cast<float>(world.rank() + 1);
+    EXPECT_FLOAT_EQ(step_on(world, x, 1), -3.0f);
+  });
+}
+
+TEST(Replicas, ARankWithoutSamplesDoesNotCount) {
+  comm::run_local(3, [](comm::Communicator& world) {
+    const float x = world.rank() == 2 ? 6.0f : static_cast<float>(world.rank() + 1);
+    EXPECT_FLOAT_EQ(step_on(world, x, world.rank() == 2 ? 0.0f : 1.5f), -1.5f);
+  });
+}
+
+TEST(Replicas, ValuesThatDifferAreFoundAndNamed) {
+  try {
+    comm::run_local(2, [](comm::Communicator& world) {
+      Graph graph;
+      const Tensor w = variable(graph, {2}, op::Initializer::constant(0), "layer/w");
+      const auto backend = make_backend("reference");
+      Replicas replicas(world);
+      Session session(graph, *backend);
+      session.run({w});
+      if (world.rank() == 1) session.assign(w, HostTensor(Shape{2}, std::vector<float>{0, 1e-30f}));
+      replicas.check_agreement(session);
+    });
+    FAIL() << "nothing was found";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'layer/w' is not the same on rank 1"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Replicas, DifferentProgramsAreRefused) {
+  try {
+    comm::run_local(2, [](comm::Communicator& world) {
+      Graph graph;
+      const Tensor x = placeholder(graph, {1, 1}, "x");
+      const Tensor w = variable(graph, {world.rank() + 1, 1}, op::Initializer::constant(0), "w");
+      const std::vector<Tensor> fetches =
+          minimize(reduce_mean(fully_connected(x, w)), optimizer_rule(op::OptimizerKind::sgd), 1.0f);
+      const auto backend = make_backend("reference");
+      Replicas replicas(world);
+      Session session(graph, *backend);
+      replicas.attach(session, session.prepare(fetches));
+    });
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("different programs"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Replicas, ARankThatIsGoneEndsTheWait) {
+  const auto train_and_leave = [](comm::Communicator& world) {
+    Graph graph;
+    const Tensor x = placeholder(graph, {1, 1}, "x");
+    const Tensor w = variable(graph, {1, 1}, op::Initializer::constant(0), "w");
+    const std::vector<Tensor> fetches =
+        minimize(reduce_mean(fully_connected(x, w)), optimizer_rule(op::OptimizerKind::sgd), 1.0f);
+    const auto backend = make_backend("reference");
+    Replicas replicas(world);
+    SessionOptions options;
+    replicas.configure(options);
+    Session session(graph, *backend, options);
+    Executable& step = session.prepare(fetches);
+    replicas.attach(session, step);
+    step.run();
+    if (world.rank() == 1) fail(ErrorKind::failed, "out of paper");
+    step.run();
+  };
+  try {
+    comm::run_local(2, train_and_leave);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("out of paper"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace trireme::train

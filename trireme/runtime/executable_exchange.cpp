@@ -1,0 +1,121 @@
+// The part of Executable that trains together with other replicas: gradients go through an exchange before they are
+// applied, and backward goes on meanwhile.
+#include <chrono>
+#include <set>
+
+#include "trireme/base/error.hpp"
+#include "trireme/runtime/executable.hpp"
+
+namespace trireme {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+bool applies_gradients(const Instruction& instruction) {
+  return instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr;
+}
+
+// Adds memory to the end of the last part where only padding lies between them, which is zero in all replicas.
+void add_part(std::vector<std::span<float>>& parts, std::span<float> part) {
+  constexpr std::ptrdiff_t kPadding = 64 / sizeof(float);  // the store's alignment
+  if (!parts.empty()) {
+    const auto after = part.data() - (parts.back().data() + parts.back().size());
+    const auto before = parts.back().data() - (part.data() + part.size());
+    if (after >= 0 && after < kPadding) {
+      parts.back() = {parts.back().data(), part.data() + part.size()};
+      return;
+    }
+    if (before >= 0 && before < kPadding) {
+      parts.back() = {part.data(), parts.back().data() + parts.back().size()};
+      return;
+    }
+  }
+  parts.push_back(part);
+}
+
+}  // namespace
+
+std::vector<GradientBucket> Executable::gradient_buckets() const {
+  std::vector<GradientBucket> buckets;
+  for (const Instruction& instruction : program_.instructions) {
+    if (!applies_gradients(instruction)) continue;
+    GradientBucket& bucket = buckets.emplace_back();
+    bucket.name = instruction.name;
+    for (std::size_t i = 2; i < instruction.inputs.size(); i += 2) {
+      const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])];
+      if (gradient.kind != MemoryKind::gradient) {
+        fail(ErrorKind::failed, "a gradient of '{}' serves several variables and cannot be exchanged with replicas",
+             instruction.name);
+      }
+      const auto elements = static_cast<std::size_t>(gradient.bytes) / sizeof(float);
+      add_part(bucket.parts, {static_cast<float*>(address(instruction.inputs[i])), elements});
+    }
+  }
+  return buckets;
+}
+
+void Executable::set_exchange(GradientExchange* exchange) {
+  if (exchange != nullptr && (pool_ != nullptr || place_.groups > 1)) {
+    bad_input(
+        "replicas cannot exchange gradients of a program with several inter-op threads or groups of cores; "
+        "use one of each and more processes");
+  }
+  if (exchange != nullptr && bucket_updates_.empty()) plan_exchange();
+  exchange_ = exchange;
+}
+
+// An update may be put off past any instruction that has nothing to do with the variables it writes.
+void Executable::plan_exchange() {
+  needs_updates_.assign(program_.instructions.size(), false);
+  std::set<NodeId> updated;
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    const Instruction& instruction = program_.instructions[i];
+    for (const int id : instruction.inputs) {
+      const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+      if (buffer.kind == MemoryKind::variable && updated.contains(buffer.variable)) needs_updates_[i] = true;
+    }
+    if (!applies_gradients(instruction)) continue;
+    if (instruction.scratch >= 0) {
+      fail(ErrorKind::failed, "'{}' needs scratch memory and cannot be put off; this backend cannot train replicas",
+           instruction.name);
+    }
+    bucket_updates_.push_back(i);
+    for (std::size_t at = 1; at < instruction.inputs.size(); at += 2) {
+      updated.insert(program_.buffers[static_cast<std::size_t>(instruction.inputs[at])].variable);
+    }
+  }
+}
+
+void Executable::finish_bucket(std::size_t bucket) {
+  const int index = static_cast<int>(bucket);
+  if (!exchange_->ready(index)) {
+    const auto start = Clock::now();
+    exchange_->wait(index);
+    exchange_times_.wait += seconds_since(start);
+  }
+  const auto start = Clock::now();
+  execute(bucket_updates_[bucket]);
+  exchange_times_.update += seconds_since(start);
+}
+
+void Executable::run_with_exchange() {
+  exchange_times_ = {};
+  exchange_->begin_step(context_.step);
+  std::size_t complete = 0, updated = 0;
+  for (const int item : items_) {
+    const auto index = static_cast<std::size_t>(item);
+    while (updated < complete && (needs_updates_[index] || exchange_->ready(static_cast<int>(updated)))) {
+      finish_bucket(updated++);
+    }
+    if (complete < bucket_updates_.size() && index == bucket_updates_[complete]) {
+      exchange_->complete(static_cast<int>(complete++));
+    } else {
+      execute(index);
+    }
+  }
+  while (updated < complete) finish_bucket(updated++);
+}
+
+}  // namespace trireme

@@ -1,0 +1,127 @@
+#include "trireme/train/all_reduce_sync.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::train {
+namespace {
+
+// Counters wrap around; those that are compared are never far apart.
+bool reached(std::uint32_t counter, std::uint32_t number) { return static_cast<std::int32_t>(counter - number) >= 0; }
+
+void scale(std::span<float> values, float factor) {
+  if (factor == 0) {  // what is not counted may be no number at all
+    std::fill(values.begin(), values.end(), 0.0f);
+    return;
+  }
+  for (float& value : values) value *= factor;
+}
+
+}  // namespace
+
+AllReduceSync::AllReduceSync(comm::Communicator& communicator, SyncOptions options)
+    : communicator_(communicator), options_(std::move(options)) {}
+
+AllReduceSync::~AllReduceSync() {
+  stopping_.store(true, std::memory_order_release);
+  released_.fetch_add(1, std::memory_order_release);
+  released_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void* AllReduceSync::gradient_memory(std::int64_t bytes) {
+  if (communicator_.size() > 1) arena_ = communicator_.share(bytes);
+  return arena_ == nullptr ? nullptr : arena_->data();
+}
+
+void AllReduceSync::start(std::vector<GradientBucket> buckets) {
+  buckets_ = std::move(buckets);
+  bucket_seconds_.assign(buckets_.size(), 0.0);
+  reducer_ = std::make_unique<comm::AllReducer>(communicator_, options_.all_reduce, arena_.get());
+  thread_ = std::thread([this] { work(); });
+}
+
+std::int64_t AllReduceSync::bytes() const {
+  std::int64_t bytes = 0;
+  for (const GradientBucket& bucket : buckets_) bytes += bucket.bytes();
+  return bytes;
+}
+
+std::uint32_t AllReduceSync::number_after(int bucket) const { return first_ + static_cast<std::uint32_t>(bucket) + 1; }
+
+void AllReduceSync::begin_step(std::uint64_t step) {
+  // All buckets of the step before have been waited for, so the thread reads none of this now.
+  step_ = step;
+  first_ = reduced_.load(std::memory_order_acquire);
+}
+
+void AllReduceSync::release(std::uint32_t number) {
+  released_.store(number, std::memory_order_release);
+  released_.notify_one();
+}
+
+void AllReduceSync::complete(int bucket) {
+  if (options_.overlap) release(number_after(bucket));
+}
+
+bool AllReduceSync::ready(int bucket) {
+  return !failed_.load(std::memory_order_acquire) &&
+         reached(reduced_.load(std::memory_order_acquire), number_after(bucket));
+}
+
+void AllReduceSync::wait(int bucket) {
+  if (!options_.overlap && bucket == 0) release(number_after(static_cast<int>(buckets_.size()) - 1));
+  // No spinning: the thread that is waited for may need this core.
+  for (std::uint32_t now = reduced_.load(std::memory_order_acquire);
+       !reached(now, number_after(bucket)) && !failed_.load(std::memory_order_acquire);
+       now = reduced_.load(std::memory_order_acquire)) {
+    reduced_.wait(now, std::memory_order_acquire);
+  }
+  if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(error_);
+}
+
+void AllReduceSync::work() noexcept {
+  try {
+    if (options_.start_thread) options_.start_thread();
+    std::uint32_t number = 0;
+    while (true) {
+      while (released_.load(std::memory_order_acquire) == number) released_.wait(number, std::memory_order_acquire);
+      if (stopping_.load(std::memory_order_acquire)) return;
+      reduce_next(number);
+      ++number;
+      reduced_.store(number, std::memory_order_release);
+      reduced_.notify_one();
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+    reduced_.fetch_add(1, std::memory_order_release);  // so that a waiter looks
+    reduced_.notify_all();
+  }
+}
+
+void AllReduceSync::reduce_next(std::uint32_t number) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::size_t index = number - first_;
+  const GradientBucket& bucket = buckets_[index];
+  fmt::memory_buffer context;  // on the stack
+  fmt::format_to(std::back_inserter(context), "bucket {} of {}, '{}', in step {}", index + 1, buckets_.size(),
+                 bucket.name, step_ + 1);
+  communicator_.set_context({context.data(), context.size()});
+  for (const std::span<float> part : bucket.parts) {
+    if (weight_ != 1) scale(part, weight_);
+    reducer_->reduce(part, comm::Reduction::mean);
+  }
+  if (index + 1 == buckets_.size()) {
+    agreed_ = vote_;
+    reducer_->reduce({&agreed_, 1}, comm::Reduction::sum);
+  }
+  bucket_seconds_[index] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace trireme::train

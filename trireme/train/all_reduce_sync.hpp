@@ -1,0 +1,85 @@
+// Replicas agree by all-reduce: every replica has all variables, and gradients are averaged over all of them before
+// they are applied. A thread of its own reduces each bucket as soon as backward has completed it; while there is
+// nothing to reduce it sleeps, so that it costs no core. Buckets are reduced in the order of the plan, the same
+// everywhere. Made by Replicas; Executable calls it through GradientExchange.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "trireme/comm/all_reducer.hpp"
+#include "trireme/runtime/gradient_exchange.hpp"
+
+namespace trireme::train {
+
+struct SyncOptions {
+  comm::AllReduceOptions all_reduce;
+  bool overlap = true;  // false: nothing is reduced before backward has ended; shows what overlapping buys
+  // Called first on the communication thread: lets it run where it disturbs least.
+  std::function<void()> start_thread = {};
+};
+
+class AllReduceSync : public GradientExchange {
+ public:
+  // Collective. The communicator is this object's alone while it lives.
+  AllReduceSync(comm::Communicator& communicator, SyncOptions options);
+  // Waits for what is being reduced.
+  ~AllReduceSync() override;
+
+  // Memory that the gradients should lie in: shared with the replicas of this node where that is possible. Collective;
+  // once.
+  void* gradient_memory(std::int64_t bytes);
+  // Starts the thread. Collective; once, after gradient_memory().
+  void start(std::vector<GradientBucket> buckets);
+
+  void begin_step(std::uint64_t step) override;
+  void complete(int bucket) override;
+  bool ready(int bucket) override;
+  void wait(int bucket) override;
+
+  // A number that goes with the gradients of the next step; afterwards agreed() is the sum over all replicas. Votes on
+  // ending early, counts of samples.
+  void set_vote(float value) { vote_ = value; }
+  float agreed() const { return agreed_; }
+
+  // This replica's gradients count this much in the mean of the next steps, 1 being an even share: its samples divided
+  // by the mean over replicas. 0 where it has run out of data.
+  void set_weight(float weight) { weight_ = weight; }
+
+  std::span<const GradientBucket> buckets() const { return buckets_; }
+  std::int64_t bytes() const;  // of all buckets
+  // Seconds that the last step's buckets took to be reduced, waiting for other replicas included.
+  std::span<const double> bucket_seconds() const { return bucket_seconds_; }
+  const comm::AllReducer& reducer() const { return *reducer_; }
+
+ private:
+  void work() noexcept;
+  void reduce_next(std::uint32_t number);
+  void release(std::uint32_t number);  // lets the thread reduce buckets up to this one
+  // Buckets count on from step to step: the number that is one past this bucket of this step.
+  std::uint32_t number_after(int bucket) const;
+
+  comm::Communicator& communicator_;
+  SyncOptions options_;
+  std::unique_ptr<comm::SharedMemory> arena_;
+  std::unique_ptr<comm::AllReducer> reducer_;
+  std::vector<GradientBucket> buckets_;
+  std::vector<double> bucket_seconds_;
+  std::uint64_t step_ = 0;
+  std::uint32_t first_ = 0;  // number of this step's first bucket
+  float vote_ = 0, agreed_ = 0, weight_ = 1;
+
+  std::atomic<std::uint32_t> released_{0};  // buckets that may be reduced
+  std::atomic<std::uint32_t> reduced_{0};   // buckets that are
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace trireme::train

@@ -1,0 +1,142 @@
+#include "trireme/train/replicas.hpp"
+
+#include <cstring>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+
+namespace trireme::train {
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t hash_of(std::span<const float> values) {
+  std::uint64_t hash = values.size();
+  std::size_t i = 0;
+  for (; i + 2 <= values.size(); i += 2) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, values.data() + i, sizeof(word));
+    hash = mix(hash, word);
+  }
+  if (i < values.size()) {
+    std::uint32_t last = 0;
+    std::memcpy(&last, values.data() + i, sizeof(last));
+    hash = mix(hash, last);
+  }
+  return hash;
+}
+
+// The first rank whose entry differs from rank 0's; -1 if all are alike.
+template <typename Value>
+int first_different(const std::vector<Value>& of_ranks) {
+  for (std::size_t rank = 1; rank < of_ranks.size(); ++rank) {
+    if (of_ranks[rank] != of_ranks[0]) return static_cast<int>(rank);
+  }
+  return -1;
+}
+
+}  // namespace
+
+// Runs inside the step, on the thread that computes, so it has a communicator of its own.
+class Replicas::Statistics : public ReplicaStatistics {
+ public:
+  explicit Statistics(std::unique_ptr<comm::Communicator> communicator) : communicator_(std::move(communicator)) {
+    communicator_->set_context("batch statistics");
+  }
+
+  void gather(std::span<void* const> blocks, std::int64_t bytes) override {
+    const auto size = static_cast<std::size_t>(bytes);
+    all_.resize(size * blocks.size());  // grows in the first step only
+    const auto own = static_cast<std::size_t>(communicator_->rank());
+    comm::all_gather(*communicator_, {static_cast<const std::byte*>(blocks[own]), size}, all_);
+    for (std::size_t replica = 0; replica < blocks.size(); ++replica) {
+      if (replica != own) std::memcpy(blocks[replica], all_.data() + replica * size, size);
+    }
+  }
+
+ private:
+  std::unique_ptr<comm::Communicator> communicator_;
+  std::vector<std::byte> all_;
+};
+
+Replicas::Replicas(comm::Communicator& communicator, ReplicaOptions options)
+    : options_(std::move(options)),
+      communicator_(communicator.split(0, communicator.rank())),
+      sync_communicator_(communicator.split(0, communicator.rank())) {
+  if (options_.sync_batch_norm && size() > 1) {
+    statistics_ = std::make_unique<Statistics>(communicator.split(0, communicator.rank()));
+  }
+  sync_ = std::make_unique<AllReduceSync>(*sync_communicator_, options_.sync);
+}
+
+Replicas::~Replicas() = default;
+
+void Replicas::configure(SessionOptions& options) {
+  options.gradient_memory = [this](std::int64_t bytes) { return sync_->gradient_memory(bytes); };
+  if (statistics_) options.replica = {.statistics = statistics_.get(), .replica = rank(), .replicas = size()};
+}
+
+void Replicas::attach(Session& session, Executable& step) {
+  communicator_->set_context("comparing programs");
+  check_same_program(session, step);
+  broadcast_values(session);
+  check_agreement(session);
+  if (size() == 1) return;
+  sync_->start(step.gradient_buckets());
+  step.set_exchange(sync_.get());
+}
+
+// Gradients are summed as they lie in memory: buckets, order and layouts must be the same.
+void Replicas::check_same_program(Session& session, const Executable& step) {
+  std::string text;
+  for (const GradientBucket& bucket : step.gradient_buckets())
+    text += fmt::format("{} {}\n", bucket.name, bucket.bytes());
+  for (const NodeId id : session.variables().trainable()) {
+    text += fmt::format("variable {} of shape {} as {}\n", session.variables().node(id).name,
+                        to_string(session.variables().node(id).outputs[0].shape),
+                        session.variables().layouts().at(id).name());
+  }
+  const std::vector<std::string> texts = comm::all_gather_text(*communicator_, text);
+  const int other = first_different(texts);
+  if (other < 0) return;
+  const std::string &first = texts[0], &second = texts[static_cast<std::size_t>(other)];
+  std::size_t at = 0;
+  while (at < first.size() && at < second.size() && first[at] == second[at]) ++at;
+  const auto line_at = [at](const std::string& of) {
+    const std::size_t begin = at == 0 ? 0 : of.rfind('\n', at - 1) + 1;
+    return begin < of.size() ? of.substr(begin, of.find('\n', begin) - begin) : std::string("nothing");
+  };
+  fail(ErrorKind::failed,
+       "ranks 0 and {} have compiled different programs: '{}' and '{}'; the same options, the same version, and on "
+       "CPUs of different kinds --autotune off make them alike",
+       other, line_at(first), line_at(second));
+}
+
+void Replicas::broadcast_values(Session& session) {
+  communicator_->set_context("initial values");
+  comm::broadcast(*communicator_, session.variables().value_arena());
+  for (const std::span<std::byte> state : session.variables().state_arenas()) comm::broadcast(*communicator_, state);
+  session.variables().touch();
+}
+
+void Replicas::check_agreement(Session& session) {
+  if (size() == 1) return;
+  const VariableStore& store = session.variables();
+  const std::vector<NodeId> ids = store.trainable();
+  std::vector<std::uint64_t> hashes;
+  for (const NodeId id : ids) hashes.push_back(hash_of(store.stored(id)));
+  communicator_->set_context("comparing the replicas' values");
+  std::vector<std::uint64_t> all(hashes.size() * static_cast<std::size_t>(size()));
+  comm::all_gather(*communicator_, std::as_bytes(std::span(hashes)), std::as_writable_bytes(std::span(all)));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t at = i % hashes.size();
+    if (all[i] == all[at]) continue;
+    fail(ErrorKind::failed, "after {} steps the replicas do not agree: '{}' is not the same on rank {} as on rank 0",
+         store.step, store.node(ids[at]).name, i / hashes.size());
+  }
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,64 @@
+// Data-parallel training for a loop of one's own: several processes run the same loop on different samples, and a step
+// of one becomes a step of all. The whole change to a program for one process (examples/distributed.cpp):
+//
+//   const auto world = comm::join_world();                 // who we are: mpirun, srun and `trireme launch` say
+//   train::Replicas replicas(world->communicator());
+//   replicas.configure(session_options);                   // before the session is made
+//   Executable& step = session.prepare(fetches);
+//   replicas.attach(session, step);                        // initial values from rank 0; gradients are averaged
+//   … feed samples of rank replicas.rank() of replicas.size() …
+//   world->leave();
+//
+// Gradients are means over the samples of all replicas, so N replicas of batch b train like one of batch N·b.
+#pragma once
+
+#include <memory>
+
+#include "trireme/comm/communicator.hpp"
+#include "trireme/runtime/session.hpp"
+#include "trireme/train/all_reduce_sync.hpp"
+
+namespace trireme::train {
+
+struct ReplicaOptions {
+  SyncOptions sync;
+  // Batch norm takes its statistics over the samples of all replicas, as one process would. Otherwise each replica
+  // normalises with those of its own samples, which is faster, and running statistics are each replica's own.
+  bool sync_batch_norm = false;
+};
+
+class Replicas {
+ public:
+  // Collective. The communicator stays the caller's: this one works on duplicates.
+  explicit Replicas(comm::Communicator& communicator, ReplicaOptions options = {});
+  ~Replicas();
+
+  int rank() const { return communicator_->rank(); }
+  int size() const { return communicator_->size(); }
+
+  // Sets what a session of replicas needs.
+  void configure(SessionOptions& options);
+  // Collective: checks that all replicas have the same program, gives them the values and the optimizer state of rank
+  // 0, and lets the gradients of the step go through the all-reduce from now on.
+  void attach(Session& session, Executable& step);
+  // Collective: the values and state of rank 0 for all. After replicas went their own ways.
+  void broadcast_values(Session& session);
+  // Collective: Error(failed) that names rank and variable if trained values are not the same everywhere to the bit.
+  void check_agreement(Session& session);
+
+  AllReduceSync& sync() { return *sync_; }
+  const AllReduceSync& sync() const { return *sync_; }
+
+ private:
+  class Statistics;
+
+  void check_same_program(Session& session, const Executable& step);
+
+  ReplicaOptions options_;
+  std::unique_ptr<comm::Communicator> communicator_;       // between steps
+  std::unique_ptr<comm::Communicator> sync_communicator_;  // the communication thread's
+  std::unique_ptr<Statistics> statistics_;
+  std::unique_ptr<AllReduceSync> sync_;
+};
+
+}  // namespace trireme::train
