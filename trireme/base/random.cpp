@@ -30,11 +30,11 @@ float truncated_normal_at(std::uint64_t key, std::uint64_t position) {
 
 }  // namespace
 
-void fill_truncated_normal(std::span<float> values, float mean, float stddev, std::uint64_t key) {
+void fill_truncated_normal(std::span<float> values, float mean, float stddev, std::uint64_t key, std::uint64_t first) {
   const auto n = static_cast<std::int64_t>(values.size());
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < n; ++i) {
-    values[static_cast<std::size_t>(i)] = mean + stddev * truncated_normal_at(key, static_cast<std::uint64_t>(i));
+    values[static_cast<std::size_t>(i)] = mean + stddev * truncated_normal_at(key, first + static_cast<std::uint64_t>(i));
   }
 }
 
@@ -43,9 +43,10 @@ void fill_uniform(std::span<float> values, float low, float high, std::uint64_t 
     values[i] = low + (high - low) * to_unit(philox(key, 0, i / 4)[i % 4]);
 }
 
-void fill_uniform(std::span<std::int32_t> values, std::int32_t limit, std::uint64_t key) {
+void fill_uniform(std::span<std::int32_t> values, std::int32_t limit, std::uint64_t key, std::uint64_t first) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint64_t bits = philox(key, 0, i / 4)[i % 4];
+    const std::uint64_t position = first + i;
+    const std::uint64_t bits = philox(key, 0, position / 4)[position % 4];
     values[i] = static_cast<std::int32_t>((bits * static_cast<std::uint64_t>(limit)) >> 32);
   }
 }

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <future>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/local/run_local.hpp"
+#include "trireme/lab/share_processors.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
 
@@ -17,12 +21,28 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// With a limit on time, warm-up may take this share of it.
-constexpr double kWarmupShare = 0.25;
-constexpr std::int64_t kReserveAtMost = 1 << 20;
-
 double seconds_between(SteadyClock::time_point from, SteadyClock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
+}
+
+constexpr auto kTuningTimeout = std::chrono::seconds(600);
+
+// TRIREME_SLOW_RANK=1:20 makes every step of rank 1 take 20 ms longer: for trying what is said about slow workers.
+double slowness_of(int rank) {
+  const char* text = std::getenv("TRIREME_SLOW_RANK");
+  int slow = -1;
+  double milliseconds = 0;
+  if (text == nullptr || std::sscanf(text, "%d:%lf", &slow, &milliseconds) != 2 || slow != rank) return 0;
+  return milliseconds / 1e3;
+}
+
+train::ReplicaOptions replica_options(const DistributionConfig& config) {
+  train::ReplicaOptions options;
+  options.sync.all_reduce.algorithm = config.all_reduce;
+  options.sync.all_reduce.wire = config.wire;
+  options.sync.overlap = config.overlap;
+  options.sync_batch_norm = config.sync_batch_norm;
+  return options;
 }
 
 bool has_batch_norm(const Graph& graph) {
@@ -51,18 +71,24 @@ std::string keep_timings(TuneCache& cache) {
   return "";
 }
 
-struct Benchmark::Clock {
-  SteadyClock::time_point start = SteadyClock::now();
-  double limit_seconds = 0;  // 0: none
+Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning)
+    : Benchmark(config, comm::make_single(), std::move(on_tuning)) {}
 
-  double elapsed() const { return seconds_between(start, SteadyClock::now()); }
-  bool past(double share) const { return limit_seconds > 0 && elapsed() >= share * limit_seconds; }
-};
+Benchmark::Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning)
+    // Not owned.
+    : Benchmark(config, std::shared_ptr<comm::Communicator>(std::shared_ptr<void>(), &workers), std::move(on_tuning)) {}
 
-Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning) {
+Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers,
+                     std::function<void()> on_tuning)
+    : workers_(std::move(workers)), slow_seconds_(slowness_of(workers_->rank())) {
+  if (workers_->size() != config.distribution.workers) {
+    bad_input("a benchmark of {} workers was given {} ranks", config.distribution.workers, workers_->size());
+  }
   setup_.config = config;
+  check_same_config();
   const perf::Machine machine = perf::read_machine();
   setup_.warnings = machine.warnings;
+  share_cores();
   setup_.threads = perf::plan_threads(config.intra_threads, config.inter_threads, config.bind);
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
@@ -71,8 +97,38 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tun
   const auto start = SteadyClock::now();
   const TuningOptions tuning = tuning_options(config, machine.cpu, std::move(on_tuning));
   divide_cores(tuning);
-  build(tuning);
+  prepare(tuning);
   setup_.prepare_seconds = seconds_between(start, SteadyClock::now());
+}
+
+// All workers must do the same: what differs is named before anything is built.
+void Benchmark::check_same_config() {
+  if (workers_->size() == 1) return;
+  workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+  workers_->set_context("comparing options");
+  const std::vector<std::string> texts = comm::all_gather_text(*workers_, to_json(setup_.config).dump());
+  const report::Json first = report::Json::parse(texts[0]);
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    const report::Json other = report::Json::parse(texts[rank]);
+    for (const auto& [key, value] : first.items()) {
+      if (key == "tune_cache" || other.value(key, report::Json()) == value) continue;
+      bad_input("all workers need the same options: {} is {} on rank 0 ({}) and {} on rank {} ({})", key, value.dump(),
+                workers_->members()[0].host, other.value(key, report::Json()).dump(), rank,
+                workers_->members()[rank].host);
+    }
+  }
+}
+
+// `trireme launch` has given every worker processors of its own. Other launchers may have left all workers of a machine
+// with all of its processors; then they divide them here.
+void Benchmark::share_cores() {
+  if (workers_->size() == 1) return;
+  BenchmarkConfig& config = setup_.config;
+  const std::string place = share_processors(*workers_);
+  if (place.empty()) return;
+  setup_.warnings.push_back(place);
+  config.bind = false;
+  if (config.intra_threads == 0) config.intra_threads = 1;
 }
 
 void Benchmark::divide_cores(const TuningOptions& tuning) {
@@ -107,10 +163,56 @@ void Benchmark::measure_peak() {
   if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
 }
 
+// Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
+// the others find it in the file.
+void Benchmark::prepare(const TuningOptions& tuning) {
+  if (workers_->size() == 1) {
+    build(tuning);
+    return;
+  }
+  workers_->set_timeout(kTuningTimeout);
+  workers_->set_context("waiting for rank 0 to time kernels");
+  if (workers_->rank() > 0) comm::barrier(*workers_);
+  if (workers_->rank() == 0) {
+    time_kernels(tuning);
+    comm::barrier(*workers_);
+  }
+  build(tuning_options(setup_.config, tuning.cpu));
+  comm::barrier(*workers_);
+  workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+  describe_workers();
+}
+
+// Compiles the step as one worker would, for what it leaves in the file of timings.
+void Benchmark::time_kernels(const TuningOptions& tuning) {
+  if (setup_.config.autotune == Autotune::off) return;
+  BenchmarkConfig alone = setup_.config;
+  alone.distribution = {};
+  const std::unique_ptr<Backend> backend = make_backend(alone.backend, tuning);
+  const PreparedStep step(alone, setup_.threads, *backend);
+  setup_.kernels_timed = tuning.cache->added();
+  setup_.tuning_seconds = tuning.cache->seconds_spent();
+  if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
+}
+
+void Benchmark::describe_workers() {
+  setup_.members.assign(workers_->members().begin(), workers_->members().end());
+  if (!replicas_) return;
+  std::int64_t largest = 0;
+  for (const GradientBucket& bucket : replicas_->sync().buckets()) {
+    setup_.bucket_bytes.push_back(bucket.bytes());
+    largest = std::max(largest, bucket.bytes());
+  }
+  setup_.all_reduce = comm::to_string(replicas_->sync().reducer().algorithm_for(largest));
+}
+
 void Benchmark::build(const TuningOptions& tuning) {
   BenchmarkConfig& config = setup_.config;
   backend_ = make_backend(config.backend, tuning);
-  step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_);
+  if (config.distribution.is_synchronous()) {
+    replicas_ = std::make_unique<train::Replicas>(*workers_, replica_options(config.distribution));
+  }
+  step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank());
   setup_.model = step_->model().info;
   config.num_classes = setup_.model.classes;
   setup_.counts = count(step_->graph(), step_->model());
@@ -118,8 +220,8 @@ void Benchmark::build(const TuningOptions& tuning) {
     config.schedule.initial =
         default_learning_rate(config.optimizer.kind, has_batch_norm(step_->graph()), setup_.counts.gradient_tensors);
   }
-  setup_.kernels_timed = tuning.cache->added();
-  setup_.tuning_seconds = tuning.cache->seconds_spent();
+  setup_.kernels_timed += tuning.cache->added();
+  setup_.tuning_seconds += tuning.cache->seconds_spent();
   if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
   setup_.memory = step_->memory();
   setup_.recomputation = step_->executable().program().recomputation;
@@ -127,85 +229,7 @@ void Benchmark::build(const TuningOptions& tuning) {
   setup_.flops_per_step = step_->flops();
 }
 
-double Benchmark::run_step() {
-  const double loss = step_->run(setup_.config.schedule.at(steps_done_));
-  ++steps_done_;
-  return loss;
-}
-
-void Benchmark::check_finite(double loss) const {
-  if (std::isfinite(loss)) return;
-  if (!step_->trains())
-    fail(ErrorKind::failed, "the loss of {} is {} in step {}", setup_.config.model, loss, steps_done_);
-  fail(ErrorKind::failed,
-       "the loss of {} became {} in step {} (warm-up included) at a learning rate of {}; "
-       "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
-       setup_.config.model, loss, steps_done_, setup_.config.schedule.at(steps_done_ - 1));
-}
-
-void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock) {
-  const std::int64_t steps = setup_.config.num_warmup_batches;
-  while (result_.warmup_steps < steps && !stop.stop_requested()) {
-    if (result_.warmup_steps > 0 && clock.past(kWarmupShare)) {
-      result_.out_of_time = true;
-      return;
-    }
-    const double loss = run_step();
-    check_finite(loss);
-    ++result_.warmup_steps;
-    observer.on_warmup_step(
-        {.step = result_.warmup_steps, .steps = steps, .loss = loss, .elapsed_seconds = clock.elapsed()});
-  }
-}
-
-void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock,
-                           std::int64_t repeat) {
-  const BenchmarkConfig& config = setup_.config;
-  // What warm-up has left of the time is divided evenly: this repeat may use it up to here.
-  const double start_share = clock.limit_seconds > 0 ? clock.elapsed() / clock.limit_seconds : 0;
-  const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(config.repeats - repeat);
-  auto& seconds = result_.step_seconds.emplace_back();
-  auto& losses = result_.losses.emplace_back();
-  const auto expected = static_cast<std::size_t>(std::min(config.num_batches, kReserveAtMost));
-  seconds.reserve(expected);
-  losses.reserve(expected);
-
-  for (std::int64_t done = 0; done < config.num_batches && !stop.stop_requested(); ++done) {
-    if (done > 0 && clock.past(end_share)) {
-      result_.out_of_time = true;
-      return;
-    }
-    const auto start = SteadyClock::now();
-    const double loss = run_step();
-    seconds.push_back(seconds_between(start, SteadyClock::now()));
-    losses.push_back(loss);
-    check_finite(loss);
-    observer.on_step({.repeat = repeat,
-                      .step = done + 1,
-                      .steps = config.num_batches,
-                      .loss = loss,
-                      .elapsed_seconds = clock.elapsed(),
-                      .step_seconds = seconds});
-  }
-}
-
-void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
-  observer.on_start(setup_);
-  const Clock clock{.limit_seconds = setup_.config.max_seconds};
-  try {
-    warm_up(observer, stop, clock);
-    if (setup_.config.profile) step_->enable_profile();
-    for (std::int64_t repeat = 0; repeat < setup_.config.repeats && !stop.stop_requested(); ++repeat) {
-      run_repeat(observer, stop, clock, repeat);
-    }
-  } catch (...) {
-    observer.on_end(setup_, result_);
-    throw;
-  }
-  result_.interrupted = stop.stop_requested();
-  measure_peak();
-  observer.on_end(setup_, result_);
-}
+bool is_displayed(std::int64_t step, std::int64_t display_every) { return step == 1 || step % display_every == 0; }
 
 Throughput throughput(std::span<const double> step_seconds, std::int64_t batch_size) {
   if (step_seconds.empty()) return {};

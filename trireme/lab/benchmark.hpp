@@ -1,6 +1,7 @@
-// Measures how fast this process trains a network (or runs it forward) on synthetic images: warm-up steps, then timed
-// ones. Made by `trireme bench` and by tests; what it shows while running is an observer's business, and a RunRecord is
-// made from it afterwards by benchmark_record.hpp.
+// Measures how fast workers train a network (or run it forward) on synthetic images: warm-up steps, then timed ones.
+// Every worker is a process that makes one of these and calls the same functions. Made by `trireme bench` and by tests;
+// what it shows while running is an observer's business, and a RunRecord is made from it afterwards by
+// benchmark_record.hpp.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "trireme/lab/choose_split.hpp"
 #include "trireme/lab/prepared_step.hpp"
+#include "trireme/lab/rank_report.hpp"
 #include "trireme/perf/peak.hpp"
 
 namespace trireme::lab {
@@ -31,6 +33,16 @@ struct BenchmarkSetup {
   double prepare_seconds = 0;  // building, compiling, allocating, initial values
   int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
   double tuning_seconds = 0;   // part of prepare_seconds
+  // Where workers train together.
+  std::vector<comm::Member> members;  // by rank
+  std::vector<std::int64_t> bucket_bytes;
+  std::string all_reduce;  // what the largest bucket is reduced by
+};
+
+// What workers reach when they do not train together, measured between the repeats; images per second.
+struct Baseline {
+  std::vector<double> alone;        // [repeat]: one worker, the others waiting
+  std::vector<double> independent;  // [repeat]: all workers together, exchanging nothing
 };
 
 struct BenchmarkResult {
@@ -39,6 +51,9 @@ struct BenchmarkResult {
   std::int64_t warmup_steps = 0;                  // done
   bool interrupted = false;
   bool out_of_time = false;  // max_seconds ended warm-up or a repeat early
+  Baseline baseline;
+  std::vector<RankReport> ranks;     // once all steps are done
+  std::uint64_t replicas_agree = 0;  // steps after which the replicas were found to be the same to the bit; 0: never
 };
 
 struct StepEvent {
@@ -71,11 +86,13 @@ std::string keep_timings(TuneCache& cache);
 class Benchmark {
  public:
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. on_tuning is called when
-  // kernels have to be timed first, which takes seconds.
-  explicit Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning = {});
+  // kernels have to be timed first, which takes seconds. Collective where there are several workers; the communicator
+  // has config.distribution.workers ranks and outlives this.
+  Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning = {});
+  explicit Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning = {});  // one worker
 
-  // Once. Ends early, with what was measured so far, when stop is requested or the time is up. Throws Error(failed) if
-  // the loss is not finite; result() holds what was measured until then.
+  // Once. Ends early, with what was measured so far, when stop is requested on any worker or the time is up. Throws
+  // Error(failed) if the loss is not finite; result() holds what was measured until then.
   void run(BenchmarkObserver& observer, std::stop_token stop = {});
 
   const BenchmarkSetup& setup() const { return setup_; }
@@ -86,18 +103,46 @@ class Benchmark {
  private:
   struct Clock;
 
+  // Why steps end before all are done.
+  enum class End : std::uint8_t { no, out_of_time, interrupted };
+  // What this rank adds up over the timed steps.
+  struct StepTimes {
+    std::int64_t steps = 0;
+    double update = 0, wait = 0;
+    std::vector<double> bucket_seconds;
+  };
+
+  Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers,
+            std::function<void()> on_tuning);
+  void check_same_config();
+  void share_cores();
   void divide_cores(const TuningOptions& tuning);
+  void prepare(const TuningOptions& tuning);
+  void time_kernels(const TuningOptions& tuning);
   void build(const TuningOptions& tuning);
+  void describe_workers();
   void measure_peak();
+
   void warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock);
   void run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock, std::int64_t repeat);
+  void run_baselines(const std::stop_token& stop);
+  double measure_alone(const std::stop_token& stop, bool takes_part);
   double run_step();  // returns the loss
+  End vote(End wish, bool first);
+  void add_times();
+  double shown_loss(double loss, std::int64_t step);
   void check_finite(double loss) const;
+  void check_replicas();
+  RankReport rank_report() const;
 
   BenchmarkSetup setup_;
   BenchmarkResult result_;
+  std::shared_ptr<comm::Communicator> workers_;
+  double slow_seconds_ = 0;  // this worker is made slow on purpose, for tests
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<train::Replicas> replicas_;  // where workers train together
   std::unique_ptr<PreparedStep> step_;
+  StepTimes times_;
   std::int64_t steps_done_ = 0;
 };
 
@@ -107,6 +152,9 @@ struct Throughput {
   double images_per_second = 0, uncertainty = 0, jitter = 0;
 };
 Throughput throughput(std::span<const double> step_seconds, std::int64_t batch_size);
+
+// Whether a line is shown for a step, counted from 1.
+bool is_displayed(std::int64_t step, std::int64_t display_every);
 
 // The timed steps of all repeats in one.
 std::vector<double> all_step_seconds(const BenchmarkResult& result);

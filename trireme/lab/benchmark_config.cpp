@@ -272,11 +272,36 @@ double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::
   return rate;
 }
 
-BenchmarkConfig resolve(const BenchmarkOptions& options) {
+namespace {
+
+// What several workers, or results that repeat to the bit, leave to choose.
+void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& config) {
+  const DistributionConfig& distribution = config.distribution;
+  if (options.deterministic) {
+    if (distribution.all_reduce == comm::Algorithm::library)
+      bad_input("--deterministic and --all-reduce library exclude each other: the library's order of sums is its own");
+    // Timings differ from run to run, and so would what they choose.
+    config.autotune = Autotune::off;
+    if (config.batch_split == 0) config.batch_split = 1;
+  }
+  if (distribution.workers == 1) return;
+  if (config.batch_split > 1) {
+    bad_input("--batch-split {}: with {} workers each works on its batch as a whole; use more workers instead",
+              config.batch_split, distribution.workers);
+  }
+  config.batch_split = 1;
+  if (distribution.is_synchronous() && config.inter_threads > 1) {
+    bad_input("--num-inter-threads {}: workers that exchange gradients run one operation at a time",
+              config.inter_threads);
+  }
+}
+
+}  // namespace
+
+BenchmarkConfig resolve(const BenchmarkOptions& options, int workers) {
   const ModelInfo& model = find_model(options.model);
   require_choice("device", options.device, "cpu", "no other device was built in");
   require_choice("precision", options.precision, "fp32", "no other precision was built in");
-  require_choice("variable-update", options.variable_update, "independent", "one process");
 
   BenchmarkConfig config;
   config.model = model.name;
@@ -286,6 +311,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options) {
     config.num_classes = checked("num-classes", *options.num_classes, {2, 1 << 24});
   }
   config.forward_only = options.forward_only;
+  config.distribution = resolve(options.distribution, workers, options.forward_only);
   if (options.aux_head && options.forward_only)
     bad_input("--aux-head has no effect with --forward-only: the head serves training alone");
   config.aux_head = options.aux_head;
@@ -317,6 +343,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options) {
       static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
   config.profile = options.profile;
   config.profile_rows = checked("profile-rows", options.profile_rows, {1, kManySteps});
+  resolve_for_workers(options, config);
   validate(config.schedule);
   return config;
 }
@@ -329,7 +356,7 @@ CompileOptions compile_options(const BenchmarkConfig& config) {
 }
 
 report::Json to_json(const BenchmarkConfig& config) {
-  return {{"model", config.model},
+  report::Json json{{"model", config.model},
           {"batch_size", config.batch_size},
           {"num_classes", config.num_classes},
           {"num_batches", config.num_batches},
@@ -356,7 +383,6 @@ report::Json to_json(const BenchmarkConfig& config) {
           {"exact", config.exact},
           {"recompute", to_string(config.recompute)},
           {"tune_cache", config.tune_cache},
-          {"variable_update", "independent"},
           {"num_intra_threads", config.intra_threads},
           {"num_inter_threads", config.inter_threads},
           {"batch_split", config.batch_split},
@@ -364,6 +390,8 @@ report::Json to_json(const BenchmarkConfig& config) {
           {"bind", config.bind},
           {"seed", config.seed},
           {"profile", config.profile}};
+  add_json(config.distribution, json);
+  return json;
 }
 
 }  // namespace trireme::lab

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trireme/backend/tuner.hpp"
+#include "trireme/lab/distribution.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/optim/schedule.hpp"
@@ -51,7 +52,6 @@ struct BenchmarkOptions {
   bool exact = false;
   std::string recompute = "none";
   std::optional<std::string> tune_cache;  // none: a file below the user's cache folder
-  std::string variable_update = "independent";
   std::int64_t num_intra_threads = 0;  // 0: chosen from the machine
   std::int64_t num_inter_threads = 0;
   std::string batch_split = "auto";  // or a number of groups of cores
@@ -60,6 +60,8 @@ struct BenchmarkOptions {
   std::int64_t seed = 1;
   bool profile = false;
   std::int64_t profile_rows = 30;
+  bool deterministic = false;
+  DistributionOptions distribution;
 };
 
 struct BenchmarkConfig {
@@ -93,10 +95,13 @@ struct BenchmarkConfig {
   std::uint64_t seed = 1;
   bool profile = false;
   std::int64_t profile_rows = 30;
+  DistributionConfig distribution;
+
+  std::int64_t global_batch_size() const { return batch_size * distribution.workers; }
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.
-BenchmarkConfig resolve(const BenchmarkOptions& options);
+BenchmarkConfig resolve(const BenchmarkOptions& options, int workers = 1);
 
 CompileOptions compile_options(const BenchmarkConfig& config);
 

@@ -9,9 +9,18 @@ namespace {
 
 constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
 
+std::int64_t trainable_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const NodeId id : graph.variables()) {
+    if (graph.node(id).as<op::Variable>()->trainable) bytes += graph.node(id).outputs[0].bytes();
+  }
+  return bytes;
+}
+
 }  // namespace
 
-PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend)
+PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
+                           train::Replicas* replicas, int rank)
     : step_(build_step(graph_, config, threads.groups)) {
   SessionOptions options;
   options.seed = config.seed;
@@ -22,29 +31,38 @@ PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan
   options.groups = threads.groups;
   options.own_statistics = config.batch_norm_over == BatchNormOver::group;
   options.start_thread = [threads](int index) { perf::apply(threads, index); };
+  if (replicas != nullptr) {
+    options.compile.update_bytes = bucket_bytes_for(config.distribution, trainable_bytes(graph_));
+    replicas->configure(options);
+  }
   session_ = std::make_unique<Session>(graph_, backend, options);
   split_ = &session_->prepare_split(step_.fetches);
-  fill_batch(config.seed, config.batch_size);
+  if (replicas != nullptr) replicas->attach(*session_, executable());
+  fill_batch(config.seed, config.batch_size, rank);
 }
 
 // tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand
 // for pixels that have gone through preprocessing; here they get the scaling of that preprocessing, x/127.5 - 1, so
 // that the network sees values of the size that it was made for. A program leaves its placeholders as they are: the
 // batch is put in place once, for all steps.
-void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size) {
+// The workers' batches together are the batch that one worker would have.
+void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank) {
   const std::int64_t share = batch_size / groups();
+  const std::int64_t first_sample = rank * batch_size;
   std::vector<float> images(static_cast<std::size_t>(model().images.shape().elements() * groups()));
   std::vector<std::int32_t> labels(static_cast<std::size_t>(batch_size));
-  fill_truncated_normal(images, 127.0f, 60.0f, random_key(seed, "synthetic images"));
+  fill_truncated_normal(images, 127.0f, 60.0f, random_key(seed, "synthetic images"),
+                        static_cast<std::uint64_t>(rank) * images.size());
   for (float& value : images) value = value / 127.5f - 1.0f;
-  fill_uniform(labels, static_cast<std::int32_t>(model().info.classes - 1), random_key(seed, "synthetic labels"));
+  fill_uniform(labels, static_cast<std::int32_t>(model().info.classes - 1), random_key(seed, "synthetic labels"),
+               static_cast<std::uint64_t>(first_sample));
   for (int index = 0; index < groups(); ++index) {
     Executable& group = split_->group(index);
     const std::span<float> group_images = group.input_f32(model().images);
     std::copy_n(images.begin() + index * static_cast<std::ptrdiff_t>(group_images.size()), group_images.size(),
                 group_images.begin());
     std::copy_n(labels.begin() + index * share, share, group.input_i32(model().labels).begin());
-    group.sample_offset = index * share;
+    group.sample_offset = first_sample + index * share;
     if (trains()) learning_rate_inputs_.push_back(group.input_f32(step_.learning_rate));
   }
 }

@@ -10,18 +10,22 @@
 #include "trireme/lab/step_graph.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/train/replicas.hpp"
 
 namespace trireme::lab {
 
 class PreparedStep {
  public:
-  // threads.groups says over how many groups the batch is split. The calling thread becomes the first group's.
-  PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend);
+  // threads.groups says over how many groups the batch is split. The calling thread becomes the first group's. Where
+  // there are replicas, the step is one of all of them (collective). The batch is this rank's share of the global one.
+  PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
+               train::Replicas* replicas = nullptr, int rank = 0);
 
   // Runs the step and returns the loss; the learning rate has no effect when forward only.
   double run(double learning_rate);
 
   const Graph& graph() const { return graph_; }
+  Session& session() { return *session_; }
   const Model& model() const { return step_.model; }
   bool trains() const { return step_.learning_rate.node >= 0; }
   int groups() const { return split_->groups(); }
@@ -35,7 +39,7 @@ class PreparedStep {
   MemorySummary memory() const;
 
  private:
-  void fill_batch(std::uint64_t seed, std::int64_t batch_size);
+  void fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank);
 
   Graph graph_;
   StepGraph step_;

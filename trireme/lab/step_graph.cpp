@@ -4,11 +4,21 @@
 
 namespace trireme::lab {
 
+namespace {
+
+// So many times the images of the graph's batch are what batch norm sees.
+int statistics_groups(const BenchmarkConfig& config, int groups) {
+  if (config.distribution.sync_batch_norm) return config.distribution.workers;
+  return config.batch_norm_over == BatchNormOver::group ? 1 : groups;
+}
+
+}  // namespace
+
 StepGraph build_step(Graph& graph, const BenchmarkConfig& config, int groups) {
   StepGraph step;
   step.model = build_model(graph, config.model,
                            {.batch_size = config.batch_size / groups,
-                            .groups = config.batch_norm_over == BatchNormOver::group ? 1 : groups,
+                            .groups = statistics_groups(config, groups),
                             .num_classes = config.num_classes,
                             .training = !config.forward_only,
                             .aux_head = config.aux_head,

@@ -1,0 +1,217 @@
+// The steps of a benchmark: warm-up, timed repeats, baselines, and how workers agree on when to end.
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/lab/benchmark.hpp"
+#include "trireme/perf/machine.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// With a limit on time, warm-up may take this share of it.
+constexpr double kWarmupShare = 0.25;
+constexpr std::int64_t kReserveAtMost = 1 << 20;
+// The others wait while one worker is measured alone.
+constexpr auto kBaselineTimeout = std::chrono::hours(24);
+// Votes are summed over all workers: an interrupt weighs more than all the votes on time there could be.
+constexpr float kInterruptVote = 1 << 20;
+
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+}  // namespace
+
+struct Benchmark::Clock {
+  SteadyClock::time_point start = SteadyClock::now();
+  double limit_seconds = 0;  // 0: none
+
+  double elapsed() const { return seconds_since(start); }
+  bool past(double share) const { return limit_seconds > 0 && elapsed() >= share * limit_seconds; }
+};
+
+double Benchmark::run_step() {
+  if (slow_seconds_ > 0) std::this_thread::sleep_for(std::chrono::duration<double>(slow_seconds_));
+  const double loss = step_->run(setup_.config.schedule.at(steps_done_));
+  ++steps_done_;
+  return loss;
+}
+
+// Asked before every step. Workers that train together must end after the same step: each one's wish goes with the
+// gradients of the coming step and is known to all when that is done. `first` is the first step of its kind: what the
+// votes before it were about is over.
+Benchmark::End Benchmark::vote(End wish, bool first) {
+  if (!replicas_) return wish;
+  const float agreed = first ? 0 : replicas_->sync().agreed();
+  replicas_->sync().set_vote(wish == End::interrupted ? kInterruptVote : wish == End::out_of_time ? 1.0f : 0.0f);
+  return agreed >= kInterruptVote ? End::interrupted : agreed > 0 ? End::out_of_time : End::no;
+}
+
+void Benchmark::check_finite(double loss) const {
+  if (std::isfinite(loss)) return;
+  if (!step_->trains())
+    fail(ErrorKind::failed, "the loss of {} is {} in step {}", setup_.config.model, loss, steps_done_);
+  fail(ErrorKind::failed,
+       "the loss of {} became {} in step {} (warm-up included) at a learning rate of {}; "
+       "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
+       setup_.config.model, loss, steps_done_, setup_.config.schedule.at(steps_done_ - 1));
+}
+
+void Benchmark::check_replicas() {
+  replicas_->check_agreement(step_->session());
+  result_.replicas_agree = step_->session().variables().step;
+}
+
+void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock) {
+  const std::int64_t steps = setup_.config.num_warmup_batches;
+  while (result_.warmup_steps < steps) {
+    const bool first = result_.warmup_steps == 0;
+    const End wish = stop.stop_requested()                  ? End::interrupted
+                     : !first && clock.past(kWarmupShare) ? End::out_of_time
+                                                            : End::no;
+    const End end = vote(wish, first);
+    result_.out_of_time = result_.out_of_time || end == End::out_of_time;
+    result_.interrupted = end == End::interrupted;
+    if (end != End::no) return;
+    const double loss = run_step();
+    check_finite(loss);
+    ++result_.warmup_steps;
+    observer.on_warmup_step(
+        {.step = result_.warmup_steps, .steps = steps, .loss = loss, .elapsed_seconds = clock.elapsed()});
+  }
+}
+
+void Benchmark::add_times() {
+  ++times_.steps;
+  if (!replicas_) return;
+  const Executable::ExchangeTimes& exchange = step_->executable().exchange_times();
+  times_.update += exchange.update;
+  times_.wait += exchange.wait;
+  const std::span<const double> buckets = replicas_->sync().bucket_seconds();
+  times_.bucket_seconds.resize(buckets.size());
+  for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];
+}
+
+// The mean over all workers where a line is shown; between lines nobody asks.
+double Benchmark::shown_loss(double loss, std::int64_t step) {
+  if (!replicas_ || !is_displayed(step, setup_.config.display_every)) return loss;
+  workers_->set_context("loss of all workers");
+  double sum = 0;
+  for (const double each : comm::all_gather_value(*workers_, loss)) sum += each;
+  return sum / workers_->size();
+}
+
+void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock,
+                           std::int64_t repeat) {
+  const BenchmarkConfig& config = setup_.config;
+  // What warm-up has left of the time is divided evenly: this repeat may use it up to here.
+  const double start_share = clock.limit_seconds > 0 ? clock.elapsed() / clock.limit_seconds : 0;
+  const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(config.repeats - repeat);
+  auto& seconds = result_.step_seconds.emplace_back();
+  auto& losses = result_.losses.emplace_back();
+  const auto expected = static_cast<std::size_t>(std::min(config.num_batches, kReserveAtMost));
+  seconds.reserve(expected);
+  losses.reserve(expected);
+
+  for (std::int64_t done = 0; done < config.num_batches; ++done) {
+    const bool first = done == 0;
+    const End wish = stop.stop_requested()              ? End::interrupted
+                     : !first && clock.past(end_share) ? End::out_of_time
+                                                        : End::no;
+    const End end = vote(wish, first);
+    result_.out_of_time = result_.out_of_time || end == End::out_of_time;
+    result_.interrupted = end == End::interrupted;
+    if (end != End::no) return;
+    const auto start = SteadyClock::now();
+    const double loss = run_step();
+    seconds.push_back(seconds_since(start));
+    losses.push_back(loss);
+    check_finite(loss);
+    add_times();
+    const std::int64_t check = config.distribution.check_replicas;
+    if (replicas_ && check > 0 && (done + 1) % check == 0) check_replicas();
+    observer.on_step({.repeat = repeat,
+                      .step = done + 1,
+                      .steps = config.num_batches,
+                      .loss = shown_loss(loss, done + 1),
+                      .elapsed_seconds = clock.elapsed(),
+                      .step_seconds = seconds});
+  }
+}
+
+// Images per second of this worker over as many steps as a repeat has, all waiting for each other before and after.
+double Benchmark::measure_alone(const std::stop_token& stop, bool takes_part) {
+  double speed = 0;
+  comm::barrier(*workers_);
+  if (takes_part) {
+    std::int64_t steps = 0;
+    const auto start = SteadyClock::now();
+    for (; steps < setup_.config.num_batches && !stop.stop_requested(); ++steps) run_step();
+    if (steps > 0) speed = static_cast<double>(setup_.config.batch_size * steps) / seconds_since(start);
+  }
+  comm::barrier(*workers_);
+  return speed;
+}
+
+// After a repeat, so that what changes on the machine in the course of time changes all three alike. The replicas go
+// different ways here, and back to what rank 0 has afterwards.
+void Benchmark::run_baselines(const std::stop_token& stop) {
+  Executable& executable = step_->executable();
+  executable.set_exchange(nullptr);
+  workers_->set_context("baseline");
+  workers_->set_timeout(kBaselineTimeout);
+  const double own = measure_alone(stop, true);
+  double together = 0;
+  for (const double each : comm::all_gather_value(*workers_, own)) together += each;
+  const double alone = measure_alone(stop, workers_->rank() == 0);
+  workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+  replicas_->broadcast_values(step_->session());
+  executable.set_exchange(&replicas_->sync());
+  result_.baseline.independent.push_back(together);
+  result_.baseline.alone.push_back(comm::all_gather_value(*workers_, alone)[0]);
+}
+
+RankReport Benchmark::rank_report() const {
+  RankReport report;
+  report.host = workers_->self().host;
+  report.cores = setup_.threads.cores;
+  report.step_seconds = result_.step_seconds;
+  report.losses = result_.losses;
+  report.peak_rss_bytes = perf::peak_rss_bytes();
+  const auto steps = static_cast<double>(std::max<std::int64_t>(1, times_.steps));
+  report.step = perf::summarize(all_step_seconds(result_)).mean;
+  report.update = times_.update / steps;
+  report.wait = times_.wait / steps;
+  for (const double seconds : times_.bucket_seconds) report.bucket_seconds.push_back(seconds / steps);
+  return report;
+}
+
+void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
+  observer.on_start(setup_);
+  const Clock clock{.limit_seconds = setup_.config.max_seconds};
+  const bool several = workers_->size() > 1;
+  try {
+    warm_up(observer, stop, clock);
+    if (setup_.config.profile) step_->enable_profile();
+    for (std::int64_t repeat = 0; repeat < setup_.config.repeats && !result_.interrupted; ++repeat) {
+      if (several) comm::barrier(*workers_);
+      run_repeat(observer, stop, clock, repeat);
+      if (setup_.config.distribution.baseline && !result_.interrupted) run_baselines(stop);
+    }
+    if (replicas_ && steps_done_ > 0) check_replicas();
+    result_.ranks = gather_reports(*workers_, rank_report());
+  } catch (...) {
+    observer.on_end(setup_, result_);
+    throw;
+  }
+  measure_peak();
+  observer.on_end(setup_, result_);
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,96 @@
+#include "trireme/lab/rank_report.hpp"
+
+#include <algorithm>
+
+#include "trireme/comm/collectives.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+report::Json to_json(const RankReport& rank) {
+  return {{"host", rank.host},
+          {"cores", rank.cores},
+          {"step_seconds", rank.step_seconds},
+          {"losses", rank.losses},
+          {"step", rank.step},
+          {"update", rank.update},
+          {"wait", rank.wait},
+          {"bucket_seconds", rank.bucket_seconds},
+          {"peak_rss_bytes", rank.peak_rss_bytes}};
+}
+
+RankReport from_json(const report::Json& json) {
+  RankReport rank;
+  json.at("host").get_to(rank.host);
+  json.at("cores").get_to(rank.cores);
+  json.at("step_seconds").get_to(rank.step_seconds);
+  json.at("losses").get_to(rank.losses);
+  json.at("step").get_to(rank.step);
+  json.at("update").get_to(rank.update);
+  json.at("wait").get_to(rank.wait);
+  json.at("bucket_seconds").get_to(rank.bucket_seconds);
+  json.at("peak_rss_bytes").get_to(rank.peak_rss_bytes);
+  return rank;
+}
+
+double communication_seconds(const std::vector<RankReport>& ranks) {
+  double total = 0;
+  for (std::size_t bucket = 0; bucket < ranks.front().bucket_seconds.size(); ++bucket) {
+    double least = ranks.front().bucket_seconds[bucket];
+    for (const RankReport& rank : ranks) least = std::min(least, rank.bucket_seconds[bucket]);
+    total += least;
+  }
+  return total;
+}
+
+}  // namespace
+
+std::vector<RankReport> gather_reports(comm::Communicator& communicator, const RankReport& mine) {
+  if (communicator.size() == 1) return {mine};
+  communicator.set_context("gathering results");
+  std::vector<RankReport> ranks;
+  for (const std::string& text : comm::all_gather_text(communicator, to_json(mine).dump())) {
+    ranks.push_back(from_json(report::Json::parse(text)));
+  }
+  return ranks;
+}
+
+WorkerSummary summarize(const std::vector<RankReport>& ranks) {
+  WorkerSummary summary;
+  std::vector<double> compute;
+  for (const RankReport& rank : ranks) compute.push_back(rank.compute());
+  const double longest = *std::max_element(compute.begin(), compute.end());
+  const double median = perf::summarize(compute).median;
+  summary.slowest = static_cast<int>(std::max_element(compute.begin(), compute.end()) - compute.begin());
+  summary.communication = communication_seconds(ranks);
+  double exposed = 0;
+  for (const RankReport& rank : ranks) {
+    report::Breakdown& breakdown = summary.ranks.emplace_back();
+    breakdown.compute = rank.compute();
+    breakdown.optimizer = rank.update;
+    breakdown.idle = std::min(rank.wait, longest - rank.compute());
+    breakdown.communication = summary.communication;
+    breakdown.exposed_communication = std::min(rank.wait - *breakdown.idle, summary.communication);
+    *breakdown.idle = rank.wait - *breakdown.exposed_communication;
+    exposed += *breakdown.exposed_communication / static_cast<double>(ranks.size());
+    summary.straggling.push_back(median > 0 ? rank.compute() / median : 1);
+  }
+  if (summary.communication > 0) summary.overlap = 1 - exposed / summary.communication;
+  return summary;
+}
+
+std::vector<std::vector<double>> slowest_steps(const std::vector<RankReport>& ranks) {
+  std::vector<std::vector<double>> slowest = ranks.front().step_seconds;
+  for (const RankReport& rank : ranks) {
+    slowest.resize(std::min(slowest.size(), rank.step_seconds.size()));
+    for (std::size_t repeat = 0; repeat < slowest.size(); ++repeat) {
+      const std::vector<double>& seconds = rank.step_seconds[repeat];
+      slowest[repeat].resize(std::min(slowest[repeat].size(), seconds.size()));
+      for (std::size_t i = 0; i < slowest[repeat].size(); ++i) slowest[repeat][i] = std::max(slowest[repeat][i], seconds[i]);
+    }
+  }
+  return slowest;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,46 @@
+// What each worker has measured, brought together, and what follows from it: where the time of a step goes on every
+// rank, how much of the communication is hidden, who is slow. Filled by Benchmark; shown and recorded by its outputs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trireme/comm/communicator.hpp"
+#include "trireme/report/run_record.hpp"
+
+namespace trireme::lab {
+
+// Of one rank. Times are seconds per timed step, means over all of them.
+struct RankReport {
+  std::string host;
+  std::vector<int> cores;
+  std::vector<std::vector<double>> step_seconds, losses;  // [repeat][step]
+  double step = 0;
+  double update = 0;                   // applying gradients
+  double wait = 0;                     // for gradients of the others, with nothing left to compute
+  std::vector<double> bucket_seconds;  // reducing each bucket, waiting for other ranks included
+  std::int64_t peak_rss_bytes = 0;
+
+  double compute() const { return step - update - wait; }
+};
+
+// Collective: the reports of all ranks, on every rank.
+std::vector<RankReport> gather_reports(comm::Communicator& communicator, const RankReport& mine);
+
+// Where a step goes. A rank that is done early waits for the slowest one; what is longer than that difference is
+// communication that nothing hid. A bucket takes as long as on the rank that came to it last: the others' time is
+// waiting for that rank.
+struct WorkerSummary {
+  std::vector<report::Breakdown> ranks;
+  double communication = 0;          // seconds per step that buckets took
+  std::optional<double> overlap;     // share of it that was hidden behind compute; none without communication
+  std::vector<double> straggling;    // [rank]: its compute time by the median over ranks
+  int slowest = 0;                   // rank
+  static constexpr double kSlow = 1.1;  // straggling that is worth a word
+};
+WorkerSummary summarize(const std::vector<RankReport>& ranks);
+
+// The slowest rank's time of every step, [repeat][step]: what a step takes.
+std::vector<std::vector<double>> slowest_steps(const std::vector<RankReport>& ranks);
+
+}  // namespace trireme::lab

@@ -1,0 +1,52 @@
+#include "trireme/lab/share_processors.hpp"
+
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/core_division.hpp"
+#include "trireme/comm/collectives.hpp"
+
+namespace trireme::lab {
+namespace {
+
+cpu_set_t affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+    fail(ErrorKind::failed, "the system does not say on which processors this process may run");
+  }
+  return set;
+}
+
+}  // namespace
+
+std::string share_processors(comm::Communicator& workers) {
+  workers.set_context("dividing the processors");
+  const cpu_set_t mine = affinity();
+  const std::vector<cpu_set_t> all = comm::all_gather_value(workers, mine);
+  int before = 0, sharing = 0;  // workers of this machine with the same processors: those of lower rank, and all
+  for (int rank = 0; rank < workers.size(); ++rank) {
+    if (workers.members()[static_cast<std::size_t>(rank)].node != workers.self().node) continue;
+    if (!CPU_EQUAL(&all[static_cast<std::size_t>(rank)], &mine)) continue;
+    ++sharing;
+    if (rank < workers.rank()) ++before;
+  }
+  if (sharing == 1) return "";
+  const cluster::CoreDivision division = cluster::divide_this_machine({.tasks = sharing, .oversubscribe = true});
+  if (division.shared) {
+    return fmt::format("{} workers on {} share {} processors: they slow each other down", sharing, workers.self().host,
+                       CPU_COUNT(&mine));
+  }
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  for (const int processor : division.processors[static_cast<std::size_t>(before)]) {
+    CPU_SET(static_cast<std::size_t>(processor), &share);
+  }
+  if (sched_setaffinity(0, sizeof(share), &share) != 0) return "the system refuses to bind this worker to processors";
+  return "";
+}
+
+}  // namespace trireme::lab
