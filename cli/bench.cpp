@@ -1,6 +1,5 @@
 // `trireme bench`: how fast this machine trains a network on synthetic images.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/environment.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/benchmark_output.hpp"
 #include "trireme/lab/benchmark_record.hpp"
@@ -39,7 +39,7 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
 
 void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_token stop) {
   lab::BenchmarkText text(text_stream);
-  if (isatty(STDERR_FILENO) != 0) {
+  if (cluster::shows_progress()) {
     lab::ProgressBar bar(text, stderr);
     benchmark.run(bar, stop);
   } else {

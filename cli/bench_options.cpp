@@ -122,6 +122,7 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
   app.add_option("--num-intra-threads", options.num_intra_threads,
                  "Threads of one operation, divided over the groups of --batch-split; 0: one per usable core")
       ->capture_default_str()
+      ->envname("TRIREME_NUM_INTRA_THREADS")  // set by a launch whose workers share cores, as is the one below
       ->group(kMachine);
   app.add_option("--num-inter-threads", options.num_inter_threads, "Operations at the same time; 0: one")
       ->capture_default_str()
@@ -137,6 +138,7 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
       ->capture_default_str()
       ->group(kMachine);
   app.add_flag("--bind,!--no-bind", options.bind, "Bind threads to cores (default), or leave them to the system")
+      ->envname("TRIREME_BIND")
       ->group(kMachine);
 }
 

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace trireme::cli {
 
@@ -12,8 +14,14 @@ struct Command {
   std::function<int()> run;  // returns the exit code
 };
 
+// Throws Error(bad_input) where this is not a command line (without the program) that main() would take.
+using CommandCheck = std::function<void(const std::vector<std::string>& arguments)>;
+
 Command add_bench(CLI::App& parent);
 Command add_models(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
+Command add_launch(CLI::App& parent, const CommandCheck& check_command);
+Command add_launch_task(CLI::App& parent);   // hidden: started by a launch
+Command add_launch_guard(CLI::App& parent);  // likewise
 
 }  // namespace trireme::cli

@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/launcher_link.hpp"
 #include "trireme/perf/build_info.hpp"
 
 namespace {
@@ -31,17 +32,17 @@ int exit_code(ErrorKind kind) {
   return 1;
 }
 
-// One line, whatever the message was made of.
+// One line, whatever the message was made of. A launcher that has started this process says it in its own way.
 int report(std::string message, int code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
-  fmt::print(stderr, "trireme: error: {}\n", message);
+  const auto launcher = trireme::cluster::LauncherLink::from_environment();
+  if (!launcher || !launcher->report_error(message)) fmt::print(stderr, "trireme: error: {}\n", message);
   return code;
 }
 
 // Options may be written with '_' as tf_cnn_benchmarks has them: --batch_size=32 becomes --batch-size=32.
-std::vector<std::string> normalised(int argc, char** argv) {
-  std::vector<std::string> arguments(argv, argv + argc);
+std::vector<std::string> normalised(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument.rfind("--", 0) != 0) continue;
@@ -59,7 +60,9 @@ std::string version_line() {
 
 std::string unknown_command(const CLI::App& app, const std::string& given) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (!command->get_group().empty()) names.push_back(command->get_name());  // hidden ones have no group
+  }
   return fmt::format("unknown command '{}'; the commands are {}; see trireme --help", given, fmt::join(names, ", "));
 }
 
@@ -96,22 +99,52 @@ int dispatch(CLI::App& app, const std::vector<trireme::cli::Command>& commands) 
   return exit_code(ErrorKind::bad_input);
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Trains convolutional networks and measures how fast that goes, and why.", "trireme");
-  app.set_version_flag("--version", version_line());
-  app.require_subcommand(0, 1);
-  const std::vector<trireme::cli::Command> commands{trireme::cli::add_bench(app), trireme::cli::add_models(app),
-                                                    trireme::cli::add_doctor(app)};
-  const std::vector<std::string> arguments = normalised(argc, argv);
-  std::vector<const char*> pointers;
-  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+class CommandLine {
+ public:
+  CommandLine();
+  void parse(const std::vector<std::string>& arguments);  // without the program; throws CLI::ParseError
+  int run() { return dispatch(app_, commands_); }
+  CLI::App& app() { return app_; }
+
+ private:
+  CLI::App app_{"Trains convolutional networks and measures how fast that goes, and why.", "trireme"};
+  std::vector<trireme::cli::Command> commands_;
+};
+
+void check_command(const std::vector<std::string>& arguments) {
+  CommandLine line;
   try {
-    app.parse(static_cast<int>(pointers.size()), pointers.data());
+    line.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return report(explain(app, error), exit_code(ErrorKind::bad_input));
+    if (error.get_exit_code() == 0)
+      trireme::bad_input("help is for one process: trireme {}", fmt::join(arguments, " "));
+    trireme::bad_input("{}", explain(line.app(), error));
   }
-  return dispatch(app, commands);
+}
+
+CommandLine::CommandLine() {
+  using namespace trireme::cli;
+  app_.set_version_flag("--version", version_line());
+  app_.require_subcommand(0, 1);
+  commands_ = {add_bench(app_),       add_models(app_),      add_doctor(app_), add_launch(app_, check_command),
+               add_launch_task(app_), add_launch_guard(app_)};
+}
+
+void CommandLine::parse(const std::vector<std::string>& arguments) {
+  std::vector<std::string> usual = normalised(arguments);
+  std::reverse(usual.begin(), usual.end());  // it takes them from the end
+  app_.parse(usual);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  try {
+    line.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return line.app().exit(error);  // --help, --version
+    return report(explain(line.app(), error), exit_code(ErrorKind::bad_input));
+  }
+  return line.run();
 }
 
 }  // namespace
@@ -119,7 +152,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   trireme::keep_freed_memory();
   try {
-    return run(argc, argv);
+    return run({argv + 1, argv + argc});
   } catch (const Error& error) {
     return report(error.what(), exit_code(error.kind()));
   } catch (const std::bad_alloc&) {

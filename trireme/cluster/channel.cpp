@@ -1,0 +1,134 @@
+#include "trireme/cluster/channel.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <random>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
+constexpr std::uint32_t kLongestMessage = 64U << 20U;  // more than this is not our protocol
+
+// A name in the abstract namespace: it begins with a zero byte and vanishes with the socket.
+struct Address {
+  sockaddr_un name{};
+  socklen_t length = 0;
+  explicit Address(const std::string& text) {
+    name.sun_family = AF_UNIX;
+    if (text.size() + 1 > sizeof name.sun_path) bad_input("the launcher's address '{}' is too long", text);
+    std::copy(text.begin(), text.end(), name.sun_path + 1);
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+UniqueFd make_socket() {
+  UniqueFd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made.is_open()) fail(ErrorKind::failed, "cannot make a socket: {}", std::strerror(errno));
+  return made;
+}
+
+std::string random_name() {
+  std::random_device random;
+  return fmt::format("trireme-{:08x}{:08x}{:08x}", random(), random(), random());
+}
+
+}  // namespace
+
+std::string to_frame(const nlohmann::json& message) {
+  const std::vector<std::uint8_t> body = nlohmann::json::to_cbor(message);
+  const auto length = static_cast<std::uint32_t>(body.size());
+  std::string frame(kLengthBytes, '\0');
+  std::memcpy(frame.data(), &length, kLengthBytes);
+  frame.append(body.begin(), body.end());
+  return frame;
+}
+
+Channel::Channel(UniqueFd socket) : socket_(std::move(socket)) {
+  fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+}
+
+void Channel::send(const nlohmann::json& message) {
+  unsent_ += to_frame(message);
+  flush();
+}
+
+// Errors are left to receive(), which sees the end of the connection.
+void Channel::flush() {
+  while (!unsent_.empty()) {
+    const ssize_t count = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno != EAGAIN) unsent_.clear();
+    if (count <= 0) return;
+    unsent_.erase(0, static_cast<std::size_t>(count));
+  }
+}
+
+bool Channel::receive(std::vector<nlohmann::json>& messages) {
+  std::array<char, 65536> chunk{};
+  for (;;) {
+    const ssize_t count = recv(socket_.get(), chunk.data(), chunk.size(), 0);
+    if (count > 0) {
+      received_.append(chunk.data(), static_cast<std::size_t>(count));
+      continue;
+    }
+    if (count < 0 && errno == EINTR) continue;
+    const bool still_there = count < 0 && errno == EAGAIN;
+    return take_messages(messages) && still_there;
+  }
+}
+
+bool Channel::take_messages(std::vector<nlohmann::json>& messages) {
+  std::size_t used = 0;
+  while (received_.size() - used >= kLengthBytes) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, received_.data() + used, kLengthBytes);
+    if (length > kLongestMessage) return false;
+    if (received_.size() - used - kLengthBytes < length) break;
+    const auto body = received_.begin() + static_cast<std::ptrdiff_t>(used + kLengthBytes);
+    nlohmann::json message = nlohmann::json::from_cbor(body, body + length, true, false);
+    if (!message.is_object() || !message.contains("type") || !message["type"].is_string()) return false;
+    messages.push_back(std::move(message));
+    used += kLengthBytes + length;
+  }
+  received_.erase(0, used);
+  return true;
+}
+
+Listener::Listener() : address_(random_name()), socket_(make_socket()) {
+  const Address address(address_);
+  if (bind(socket_.get(), address.get(), address.length) != 0 || listen(socket_.get(), SOMAXCONN) != 0) {
+    fail(ErrorKind::failed, "cannot listen for the tasks of this job: {}", std::strerror(errno));
+  }
+  fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
+}
+
+UniqueFd Listener::accept() const {
+  UniqueFd accepted(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!accepted.is_open()) return {};
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) return {};
+  return accepted;
+}
+
+UniqueFd connect_to(const std::string& address) {
+  UniqueFd socket = make_socket();
+  const Address name(address);
+  if (connect(socket.get(), name.get(), name.length) != 0) {
+    fail(ErrorKind::failed, "cannot reach the launcher of this task: {}", std::strerror(errno));
+  }
+  return socket;
+}
+
+}  // namespace trireme::cluster

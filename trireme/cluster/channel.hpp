@@ -1,0 +1,63 @@
+// Messages between the supervisor and its tasks, and from a task's program to the runner beside it: JSON values over a
+// connected socket, without blocking. Both ends poll the socket and call receive() and flush() when it is ready.
+//
+// The messages, by "type":
+//   runner to supervisor   hello {task, host}            once connected
+//                          started {pid} | not_started {reason}
+//                          output {stream: 1|2, text}    as it comes
+//                          error {text}                  the program's own words, before it ends
+//                          stopped {signal} | continued
+//                          ended {code, signal}          signal 0: by itself, with this exit code
+//   supervisor to runner   run {task: Task}              when all tasks have said hello
+//                          signal {signal}               to the program and what it has started
+//                          release                       the runner may leave
+//   program to runner      error {text}
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "trireme/base/unique_fd.hpp"
+
+namespace trireme::cluster {
+
+// As it travels: length, then CBOR, which carries any bytes in its strings, as output and arguments may have them.
+std::string to_frame(const nlohmann::json& message);
+
+class Channel {
+ public:
+  explicit Channel(UniqueFd socket);
+
+  int descriptor() const { return socket_.get(); }
+  void send(const nlohmann::json& message);
+  void flush();  // writes what the socket takes now
+  std::size_t unsent_bytes() const { return unsent_.size(); }
+  // Adds the messages that are complete. False: the other end is gone, or does not speak this protocol.
+  [[nodiscard]] bool receive(std::vector<nlohmann::json>& messages);
+
+ private:
+  bool take_messages(std::vector<nlohmann::json>& messages);
+
+  UniqueFd socket_;
+  std::string unsent_, received_;
+};
+
+// A socket of this machine that has a name but no file. Only processes of the same user are accepted.
+class Listener {
+ public:
+  Listener();
+
+  const std::string& address() const { return address_; }
+  int descriptor() const { return socket_.get(); }
+  UniqueFd accept() const;  // not open where nobody (of this user) was waiting
+
+ private:
+  std::string address_;
+  UniqueFd socket_;
+};
+
+UniqueFd connect_to(const std::string& address);
+
+}  // namespace trireme::cluster

@@ -1,0 +1,96 @@
+#include "trireme/cluster/cleanup.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/environment.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr const char* kFolderName = "trireme-XXXXXX";
+
+std::string environment_of(const fs::path& process) {
+  std::ifstream file(process / "environ", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A shared segment is fast only where files live in memory.
+fs::path folder_for_segments() {
+  if (access("/dev/shm", W_OK | X_OK) == 0) return "/dev/shm";
+  return fs::temp_directory_path();
+}
+
+}  // namespace
+
+std::vector<pid_t> marked_processes(const std::string& mark) {
+  const std::string entry = fmt::format("{}={}{}", kLaunchVariable, mark, '\0');
+  std::vector<pid_t> marked;
+  std::error_code ignored;  // processes come and go while we look
+  for (fs::directory_iterator it("/proc", ignored), end; it != end; it.increment(ignored)) {
+    const std::string name = it->path().filename();
+    pid_t pid = 0;
+    const auto [last, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || last != name.data() + name.size() || pid == getpid()) continue;
+    if (environment_of(it->path()).find(entry) != std::string::npos) marked.push_back(pid);
+  }
+  return marked;
+}
+
+void end_marked_processes(const std::string& mark) {
+  const auto deadline = std::chrono::steady_clock::now() + 2s;  // a process in the kernel's hands may not go at once
+  for (auto pids = marked_processes(mark); !pids.empty(); pids = marked_processes(mark)) {
+    for (const pid_t pid : pids) kill(pid, SIGKILL);
+    if (std::chrono::steady_clock::now() > deadline) return;
+    std::this_thread::sleep_for(2ms);
+  }
+}
+
+std::string make_private_folder() {
+  std::string path = (folder_for_segments() / kFolderName).string();
+  if (mkdtemp(path.data()) == nullptr) {
+    fail(ErrorKind::failed, "cannot make a folder {} for what the workers share", path);
+  }
+  return path;
+}
+
+void remove_private_folder(const std::string& folder) {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+Guard::Guard(const std::string& program, const std::string& mark, const std::string& folder)
+    : mark_(mark), folder_(folder), lifeline_(make_pipe()) {
+  process_.emplace(
+      ChildOptions{.command = {program, "launch-guard", mark, folder}, .in = lifeline_.read.get(), .outlives = true});
+  lifeline_.read.reset();
+}
+
+Guard::~Guard() {
+  end_marked_processes(mark_);
+  remove_private_folder(folder_);
+  lifeline_.write.reset();
+  process_->wait();
+}
+
+void run_guard(const std::string& mark, const std::string& folder) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  char nothing = 0;
+  while (read(STDIN_FILENO, &nothing, 1) > 0) continue;
+  end_marked_processes(mark);
+  remove_private_folder(folder);
+}
+
+}  // namespace trireme::cluster

@@ -1,0 +1,43 @@
+// What makes sure that a job leaves nothing behind. Every process of a job carries the job's mark in its environment,
+// and all files of a job lie in one private folder: whatever happens, these two are enough to find everything. Used by
+// the Supervisor when a job ends, and by the guard: a process beside the supervisor that does the same should the
+// supervisor itself be killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/cluster/child_process.hpp"
+
+namespace trireme::cluster {
+
+// Processes of this machine, of the same user, that carry the mark; without the calling one.
+std::vector<pid_t> marked_processes(const std::string& mark);
+// Kills them (SIGKILL) until there are none.
+void end_marked_processes(const std::string& mark);
+
+// A folder of one's own in memory (where the machine has that), for segments that processes share.
+std::string make_private_folder();
+void remove_private_folder(const std::string& folder);
+
+class Guard {
+ public:
+  // The program is the `trireme` binary, which has the guard as a hidden command.
+  Guard(const std::string& program, const std::string& mark, const std::string& folder);
+  ~Guard();  // ends the job's processes, removes its folder, and sends the guard home
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  std::string mark_, folder_;
+  PipeEnds lifeline_;  // the write end is open for as long as this process lives
+  std::optional<ChildProcess> process_;
+};
+
+// The body of the guard: waits until standard input ends, then cleans up.
+void run_guard(const std::string& mark, const std::string& folder);
+
+}  // namespace trireme::cluster

@@ -1,0 +1,99 @@
+#include "trireme/cluster/cluster_spec.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace trireme::cluster {
+
+nlohmann::json to_json(const Task& task) {
+  return {{"role", task.role},       {"index", task.index},
+          {"host", task.host},       {"processors", task.processors},
+          {"command", task.command}, {"environment", task.environment}};
+}
+
+Task task_from_json(const nlohmann::json& json) {
+  return {.role = json.at("role"),
+          .index = json.at("index"),
+          .host = json.at("host"),
+          .processors = json.at("processors"),
+          .command = json.at("command"),
+          .environment = json.at("environment")};
+}
+
+bool ClusterSpec::has_only_workers() const {
+  return std::all_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.role == kWorkerRole; });
+}
+
+std::string ClusterSpec::name(int task) const {
+  const Task& named = tasks.at(static_cast<std::size_t>(task));
+  return fmt::format("{} {}", has_only_workers() ? "rank" : named.role, named.index);
+}
+
+std::string ClusterSpec::prefix(int task) const {
+  const Task& named = tasks.at(static_cast<std::size_t>(task));
+  return has_only_workers() ? fmt::format("[{}] ", named.index) : fmt::format("[{} {}] ", named.role, named.index);
+}
+
+std::string names(const ClusterSpec& spec, const std::vector<int>& tasks) {
+  if (tasks.size() == 1) return spec.name(tasks.front());
+  std::vector<std::string> texts;
+  for (const int task : tasks) {
+    texts.push_back(spec.has_only_workers() ? fmt::format("{}", spec.tasks.at(static_cast<std::size_t>(task)).index)
+                                            : spec.name(task));
+  }
+  const std::string last = texts.back();
+  texts.pop_back();
+  return fmt::format("{}{} and {}", spec.has_only_workers() ? "ranks " : "", fmt::join(texts, ", "), last);
+}
+
+std::string range_text(const std::vector<int>& numbers) {
+  std::vector<std::string> ranges;
+  for (std::size_t first = 0; first < numbers.size();) {
+    std::size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    ranges.push_back(first == last ? fmt::format("{}", numbers[first])
+                                   : fmt::format("{}-{}", numbers[first], numbers[last]));
+    first = last + 1;
+  }
+  return fmt::format("{}", fmt::join(ranges, ","));
+}
+
+namespace {
+
+std::string place_text(const std::vector<int>& processors) {
+  if (processors.empty()) return "not bound";
+  return fmt::format("on processor{} {}", processors.size() == 1 ? "" : "s", range_text(processors));
+}
+
+// "4 workers", "4 workers and 2 ps"
+std::string count_text(const ClusterSpec& spec, const std::vector<int>& tasks) {
+  std::map<std::string, int> counts;
+  for (const int task : tasks) ++counts[spec.tasks[static_cast<std::size_t>(task)].role];
+  std::vector<std::string> texts;
+  for (const auto& [role, count] : counts) {
+    texts.push_back(fmt::format("{} {}{}", count, role, role == kWorkerRole && count != 1 ? "s" : ""));
+  }
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+}  // namespace
+
+std::string describe(const ClusterSpec& spec) {
+  std::map<std::string, std::vector<int>> tasks_of_host;
+  for (std::size_t i = 0; i < spec.tasks.size(); ++i) tasks_of_host[spec.tasks[i].host].push_back(static_cast<int>(i));
+  std::string text;
+  for (const auto& [host, tasks] : tasks_of_host) {
+    std::vector<std::string> places;
+    for (const int task : tasks) {
+      places.push_back(
+          fmt::format("{} {}", spec.name(task), place_text(spec.tasks[static_cast<std::size_t>(task)].processors)));
+    }
+    text += fmt::format("{} on {}: {}\n", count_text(spec, tasks), host, fmt::join(places, ", "));
+  }
+  return text;
+}
+
+}  // namespace trireme::cluster

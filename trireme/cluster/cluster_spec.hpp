@@ -1,0 +1,43 @@
+// Who runs where, as data: the tasks of a job with role, index, host, processors, command and environment. Made by the
+// launcher's front end, carried out by the Supervisor and, on each task's own host, by run_task().
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace trireme::cluster {
+
+inline constexpr const char* kWorkerRole = "worker";
+
+struct Task {
+  std::string role = kWorkerRole;
+  int index = 0;  // within its role; a worker's is its rank
+  std::string host = {};
+  std::vector<int> processors = {};  // logical processors (OS index) that it may run on; empty: wherever it may now
+  std::vector<std::string> command = {};                // program and arguments
+  std::map<std::string, std::string> environment = {};  // beside what it inherits; wins over that
+};
+
+nlohmann::json to_json(const Task& task);
+Task task_from_json(const nlohmann::json& json);
+
+struct ClusterSpec {
+  std::vector<Task> tasks;
+
+  bool has_only_workers() const;
+  std::string name(int task) const;    // "rank 2"; beside other roles "worker 2", "ps 0"
+  std::string prefix(int task) const;  // of lines of output: "[2] "; beside other roles "[worker 2] "
+};
+
+// "rank 2", "ranks 1, 2 and 4", "worker 0 and ps 1": the given tasks, not none.
+std::string names(const ClusterSpec& spec, const std::vector<int>& tasks);
+
+// "0-3,8" for 0, 1, 2, 3, 8.
+std::string range_text(const std::vector<int>& numbers);
+
+// "4 workers on host: rank 0 on processors 0-3, rank 1 on processors 4-7, ...", a line per host.
+std::string describe(const ClusterSpec& spec);
+
+}  // namespace trireme::cluster

@@ -1,0 +1,30 @@
+// How the cores of one machine are given out to the tasks on it, so that no two compete. Used by the launcher; the
+// threads inside a task are then planned by perf::plan_threads(), which sees the task's own processors only.
+#pragma once
+
+#include <vector>
+
+namespace trireme::cluster {
+
+struct CoreDemand {
+  int tasks = 1;
+  int cores_per_task = 0;  // 0: the usable cores divided evenly; what does not divide is left idle
+  bool oversubscribe = false;
+};
+
+struct CoreDivision {
+  // Logical processors of each task, all siblings of its cores. Empty where the tasks share all cores, unbound.
+  std::vector<std::vector<int>> processors;
+  int cores_per_task = 0;
+  int idle_cores = 0;
+  bool shared = false;
+};
+
+// The cores are given as Topology::usable_cores() has them; at most `core_limit` of them are used (a CPU quota). More
+// than there are is an Error(bad_input) with the numbers, unless oversubscription is asked for.
+CoreDivision divide_cores(const std::vector<std::vector<int>>& cores, int core_limit, const CoreDemand& demand);
+
+// Of this machine, within its affinity mask and quota.
+CoreDivision divide_this_machine(const CoreDemand& demand);
+
+}  // namespace trireme::cluster

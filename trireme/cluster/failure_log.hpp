@@ -1,0 +1,42 @@
+// What went wrong in a job, and which of it was first. One failure brings others: a worker that dies makes its peers
+// fail in their next exchange, and whose message arrives first is a matter of luck. So failures are collected for a
+// moment before one is taken as the first, by how directly its cause is known. Used by the Supervisor.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace trireme::cluster {
+
+enum class Cause {  // the later, the closer to the origin
+  starter_ended,    // often because a task did
+  error,            // a task's own words or exit code: may be about a peer
+  lost,             // the connection to a task ended without a word
+  killed,           // by a signal that we did not send
+  not_started,
+};
+
+struct Failure {
+  Cause cause = Cause::error;
+  int task = -1;  // -1: of no task
+  std::string text;
+  int exit_code = 1;  // that the job ends with, should this be the first
+};
+
+class FailureLog {
+ public:
+  // A second failure of the same task only completes the first one: the exit code after the words.
+  void add(Failure failure);
+  bool empty() const { return failures_.empty(); }
+  void settle();                                              // what is first stays so from now on
+  const Failure& first() const { return failures_[first_]; }  // after settle()
+  // All others that have something to say, shortened; a few at most.
+  std::vector<std::string> others() const;
+
+ private:
+  std::vector<Failure> failures_;  // as they came
+  std::size_t first_ = 0;
+};
+
+}  // namespace trireme::cluster

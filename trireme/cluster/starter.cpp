@@ -1,0 +1,76 @@
+#include "trireme/cluster/starter.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <numeric>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/child_process.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+// Debian installs several MPIs side by side and gives each launcher a name of its own; the plain name may be another's.
+std::string find_mpirun() {
+  for (const char* name : {"mpirun.openmpi", "mpirun"}) {
+    if (const std::string path = find_program(name); !path.empty()) return path;
+  }
+  fail(ErrorKind::unavailable,
+       "workers that talk MPI are started by mpirun, which is not in PATH; install the package openmpi-bin, or start "
+       "plain processes with --starter process");
+}
+
+// Settings go by the environment, not by options: an MPI launcher that does not know one takes no offence.
+std::map<std::string, std::string> mpi_environment(const std::string& folder) {
+  std::map<std::string, std::string> environment{
+      // Processors are given out by us, and so is the refusal of too many workers.
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+      // This machine alone, inside of a Slurm allocation too; nothing listens on other networks.
+      {"OMPI_MCA_plm", "isolated"},
+      {"OMPI_MCA_ras", "^slurm,gridengine"},
+      {"OMPI_MCA_oob_tcp_if_include", "lo"},
+      {"OMPI_MCA_btl_tcp_if_include", "lo"},
+      // All files in the folder that is removed with the job.
+      {"OMPI_MCA_orte_tmpdir_base", folder},
+      {"OMPI_MCA_btl_vader_backing_directory", folder},
+      {"OMPI_MCA_osc_sm_backing_directory", folder},
+      {"OMPI_MCA_osc_rdma_backing_directory", folder},
+      {"UCX_POSIX_DIR", folder},
+  };
+  if (geteuid() == 0) {  // it asks twice whether this is meant
+    environment.emplace("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    environment.emplace("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  return environment;
+}
+
+}  // namespace
+
+Starter process_starter(const std::string& program) {
+  return [program](const ClusterSpec& spec, const std::string&) {
+    std::vector<StartCommand> commands;
+    for (int task = 0; task < static_cast<int>(spec.tasks.size()); ++task) {
+      commands.push_back({.name = fmt::format("the runner of {}", spec.name(task)),
+                          .command = {program, "launch-task", "--task", std::to_string(task)},
+                          .environment = {},
+                          .tasks = {task}});
+    }
+    return commands;
+  };
+}
+
+Starter mpi_starter(const std::string& program) {
+  return [program, mpirun = find_mpirun()](const ClusterSpec& spec, const std::string& folder) {
+    std::vector<int> tasks(spec.tasks.size());
+    std::iota(tasks.begin(), tasks.end(), 0);
+    return std::vector<StartCommand>{
+        {.name = "mpirun",
+         .command = {mpirun, "-np", std::to_string(tasks.size()), program, "launch-task", "--first-task", "0"},
+         .environment = mpi_environment(folder),
+         .tasks = tasks}};
+  };
+}
+
+}  // namespace trireme::cluster

@@ -1,0 +1,30 @@
+// How the runners of a job's tasks get started, as commands for the Supervisor to run: one process per task, or all of
+// them by an MPI launcher, which workers that talk MPI need. Each ends in `trireme launch-task`, which is run_task().
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trireme/cluster/cluster_spec.hpp"
+
+namespace trireme::cluster {
+
+struct StartCommand {
+  std::string name;  // for messages: "mpirun"
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment = {};
+  std::vector<int> tasks = {};  // whose runners it starts
+};
+
+// Made when the job starts, with the job's private folder.
+using Starter = std::function<std::vector<StartCommand>(const ClusterSpec& spec, const std::string& folder)>;
+
+// The program is the `trireme` binary on this machine.
+Starter process_starter(const std::string& program);
+
+// Task i becomes rank i. Error(unavailable) where there is no mpirun.
+Starter mpi_starter(const std::string& program);
+
+}  // namespace trireme::cluster

@@ -1,0 +1,192 @@
+#include "trireme/cluster/task_runner.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/channel.hpp"
+#include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/cluster_spec.hpp"
+#include "trireme/cluster/launcher_link.hpp"
+#include "trireme/perf/machine.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the program's own writes have to wait
+
+void set_nonblocking(const UniqueFd& descriptor) { fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
+
+class TaskRunner {
+ public:
+  TaskRunner(Channel& supervisor, const Task& task);
+  void run();
+
+ private:
+  void start(const Task& task);
+  void wait_for_something();
+  void obey(const json& message);
+  void read_link();
+  void read_output(UniqueFd& pipe, int stream, bool all);
+  void look_at_program();
+  void end(const Ending& ending);
+
+  Channel& supervisor_;
+  std::optional<ChildProcess> program_;
+  std::optional<Channel> link_;
+  UniqueFd out_, err_, child_signals_;
+  bool ended_ = false, released_ = false;
+};
+
+TaskRunner::TaskRunner(Channel& supervisor, const Task& task) : supervisor_(supervisor) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  child_signals_.reset(signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+  try {
+    start(task);
+    supervisor_.send({{"type", "started"}, {"pid", program_->pid()}});
+  } catch (const Error& error) {
+    ended_ = true;
+    supervisor_.send({{"type", "not_started"}, {"reason", error.what()}});
+  }
+}
+
+void TaskRunner::start(const Task& task) {
+  PipeEnds out = make_pipe(), err = make_pipe();
+  std::array<int, 2> link{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link.data()) != 0) {
+    fail(ErrorKind::failed, "cannot make a socket: {}", std::strerror(errno));
+  }
+  const UniqueFd program_end(link[1]);
+  link_.emplace(UniqueFd(link[0]));
+  auto environment = task.environment;
+  environment[kLinkVariable] = link_value(program_end.get());
+  program_.emplace(ChildOptions{.command = task.command,
+                                .environment = environment,
+                                .processors = task.processors,
+                                .out = out.write.get(),
+                                .err = err.write.get(),
+                                .kept_descriptors = {program_end.get()}});
+  out_ = std::move(out.read);
+  err_ = std::move(err.read);
+  set_nonblocking(out_);
+  set_nonblocking(err_);
+}
+
+void TaskRunner::run() {
+  while (!released_) wait_for_something();
+  if (program_ && !ended_) program_->signal_group(SIGKILL);
+}
+
+void TaskRunner::wait_for_something() {
+  const bool reading = supervisor_.unsent_bytes() < kEnoughUnsent;
+  const auto when = [](bool wanted, int descriptor) { return wanted ? descriptor : -1; };
+  std::array<pollfd, 5> polled{
+      pollfd{supervisor_.descriptor(), static_cast<short>(POLLIN | (supervisor_.unsent_bytes() > 0 ? POLLOUT : 0)), 0},
+      pollfd{child_signals_.get(), POLLIN, 0}, pollfd{when(reading, out_.get()), POLLIN, 0},
+      pollfd{when(reading, err_.get()), POLLIN, 0}, pollfd{link_ ? link_->descriptor() : -1, POLLIN, 0}};
+  poll(polled.data(), polled.size(), -1);
+  supervisor_.flush();
+  if (polled[0].revents != 0) {
+    std::vector<json> messages;
+    if (!supervisor_.receive(messages)) released_ = true;
+    for (const json& message : messages) obey(message);
+  }
+  if (polled[4].revents != 0) read_link();
+  if (polled[2].revents != 0) read_output(out_, 1, false);
+  if (polled[3].revents != 0) read_output(err_, 2, false);
+  if (polled[1].revents != 0) look_at_program();
+}
+
+void TaskRunner::obey(const json& message) {
+  const std::string type = message.at("type");
+  if (type == "release") released_ = true;
+  if (type == "signal" && program_ && !ended_) program_->signal_group(message.at("signal"));
+}
+
+void TaskRunner::read_link() {
+  std::vector<json> messages;
+  const bool open = link_->receive(messages);
+  for (const json& message : messages) {
+    if (message.at("type") == "error") supervisor_.send(message);
+  }
+  if (!open) link_.reset();
+}
+
+void TaskRunner::read_output(UniqueFd& pipe, int stream, bool all) {
+  std::array<char, 65536> chunk{};
+  do {
+    const ssize_t count = read(pipe.get(), chunk.data(), chunk.size());
+    if (count == 0) pipe.reset();
+    if (count <= 0) return;
+    const std::string text(chunk.data(), static_cast<std::size_t>(count));
+    supervisor_.send({{"type", "output"}, {"stream", stream}, {"text", text}});
+  } while (all);
+}
+
+void TaskRunner::look_at_program() {
+  signalfd_siginfo nothing_new{};
+  while (read(child_signals_.get(), &nothing_new, sizeof nothing_new) > 0) continue;
+  if (!program_ || ended_) return;
+  while (const auto status = program_->next_change()) {
+    if (WIFSTOPPED(*status)) {
+      supervisor_.send({{"type", "stopped"}, {"signal", WSTOPSIG(*status)}});
+    } else if (WIFCONTINUED(*status)) {
+      supervisor_.send({{"type", "continued"}});
+    } else {
+      return end(ending_of(*status));
+    }
+  }
+}
+
+// Everything that the program has written is in the pipes by now. What it may have started must not stay.
+void TaskRunner::end(const Ending& ending) {
+  ended_ = true;
+  program_->signal_group(SIGKILL);
+  if (link_) read_link();
+  if (out_.is_open()) read_output(out_, 1, true);
+  if (err_.is_open()) read_output(err_, 2, true);
+  out_.reset();
+  err_.reset();
+  supervisor_.send({{"type", "ended"}, {"code", ending.code}, {"signal", ending.signal}});
+}
+
+// Nothing where the supervisor went away before it gave a task.
+std::optional<Task> receive_task(Channel& supervisor) {
+  std::vector<json> messages;
+  for (;;) {
+    const bool open = supervisor.receive(messages);
+    for (const json& message : messages) {
+      if (message.at("type") == "run") return task_from_json(message.at("task"));
+    }
+    if (!open) return std::nullopt;
+    pollfd polled{supervisor.descriptor(), POLLIN, 0};
+    poll(&polled, 1, -1);
+  }
+}
+
+}  // namespace
+
+void run_task(const std::string& address, int task) {
+  // Ending is the supervisor's business: whoever started this runner may ask it to go, but it stays with its program.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  Channel supervisor(connect_to(address));
+  supervisor.send({{"type", "hello"}, {"task", task}, {"host", perf::host_name()}});
+  if (const auto given = receive_task(supervisor)) TaskRunner(supervisor, *given).run();
+}
+
+}  // namespace trireme::cluster
