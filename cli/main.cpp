@@ -58,10 +58,12 @@ std::string version_line() {
   return fmt::format("trireme {} (commit {}, {}, {})", build.version, build.git, build.compiler, build.build_type);
 }
 
+bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
+
 std::string unknown_command(const CLI::App& app, const std::string& given) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    if (!command->get_group().empty()) names.push_back(command->get_name());  // hidden ones have no group
+    if (!is_hidden(*command)) names.push_back(command->get_name());
   }
   return fmt::format("unknown command '{}'; the commands are {}; see trireme --help", given, fmt::join(names, ", "));
 }
@@ -119,6 +121,10 @@ void check_command(const std::vector<std::string>& arguments) {
     if (error.get_exit_code() == 0)
       trireme::bad_input("help is for one process: trireme {}", fmt::join(arguments, " "));
     trireme::bad_input("{}", explain(line.app(), error));
+  }
+  const auto chosen = line.app().get_subcommands();
+  if (chosen.empty() || is_hidden(*chosen.front())) {
+    trireme::bad_input("{}", unknown_command(line.app(), arguments.front()));
   }
 }
 

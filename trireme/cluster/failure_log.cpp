@@ -35,7 +35,9 @@ void FailureLog::settle() {
 std::vector<std::string> FailureLog::others() const {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < failures_.size(); ++i) {
-    if (i != first_ && failures_[i].cause == Cause::error) texts.push_back(shortened(failures_[i].text));
+    const Failure& failure = failures_[i];
+    if (i == first_ || failure.cause != Cause::error || failure.what == first().what) continue;
+    texts.push_back(failure.who + shortened(failure.what));
   }
   if (texts.size() > kShownOthers) {
     const std::size_t more = texts.size() - kShownOthers;

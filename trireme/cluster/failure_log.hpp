@@ -19,8 +19,9 @@ enum class Cause {  // the later, the closer to the origin
 
 struct Failure {
   Cause cause = Cause::error;
-  int task = -1;  // -1: of no task
-  std::string text;
+  int task = -1;      // -1: of no task
+  std::string who;    // "rank 2 (host, pid 4711)"
+  std::string what;   // " was killed by signal 9": follows who
   int exit_code = 1;  // that the job ends with, should this be the first
 };
 
@@ -31,7 +32,7 @@ class FailureLog {
   bool empty() const { return failures_.empty(); }
   void settle();                                              // what is first stays so from now on
   const Failure& first() const { return failures_[first_]; }  // after settle()
-  // All others that have something to say, shortened; a few at most.
+  // All others that have something else to say, shortened; a few at most.
   std::vector<std::string> others() const;
 
  private:

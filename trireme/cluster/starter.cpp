@@ -12,9 +12,10 @@ namespace trireme::cluster {
 namespace {
 
 // Debian installs several MPIs side by side and gives each launcher a name of its own; the plain name may be another's.
+// The name, not the path: mpirun draws conclusions from being called by a path.
 std::string find_mpirun() {
   for (const char* name : {"mpirun.openmpi", "mpirun"}) {
-    if (const std::string path = find_program(name); !path.empty()) return path;
+    if (!find_program(name).empty()) return name;
   }
   fail(ErrorKind::unavailable,
        "workers that talk MPI are started by mpirun, which is not in PATH; install the package openmpi-bin, or start "

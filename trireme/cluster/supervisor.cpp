@@ -150,12 +150,11 @@ void Supervisor::handle(int task, const json& message) {
     state(task).pid = message.at("pid");
   } else if (type == "not_started") {
     state(task).over = true;
-    fail_job({Cause::not_started, task, fmt::format("{}: {}", full_name(task), message.at("reason").get<std::string>()),
-              127});
+    fail_job({Cause::not_started, task, full_name(task), ": " + message.at("reason").get<std::string>(), 127});
   } else if (type == "error") {
     const std::string text = message.at("text");
     console_.keep_error(task, text);
-    fail_job({Cause::error, task, fmt::format("{}: {}", full_name(task), text), 1});
+    fail_job({Cause::error, task, full_name(task), ": " + text, 1});
   } else if (type == "stopped") {
     state(task).stopped_by = message.at("signal");
     console_.say(fmt::format("trireme: {} was stopped by {}", full_name(task), signal_text(state(task).stopped_by)));
@@ -174,15 +173,14 @@ void Supervisor::handle_ended(int task, const Ending& ending) {
   if (ending.is_success() || (interrupted_ && is_asked_for(ending))) return;
   if (phase_ >= Phase::ending) {  // by our request: nothing new, except the exit code after a first error's words
     const bool is_first = !failures_.empty() && failures_.first().task == task;
-    if (is_first && ending.signal == 0) failures_.add({Cause::error, task, "", ending.code});
+    if (is_first && ending.signal == 0) failures_.add({Cause::error, task, "", "", ending.code});
     return;
   }
   if (ending.signal != 0) {
-    fail_job({Cause::killed, task, fmt::format("{} was killed by {}", full_name(task), signal_text(ending.signal)),
-              ending.exit_code()});
-  } else {
     fail_job(
-        {Cause::error, task, fmt::format("{} ended with exit code {}", full_name(task), ending.code), ending.code});
+        {Cause::killed, task, full_name(task), " was killed by " + signal_text(ending.signal), ending.exit_code()});
+  } else {
+    fail_job({Cause::error, task, full_name(task), fmt::format(" ended with exit code {}", ending.code), ending.code});
   }
 }
 
@@ -190,7 +188,7 @@ void Supervisor::lose(int task) {
   state(task).over = true;
   console_.finish(task);
   if (phase_ >= Phase::ending) return;
-  fail_job({Cause::lost, task, fmt::format("{} was lost: its connection ended without a word", full_name(task)), 1});
+  fail_job({Cause::lost, task, full_name(task), " was lost: its connection ended without a word", 1});
 }
 
 void Supervisor::listen_to(StarterState& starter) {
@@ -208,15 +206,14 @@ void Supervisor::listen_to(StarterState& starter) {
                                       [this](int task) { return !state(task).over; });
   if (was_needed) {
     const bool at_start = !missing_tasks().empty();
-    fail_job({at_start ? Cause::not_started : Cause::starter_ended, -1, starter_text(starter, *ending),
-              std::max(1, ending->exit_code())});
+    fail_job({at_start ? Cause::not_started : Cause::starter_ended, -1, starter.start.name,
+              starter_text(starter, *ending), std::max(1, ending->exit_code())});
   }
 }
 
 std::string Supervisor::starter_text(const StarterState& starter, const Ending& ending) const {
-  std::string text = fmt::format("{} {}", starter.start.name,
-                                 ending.signal != 0 ? fmt::format("was killed by {}", signal_text(ending.signal))
-                                                    : fmt::format("ended with exit code {}", ending.code));
+  std::string text = ending.signal != 0 ? fmt::format(" was killed by {}", signal_text(ending.signal))
+                                        : fmt::format(" ended with exit code {}", ending.code);
   if (const auto missing = missing_tasks(); !missing.empty()) {
     text += fmt::format(" before {} had reported", names(spec_, missing));
   }
@@ -256,23 +253,22 @@ void Supervisor::begin_settling() {
 void Supervisor::advance() {
   const bool late = Clock::now() >= deadline_;
   if (console_.is_broken() && phase_ < Phase::settling) {
-    fail_job({Cause::error, -1, "nobody reads standard output any more", 128 + SIGPIPE});
+    fail_job({Cause::error, -1, "standard output", ": nobody reads it any more", 128 + SIGPIPE});
   }
   if (phase_ == Phase::starting) {
     if (missing_tasks().empty()) {
       run_tasks();
     } else if (late) {
-      fail_job({Cause::not_started, -1,
-                fmt::format("{} did not report within {} s of the start", names(spec_, missing_tasks()),
+      fail_job({Cause::not_started, -1, names(spec_, missing_tasks()),
+                fmt::format(" did not report within {} s of the start",
                             std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count()),
                 1});
     }
   }
   if (phase_ == Phase::running && all_tasks_over()) phase_ = Phase::over;
   if (phase_ == Phase::settling && (late || all_tasks_over())) begin_ending();
-  if (phase_ == Phase::ending && all_tasks_over()) phase_ = Phase::over;
-  if (phase_ == Phase::ending && late && Clock::now() >= deadline_) begin_killing();
-  if (phase_ == Phase::killing && (all_tasks_over() || Clock::now() >= deadline_)) phase_ = Phase::over;
+  if (phase_ == Phase::ending && Clock::now() >= deadline_) begin_killing();
+  if (phase_ >= Phase::ending && (!any_task_runs() || Clock::now() >= deadline_)) phase_ = Phase::over;
 }
 
 void Supervisor::run_tasks() {
@@ -285,7 +281,7 @@ void Supervisor::run_tasks() {
 
 void Supervisor::begin_ending() {
   failures_.settle();
-  std::string text = failures_.first().text;
+  std::string text = failures_.first().who + failures_.first().what;
   for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
     if (state(task).stopped_by != 0 && !state(task).over) {
       text += fmt::format("; {} is stopped ({})", full_name(task), signal_text(state(task).stopped_by));
@@ -330,6 +326,11 @@ void Supervisor::finish() {
 
 bool Supervisor::all_tasks_over() const {
   return std::all_of(tasks_.begin(), tasks_.end(), [](const TaskState& task) { return task.over; });
+}
+
+bool Supervisor::any_task_runs() const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const TaskState& task) { return task.channel.has_value() && task.pid != 0 && !task.over; });
 }
 
 std::vector<int> Supervisor::missing_tasks() const {

@@ -85,6 +85,7 @@ class Supervisor {
 
   bool is_failing() const { return phase_ >= Phase::settling; }
   bool all_tasks_over() const;
+  bool any_task_runs() const;
   std::vector<int> missing_tasks() const;  // whose runners have not connected
   std::string full_name(int task) const;   // "rank 2 (host, pid 4711)"
   std::string starter_text(const StarterState& starter, const Ending& ending) const;
