@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "trireme/cluster/environment.hpp"
 
@@ -29,14 +28,14 @@ Interrupt::~Interrupt() {
 
 void Interrupt::wait_for_signals() {
   // A launcher says it once for all its tasks.
-  const bool is_launched = std::getenv(cluster::kLaunchVariable) != nullptr;
+  const bool is_silent = cluster::is_launched();
   for (;;) {
     int signal = 0;
     if (sigwait(&signals_, &signal) != 0) continue;
     if (closing_) return;
     if (source_.stop_requested()) _exit(kInterruptedExitCode);
     source_.request_stop();
-    if (!is_launched) std::fputs("\ninterrupted: ending after this step (once more to end at once)\n", stderr);
+    if (!is_silent) std::fputs("\ninterrupted: ending after this step (once more to end at once)\n", stderr);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,7 +18,8 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/supervisor.hpp"
 #include "trireme/cluster/task_runner.hpp"
-#include "trireme/perf/machine.hpp"
+#include "trireme/comm/host.hpp"
+#include "trireme/comm/world.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -35,9 +37,8 @@ std::string this_binary() { return std::filesystem::read_symlink("/proc/self/exe
 
 // Everything that can be known to be wrong before a process is started.
 void check(const LaunchOptions& options, const CommandCheck& check_command) {
-  if (const auto here = cluster::detect_environment(); here.launcher != cluster::LauncherKind::none) {
-    bad_input("this is already a task of {}, and a launch cannot be started by one; run the command itself",
-              cluster::to_string(here.launcher));
+  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
+    bad_input("this process was itself started by {} as one of several; run the command without launch", launcher);
   }
   if (options.starter != "mpi" && options.starter != "process") {
     bad_input("--starter {}: must be one of mpi, process", options.starter);
@@ -54,6 +55,12 @@ void check(const LaunchOptions& options, const CommandCheck& check_command) {
   }
   if (options.command.front() == "launch") bad_input("a launch cannot be launched; give the command itself after --");
   check_command(options.command);
+  const auto protocols = comm::protocol_names();
+  if (options.starter == "mpi" && std::find(protocols.begin(), protocols.end(), "mpi") == protocols.end()) {
+    fail(ErrorKind::unavailable,
+         "this build has no MPI, so workers could not talk to each other: install libopenmpi-dev and build again, or "
+         "start workers that do not talk with --starter process");
+  }
 }
 
 // Workers that share cores must not bind threads to them, and must give way when they wait.
@@ -71,7 +78,7 @@ cluster::ClusterSpec make_spec(const LaunchOptions& options, const cluster::Core
   for (int rank = 0; rank < options.demand.tasks; ++rank) {
     cluster::Task task{.role = cluster::kWorkerRole,
                        .index = rank,
-                       .host = perf::host_name(),
+                       .host = comm::host_name(),
                        .processors = cores.processors[static_cast<std::size_t>(rank)],
                        .command = command,
                        .environment = {}};
@@ -175,8 +182,7 @@ Command add_launch_task(CLI::App& parent) {
   app->add_option("--task", options->task, "Index of the task");
   app->add_option("--first-task", options->first_task, "Index of rank 0's task; the others follow");
   return {app, [options] {
-            const int task =
-                options->task >= 0 ? options->task : options->first_task + cluster::detect_environment().rank;
+            const int task = options->task >= 0 ? options->task : options->first_task + comm::launch_place().rank;
             cluster::run_task(launcher_address(), task);
             return 0;
           }};

@@ -1,14 +1,13 @@
-// Where a process finds itself: started by hand, by `trireme launch`, by mpirun or by srun, and as which rank of how
-// many; and the variables by which the launcher tells its tasks. Asked by commands that can work as one of several.
+// The variables by which a launch tells its tasks who they are, and what can be concluded from them. Set by the
+// launcher; asked by the commands that it starts. Ranks under MPI are comm::launch_place()'s business.
 #pragma once
 
-#include <functional>
 #include <string>
 
 namespace trireme::cluster {
 
-// Set by the launcher for every process of a job: the address of its socket, which is also the mark by which all
-// processes of the job are found when it has to end.
+// In every process of a job: the address of the supervisor's socket, which is also the mark by which all processes of
+// the job are found when it has to end.
 inline constexpr const char* kLaunchVariable = "TRIREME_LAUNCH";
 inline constexpr const char* kTaskRoleVariable = "TRIREME_TASK_ROLE";
 inline constexpr const char* kTaskIndexVariable = "TRIREME_TASK_INDEX";
@@ -16,18 +15,10 @@ inline constexpr const char* kTaskCountVariable = "TRIREME_TASK_COUNT";  // task
 // "terminal": this task's progress is shown on a terminal, though its own stderr is none.
 inline constexpr const char* kProgressVariable = "TRIREME_PROGRESS";
 
-enum class LauncherKind { none, trireme, mpirun, srun };
-std::string to_string(LauncherKind kind);
+bool is_launched();  // by `trireme launch`
 
-struct LaunchEnvironment {
-  LauncherKind launcher = LauncherKind::none;
-  bool mpi = false;  // MPI_Init will find the others
-  int rank = 0, size = 1;
-};
-
-using Lookup = std::function<const char*(const char*)>;  // nullptr where a variable is not set
-LaunchEnvironment detect_environment(const Lookup& lookup);
-LaunchEnvironment detect_environment();  // of this process
+// Who has started this process as one of several: "trireme launch", "Open MPI", "Slurm", ...; empty: nobody.
+std::string surrounding_launcher();
 
 // Whether a progress bar written to stderr will be seen on a terminal.
 bool shows_progress();

@@ -18,7 +18,7 @@
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cluster_spec.hpp"
 #include "trireme/cluster/launcher_link.hpp"
-#include "trireme/perf/machine.hpp"
+#include "trireme/comm/host.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -185,7 +185,7 @@ void run_task(const std::string& address, int task) {
   // Ending is the supervisor's business: whoever started this runner may ask it to go, but it stays with its program.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   Channel supervisor(connect_to(address));
-  supervisor.send({{"type", "hello"}, {"task", task}, {"host", perf::host_name()}});
+  supervisor.send({{"type", "hello"}, {"task", task}, {"host", comm::host_name()}});
   if (const auto given = receive_task(supervisor)) TaskRunner(supervisor, *given).run();
 }
 

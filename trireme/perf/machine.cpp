@@ -96,17 +96,11 @@ std::vector<std::string> warnings_of(const Machine& machine, std::optional<doubl
 
 }  // namespace
 
-std::string host_name() {
-  utsname names{};
-  uname(&names);
-  return names.nodename;
-}
-
 Machine read_machine() {
   Machine machine;
   utsname names{};
   uname(&names);
-  machine.host = host_name();
+  machine.host = names.nodename;
   machine.kernel = fmt::format("{} {}", names.sysname, names.release);
   machine.os = value_of("/etc/os-release", "PRETTY_NAME", '=');
   machine.cpu = value_of("/proc/cpuinfo", "model name", ':');

@@ -29,7 +29,6 @@ struct Machine {
 };
 
 Machine read_machine();
-std::string host_name();
 
 std::int64_t peak_rss_bytes();  // of this process so far
 std::int64_t minor_page_faults();
