@@ -13,6 +13,7 @@ namespace trireme::comm {
 namespace {
 
 constexpr std::size_t kBroadcastPiece = 512 << 10;
+constexpr int kBroadcastAhead = 8;  // pieces in flight
 
 // Down a binomial tree: in the round of distance d, the ranks below d, counted from the root, send to those d further.
 void broadcast_small(Communicator& communicator, std::span<std::byte> data, int root) {
@@ -36,16 +37,19 @@ void broadcast_large(Communicator& communicator, std::span<std::byte> data, int 
   const int previous = (communicator.rank() - 1 + size) % size;
   const int next = (communicator.rank() + 1) % size;
   const int pieces = static_cast<int>((data.size() + kBroadcastPiece - 1) / kBroadcastPiece);
-  std::vector<Transfer> receives;
-  std::vector<Transfer> sends;
-  if (position > 0) {
-    for (int i = 0; i < pieces; ++i) {
-      receives.push_back(communicator.start_receive(slice_of(data, pieces, i), previous, kBroadcastTag));
+  std::vector<Transfer> receives(static_cast<std::size_t>(pieces));
+  std::vector<Transfer> sends(static_cast<std::size_t>(pieces));
+  for (int i = -kBroadcastAhead; i < pieces; ++i) {
+    const int posted = i + kBroadcastAhead;
+    if (position > 0 && posted < pieces) {
+      receives[static_cast<std::size_t>(posted)] =
+          communicator.start_receive(slice_of(data, pieces, posted), previous, kBroadcastTag);
     }
-  }
-  for (int i = 0; i < pieces; ++i) {
-    if (position > 0) communicator.wait(receives[static_cast<std::size_t>(i)]);
-    if (position + 1 < size) sends.push_back(communicator.start_send(slice_of(data, pieces, i), next, kBroadcastTag));
+    if (i < 0) continue;
+    communicator.wait(receives[static_cast<std::size_t>(i)]);
+    if (position + 1 == size) continue;
+    if (i >= kBroadcastAhead) communicator.wait(sends[static_cast<std::size_t>(i - kBroadcastAhead)]);
+    sends[static_cast<std::size_t>(i)] = communicator.start_send(slice_of(data, pieces, i), next, kBroadcastTag);
   }
   for (const Transfer& send : sends) communicator.wait(send);
 }

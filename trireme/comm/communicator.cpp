@@ -80,10 +80,15 @@ bool Communicator::done(Transfer transfer) {
 }
 
 void Communicator::wait(Transfer transfer) {
+  wait(transfer, [] {});
+}
+
+void Communicator::wait(Transfer transfer, const std::function<void()>& meanwhile) {
   using namespace std::chrono_literals;
   std::chrono::duration<double> next_check = 100ms;
   Backoff backoff;
   while (!done(transfer)) {
+    meanwhile();
     backoff.pause();
     const auto waited = backoff.waited();
     if (waited < std::min(next_check, timeout_)) continue;

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -66,6 +67,11 @@ class Communicator {
   // Returns when it is complete. Sleeps while there is nothing to do, so that it costs no core. After timeout():
   // Error(failed) that names both ranks and hosts, the operation, bytes, time and the context.
   void wait(Transfer transfer);
+  // The same, with something to do between two looks: starting what had to wait until now.
+  void wait(Transfer transfer, const std::function<void()>& meanwhile);
+  // Lets the transport move transfers along. A rank that waits for something else for long should call it now and then:
+  // others may need its help to complete what it has long forgotten.
+  virtual void progress() {}
 
   void send(std::span<const std::byte> data, int to, int tag) { wait(start_send(data, to, tag)); }
   void receive(std::span<std::byte> data, int from, int tag) { wait(start_receive(data, from, tag)); }

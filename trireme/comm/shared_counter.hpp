@@ -23,7 +23,7 @@ class alignas(64) SharedCounter {  // a cache line of its own
     int peer;
     std::int64_t bytes;
   };
-  void wait_for(const Wait& wait, const Communicator& communicator);
+  void wait_for(const Wait& wait, Communicator& communicator);
 
  private:
   bool reached(std::uint32_t target) const { return static_cast<std::int32_t>(value() - target) >= 0; }

@@ -35,8 +35,7 @@ struct NodeControl {
 class NodeTeam {
  public:
   // The memory has a NodeControl at its start.
-  NodeTeam(const Communicator& communicator, const SharedMemory& memory)
-      : communicator_(communicator), memory_(memory) {}
+  NodeTeam(Communicator& communicator, const SharedMemory& memory) : communicator_(communicator), memory_(memory) {}
 
   bool leads() const { return memory_.local_rank() == 0; }
 
@@ -57,7 +56,7 @@ class NodeTeam {
   void wait_for_all(SharedCounter NodeControl::*counter, const char* operation);
   void check_job(int local_rank) const;
 
-  const Communicator& communicator_;
+  Communicator& communicator_;
   const SharedMemory& memory_;
   std::uint32_t round_ = 0;
   NodeJob job_;

@@ -15,6 +15,8 @@ void PiecePort::begin(std::span<float> values, Reduction reduction) {
   values_ = values.data();
   reduction_ = reduction;
   posted_ = finished_ = 0;
+  sends_.clear();
+  started_ = sent_ = 0;
   const auto bytes = static_cast<std::int64_t>(values.size_bytes());
   const std::int64_t buffer_bytes = (std::min(bytes, options_.piece_bytes) + 63) / 64 * 64;
   if (buffers_.bytes() < kAhead * buffer_bytes) buffers_ = AlignedMemory(kAhead * buffer_bytes);
@@ -26,11 +28,37 @@ int PiecePort::pieces_of(std::size_t count) const {
   return static_cast<int>((count + piece - 1) / piece);
 }
 
-Transfer PiecePort::send(std::span<const float> piece, int to) {
-  if (piece.empty()) return {};
-  if (options_.wire == Wire::fp32) return communicator_.start_send(std::as_bytes(piece), to, tag_);
-  encode(piece, wire_of(piece), options_.wire);
-  return communicator_.start_send(std::as_bytes(std::span(wire_of(piece), piece.size())), to, tag_);
+void PiecePort::send(std::span<const float> piece, int to) {
+  sends_.push_back({piece, to, {}});
+  start_sends();
+}
+
+bool PiecePort::sent(std::size_t index) {
+  start_sends();
+  return index < sent_;
+}
+
+void PiecePort::wait_sent(std::size_t index) {
+  while (!sent(index)) communicator_.wait(sends_[sent_].transfer);
+}
+
+void PiecePort::wait_all_sent() {
+  if (!sends_.empty()) wait_sent(sends_.size() - 1);
+}
+
+// Starts sends as far as the window allows, after seeing which have ended.
+void PiecePort::start_sends() {
+  while (sent_ < started_ && communicator_.done(sends_[sent_].transfer)) ++sent_;
+  for (; started_ < sends_.size() && started_ < sent_ + kWindow; ++started_) {
+    auto& [piece, to, transfer] = sends_[started_];
+    if (piece.empty()) continue;
+    std::span<const std::byte> data = std::as_bytes(piece);
+    if (options_.wire != Wire::fp32) {
+      encode(piece, wire_of(piece), options_.wire);
+      data = std::as_bytes(std::span(wire_of(piece), piece.size()));
+    }
+    transfer = communicator_.start_send(data, to, tag_);
+  }
 }
 
 void PiecePort::post_receive(std::span<float> piece, int from, Arrival arrival) {
@@ -47,7 +75,7 @@ void PiecePort::post_receive(std::span<float> piece, int from, Arrival arrival) 
 void PiecePort::finish_receive() {
   const Receive& receive = receives_[finished_ % kAhead];
   float* arrived = buffer(finished_);
-  communicator_.wait(receive.transfer);
+  communicator_.wait(receive.transfer, [this] { start_sends(); });
   ++finished_;
   if (receive.direct || receive.piece.empty()) return;
   if (options_.wire == Wire::fp32) {
@@ -86,13 +114,12 @@ void PiecePort::exchange(std::span<const float> out, int to, std::span<float> in
     for (; posted < incoming && can_receive(); ++posted) post_receive(slice_of(in, incoming, posted), from, arrival);
   };
   post_ahead();
-  sends_.clear();
-  for (int i = 0; i < outgoing; ++i) sends_.push_back(send(slice_of(out, outgoing, i), to));
+  for (int i = 0; i < outgoing; ++i) send(slice_of(out, outgoing, i), to);
   for (int i = 0; i < incoming; ++i) {
     finish_receive();
     post_ahead();
   }
-  for (const Transfer& transfer : sends_) communicator_.wait(transfer);
+  wait_all_sent();
 }
 
 std::uint16_t* PiecePort::wire_of(std::span<const float> piece) const {

@@ -1,6 +1,7 @@
 // Floats in pieces to and from other ranks, in the form of the wire: what ring, halving-doubling and tree are written
-// with. Several receives are posted ahead, so that a piece is worked on while the next ones arrive. Sends never wait
-// for receives of the same rank, so that no circle of ranks can wait for each other.
+// with. Several receives are posted ahead, so that a piece is worked on while the next ones arrive. Sends queue up and
+// are started a few at a time, also while receives are waited for: a transport has buffers for so many, and no circle
+// of ranks may end up waiting for each other.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ struct PortOptions {
 
 class PiecePort {
  public:
-  static constexpr int kAhead = 4;  // receives that may be posted
+  static constexpr int kAhead = 4;   // receives that may be posted
+  static constexpr int kWindow = 8;  // sends that may be under way
 
   PiecePort(Communicator& communicator, int tag, const PortOptions& options);
 
@@ -29,8 +31,12 @@ class PiecePort {
   // In how many pieces so many values travel.
   int pieces_of(std::size_t count) const;
 
-  // The values must not change before it is done.
-  Transfer send(std::span<const float> piece, int to);
+  // Puts a send at the end of the queue. The values must not change before it is done. Sends are counted from 0 since
+  // begin(), and end in their order.
+  void send(std::span<const float> piece, int to);
+  bool sent(std::size_t index);
+  void wait_sent(std::size_t index);
+  void wait_all_sent();
 
   // What becomes of a piece that arrives: combined with the values that are there, or put in their place.
   enum class Arrival { combine, store };
@@ -56,6 +62,7 @@ class PiecePort {
     Arrival arrival;
     bool direct;  // into the values themselves
   };
+  void start_sends();
   void take_in(const Receive& receive, const std::uint16_t* wire) const;
   std::uint16_t* wire_of(std::span<const float> piece) const;
   float* buffer(std::uint64_t receive) const;
@@ -70,7 +77,14 @@ class PiecePort {
   std::vector<Receive> receives_;  // a ring of kAhead
   std::uint64_t posted_ = 0;
   std::uint64_t finished_ = 0;
-  std::vector<Transfer> sends_;  // of one exchange
+  struct Send {
+    std::span<const float> piece;
+    int to;
+    Transfer transfer;
+  };
+  std::vector<Send> sends_;  // since begin()
+  std::size_t started_ = 0;
+  std::size_t sent_ = 0;
 };
 
 }  // namespace trireme::comm

@@ -42,31 +42,27 @@ void Ring::run(std::span<float> values, Reduction reduction, int steps) {
   const auto post_ahead = [&] {
     for (; posted < total && port_.can_receive(); ++posted) {
       const bool stored = posted >= first_stored;
-      if (stored && !clear_to_overwrite(posted - first_stored, posted == finished)) return;
+      // A complete piece takes the place of values that this rank has sent: only when they are gone. Nobody has to wait
+      // for that while other receives are posted.
+      if (stored) {
+        const auto overwritten = static_cast<std::size_t>(posted - first_stored);
+        if (posted == finished) port_.wait_sent(overwritten);
+        if (!port_.sent(overwritten)) return;
+      }
       port_.post_receive(piece_received(posted), left,
                          stored ? PiecePort::Arrival::store : PiecePort::Arrival::combine);
     }
   };
-  sends_.clear();
   post_ahead();
-  for (int i = 0; i < pieces; ++i) sends_.push_back(port_.send(piece_sent(i), right));
+  for (int i = 0; i < pieces; ++i) port_.send(piece_sent(i), right);
   while (finished < total) {
     port_.finish_receive();
     const int i = finished++;
     if (i >= first_owned && i < first_stored) port_.finish_reduction(piece_received(i));
-    if (i + pieces < total) sends_.push_back(port_.send(piece_sent(i + pieces), right));
+    if (i + pieces < total) port_.send(piece_sent(i + pieces), right);
     post_ahead();
   }
-  for (const Transfer& transfer : sends_) communicator_.wait(transfer);
-}
-
-// A complete piece takes the place of values that this rank sent as piece i: only when they are gone. Nobody has to
-// wait for that while other receives are posted.
-bool Ring::clear_to_overwrite(int i, bool must_wait) {
-  if (static_cast<std::size_t>(i) >= sends_.size()) return false;
-  const Transfer sent = sends_[static_cast<std::size_t>(i)];
-  if (must_wait) communicator_.wait(sent);
-  return communicator_.done(sent);
+  port_.wait_all_sent();
 }
 
 }  // namespace trireme::comm

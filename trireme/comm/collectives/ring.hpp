@@ -4,8 +4,6 @@
 // Slices travel in pieces, and a piece goes on to the next rank as soon as it is added: steps are not waited for.
 #pragma once
 
-#include <vector>
-
 #include "trireme/comm/collectives/algorithm.hpp"
 #include "trireme/comm/collectives/piece_port.hpp"
 
@@ -21,11 +19,9 @@ class Ring : public AllReduceAlgorithm {
 
  private:
   void run(std::span<float> values, Reduction reduction, int steps);
-  bool clear_to_overwrite(int i, bool must_wait);
 
   Communicator& communicator_;
   PiecePort port_;
-  std::vector<Transfer> sends_;  // of one run, in order
 };
 
 }  // namespace trireme::comm

@@ -38,6 +38,13 @@ void MpiCommunicator::abort(int code) {
   std::_Exit(code);
 }
 
+// Any call that looks for messages lets MPI work.
+void MpiCommunicator::progress() {
+  int found = 0;
+  mpi_->calls.run([&] { return MPI_Iprobe(MPI_ANY_SOURCE, full_tag(0), mpi_->world, &found, MPI_STATUS_IGNORE); },
+                  [&] { return name_of(rank()) + ": looking for messages"; });
+}
+
 void MpiCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
   State& state = begin(slot, parts_of(data.size()));
   for_each_part(data, static_cast<std::size_t>(mpi_->options.part_bytes), [&](auto part, std::size_t index) {

@@ -31,6 +31,7 @@ class MpiCommunicator : public Communicator {
   std::string_view protocol() const override { return "mpi"; }
   bool has_library_all_reduce() const override { return true; }
   [[noreturn]] void abort(int code) override;
+  void progress() override;
   using Communicator::introduce;
 
  protected:
