@@ -10,6 +10,7 @@
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/comm/world.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/benchmark_output.hpp"
 #include "trireme/lab/benchmark_record.hpp"
@@ -37,6 +38,7 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
   std::fputs(lab::to_text(profile, peak, setup.config.profile_rows).c_str(), stream);
 }
 
+// Rank 0 speaks for all workers.
 void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_token stop) {
   lab::BenchmarkText text(text_stream);
   if (cluster::shows_progress()) {
@@ -57,38 +59,51 @@ void say_tuning() {
 }
 
 // A failure after the options were found good is part of the record: it is written before the error goes on to main().
-void run_with_record(const lab::BenchmarkConfig& config, const std::string& path, std::FILE* text_stream,
-                     std::stop_token stop) {
+// Returns whether the run was interrupted, on any of the workers.
+bool run_first(const lab::BenchmarkConfig& config, comm::Communicator& workers, const std::string& record_path,
+               std::stop_token stop) {
+  // Text goes where it cannot mix with a record on stdout.
+  std::FILE* text_stream = record_path == "-" ? stderr : stdout;
   report::RunRecord record = lab::start_record(config);
   std::optional<lab::Benchmark> benchmark;
+  const auto write_record = [&] {
+    if (record_path.empty()) return;
+    if (benchmark) lab::fill_record(record, *benchmark);
+    report::write_json(to_json(record), record_path);
+  };
   try {
-    benchmark.emplace(config, say_tuning);
+    benchmark.emplace(config, workers, say_tuning);
     run_and_show(*benchmark, text_stream, stop);
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
     if (ours != nullptr && ours->kind() == ErrorKind::bad_input) throw;  // nothing was run
     record.error = error.what();
-    if (benchmark) lab::fill_record(record, *benchmark);
-    report::write_json(to_json(record), path);
+    write_record();
     throw;
   }
-  lab::fill_record(record, *benchmark);
-  report::write_json(to_json(record), path);
+  write_record();
+  return benchmark->result().interrupted;
+}
+
+bool run_other(const lab::BenchmarkConfig& config, comm::Communicator& workers, std::stop_token stop) {
+  lab::Benchmark benchmark(config, workers);
+  lab::BenchmarkObserver silent;
+  benchmark.run(silent, stop);
+  return benchmark.result().interrupted;
 }
 
 int run_bench(const BenchArguments& arguments) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
-  const lab::BenchmarkConfig config = lab::resolve(arguments.options);
-  if (!arguments.record.empty()) report::check_writable(arguments.record);
+  const comm::LaunchPlace place = comm::launch_place();
+  const lab::BenchmarkConfig config = lab::resolve(arguments.options, place.size);
+  if (place.rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
   const Interrupt interrupt;
-  if (arguments.record.empty()) {
-    lab::Benchmark benchmark(config, say_tuning);
-    run_and_show(benchmark, stdout, interrupt.token());
-  } else {
-    // Text goes where it cannot mix with a record on stdout.
-    run_with_record(config, arguments.record, arguments.record == "-" ? stderr : stdout, interrupt.token());
-  }
-  return interrupt.token().stop_requested() ? kInterruptedExitCode : 0;
+  const std::unique_ptr<comm::World> world = comm::join_world();
+  const bool interrupted = place.rank == 0
+                               ? run_first(config, world->communicator(), arguments.record, interrupt.token())
+                               : run_other(config, world->communicator(), interrupt.token());
+  world->leave();
+  return interrupted ? kInterruptedExitCode : 0;
 }
 
 }  // namespace

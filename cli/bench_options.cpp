@@ -11,6 +11,7 @@ constexpr const char* kWork = "Work";
 constexpr const char* kNetwork = "Network";
 constexpr const char* kOptimizer = "Optimizer";
 constexpr const char* kMachine = "Machine";
+constexpr const char* kWorkers = "Workers";
 constexpr const char* kOutput = "Output";
 
 void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
@@ -116,9 +117,6 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kMachine);
   add_tuning_options(app, options, kMachine);
   add_recompute_option(app, options)->group(kMachine);
-  app.add_option("--variable-update", options.variable_update, "How replicas agree: independent (one process)")
-      ->capture_default_str()
-      ->group(kMachine);
   app.add_option("--num-intra-threads", options.num_intra_threads,
                  "Threads of one operation, divided over the groups of --batch-split; 0: one per usable core")
       ->capture_default_str()
@@ -142,6 +140,46 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kMachine);
 }
 
+void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
+  lab::DistributionOptions& options = bench.distribution;
+  app.add_option("--variable-update", options.variable_update,
+                 "How workers (see `trireme launch`) agree on the variables: all_reduce, independent (they exchange\n"
+                 "nothing), or auto: all_reduce where several train")
+      ->capture_default_str()
+      ->group(kWorkers);
+  app.add_option("--all-reduce", options.all_reduce,
+                 "How gradients are summed: auto (by size and topology), library (MPI's own), ring,\n"
+                 "halving_doubling, tree, hierarchical (shared memory inside a node)")
+      ->capture_default_str()
+      ->group(kWorkers);
+  app.add_option("--bucket-mb", options.bucket_mb, "Gradients of so many megabytes are exchanged together, or auto")
+      ->capture_default_str()
+      ->group(kWorkers);
+  app.add_option("--overlap", options.overlap, "Exchange gradients while backward goes on: on or off")
+      ->capture_default_str()
+      ->group(kWorkers);
+  app.add_option("--gradient-precision", options.gradient_precision,
+                 "Of gradients between machines: fp32, fp16 or bf16; sums are fp32")
+      ->capture_default_str()
+      ->group(kWorkers);
+  app.add_flag("--sync-batch-norm", options.sync_batch_norm,
+               "Batch norm over the images of all workers (default: of each worker's own)")
+      ->group(kWorkers);
+  app.add_flag("--baseline", options.baseline,
+               "After each repeat also measure one worker alone and workers that exchange nothing")
+      ->group(kWorkers);
+  app.add_option("--check-replicas", options.check_replicas,
+                 "Compare the workers' variables after every so many steps; 0: at the end only")
+      ->capture_default_str()
+      ->group(kWorkers);
+  app.add_option("--comm-timeout", options.comm_timeout, "Seconds without an answer from a worker that end the job")
+      ->capture_default_str()
+      ->group(kWorkers);
+  app.add_flag("--deterministic", bench.deterministic,
+               "The same bits in every run: nothing is chosen by timing (--autotune off)")
+      ->group(kWorkers);
+}
+
 void add_output(CLI::App& app, BenchArguments& arguments) {
   lab::BenchmarkOptions& options = arguments.options;
   app.add_option("--display-every", options.display_every, "A line every so many steps")
@@ -161,21 +199,21 @@ void add_output(CLI::App& app, BenchArguments& arguments) {
 // why.
 void add_refused(CLI::App& app, BenchArguments& arguments) {
   constexpr const char* kSynthetic = "this build has synthetic data only; leave it out";
-  constexpr const char* kOneProcess = "this build runs one process; leave it out";
+  constexpr const char* kNoServers = "this build has no parameter servers; `trireme launch` starts workers";
   struct Refused {
     const char *name, *reason;
   };
   constexpr std::array kRefused{
       Refused{"--data-dir", kSynthetic},
       Refused{"--data-name", kSynthetic},
-      Refused{"--job-name", kOneProcess},
-      Refused{"--task-index", kOneProcess},
-      Refused{"--ps-hosts", kOneProcess},
-      Refused{"--worker-hosts", kOneProcess},
-      Refused{"--protocol", kOneProcess},
-      Refused{"--server-protocol", kOneProcess},
-      Refused{"--placement", kOneProcess},
-      Refused{"--staleness", kOneProcess},
+      Refused{"--job-name", kNoServers},
+      Refused{"--task-index", kNoServers},
+      Refused{"--ps-hosts", kNoServers},
+      Refused{"--worker-hosts", kNoServers},
+      Refused{"--protocol", kNoServers},
+      Refused{"--server-protocol", kNoServers},
+      Refused{"--placement", kNoServers},
+      Refused{"--staleness", kNoServers},
       Refused{"--use-fp16", "this build has --precision fp32 only; leave it out"},
       Refused{"--trace", "this build does not write traces; --profile tells where the time goes"},
   };
@@ -196,6 +234,7 @@ void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_network(app, arguments.options);
   add_optimizer(app, arguments.options);
   add_machine(app, arguments.options);
+  add_workers(app, arguments.options);
   add_output(app, arguments);
   add_refused(app, arguments);
 }

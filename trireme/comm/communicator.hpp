@@ -9,6 +9,7 @@
 // Failure: after an Error a communicator is of no more use, and the job should end.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -96,6 +97,10 @@ class Communicator {
   void set_context(std::string_view context) { context_.assign(context); }
   std::string_view context() const { return context_; }
 
+  // From any thread: a wait that is going on, and every later one, fails within a moment. For ending the thread that
+  // waits; the communicator is of no more use.
+  void interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
+
   // Ends all ranks of the job, from any of them, without their help.
   [[noreturn]] virtual void abort(int code) = 0;
 
@@ -150,6 +155,7 @@ class Communicator {
   std::vector<int> free_slots_;
   std::chrono::duration<double> timeout_ = kDefaultTimeout;
   std::string context_;
+  std::atomic<bool> interrupted_{false};
   // The highest number that was given to make_group(), known to all communicators that this rank has from one world.
   std::shared_ptr<int> last_context_;
 };

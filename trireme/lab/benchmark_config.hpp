@@ -52,7 +52,7 @@ struct BenchmarkOptions {
   bool exact = false;
   std::string recompute = "none";
   std::optional<std::string> tune_cache;  // none: a file below the user's cache folder
-  std::int64_t num_intra_threads = 0;  // 0: chosen from the machine
+  std::int64_t num_intra_threads = 0;     // 0: chosen from the machine
   std::int64_t num_inter_threads = 0;
   std::string batch_split = "auto";  // or a number of groups of cores
   std::string batch_norm_over = "batch";

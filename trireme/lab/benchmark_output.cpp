@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trireme/base/units.hpp"
+#include "trireme/lab/job_figures.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -17,11 +18,12 @@ namespace {
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kBarWidth = 30;
 
-bool is_displayed(std::int64_t step, std::int64_t display_every) { return step == 1 || step % display_every == 0; }
+std::string workers_text(int workers) { return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"); }
 
 std::string batch_size_text(const BenchmarkSetup& setup) {
   const BenchmarkConfig& config = setup.config;
-  std::string text = fmt::format("{} global = {} per worker x 1 worker", config.batch_size, config.batch_size);
+  std::string text = fmt::format("{} global = {} per worker x {}", config.global_batch_size(), config.batch_size,
+                                 workers_text(config.distribution.workers));
   if (config.batch_size_chosen && config.batch_size != setup.model.batch_size) {
     text += fmt::format("; chosen to be quick, the network's own is {}: --batch-size {}", setup.model.batch_size,
                         setup.model.batch_size);
@@ -101,20 +103,92 @@ std::string peak_text(const perf::Peak& peak) {
                      peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
 }
 
-std::string repeats_text(const BenchmarkResult& result, std::int64_t batch_size) {
-  std::string text;
-  std::vector<double> speeds;
-  for (const auto& seconds : result.step_seconds) {
-    if (seconds.empty()) continue;
-    const Throughput speed = throughput(seconds, batch_size);
-    speeds.push_back(speed.images_per_second);
-    text += fmt::format("repeat {}: images/sec: {:.2f} +/- {:.2f} (jitter = {:.2f})  {} steps\n", speeds.size(),
-                        speed.images_per_second, speed.uncertainty, speed.jitter, seconds.size());
+std::string update_text(const BenchmarkSetup& setup) {
+  const DistributionConfig& distribution = setup.config.distribution;
+  if (distribution.workers == 1) return "independent: one process";
+  if (!distribution.is_synchronous()) return "independent: workers exchange nothing";
+  std::int64_t bytes = 0;
+  for (const std::int64_t bucket : setup.bucket_bytes) bytes += bucket;
+  std::string text = fmt::format("all_reduce ({}): {} of gradients in {} buckets, {}", setup.all_reduce,
+                                 format_bytes(static_cast<double>(bytes)), setup.bucket_bytes.size(),
+                                 distribution.overlap ? "during backward" : "after backward (--overlap off)");
+  if (distribution.wire != comm::Wire::fp32)
+    text += fmt::format(", {} on the wire", comm::to_string(distribution.wire));
+  return text + (distribution.sync_batch_norm ? ", batch norm over all workers" : "");
+}
+
+std::string members_text(const std::vector<comm::Member>& members) {
+  std::vector<std::string> hosts;
+  std::vector<int> counts;
+  for (const comm::Member& member : members) {
+    if (hosts.empty() || hosts.back() != member.host) {
+      hosts.push_back(member.host);
+      counts.push_back(0);
+    }
+    ++counts.back();
   }
-  if (speeds.empty()) return text;
-  const perf::Summary summary = perf::summarize(speeds);
-  return text + fmt::format("median of {} repeats: {:.2f} images/sec, from {:.2f} to {:.2f}\n", speeds.size(),
-                            summary.median, summary.minimum, summary.maximum);
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < hosts.size(); ++i) words.push_back(fmt::format("{} on {}", counts[i], hosts[i]));
+  return fmt::format("{}: {}", members.size(), fmt::join(words, ", "));
+}
+
+std::string repeats_text(const JobFigures& figures) {
+  std::string text;
+  std::size_t number = 0;
+  for (const auto& seconds : figures.step_seconds) {
+    if (seconds.empty()) continue;
+    text += fmt::format("repeat {}: images/sec: {:.2f} global  {} steps\n", number + 1, figures.per_repeat[number],
+                        seconds.size());
+    ++number;
+  }
+  if (figures.per_repeat.empty()) return text;
+  const perf::Summary summary = perf::summarize(figures.per_repeat);
+  return text + fmt::format("median of {} repeats: {:.2f} images/sec, from {:.2f} to {:.2f}\n", number, summary.median,
+                            summary.minimum, summary.maximum);
+}
+
+std::string milliseconds(const std::optional<double>& seconds) {
+  return fmt::format("{:.1f}", 1e3 * seconds.value_or(0));
+}
+
+// Where a step goes on every rank, and who keeps the others waiting.
+std::string workers_table(const WorkerSummary& workers, const std::vector<RankReport>& ranks) {
+  using report::Align;
+  report::Table table({{"rank", Align::right},
+                       {"host", Align::left},
+                       {"compute", Align::right},
+                       {"optimizer", Align::right},
+                       {"exposed comm.", Align::right},
+                       {"idle", Align::right},
+                       {"step", Align::right},
+                       {"straggling", Align::right}});
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const report::Breakdown& part = workers.ranks[rank];
+    table.add_row({fmt::format("{}", rank), ranks[rank].host, milliseconds(part.compute), milliseconds(part.optimizer),
+                   milliseconds(part.exposed_communication), milliseconds(part.idle), milliseconds(ranks[rank].step),
+                   fmt::format("{:.2f}", workers.straggling[rank])});
+  }
+  std::string text = "per step and rank, in ms:\n" + table.text();
+  text += fmt::format("communication: {} ms per step", milliseconds(workers.communication));
+  if (workers.overlap) text += fmt::format(", {:.0f} % of it hidden behind compute", 100 * *workers.overlap);
+  text += "\n";
+  const auto slowest = static_cast<std::size_t>(workers.slowest);
+  if (workers.straggling[slowest] >= WorkerSummary::kSlow) {
+    text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the median rank; the others wait for it\n",
+                        slowest, ranks[slowest].host, workers.straggling[slowest]);
+  }
+  return text;
+}
+
+std::string baseline_text(const BenchmarkSetup& setup, const BenchmarkResult& result, const JobFigures& figures) {
+  if (!figures.scaling_efficiency || !figures.share_of_independent) return "";
+  const int workers = setup.config.distribution.workers;
+  return fmt::format(
+      "efficiency:  {:.1f} % of {} x one worker alone ({:.2f} images/sec); {:.1f} % of {} workers that exchange "
+      "nothing "
+      "({:.2f} images/sec)\n",
+      100 * *figures.scaling_efficiency, workers, perf::summarize(result.baseline.alone).median,
+      100 * *figures.share_of_independent, workers, perf::summarize(result.baseline.independent).median);
 }
 
 std::string early_end_text(const BenchmarkSetup& setup, const BenchmarkResult& result, std::size_t steps) {
@@ -136,14 +210,16 @@ std::string banner(const BenchmarkSetup& setup) {
   table.add_row({"Mode:", config.forward_only ? "forward-only" : "training"});
   table.add_row({"Batch size:", batch_size_text(setup)});
   table.add_row({"Steps:", steps_text(config)});
-  table.add_row({"Devices:", fmt::format("cpu: {}", setup.threads.describe())});
+  if (setup.members.size() > 1) table.add_row({"Workers:", members_text(setup.members)});
+  table.add_row(
+      {setup.members.size() > 1 ? "Devices of rank 0:" : "Devices:", fmt::format("cpu: {}", setup.threads.describe())});
   table.add_row({"Batch split:", split_text(setup)});
   table.add_row({"Backend:", fmt::format("{}, fp32", config.backend)});
   table.add_row({"Kernels:", kernels_text(setup)});
   table.add_row({"Data format:", data_format_text(config.data_format)});
   if (!config.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
   table.add_row({"Variables:", variables_text(setup)});
-  table.add_row({"Update mode:", "independent: one process"});
+  table.add_row({"Update mode:", update_text(setup)});
   table.add_row({"Memory:", memory_text(setup.memory)});
   if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",
@@ -162,23 +238,30 @@ std::string step_line(const StepEvent& event, std::int64_t batch_size) {
 }
 
 std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
-  const std::vector<double> seconds = all_step_seconds(result);
+  const JobFigures figures = job_figures(setup, result);
+  std::vector<double> seconds;
+  for (const auto& repeat : figures.step_seconds) seconds.insert(seconds.end(), repeat.begin(), repeat.end());
   std::string text = early_end_text(setup, result, seconds.size());
   if (seconds.empty()) return text + "nothing was measured\n";
   const perf::Summary summary = perf::summarize(seconds);
   const double flops_per_second = setup.flops_per_step / summary.mean;
   const std::string rule(64, '-');
   text += rule + "\n";
-  if (result.step_seconds.size() > 1) text += repeats_text(result, setup.config.batch_size);
-  text += fmt::format("total images/sec: {:.2f} (global, 1 worker)\n",
-                      throughput(seconds, setup.config.batch_size).images_per_second);
+  if (figures.step_seconds.size() > 1) text += repeats_text(figures);
+  const int workers = setup.config.distribution.workers;
+  text += fmt::format("total images/sec: {:.2f} (global, {}{})\n", figures.images_per_second, workers_text(workers),
+                      workers == 1 ? "" : fmt::format("; {:.2f} per worker", figures.images_per_second / workers));
   text += rule + "\n";
+  text += baseline_text(setup, result, figures);
+  if (figures.workers) text += workers_table(*figures.workers, result.ranks);
+  if (result.replicas_agree > 0)
+    text += fmt::format("replicas:    the same to the bit after {} steps\n", result.replicas_agree);
   text += fmt::format("step time:   median {}, 95th percentile {}, mean {} +/- {}, {} steps\n",
                       format_seconds(summary.median), format_seconds(summary.p95), format_seconds(summary.mean),
                       format_seconds(summary.stderr_mean), seconds.size());
-  text += fmt::format("compute:     {:.1f} GFLOP/s, {:.1f} % of the measured peak of {:.1f} GFLOP/s\n",
-                      flops_per_second / 1e9, 100 * flops_per_second / setup.peak.flops_per_second,
-                      setup.peak.flops_per_second / 1e9);
+  text += fmt::format("compute:     {:.1f} GFLOP/s{}, {:.1f} % of the measured peak of {:.1f} GFLOP/s\n",
+                      flops_per_second / 1e9, workers == 1 ? "" : " per worker",
+                      100 * flops_per_second / setup.peak.flops_per_second, setup.peak.flops_per_second / 1e9);
   return text + fmt::format("peak memory: {} resident\n", format_bytes(static_cast<double>(perf::peak_rss_bytes())));
 }
 
@@ -195,10 +278,14 @@ void BenchmarkText::print(const std::string& text) {
 }
 
 void BenchmarkText::on_start(const BenchmarkSetup& setup) {
-  batch_size_ = setup.config.batch_size;
+  batch_size_ = setup.config.global_batch_size();
   display_every_ = setup.config.display_every;
   repeats_ = setup.config.repeats;
-  print(banner(setup) + "\nStep\tImg/sec (per worker = global: 1 worker)\ttotal_loss\n");
+  const int workers = setup.config.distribution.workers;
+  const std::string counts = workers == 1                                 ? "per worker = global: 1 worker"
+                             : setup.config.distribution.is_synchronous() ? fmt::format("global: {} workers", workers)
+                                                                          : fmt::format("{} x rank 0's own", workers);
+  print(banner(setup) + fmt::format("\nStep\tImg/sec ({})\ttotal_loss\n", counts));
 }
 
 void BenchmarkText::on_step(const StepEvent& event) {

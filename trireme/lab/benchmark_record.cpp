@@ -1,5 +1,8 @@
 #include "trireme/lab/benchmark_record.hpp"
 
+#include <algorithm>
+
+#include "trireme/lab/job_figures.hpp"
 #include "trireme/lab/profile.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -35,24 +38,35 @@ report::Results make_results(const Benchmark& benchmark) {
   const BenchmarkResult& measured = benchmark.result();
   report::Results results;
   results.peak_rss_bytes = perf::peak_rss_bytes();
-  const std::vector<double> seconds = all_step_seconds(measured);
-  if (seconds.empty()) return results;
+  const JobFigures figures = job_figures(setup, measured);
+  results.alone_images_per_second = measured.baseline.alone;
+  results.independent_images_per_second = measured.baseline.independent;
+  if (figures.per_repeat.empty()) return results;
 
-  const Throughput speed = throughput(seconds, setup.config.batch_size);
-  results.images_per_second = speed.images_per_second;
-  results.images_per_second_per_worker = speed.images_per_second;
-  results.jitter = speed.jitter;
-  for (std::size_t repeat = 0; repeat < measured.step_seconds.size(); ++repeat) {
-    if (measured.step_seconds[repeat].empty()) continue;
-    results.images_per_second_per_repeat.push_back(
-        throughput(measured.step_seconds[repeat], setup.config.batch_size).images_per_second);
-    results.loss = measured.losses[repeat].back();
-  }
+  results.images_per_second = figures.images_per_second;
+  results.images_per_second_per_worker = figures.images_per_second / setup.config.distribution.workers;
+  results.images_per_second_per_repeat = figures.per_repeat;
+  results.jitter = figures.jitter;
+  results.loss = figures.loss;
+  results.scaling_efficiency = figures.scaling_efficiency;
+  results.share_of_independent = figures.share_of_independent;
+  std::vector<double> seconds;
+  for (const auto& repeat : figures.step_seconds) seconds.insert(seconds.end(), repeat.begin(), repeat.end());
   const perf::Summary summary = perf::summarize(seconds);
   results.step_seconds = {summary.mean, summary.median, summary.p95, summary.stderr_mean};
-  results.breakdown.push_back(breakdown(benchmark, summary.mean));
-  results.flops_per_second = setup.flops_per_step / summary.mean;
-  results.utilisation = *results.flops_per_second / setup.peak.flops_per_second;
+  if (figures.workers) {
+    results.breakdown = figures.workers->ranks;
+    results.overlap = figures.workers->overlap;
+    results.straggling = figures.workers->straggling;
+  } else {
+    // Workers that exchange nothing differ in the length of their steps alone.
+    for (const RankReport& rank : measured.ranks) results.breakdown.push_back(breakdown(benchmark, rank.step));
+    if (measured.ranks.empty()) results.breakdown.push_back(breakdown(benchmark, summary.mean));
+  }
+  for (const RankReport& rank : measured.ranks)
+    results.peak_rss_bytes = std::max(results.peak_rss_bytes, rank.peak_rss_bytes);
+  results.flops_per_second = setup.config.distribution.workers * setup.flops_per_step / summary.mean;
+  results.utilisation = setup.flops_per_step / summary.mean / setup.peak.flops_per_second;
   return results;
 }
 
@@ -72,10 +86,19 @@ void fill_record(report::RunRecord& record, const Benchmark& benchmark) {
   const BenchmarkSetup& setup = benchmark.setup();
   record.config = to_json(setup.config);
   record.machine["peak_flops_per_second"] = setup.peak.flops_per_second;
-  record.cluster = {
-      {.role = "worker", .index = 0, .host = record.machine.value("host", ""), .cores = setup.threads.cores}};
-  record.steps = {benchmark.result().step_seconds};
-  record.losses = {benchmark.result().losses};
+  const std::vector<RankReport>& ranks = benchmark.result().ranks;
+  if (ranks.empty()) {  // it failed: what this worker has
+    record.cluster = {
+        {.role = "worker", .index = 0, .host = record.machine.value("host", ""), .cores = setup.threads.cores}};
+    record.steps = {benchmark.result().step_seconds};
+    record.losses = {benchmark.result().losses};
+  }
+  for (const RankReport& rank : ranks) {
+    record.cluster.push_back(
+        {.role = "worker", .index = static_cast<int>(record.cluster.size()), .host = rank.host, .cores = rank.cores});
+    record.steps.push_back(rank.step_seconds);
+    record.losses.push_back(rank.losses);
+  }
   record.results = make_results(benchmark);
   record.interrupted = benchmark.result().interrupted;
 }

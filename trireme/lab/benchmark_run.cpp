@@ -72,9 +72,9 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
   const std::int64_t steps = setup_.config.num_warmup_batches;
   while (result_.warmup_steps < steps) {
     const bool first = result_.warmup_steps == 0;
-    const End wish = stop.stop_requested()                  ? End::interrupted
+    const End wish = stop.stop_requested()                ? End::interrupted
                      : !first && clock.past(kWarmupShare) ? End::out_of_time
-                                                            : End::no;
+                                                          : End::no;
     const End end = vote(wish, first);
     result_.out_of_time = result_.out_of_time || end == End::out_of_time;
     result_.interrupted = end == End::interrupted;
@@ -121,9 +121,9 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
 
   for (std::int64_t done = 0; done < config.num_batches; ++done) {
     const bool first = done == 0;
-    const End wish = stop.stop_requested()              ? End::interrupted
+    const End wish = stop.stop_requested()             ? End::interrupted
                      : !first && clock.past(end_share) ? End::out_of_time
-                                                        : End::no;
+                                                       : End::no;
     const End end = vote(wish, first);
     result_.out_of_time = result_.out_of_time || end == End::out_of_time;
     result_.interrupted = end == End::interrupted;

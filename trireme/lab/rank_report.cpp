@@ -87,7 +87,8 @@ std::vector<std::vector<double>> slowest_steps(const std::vector<RankReport>& ra
     for (std::size_t repeat = 0; repeat < slowest.size(); ++repeat) {
       const std::vector<double>& seconds = rank.step_seconds[repeat];
       slowest[repeat].resize(std::min(slowest[repeat].size(), seconds.size()));
-      for (std::size_t i = 0; i < slowest[repeat].size(); ++i) slowest[repeat][i] = std::max(slowest[repeat][i], seconds[i]);
+      for (std::size_t i = 0; i < slowest[repeat].size(); ++i)
+        slowest[repeat][i] = std::max(slowest[repeat][i], seconds[i]);
     }
   }
   return slowest;

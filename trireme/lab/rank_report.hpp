@@ -32,10 +32,10 @@ std::vector<RankReport> gather_reports(comm::Communicator& communicator, const R
 // waiting for that rank.
 struct WorkerSummary {
   std::vector<report::Breakdown> ranks;
-  double communication = 0;          // seconds per step that buckets took
-  std::optional<double> overlap;     // share of it that was hidden behind compute; none without communication
-  std::vector<double> straggling;    // [rank]: its compute time by the median over ranks
-  int slowest = 0;                   // rank
+  double communication = 0;             // seconds per step that buckets took
+  std::optional<double> overlap;        // share of it that was hidden behind compute; none without communication
+  std::vector<double> straggling;       // [rank]: its compute time by the median over ranks
+  int slowest = 0;                      // rank
   static constexpr double kSlow = 1.1;  // straggling that is worth a word
 };
 WorkerSummary summarize(const std::vector<RankReport>& ranks);

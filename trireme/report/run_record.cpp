@@ -57,6 +57,11 @@ Json to_json(const Results& results) {
           {"loss", number(results.loss)},
           {"breakdown", list(results.breakdown)},
           {"overlap", number(results.overlap)},
+          {"straggling", results.straggling},
+          {"scaling_efficiency", number(results.scaling_efficiency)},
+          {"share_of_independent", number(results.share_of_independent)},
+          {"alone_images_per_second", results.alone_images_per_second},
+          {"independent_images_per_second", results.independent_images_per_second},
           {"peak_rss_bytes", results.peak_rss_bytes},
           {"flops_per_second", number(results.flops_per_second)},
           {"utilisation", number(results.utilisation)}};

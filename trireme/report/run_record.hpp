@@ -43,6 +43,11 @@ struct Results {
   std::optional<double> loss;        // of the last step
   std::vector<Breakdown> breakdown;  // per rank
   std::optional<double> overlap;     // share of the communication hidden behind compute
+  std::vector<double> straggling;    // per rank: its compute time by the median over ranks
+  // Speed against one worker alone times the number of workers, and against workers that exchange nothing; measured in
+  // the same run.
+  std::optional<double> scaling_efficiency, share_of_independent;
+  std::vector<double> alone_images_per_second, independent_images_per_second;  // per repeat
   std::int64_t peak_rss_bytes = 0;
   std::optional<double> flops_per_second;
   std::optional<double> utilisation;  // of the peak measured in this run

@@ -28,6 +28,8 @@ AllReduceSync::AllReduceSync(comm::Communicator& communicator, SyncOptions optio
     : communicator_(communicator), options_(std::move(options)) {}
 
 AllReduceSync::~AllReduceSync() {
+  // A step that ended half-way: the other replicas may never come.
+  if (!reached(reduced_.load(), released_.load())) communicator_.interrupt();
   stopping_.store(true, std::memory_order_release);
   released_.fetch_add(1, std::memory_order_release);
   released_.notify_all();

@@ -28,7 +28,7 @@ class AllReduceSync : public GradientExchange {
  public:
   // Collective. The communicator is this object's alone while it lives.
   AllReduceSync(comm::Communicator& communicator, SyncOptions options);
-  // Waits for what is being reduced.
+  // In the middle of a step, what is being reduced is given up.
   ~AllReduceSync() override;
 
   // Memory that the gradients should lie in: shared with the replicas of this node where that is possible. Collective;

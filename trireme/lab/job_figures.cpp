@@ -1,0 +1,69 @@
+#include "trireme/lab/job_figures.hpp"
+
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+// Of all workers over the given steps of each.
+template <typename StepsOf>
+double images_per_second(const BenchmarkSetup& setup, const std::vector<RankReport>& ranks, StepsOf steps_of) {
+  double sum = 0;
+  for (const RankReport& rank : ranks) sum += throughput(steps_of(rank), setup.config.batch_size).images_per_second;
+  return sum;
+}
+
+std::vector<double> joined(const std::vector<std::vector<double>>& repeats) {
+  std::vector<double> all;
+  for (const auto& repeat : repeats) all.insert(all.end(), repeat.begin(), repeat.end());
+  return all;
+}
+
+std::optional<double> median_ratio(const std::vector<double>& speeds, const std::vector<double>& base, double factor) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < speeds.size() && i < base.size(); ++i) {
+    if (base[i] > 0) ratios.push_back(speeds[i] / (factor * base[i]));
+  }
+  if (ratios.empty()) return std::nullopt;
+  return perf::summarize(ratios).median;
+}
+
+}  // namespace
+
+JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& result) {
+  // A run that failed has this worker's own measurements only.
+  std::vector<RankReport> ranks = result.ranks;
+  if (ranks.empty()) {
+    RankReport& own = ranks.emplace_back();
+    own.step_seconds = result.step_seconds;
+    own.losses = result.losses;
+  }
+
+  const DistributionConfig& distribution = setup.config.distribution;
+  JobFigures figures;
+  figures.step_seconds = slowest_steps(ranks);
+  const std::vector<double> seconds = joined(figures.step_seconds);
+  if (seconds.empty()) return figures;
+  const auto global_batch = setup.config.global_batch_size();
+  const bool together = distribution.is_synchronous();
+  figures.jitter = throughput(seconds, setup.config.batch_size).jitter;
+  figures.images_per_second =
+      together ? throughput(seconds, global_batch).images_per_second
+               : images_per_second(setup, ranks, [](const RankReport& rank) { return joined(rank.step_seconds); });
+  for (std::size_t repeat = 0; repeat < figures.step_seconds.size(); ++repeat) {
+    if (figures.step_seconds[repeat].empty()) continue;
+    figures.per_repeat.push_back(together ? throughput(figures.step_seconds[repeat], global_batch).images_per_second
+                                          : images_per_second(setup, ranks, [repeat](const RankReport& rank) {
+                                              return rank.step_seconds[repeat];
+                                            }));
+    double loss = 0;
+    for (const RankReport& rank : ranks) loss += rank.losses[repeat].back() / static_cast<double>(ranks.size());
+    figures.loss = loss;
+  }
+  if (together && !result.ranks.empty()) figures.workers = summarize(ranks);
+  figures.scaling_efficiency = median_ratio(figures.per_repeat, result.baseline.alone, distribution.workers);
+  figures.share_of_independent = median_ratio(figures.per_repeat, result.baseline.independent, 1);
+  return figures;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,27 @@
+// The figures of a whole job, from what its workers have measured: what is printed at the end and goes into the record.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "trireme/lab/benchmark.hpp"
+
+namespace trireme::lab {
+
+struct JobFigures {
+  std::vector<std::vector<double>> step_seconds;  // [repeat][step], the slowest worker's
+  // Global. Workers that exchange nothing do not wait for each other: theirs is the sum of what each one reached.
+  double images_per_second = 0;
+  std::vector<double> per_repeat;
+  double jitter = 0;                     // per worker
+  std::optional<double> loss;            // of the last step, the mean over workers
+  std::optional<WorkerSummary> workers;  // where they train together
+  // Medians over the repeats; each repeat is compared with what was measured right after it.
+  std::optional<double> scaling_efficiency;    // against one worker alone, times the number of workers
+  std::optional<double> share_of_independent;  // against workers that exchange nothing
+};
+
+// Nothing measured: all zero or none.
+JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& result);
+
+}  // namespace trireme::lab
