@@ -43,7 +43,8 @@ double predicted_seconds(Algorithm algorithm, const CostModel& cost, const Layou
       const double moved = size * (ranks - 1) / ranks;
       const bool power_of_two = std::has_single_bit(static_cast<unsigned>(ranks));
       const double extra = power_of_two ? 0 : 2 * (link.latency_seconds + size / link.bytes_per_second);
-      return 2 * rounds * link.latency_seconds + 2 * moved * sharing / link.bytes_per_second +
+      const int steps = std::bit_width(static_cast<unsigned>(ranks)) - 1;  // log2, rounded down
+      return 2 * steps * link.latency_seconds + 2 * moved * sharing / link.bytes_per_second +
              moved / cost.add_bytes_per_second + extra;
     }
     case Algorithm::tree:

@@ -1,0 +1,53 @@
+#include "trireme/comm/local/run_local.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <stdexcept>
+
+#include "suite_check.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/world.hpp"
+
+namespace trireme::comm::testkit {
+namespace {
+
+TEST(RunLocal, PretendsNodes) {
+  run_local({.size = 5, .ranks_per_node = 2}, [](Communicator& communicator) {
+    EXPECT_EQ(communicator.self().node, communicator.rank() / 2);
+    EXPECT_EQ(communicator.self().host, "node" + std::to_string(communicator.rank() / 2));
+  });
+}
+
+TEST(RunLocal, RethrowsTheFirstErrorWhileOthersWait) {
+  const auto body = [](Communicator& communicator) {
+    if (communicator.rank() == 1) throw std::logic_error("a mistake");
+    barrier(communicator);
+  };
+  EXPECT_THROW(run_local(3, body), std::logic_error);
+}
+
+TEST(RunLocal, AbortEndsAllRanks) {
+  const auto body = [](Communicator& communicator) {
+    if (communicator.rank() == 2) communicator.abort(7);
+    barrier(communicator);
+  };
+  expect_contains(error_of([&] { run_local(3, body); }), "ended the job with code 7");
+}
+
+TEST(RunLocal, RefusesNoRanks) {
+  expect_contains(error_of([] { run_local(0, [](Communicator&) {}); }), "at least 1");
+}
+
+TEST(World, IsOneRankWithoutALauncher) {
+  const auto world = join_world();
+  EXPECT_EQ(world->communicator().size(), 1);
+  EXPECT_EQ(world->communicator().protocol(), "local");
+  barrier(world->communicator());
+  world->leave();
+  expect_contains(error_of([] { join_world("telegraph"); }), "unknown protocol 'telegraph'");
+}
+
+}  // namespace
+}  // namespace trireme::comm::testkit
