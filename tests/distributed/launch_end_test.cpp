@@ -62,7 +62,7 @@ TEST_P(LaunchEnd, ATerminationRequestIsPassedOn) {
 TEST_P(LaunchEnd, AnInterruptedBenchmarkGivesItsResults) {
   LaunchedJob job({"--workers", "2", "--oversubscribe", "--starter", GetParam(), "--", "bench", "--model", "mnist",
                    "--batch-size", "4", "--num-batches", "1000000", "--autotune", "off", "--display-every", "1"});
-  ASSERT_TRUE(job.wait_for_output("images/sec"));
+  ASSERT_TRUE(job.wait_for_output("[0] 1\timages/sec"));
   kill(job.pid(), SIGINT);
   EXPECT_EQ(job.exit_code(20s), 130) << job.err();
   EXPECT_TRUE(has(job.out(), "[0] total images/sec")) << job.out();

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -32,12 +33,12 @@ void set_nonblocking(const UniqueFd& descriptor) { fcntl(descriptor.get(), F_SET
 class TaskRunner {
  public:
   TaskRunner(Channel& supervisor, const Task& task);
+  void obey(const json& message);
   void run();
 
  private:
   void start(const Task& task);
   void wait_for_something();
-  void obey(const json& message);
   void read_link();
   void read_output(UniqueFd& pipe, int stream, bool all);
   void look_at_program();
@@ -165,15 +166,17 @@ void TaskRunner::end(const Ending& ending) {
   supervisor_.send({{"type", "ended"}, {"code", ending.code}, {"signal", ending.signal}});
 }
 
-// Nothing where the supervisor went away before it gave a task.
-std::optional<Task> receive_task(Channel& supervisor) {
+// The first message is the task; those after it may have arrived together with it. None where the supervisor went away
+// before it gave a task.
+std::vector<json> receive_task(Channel& supervisor) {
   std::vector<json> messages;
   for (;;) {
     const bool open = supervisor.receive(messages);
-    for (const json& message : messages) {
-      if (message.at("type") == "run") return task_from_json(message.at("task"));
-    }
-    if (!open) return std::nullopt;
+    const auto run =
+        std::find_if(messages.begin(), messages.end(), [](const json& message) { return message.at("type") == "run"; });
+    messages.erase(messages.begin(), run);
+    if (!messages.empty()) return messages;
+    if (!open) return {};
     pollfd polled{supervisor.descriptor(), POLLIN, 0};
     poll(&polled, 1, -1);
   }
@@ -186,7 +189,11 @@ void run_task(const std::string& address, int task) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   Channel supervisor(connect_to(address));
   supervisor.send({{"type", "hello"}, {"task", task}, {"host", comm::host_name()}});
-  if (const auto given = receive_task(supervisor)) TaskRunner(supervisor, *given).run();
+  const std::vector<json> orders = receive_task(supervisor);
+  if (orders.empty()) return;
+  TaskRunner runner(supervisor, task_from_json(orders.front().at("task")));
+  for (std::size_t i = 1; i < orders.size(); ++i) runner.obey(orders[i]);
+  runner.run();
 }
 
 }  // namespace trireme::cluster
