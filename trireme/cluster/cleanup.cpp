@@ -1,11 +1,13 @@
 #include "trireme/cluster/cleanup.hpp"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,8 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr const char* kFolderName = "trireme-XXXXXX";
-
 std::string environment_of(const fs::path& process) {
   std::ifstream file(process / "environ", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -31,6 +31,11 @@ std::string environment_of(const fs::path& process) {
 fs::path folder_for_segments() {
   if (access("/dev/shm", W_OK | X_OK) == 0) return "/dev/shm";
   return fs::temp_directory_path();
+}
+
+void remove_folder(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
 }
 
 }  // namespace
@@ -58,29 +63,19 @@ void end_marked_processes(const std::string& mark) {
   }
 }
 
-std::string make_private_folder() {
-  std::string path = (folder_for_segments() / kFolderName).string();
-  if (mkdtemp(path.data()) == nullptr) {
-    fail(ErrorKind::failed, "cannot make a folder {} for what the workers share", path);
-  }
-  return path;
-}
-
-void remove_private_folder(const std::string& folder) {
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-}
-
-Guard::Guard(const std::string& program, const std::string& mark, const std::string& folder)
-    : mark_(mark), folder_(folder), lifeline_(make_pipe()) {
+Guard::Guard(const std::string& program, const std::string& mark)
+    : mark_(mark), folder_((folder_for_segments() / mark).string()), lifeline_(make_pipe()) {
   process_.emplace(
-      ChildOptions{.command = {program, "launch-guard", mark, folder}, .in = lifeline_.read.get(), .outlives = true});
+      ChildOptions{.command = {program, "launch-guard", mark, folder_}, .in = lifeline_.read.get(), .outlives = true});
   lifeline_.read.reset();
+  if (mkdir(folder_.c_str(), S_IRWXU) != 0) {
+    fail(ErrorKind::failed, "cannot make the folder {} for what the workers share: {}", folder_, std::strerror(errno));
+  }
 }
 
 Guard::~Guard() {
   end_marked_processes(mark_);
-  remove_private_folder(folder_);
+  remove_folder(folder_);
   lifeline_.write.reset();
   process_->wait();
 }
@@ -90,7 +85,7 @@ void run_guard(const std::string& mark, const std::string& folder) {
   char nothing = 0;
   while (read(STDIN_FILENO, &nothing, 1) > 0) continue;
   end_marked_processes(mark);
-  remove_private_folder(folder);
+  remove_folder(folder);
 }
 
 }  // namespace trireme::cluster

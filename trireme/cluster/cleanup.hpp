@@ -19,17 +19,17 @@ std::vector<pid_t> marked_processes(const std::string& mark);
 // Kills them (SIGKILL) until there are none.
 void end_marked_processes(const std::string& mark);
 
-// A folder of one's own in memory (where the machine has that), for segments that processes share.
-std::string make_private_folder();
-void remove_private_folder(const std::string& folder);
-
 class Guard {
  public:
-  // The program is the `trireme` binary, which has the guard as a hidden command.
-  Guard(const std::string& program, const std::string& mark, const std::string& folder);
+  // The program is the `trireme` binary, which has the guard as a hidden command. The folder is made once the guard
+  // watches: there is no moment at which it could be left behind.
+  Guard(const std::string& program, const std::string& mark);
   ~Guard();  // ends the job's processes, removes its folder, and sends the guard home
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
+
+  // The job's private folder; in memory where the machine has that, for segments that processes share.
+  const std::string& folder() const { return folder_; }
 
  private:
   std::string mark_, folder_;

@@ -45,11 +45,10 @@ Supervisor::Supervisor(ClusterSpec spec, const Starter& starter, const Superviso
     : spec_(std::move(spec)),
       options_(options),
       console_(spec_, options.console),
-      folder_(make_private_folder()),
-      guard_(options.program, listener_.address(), folder_),
+      guard_(options.program, listener_.address()),
       tasks_(spec_.tasks.size()),
       deadline_(Clock::now() + options.start_timeout) {
-  start(starter(spec_, folder_));
+  start(starter(spec_, guard_.folder()));
 }
 
 void Supervisor::start(const std::vector<StartCommand>& commands) {

@@ -96,7 +96,6 @@ class Supervisor {
   Console console_;
   EndRequests end_requests_;
   Listener listener_;
-  std::string folder_;
   Guard guard_;  // before the starters: it ends everything when they are no longer needed
   std::vector<TaskState> tasks_;
   std::vector<StarterState> starters_;
