@@ -4,56 +4,34 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
-#include "trireme/backend/onednn/winograd_tiles.hpp"
+#include "trireme/backend/onednn/blocked_convolution.hpp"
 #include "trireme/graph/ops/common.hpp"
-#include "trireme/plan/layout.hpp"
 
 namespace trireme::onednn::pointwise {
-
-using winograd::Images;
 
 struct Range {
   std::int64_t begin = 0, end = 0;
   std::int64_t count() const { return end - begin; }
 };
+inline Range part(std::int64_t count, std::int64_t index, std::int64_t parts) {
+  return {count * index / parts, count * (index + 1) / parts};
+}
 
-// Where the 16x16 blocks of the weights lie. The product sums over the "inner" channels and has "outer" ones in its
-// results: in and out of the convolution, or the other way round for its gradient in src.
-struct WeightsOrder {
-  std::int64_t inner_stride = 0, outer_stride = 0;  // floats from one block to the next
-  bool rows_are_inner = true;                       // the order inside of a block
-
-  // Nothing for other layouts than ABcd16b16a and ABcd16a16b.
-  static std::optional<WeightsOrder> forward(const Shape& weights, const Layout& layout);
-  static std::optional<WeightsOrder> backward_data(const Shape& weights, const Layout& layout);
+// How a grid of points lies on src and dst: the steps of src are larger than 1 in a convolution with a stride, those of
+// dst in its gradient, where the values between the grid's points are zero.
+struct Steps {
+  op::Pair src{1, 1}, dst{1, 1};
 };
 
-// dst = activation(src times weights + bias + addend) at the points of a grid, all activations in layout aBcd16b. The
-// grid lies on src and dst in steps: those of src are larger than 1 in a convolution with a stride, those of dst in its
-// gradient, where the values between the grid's points are zero.
+// dst = activation(src times weights + bias + addend) at the points of a grid.
 class Product {
  public:
-  struct Problem {
-    Images src, dst;
-    op::Pair src_step{1, 1}, dst_step{1, 1};
-    WeightsOrder weights;
-    std::int64_t bias_channels = 0;  // 0: no bias
-    bool relu = false;
-  };
-  struct Arguments {
-    const float* src;
-    const float* weights;
-    const float* bias;    // null: none
-    const float* addend;  // null: none; may be dst
-    float* dst;
-    float* scratch;
-  };
+  using Arguments = ConvolutionArguments;
 
   // threads: the most that run() uses.
-  Product(const Problem& problem, int threads);
+  Product(const BlockedProblem& problem, const Steps& steps, int threads);
   std::int64_t scratch_bytes() const;
   void run(const Arguments& arguments) const;
 
@@ -86,7 +64,8 @@ class Product {
   void multiply(const Arguments& arguments, const Share& share, std::span<const Work> works, std::int64_t panel,
                 Range inner) const;
 
-  Problem problem_;
+  BlockedProblem problem_;
+  Steps steps_;
   int threads_;
   std::int64_t grid_height_, grid_width_;
   bool gathers_, scatters_;    // the grid's points do not lie side by side in src, dst
@@ -101,21 +80,10 @@ class Product {
 // diff_weights = sum over all pixels of src times diff_dst, and diff_bias = sum of diff_dst.
 class WeightsGradient {
  public:
-  struct Problem {
-    Images src, dst;
-    op::Pair step{1, 1};             // of src
-    WeightsOrder weights;            // forward's
-    std::int64_t bias_channels = 0;  // 0: no bias
-  };
-  struct Arguments {
-    const float* src;
-    const float* diff_dst;
-    float* diff_weights;
-    float* diff_bias;  // null: none
-    float* scratch;
-  };
+  using Arguments = GradientArguments;
 
-  WeightsGradient(const Problem& problem, int threads);
+  // step: of src.
+  WeightsGradient(const BlockedProblem& problem, op::Pair step, int threads);
   std::int64_t scratch_bytes() const;
   void run(const Arguments& arguments) const;
 
@@ -140,7 +108,8 @@ class WeightsGradient {
                 bool add, float* sums) const;
   void add_up(const Arguments& arguments, std::int64_t threads) const;
 
-  Problem problem_;
+  BlockedProblem problem_;
+  op::Pair step_;
   int threads_;
   bool gathers_;                              // the pixels that were read do not lie side by side
   bool by_pixels_;                            // threads share pixels, and add their sums up; else outer channels

@@ -15,12 +15,6 @@ constexpr std::int64_t kChunkBytes = 768 << 10;  // of all panels of a chunk
 constexpr std::int64_t kOwnSums = 1 << 20;       // bytes of sums up to which every thread may have its own
 constexpr std::int64_t kInnerPass = 8;           // inner blocks that a panel of gradients is multiplied with at a time
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-Range part(std::int64_t count, std::int64_t index, std::int64_t parts) {
-  return {count * index / parts, count * (index + 1) / parts};
-}
-
 // The part of the work that the busiest thread has.
 double largest_share(std::int64_t count, std::int64_t threads) {
   return static_cast<double>(ceil_div(count, threads)) / static_cast<double>(count);
@@ -28,9 +22,10 @@ double largest_share(std::int64_t count, std::int64_t threads) {
 
 }  // namespace
 
-WeightsGradient::WeightsGradient(const Problem& problem, int threads) : problem_(problem), threads_(threads) {
+WeightsGradient::WeightsGradient(const BlockedProblem& problem, op::Pair step, int threads)
+    : problem_(problem), step_(step), threads_(threads) {
   constexpr op::Pair kOne{1, 1};
-  gathers_ = problem_.step != kOne;
+  gathers_ = step_ != kOne;
   const std::int64_t inner = problem_.src.blocks, outer = problem_.dst.blocks;
   const std::int64_t image_pixels = problem_.dst.height * problem_.dst.width;
   const std::int64_t most =
@@ -58,8 +53,8 @@ WeightsGradient::Chunk WeightsGradient::chunk(std::int64_t index) const {
 WeightsGradient::Panel WeightsGradient::values(const Arguments& arguments, const Chunk& chunk,
                                                std::int64_t inner) const {
   const Images& src = problem_.src;
-  const std::int64_t y = chunk.begin / problem_.dst.width * problem_.step[0];
-  const std::int64_t x = chunk.begin % problem_.dst.width * problem_.step[1];
+  const std::int64_t y = chunk.begin / problem_.dst.width * step_[0];
+  const std::int64_t x = chunk.begin % problem_.dst.width * step_[1];
   const std::int64_t row = (chunk.image * src.blocks + inner) * src.height + y;
   return {arguments.src + (row * src.width + x) * kLanes, src.blocks * src.height * src.width * kLanes};
 }
@@ -87,8 +82,8 @@ void WeightsGradient::gather(const Arguments& arguments, const Chunk& chunk, flo
     for (std::int64_t image = chunk.image; image < chunk.image + chunk.images; ++image) {
       const float* const from = arguments.src + (image * src.blocks + inner) * src.height * src.width * kLanes;
       for (std::int64_t pixel = chunk.begin; pixel < chunk.begin + chunk.pixels; ++pixel, values += kLanes) {
-        const std::int64_t y = pixel / problem_.dst.width * problem_.step[0];
-        const std::int64_t x = pixel % problem_.dst.width * problem_.step[1];
+        const std::int64_t y = pixel / problem_.dst.width * step_[0];
+        const std::int64_t x = pixel % problem_.dst.width * step_[1];
         std::copy_n(from + (y * src.width + x) * kLanes, kLanes, values);
       }
     }

@@ -5,9 +5,10 @@
 
 #include <cstdint>
 
+#include "trireme/backend/onednn/blocked_convolution.hpp"
+
 namespace trireme::onednn::pointwise {
 
-inline constexpr std::int64_t kLanes = 16;
 inline constexpr int kMaxRows = 14;  // with two vectors each, the sums leave four of the 32 registers for operands
 inline constexpr int kMaxVectors = 2;
 

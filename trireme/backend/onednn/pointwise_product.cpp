@@ -17,45 +17,15 @@ constexpr std::int64_t kMaxInner = 32;             // blocks of inner channels t
 constexpr std::int64_t kValuesOfCore = 256 << 10;  // bytes of values that stay in a core's cache
 constexpr std::int64_t kMaxResident = 32;          // groups that a panel of weights is multiplied with at a time
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-Range part(std::int64_t count, std::int64_t index, std::int64_t parts) {
-  return {count * index / parts, count * (index + 1) / parts};
-}
-
-// Axis whose index is the row of a block, where the layout is one of the two: 1 for ABcd16b16a, 0 for ABcd16a16b.
-std::optional<int> row_axis(const Layout& layout) {
-  if (layout.order != Layout::plain(4).order || layout.blocks.size() != 2) return std::nullopt;
-  const Layout::Block& rows = layout.blocks[0];
-  const Layout::Block& columns = layout.blocks[1];
-  if (rows.size != kLanes || columns.size != kLanes || rows.axis + columns.axis != 1) return std::nullopt;
-  return rows.axis;
-}
-
 TRIREME_AVX512 void turn(const float* from, float* to) { winograd::transpose(from, to); }
 
 }  // namespace
 
-std::optional<WeightsOrder> WeightsOrder::forward(const Shape& weights, const Layout& layout) {
-  const auto axis = row_axis(layout);
-  if (!axis) return std::nullopt;
-  return WeightsOrder{.inner_stride = kBlockElements,
-                      .outer_stride = kBlockElements * ceil_div(weights[1], kLanes),
-                      .rows_are_inner = *axis == 1};
-}
-
-std::optional<WeightsOrder> WeightsOrder::backward_data(const Shape& weights, const Layout& layout) {
-  auto order = forward(weights, layout);
-  if (!order) return std::nullopt;
-  std::swap(order->inner_stride, order->outer_stride);
-  order->rows_are_inner = !order->rows_are_inner;
-  return order;
-}
-
-Product::Product(const Problem& problem, int threads) : problem_(problem), threads_(threads) {
+Product::Product(const BlockedProblem& problem, const Steps& steps, int threads)
+    : problem_(problem), steps_(steps), threads_(threads) {
   constexpr op::Pair kOne{1, 1};
-  gathers_ = problem_.src_step != kOne;
-  scatters_ = problem_.dst_step != kOne;
+  gathers_ = steps_.src != kOne;
+  scatters_ = steps_.dst != kOne;
   const Images& grid = scatters_ ? problem_.src : problem_.dst;
   grid_height_ = grid.height;
   grid_width_ = grid.width;
@@ -103,7 +73,7 @@ Product::Share Product::share(const Arguments& arguments) const {
 const float* Product::point_of(const Arguments& arguments, const Group& group, std::int64_t row) const {
   const Images& src = problem_.src;
   const std::int64_t point = group.begin + row;
-  const std::int64_t y = point / grid_width_ * problem_.src_step[0], x = point % grid_width_ * problem_.src_step[1];
+  const std::int64_t y = point / grid_width_ * steps_.src[0], x = point % grid_width_ * steps_.src[1];
   return arguments.src + ((group.image * src.blocks * src.height + y) * src.width + x) * kLanes;
 }
 
@@ -136,7 +106,7 @@ void Product::load_group(const Arguments& arguments, const Group& group, Range i
 // Every point of the grid has a cell of values up to the next points, of which its own is the first.
 void Product::store_cells(const Arguments& arguments, const Group& group, Range outer, const float* tile) const {
   const Images& dst = problem_.dst;
-  const op::Pair step = problem_.dst_step;
+  const op::Pair step = steps_.dst;
   const bool stream = can_stream(arguments.dst, dst.elements() * kFloat);
   std::int64_t y = group.begin / grid_width_, x = group.begin % grid_width_;
   for (std::int64_t row = 0; row < group.rows; ++row) {
@@ -197,7 +167,7 @@ void Product::multiply(const Arguments& arguments, const Share& share, std::span
   tile.to_stride = scatters_ ? kMaxRows * kLanes : dst_stride;
   tile.stream = ends && !scatters_ && can_stream(arguments.dst, dst.elements() * kFloat);
   tile.next_stride = src_stride;
-  tile.next_row_stride = problem_.src_step[1] * kLanes;
+  tile.next_row_stride = steps_.src[1] * kLanes;
   // Every panel fetches its share of the rows that come after these groups.
   const Range fetched = part(kMaxRows, panel - share.panels.begin, share.panels.count());
   for (const Work& now : works) {

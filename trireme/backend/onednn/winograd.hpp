@@ -6,35 +6,17 @@
 #include <cstdint>
 
 #include "trireme/backend/onednn/winograd_tiles.hpp"
-#include "trireme/backend/onednn/winograd_weights_order.hpp"
+#include "trireme/graph/ops/common.hpp"
 
 namespace trireme::onednn::winograd {
 
-// Whether this machine has the instructions.
-bool available();
-
-// dst = activation(convolution of src by 3x3 weights in steps of 1 + bias + addend), all activations in layout aBcd16b.
-// The gradient in src is of the same form: WeightsOrder says so.
+// dst = activation(convolution of src by 3x3 weights in steps of 1 + bias + addend).
 class Forward {
  public:
-  struct Problem {
-    Images src, dst;
-    std::int64_t pad_top = 0, pad_left = 0;
-    WeightsOrder weights;
-    std::int64_t bias_channels = 0;  // 0: no bias
-    bool relu = false;
-  };
-  struct Arguments {
-    const float* src;
-    const float* weights;
-    const float* bias;    // null: none
-    const float* addend;  // null: none; may be dst
-    float* dst;
-    float* scratch;
-  };
+  using Arguments = ConvolutionArguments;
 
-  // threads: the most that run() uses.
-  Forward(const Problem& problem, int threads);
+  // pad: at the top and left of src; threads: the most that run() uses.
+  Forward(const BlockedProblem& problem, op::Pair pad, int threads);
   std::int64_t scratch_bytes() const;
   void run(const Arguments& arguments) const;
 
@@ -56,7 +38,8 @@ class Forward {
   void run_by_tiles(const Arguments& arguments) const;
   void run_by_channels(const Arguments& arguments) const;
 
-  Problem problem_;
+  BlockedProblem problem_;
+  op::Pair pad_;
   Tiling tiles_;
   int threads_;
   int rows_ = 1;               // tiles of a group: rows of one product in registers

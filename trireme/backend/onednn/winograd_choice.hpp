@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "trireme/backend/onednn/own_layouts.hpp"
+#include "trireme/backend/onednn/blocked_choice.hpp"
 
 namespace trireme::onednn {
 

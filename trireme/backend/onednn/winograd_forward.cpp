@@ -6,6 +6,7 @@
 #include "trireme/backend/onednn/winograd.hpp"
 #include "trireme/backend/onednn/winograd_gemm.hpp"
 #include "trireme/backend/onednn/winograd_transform.hpp"
+#include "trireme/backend/onednn/winograd_weights.hpp"
 
 namespace trireme::onednn::winograd {
 namespace {
@@ -17,8 +18,6 @@ constexpr std::int64_t kCacheOfCore = 384 << 10;    // of a core's own cache, fo
 constexpr std::int64_t kCacheOfAll = 12 << 20;      // of the shared cache, for the values of all
 constexpr std::int64_t kBlockProducts = 384 << 10;  // and for the products that wait to be transformed back
 constexpr std::int64_t kFloat = sizeof(float);
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The next stride that is an odd number of cache lines, so that the points of a tile do not fall into the same sets.
 std::int64_t odd_lines(std::int64_t floats) { return (floats / kLanes | 1) * kLanes; }
@@ -39,9 +38,8 @@ int rows_for(std::int64_t tiles, std::int64_t shares) {
 
 }  // namespace
 
-bool available() { return __builtin_cpu_supports("avx512f"); }
-
-Forward::Forward(const Problem& problem, int threads) : problem_(problem), tiles_(problem.dst), threads_(threads) {
+Forward::Forward(const BlockedProblem& problem, op::Pair pad, int threads)
+    : problem_(problem), pad_(pad), tiles_(problem.dst), threads_(threads) {
   const std::int64_t inner = problem_.src.blocks, outer = problem_.dst.blocks;
   panels_ = ceil_div(outer, kMaxVectors);
   point_weights_ = odd_lines(inner * kLanes * kMaxVectors * kLanes);
@@ -85,8 +83,8 @@ Forward::Panel Forward::panel(std::int64_t index) const {
 
 Tile Forward::input_tile(std::int64_t index) const {
   Tile tile = tiles_[index];
-  tile.row -= problem_.pad_top;
-  tile.column -= problem_.pad_left;
+  tile.row -= pad_[0];
+  tile.column -= pad_[1];
   return tile;
 }
 

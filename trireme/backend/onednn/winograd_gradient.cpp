@@ -6,6 +6,7 @@
 
 #include "trireme/backend/onednn/winograd_gemm.hpp"
 #include "trireme/backend/onednn/winograd_transform.hpp"
+#include "trireme/backend/onednn/winograd_weights.hpp"
 
 namespace trireme::onednn::winograd {
 namespace {
@@ -18,8 +19,6 @@ constexpr std::int64_t kSumsOfAll = 20 << 20;      // bytes of sums that stay in
 constexpr std::int64_t kPairFloats = kPoints * kLanes * kLanes;  // sums of a pair of channel blocks
 constexpr std::int64_t kSumPoint = kInput + 1;  // where a transformed gradient has the sum of its values
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 TRIREME_AVX512 void sum_vectors(std::int64_t count, const float* from, bool add, float* to) {
   __m512 sum = add ? _mm512_load_ps(to) : _mm512_setzero_ps();
   for (std::int64_t i = 0; i < count; ++i) sum = _mm512_add_ps(sum, _mm512_load_ps(from + i * kLanes));
@@ -28,8 +27,8 @@ TRIREME_AVX512 void sum_vectors(std::int64_t count, const float* from, bool add,
 
 }  // namespace
 
-WeightsGradient::WeightsGradient(const Problem& problem, int threads)
-    : problem_(problem), tiles_(problem.dst), threads_(threads) {
+WeightsGradient::WeightsGradient(const BlockedProblem& problem, op::Pair pad, int threads)
+    : problem_(problem), pad_(pad), tiles_(problem.dst), threads_(threads) {
   const std::int64_t inner = problem_.src.blocks, outer = problem_.dst.blocks, count = tiles_.count();
   by_tiles_ = inner * outer * kPairFloats * kFloat <= kOwnSums;
   const auto fitting = [&](std::int64_t bytes, std::int64_t outer_blocks, std::int64_t most) {
@@ -65,8 +64,8 @@ std::int64_t WeightsGradient::scratch_bytes() const { return scratch_floats_ * k
 void WeightsGradient::load_values(const Arguments& arguments, Range tiles, std::int64_t inner, float* values) const {
   for (std::int64_t i = tiles.begin; i < tiles.end; ++i) {
     Tile tile = tiles_[i];
-    tile.row -= problem_.pad_top;
-    tile.column -= problem_.pad_left;
+    tile.row -= pad_[0];
+    tile.column -= pad_[1];
     load_input(problem_.src, arguments.src, tile, inner, values + (i - tiles.begin) * kLanes, point_stride_);
   }
 }

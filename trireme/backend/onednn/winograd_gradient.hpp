@@ -5,31 +5,19 @@
 #include <cstdint>
 
 #include "trireme/backend/onednn/winograd_tiles.hpp"
-#include "trireme/backend/onednn/winograd_weights_order.hpp"
+#include "trireme/graph/ops/common.hpp"
 
 namespace trireme::onednn::winograd {
 
-// Activations in layout aBcd16b. Tiles are taken in blocks that stay in a cache; the sums over tiles are kept for every
+// Tiles are taken in blocks that stay in a cache; the sums over tiles are kept for every
 // pair of 16 channels of src ("inner") and 16 of dst ("outer"), for all of them or for some of the outer ones at a
 // time.
 class WeightsGradient {
  public:
-  struct Problem {
-    Images src, dst;
-    std::int64_t pad_top = 0, pad_left = 0;
-    WeightsOrder weights;
-    std::int64_t bias_channels = 0;  // 0: no bias
-  };
-  struct Arguments {
-    const float* src;
-    const float* diff_dst;
-    float* diff_weights;
-    float* diff_bias;  // null: none
-    float* scratch;
-  };
+  using Arguments = GradientArguments;
 
-  // threads: the most that run() uses.
-  WeightsGradient(const Problem& problem, int threads);
+  // pad: at the top and left of src; threads: the most that run() uses.
+  WeightsGradient(const BlockedProblem& problem, op::Pair pad, int threads);
   std::int64_t scratch_bytes() const;
   void run(const Arguments& arguments) const;
 
@@ -45,7 +33,8 @@ class WeightsGradient {
   void run_by_tiles(const Arguments& arguments) const;
   void run_by_channels(const Arguments& arguments) const;
 
-  Problem problem_;
+  BlockedProblem problem_;
+  op::Pair pad_;
   Tiling tiles_;
   int threads_;
   bool by_tiles_ = true;         // each thread has its tiles and sums of its own; else its pairs of channels

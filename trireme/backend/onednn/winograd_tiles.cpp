@@ -33,15 +33,8 @@ TRIREME_AVX512_INLINE inline void store_row(float* to, int i, std::int64_t strid
 
 }  // namespace
 
-Images::Images(const Shape& shape)
-    : count(shape[0]), blocks((shape[1] + kLanes - 1) / kLanes), height(shape[2]), width(shape[3]) {}
-
-std::int64_t Images::elements() const { return count * blocks * height * width * kLanes; }
-
 Tiling::Tiling(const Images& results)
-    : images(results.count),
-      rows((results.height + kOutput - 1) / kOutput),
-      columns((results.width + kOutput - 1) / kOutput) {}
+    : images(results.count), rows(ceil_div(results.height, kOutput)), columns(ceil_div(results.width, kOutput)) {}
 
 Tile Tiling::operator[](std::int64_t index) const {
   const std::int64_t row = index / columns;

@@ -4,17 +4,9 @@
 
 #include <cstdint>
 
-#include "trireme/base/shape.hpp"
+#include "trireme/backend/onednn/blocked_convolution.hpp"
 
 namespace trireme::onednn::winograd {
-
-// One image's worth of extents and the number of 16-channel blocks.
-struct Images {
-  std::int64_t count = 0, blocks = 0, height = 0, width = 0;
-
-  explicit Images(const Shape& shape);
-  std::int64_t elements() const;
-};
 
 // Where a tile lies: its image and the first row and column of its results.
 struct Tile {

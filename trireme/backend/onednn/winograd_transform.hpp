@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "trireme/backend/onednn/blocked_convolution.hpp"
 #include "trireme/backend/onednn/vectors.hpp"
 
 // The functions are parts of their callers: registers hold what goes from one to the next.
@@ -14,7 +15,6 @@
 
 namespace trireme::onednn::winograd {
 
-inline constexpr std::int64_t kLanes = 16;
 inline constexpr std::int64_t kOutput = 4;                // extent of a tile's results
 inline constexpr std::int64_t kInput = 6;                 // extent of the values that they depend on
 inline constexpr std::int64_t kPoints = kInput * kInput;  // products per tile and pair of channels

@@ -1,4 +1,4 @@
-#include "trireme/backend/onednn/winograd_weights_order.hpp"
+#include "trireme/backend/onednn/winograd_weights.hpp"
 
 #include "trireme/backend/onednn/block_transpose.hpp"
 #include "trireme/backend/onednn/winograd_transform.hpp"
@@ -10,36 +10,7 @@ constexpr int kTaps = 9;
 constexpr std::int64_t kTapElements = kLanes * kLanes;
 constexpr std::int64_t kBlockElements = kTaps * kTapElements;
 
-std::int64_t blocks_of(std::int64_t channels) { return (channels + kLanes - 1) / kLanes; }
-
-// Axis whose index is the row of a block, where the layout is one of the two: 1 for ABcd16b16a, 0 for ABcd16a16b.
-std::optional<int> row_axis(const Layout& layout) {
-  if (layout.order != Layout::plain(4).order || layout.blocks.size() != 2) return std::nullopt;
-  const Layout::Block& rows = layout.blocks[0];
-  const Layout::Block& columns = layout.blocks[1];
-  if (rows.size != kLanes || columns.size != kLanes || rows.axis + columns.axis != 1) return std::nullopt;
-  return rows.axis;
-}
-
 }  // namespace
-
-std::optional<WeightsOrder> WeightsOrder::forward(const Shape& weights, const Layout& layout) {
-  const auto axis = row_axis(layout);
-  if (!axis) return std::nullopt;
-  return WeightsOrder{.inner_stride = kBlockElements,
-                      .outer_stride = kBlockElements * blocks_of(weights[1]),
-                      .rows_are_inner = *axis == 1,
-                      .flipped = false};
-}
-
-std::optional<WeightsOrder> WeightsOrder::backward_data(const Shape& weights, const Layout& layout) {
-  const auto axis = row_axis(layout);
-  if (!axis) return std::nullopt;
-  return WeightsOrder{.inner_stride = kBlockElements * blocks_of(weights[1]),
-                      .outer_stride = kBlockElements,
-                      .rows_are_inner = *axis == 0,
-                      .flipped = true};
-}
 
 TRIREME_AVX512 void load_weights(const WeightsOrder& order, const float* block, float* to, std::int64_t point_stride,
                                  std::int64_t inner_stride) {
