@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme {
@@ -14,15 +15,8 @@ namespace {
 
 class TuneCacheTest : public testing::Test {
  protected:
-  TuneCacheTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "trireme-tune-XXXXXX";
-    folder = mkdtemp(pattern.data());
-    path = folder / "tune.json";
-  }
-  ~TuneCacheTest() override { std::filesystem::remove_all(folder); }
-
-  std::filesystem::path folder;
-  std::string path;
+  testkit::TemporaryFolder folder;
+  std::string path = folder / "tune.json";
 };
 
 TEST_F(TuneCacheTest, WhatWasSavedIsFoundByTheNextProcess) {
@@ -80,7 +74,7 @@ TEST_F(TuneCacheTest, ManyProcessesWritingAtOnceLoseNothing) {
     for (int k = 0; k < 20; ++k)
       EXPECT_EQ(all.find("problem " + std::to_string(i), "kernel " + std::to_string(k)), i + 1);
   }
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     const std::string name = entry.path().filename();
     EXPECT_TRUE(name == "tune.json" || name == "tune.json.lock") << "left behind: " << name;
   }
@@ -101,7 +95,7 @@ TEST_F(TuneCacheTest, AFileThatIsNoCacheCountsAsEmptyAndIsReplaced) {
 
 TEST_F(TuneCacheTest, AnUnwritablePlaceIsAnError) {
   std::ofstream(folder / "file") << "no folder";
-  TuneCache cache(folder / "file" / "tune.json");
+  TuneCache cache(folder / "file/tune.json");
   cache.add("a", "b", 1);
   EXPECT_THROW(cache.save(), Error);
 }

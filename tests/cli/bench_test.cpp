@@ -2,12 +2,12 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_command.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -15,23 +15,16 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// A folder of its own for records, removed afterwards.
 class Bench : public ::testing::Test {
  protected:
-  Bench() {
-    std::string pattern = (fs::temp_directory_path() / "trireme-bench-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~Bench() override { fs::remove_all(folder_); }
-
-  std::string record_path() const { return (folder_ / "record.json").string(); }
+  std::string record_path() const { return folder_ / "record.json"; }
   Json record() const {
     std::ifstream file(record_path());
     return Json::parse(file);
   }
-  bool folder_is_empty() const { return fs::is_empty(folder_); }
+  bool folder_is_empty() const { return fs::is_empty(folder_.path()); }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 CommandResult bench(std::vector<std::string> options, const CommandOptions& command_options = {}) {
@@ -94,9 +87,9 @@ TEST_F(Bench, WhatThisBuildLacksIsSaid) {
 }
 
 TEST_F(Bench, UnwritableRecordIsRefusedBeforeTheRun) {
-  expect_one_line(bench({"--record", (folder_ / "no" / "record.json").string()}), "cannot write the record");
-  expect_one_line(bench({"--record", folder_.string()}), "is a directory");
-  expect_one_line(bench({"--record", (folder_ / std::string(300, 'x')).string()}), "cannot write the record");
+  expect_one_line(bench({"--record", folder_ / "no/record.json"}), "cannot write the record");
+  expect_one_line(bench({"--record", folder_.path().string()}), "is a directory");
+  expect_one_line(bench({"--record", folder_ / std::string(300, 'x')}), "cannot write the record");
   EXPECT_TRUE(folder_is_empty());
 }
 

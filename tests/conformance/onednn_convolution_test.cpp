@@ -1,69 +1,27 @@
 // Convolution, forward and both backward directions, oneDNN against the reference.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include "operation_check.hpp"
+#include "convolution_case.hpp"
 
 namespace trireme::testkit {
 namespace {
 
-struct ConvolutionCase {
-  const char* name;
-  Shape src;
-  std::int64_t out;
-  op::Window window;
-  std::int64_t groups = 1;
-
-  Shape weights() const { return {out, src[1] / groups, window.kernel[0], window.kernel[1]}; }
-  Shape dst() const {
-    return {src[0], out, op::window_output(window, 0, src[2]), op::window_output(window, 1, src[3])};
-  }
-  double terms_per_output() const { return static_cast<double>(weights().elements() / out); }
-  double terms_per_weight() const { return static_cast<double>(dst()[0] * dst()[2] * dst()[3]); }
-};
-
-void PrintTo(const ConvolutionCase& c, std::ostream* stream) { *stream << c.name; }
-
-class OneDnnConvolution : public ::testing::TestWithParam<ConvolutionCase> {};
+class OneDnnConvolution : public ConvolutionTest {};
 
 TEST_P(OneDnnConvolution, ForwardAgreesWithTheReference) {
-  const ConvolutionCase& c = GetParam();
-  const OperationCase operation(op::Convolution{.window = c.window, .groups = c.groups},
-                                {random_tensor(c.src, 1), random_tensor(c.weights(), 2)}, {1});
-  expect_same(operation, convolution_variants(), {.terms = c.terms_per_output()});
-}
-
-TEST_P(OneDnnConvolution, FusedFormsAgreeWithTheReference) {
-  const ConvolutionCase& c = GetParam();
-  for (const bool bias : {false, true}) {
-    for (const bool add : {false, true}) {
-      std::vector<HostTensor> values{random_tensor(c.src, 3), random_tensor(c.weights(), 4)};
-      if (bias) values.push_back(random_tensor({c.out}, 5));
-      if (add) values.push_back(random_tensor(c.dst(), 6));
-      const op::Convolution fused{
-          .window = c.window, .groups = c.groups, .bias = bias, .add = add, .activation = op::Activation::relu};
-      expect_same(OperationCase(fused, std::move(values), {1}), convolution_variants(),
-                  {.terms = c.terms_per_output() + 2});
-    }
+  for (const auto& [operation, terms] : forward_forms(GetParam())) {
+    expect_same(operation, convolution_variants(), {.terms = terms});
   }
 }
 
 TEST_P(OneDnnConvolution, BackwardDataAgreesWithTheReference) {
-  const ConvolutionCase& c = GetParam();
-  const OperationCase operation(op::ConvolutionBackwardData{.window = c.window, .groups = c.groups, .src_shape = c.src},
-                                {random_tensor(c.dst(), 7), random_tensor(c.weights(), 8)}, {1});
-  const double terms = c.terms_per_output() * static_cast<double>(c.out) / static_cast<double>(c.src[1]);
+  const auto [operation, terms] = backward_data(GetParam());
   expect_same(operation, convolution_variants(), {.terms = terms});
 }
 
 TEST_P(OneDnnConvolution, BackwardWeightsAgreesWithTheReference) {
-  const ConvolutionCase& c = GetParam();
-  for (const bool bias : {false, true}) {
-    const OperationCase operation(
-        op::ConvolutionBackwardWeights{
-            .window = c.window, .groups = c.groups, .weights_shape = c.weights(), .bias = bias},
-        {random_tensor(c.src, 9), random_tensor(c.dst(), 10)});
-    expect_same(operation, convolution_variants(), {.terms = c.terms_per_weight()});
+  for (const auto& [operation, terms] : backward_weights_forms(GetParam())) {
+    expect_same(operation, convolution_variants(), {.terms = terms});
   }
 }
 
@@ -117,20 +75,12 @@ TEST(OneDnnConvolutionRandom, AgreesWithTheReference) {
                             .pad_before = {pick(4, 0, 1), pick(5, 0, 1)},
                             .pad_after = {pick(6, 0, 2), pick(7, 0, 2)}};
     const Shape src{pick(8, 1, 3), pick(9, 1, 40), pick(10, 4, 14), pick(11, 4, 14)};
-    const std::int64_t out = 1 + numbers.i32()[0] % 50;
-    const Shape weights{out, src[1], window.kernel[0], window.kernel[1]};
-    const Shape dst{src[0], out, op::window_output(window, 0, src[2]), op::window_output(window, 1, src[3])};
+    const ConvolutionCase c{.name = "random", .src = src, .out = 1 + numbers.i32()[0] % 50, .window = window};
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const auto terms = static_cast<double>(src[1] * window.kernel[0] * window.kernel[1]);
-    expect_same(OperationCase(op::Convolution{.window = window},
-                              {random_tensor(src, seed), random_tensor(weights, seed + 1)}, {1}),
-                {.terms = terms});
-    expect_same(OperationCase(op::ConvolutionBackwardData{.window = window, .src_shape = src},
-                              {random_tensor(dst, seed), random_tensor(weights, seed + 1)}, {1}),
-                {.terms = terms * static_cast<double>(out) / static_cast<double>(src[1])});
-    expect_same(OperationCase(op::ConvolutionBackwardWeights{.window = window, .weights_shape = weights},
-                              {random_tensor(src, seed), random_tensor(dst, seed + 1)}),
-                {.terms = static_cast<double>(dst[0] * dst[2] * dst[3])});
+    const auto check = [](const SummedOperation& tested) { expect_same(tested.operation, {.terms = tested.terms}); };
+    check(forward(c, false, false, op::Activation::none));
+    check(backward_data(c));
+    check(backward_weights(c, false));
   }
 }
 

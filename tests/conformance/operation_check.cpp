@@ -57,13 +57,20 @@ std::vector<Variant> layout_variants() {
           {.name = "blocked8", .activations = blocked(8)}};
 }
 
+std::vector<Variant> blocked_variants() {
+  return {{.name = "blocked16", .activations = blocked(16)},
+          {.name = "fixed weights", .activations = blocked(16), .variables_open = false},
+          {.name = "wish", .activations = blocked(16), .wish_plain = true},
+          {.name = "inference", .activations = blocked(16), .training = false}};
+}
+
 std::vector<Variant> convolution_variants() {
-  std::vector<Variant> variants = layout_variants();
+  std::vector<Variant> variants = blocked_variants();
+  variants.push_back({.name = "plain"});
+  variants.push_back({.name = "channels_last", .activations = Layout::channels_last(4)});
+  variants.push_back({.name = "blocked8", .activations = blocked(8)});
   variants.push_back({.name = "nchw", .format = DataFormat::nchw});
   variants.push_back({.name = "nhwc", .activations = Layout::channels_last(4), .format = DataFormat::nhwc});
-  variants.push_back({.name = "fixed weights", .activations = blocked(16), .variables_open = false});
-  variants.push_back({.name = "wish", .activations = blocked(16), .wish_plain = true});
-  variants.push_back({.name = "inference", .activations = blocked(16), .training = false});
   return variants;
 }
 
@@ -211,10 +218,37 @@ bool same_as(KernelRun& reference, const Backend& backend, const OperationCase& 
   return true;
 }
 
-// Winograd's transforms round more than a direct sum: see onednn_winograd_test.cpp.
 Tolerance tolerance_of(const std::string& implementation, Tolerance tolerance) {
-  if (implementation.find("wino") != std::string::npos) tolerance.terms *= 10;
+  if (implementation.find("wino") != std::string::npos) tolerance.terms *= kWinogradRounding;
   return tolerance;
+}
+
+// Names of the alternatives that the tuner may choose from, beside the first; see TuningOptions::force.
+std::vector<std::string> tuned_kernels(const Operation& operation) {
+  const std::string_view name = name_of(operation);
+  if (name.starts_with("convolution")) return {"own_1x1", "winograd", "own_winograd", "channels_last"};
+  if (name.starts_with("fully_connected")) return {"own"};
+  return {};
+}
+
+KernelRun run_reference(const OperationCase& operation) {
+  KernelRun reference(*make_backend("reference"), operation, {.name = "reference"});
+  reference.run();
+  return reference;
+}
+
+// Variants in which there is a kernel of the forced name, as long as all of them are as the reference has them.
+int offered_and_same(KernelRun& reference, const OperationCase& operation, const std::vector<Variant>& variants,
+                     const Tolerance& tolerance, const TuningOptions& options) {
+  const auto first = onednn_backend(), forced = make_backend("onednn", options);
+  int offered = 0;
+  for (const Variant& variant : variants) {
+    const std::string implementation = KernelRun(*forced, operation, variant).choice().implementation;
+    if (implementation == KernelRun(*first, operation, variant).choice().implementation) continue;
+    ++offered;
+    if (!same_as(reference, *forced, operation, variant, tolerance_of(implementation, tolerance))) break;
+  }
+  return offered;
 }
 
 }  // namespace
@@ -222,26 +256,19 @@ Tolerance tolerance_of(const std::string& implementation, Tolerance tolerance) {
 void expect_same(const OperationCase& operation, const std::vector<Variant>& variants, const Tolerance& tolerance) {
   const auto backend = onednn_backend();
   if (!backend) GTEST_SKIP() << "this build has no oneDNN";
-  const auto oracle = make_backend("reference");
-  KernelRun reference(*oracle, operation, {.name = "reference"});
-  reference.run();
+  KernelRun reference = run_reference(operation);
   for (const Variant& variant : variants) {
     if (!same_as(reference, *backend, operation, variant, tolerance)) return;
-    const std::string first = KernelRun(*backend, operation, variant).choice().implementation;
-    for (const std::string& name : tuned_kernels(operation.node().op)) {
-      const auto forced = make_backend("onednn", {.force = name});
-      const std::string implementation = KernelRun(*forced, operation, variant).choice().implementation;
-      if (implementation == first) continue;  // there is none of this name here
-      if (!same_as(reference, *forced, operation, variant, tolerance_of(implementation, tolerance))) return;
-    }
+  }
+  for (const std::string& name : tuned_kernels(operation.node().op)) {
+    offered_and_same(reference, operation, variants, tolerance, {.force = name});
   }
 }
 
-std::vector<std::string> tuned_kernels(const Operation& operation) {
-  const std::string_view name = name_of(operation);
-  if (name.starts_with("convolution")) return {"own_1x1", "winograd", "own_winograd", "channels_last"};
-  if (name.starts_with("fully_connected")) return {"own"};
-  return {};
+int expect_same_forced(const OperationCase& operation, const std::vector<Variant>& variants, const Tolerance& tolerance,
+                       const TuningOptions& options) {
+  KernelRun reference = run_reference(operation);
+  return offered_and_same(reference, operation, variants, tolerance, options);
 }
 
 void expect_same(const OperationCase& operation, const Tolerance& tolerance) {

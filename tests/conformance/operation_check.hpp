@@ -41,7 +41,9 @@ struct Variant {
 Layout blocked(std::int64_t size);
 // plain, channels_last, blocked by 16 and by 8: whatever a producer may give.
 std::vector<Variant> layout_variants();
-// These, and data_format nchw and nhwc, weights with a fixed layout, wishes and inference.
+// Blocked by 16, with open weights and a fixed layout of them, wishes and inference.
+std::vector<Variant> blocked_variants();
+// All of these, and data_format nchw and nhwc.
 std::vector<Variant> convolution_variants();
 
 // A node of a graph of its own, with values for its inputs.
@@ -59,6 +61,12 @@ class OperationCase {
   const Node* node_;
   std::vector<HostTensor> values_;
   std::vector<bool> variable_;
+};
+
+// An operation, and how many products its sums have.
+struct SummedOperation {
+  OperationCase operation;
+  double terms;
 };
 
 // A kernel with memory of its own, bound and ready. Outputs and scratch begin as NaN; both have exactly the bytes asked
@@ -87,10 +95,20 @@ class KernelRun {
   std::vector<TensorDesc> states_;
 };
 
-// Runs the case on both backends in every variant, with every way of sharing memory that the kernel offers, and fails
-// the test with one line that says how to repeat it where results differ.
+// Runs the case on both backends in every variant, with every way of sharing memory that the kernel offers and with
+// every kernel that the tuner may choose, and fails the test with one line that says how to repeat it where results
+// differ.
 void expect_same(const OperationCase& operation, const std::vector<Variant>& variants, const Tolerance& tolerance);
 void expect_same(const OperationCase& operation, const Tolerance& tolerance);
+// The same with the one kernel that the options force. Returns the number of variants that it is offered in.
+int expect_same_forced(const OperationCase& operation, const std::vector<Variant>& variants, const Tolerance& tolerance,
+                       const TuningOptions& options);
+
+// The Winograd convolution F(4x4, 3x3) computes tiles of 4x4 outputs by transforms whose coefficients reach 8 in the
+// data's and 1/24 .. 1 in the weights': intermediate values are up to some tens of times larger than the results, and
+// the rounding of fp32 grows with them. Lavin and Gray report errors one to two orders of magnitude above the direct
+// sum's. What expect_same allows is this many times the direct sum's.
+constexpr double kWinogradRounding = 10;
 
 // "" or the first difference.
 std::string difference(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance);
@@ -101,8 +119,5 @@ HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t
 
 // The backend under test; null where this build has none (the tests are skipped then).
 std::unique_ptr<Backend> onednn_backend();
-
-// Names of the alternatives that the tuner may choose from, beside the first; see TuningOptions::force.
-std::vector<std::string> tuned_kernels(const Operation& operation);
 
 }  // namespace trireme::testkit

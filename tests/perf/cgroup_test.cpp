@@ -1,10 +1,11 @@
 #include "trireme/perf/cgroup.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
+
+#include "tests/support/temporary_folder.hpp"
 
 namespace trireme::perf {
 namespace {
@@ -14,18 +15,14 @@ namespace fs = std::filesystem;
 // A folder that looks like /sys/fs/cgroup, gone after the test.
 class Cgroup : public ::testing::Test {
  protected:
-  Cgroup() { fs::create_directories(root_); }
-  ~Cgroup() override { fs::remove_all(root_); }
-
   void write(const fs::path& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
+    fs::create_directories((root_.path() / path).parent_path());
+    std::ofstream(root_.path() / path) << text;
   }
-  std::optional<double> quota() const { return cpu_quota(root_ / "membership", root_ / "mount"); }
+  std::optional<double> quota() const { return cpu_quota(root_.path() / "membership", root_.path() / "mount"); }
 
  private:
-  fs::path root_ = fs::temp_directory_path() / ("trireme-cgroup-" + std::to_string(getpid()) + "-" +
-                                                ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  testkit::TemporaryFolder root_;
 };
 
 TEST_F(Cgroup, NothingThereMeansNoQuota) { EXPECT_EQ(quota(), std::nullopt); }

@@ -1,13 +1,12 @@
 #include "trireme/report/run_record.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::report {
@@ -17,22 +16,16 @@ namespace fs = std::filesystem;
 
 class RunRecordFile : public ::testing::Test {
  protected:
-  RunRecordFile() {
-    std::string pattern = (fs::temp_directory_path() / "trireme-record-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~RunRecordFile() override { fs::remove_all(folder_); }
-
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
   }
   static Json read(const std::string& path) {
     std::ifstream file(path);
     return Json::parse(file);
   }
 
-  fs::path folder_;
+  testkit::TemporaryFolder folder_;
 };
 
 ErrorKind kind_of_check(const std::string& path) {
@@ -141,10 +134,10 @@ TEST_F(RunRecordFile, CheckingLeavesNothingBehind) {
 
 TEST_F(RunRecordFile, UnwritablePathsAreBadInput) {
   EXPECT_EQ(kind_of_check(""), ErrorKind::bad_input);
-  EXPECT_EQ(kind_of_check(folder_.string()), ErrorKind::bad_input);
+  EXPECT_EQ(kind_of_check(folder_.path().string()), ErrorKind::bad_input);
   EXPECT_EQ(kind_of_check(path("no/such/folder/record.json")), ErrorKind::bad_input);
   EXPECT_EQ(kind_of_check("/proc/record.json"), ErrorKind::bad_input);
-  EXPECT_EQ(kind_of_check(path(std::string(300, 'x').c_str())), ErrorKind::bad_input);
+  EXPECT_EQ(kind_of_check(path(std::string(300, 'x'))), ErrorKind::bad_input);
   EXPECT_EQ(files(), 0u);
 }
 
