@@ -20,9 +20,9 @@ void expect_falling_loss(BenchmarkOptions options) {
   options.batch_size = kBatchSize;
   options.num_batches = kSteps;
   options.num_warmup_batches = 0;
-  options.no_dropout = true;    // noise that hides the trend of a few steps; its operation has tests of its own
-  options.batch_split = {"1"};  // choosing one would take longer than the steps
-  options.bind = false;         // networks tested at the same time must not share one core
+  options.no_dropout = true;  // noise that hides the trend of a few steps; its operation has tests of its own
+  options.batch_split = std::string("1");  // choosing one would take longer than the steps
+  options.bind = false;                    // networks tested at the same time must not share one core
   Benchmark benchmark(resolve(options));
   BenchmarkObserver observer;
   benchmark.run(observer);  // throws where the loss is not finite
