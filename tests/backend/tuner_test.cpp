@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "trireme/graph/functions.hpp"
@@ -30,13 +31,13 @@ class TunerTest : public testing::Test {
  protected:
   std::string pick(const TuningOptions& options) {
     std::vector<Tuner::Alternative> alternatives;
-    for (const auto& [name, milliseconds] : {std::pair("slow", 40), std::pair("quick", 1), std::pair("middle", 20)}) {
+    for (const auto& [name, milliseconds] : {std::pair("slow", 60), std::pair("quick", 1), std::pair("middle", 30)}) {
       KernelChoice choice;
       choice.inputs = {Layout::plain(1)};
       choice.outputs = {Layout::plain(1)};
       choice.scratch_bytes = 64;
       choice.implementation = name;
-      choice.kernel = std::make_unique<SleepingKernel>(std::chrono::milliseconds(milliseconds), runs);
+      choice.kernel = std::make_unique<SleepingKernel>(std::chrono::milliseconds(milliseconds), runs[name]);
       alternatives.push_back({name, std::move(choice)});
     }
     return Tuner(options, "library").fastest("problem", std::move(alternatives), request).implementation;
@@ -48,12 +49,17 @@ class TunerTest : public testing::Test {
                         .inputs = {{DataType::f32, {4}, Layout::plain(1)}},
                         .input_open = {false},
                         .output_wish = {nullptr}};
-  int runs = 0;
+  int all_runs() const {
+    int sum = 0;
+    for (const auto& [name, count] : runs) sum += count;
+    return sum;
+  }
+  std::map<std::string, int> runs;
 };
 
 TEST_F(TunerTest, OffTakesTheFirstWithoutRunningAnything) {
   EXPECT_EQ(pick({}), "slow");
-  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(all_runs(), 0);
 }
 
 TEST_F(TunerTest, TheFastestIsTakenAndRememberedByCpuLibraryAndMode) {
@@ -61,21 +67,30 @@ TEST_F(TunerTest, TheFastestIsTakenAndRememberedByCpuLibraryAndMode) {
   int notices = 0;
   options.on_first = [&] { ++notices; };
   EXPECT_EQ(pick(options), "quick");
-  const int first = runs;
-  EXPECT_GE(first, 6) << "a warm-up and a timed run of each";
+  const int first = all_runs();
+  for (const char* name : {"slow", "quick", "middle"}) EXPECT_GT(runs[name], 0) << name;
   EXPECT_EQ(notices, 1);
   EXPECT_EQ(options.cache->added(), 3);
   EXPECT_EQ(pick(options), "quick");
-  EXPECT_EQ(runs, first) << "known by now";
-  options.cpu = "B";
+  EXPECT_EQ(all_runs(), first) << "known by now";
+  options.cpu = std::string("B");
   EXPECT_EQ(pick(options), "quick");
-  EXPECT_GT(runs, first);
+  EXPECT_GT(all_runs(), first);
+}
+
+TEST_F(TunerTest, ALongRunTellsEnoughUnlessInFull) {
+  EXPECT_EQ(pick({.autotune = Autotune::fast}), "quick");
+  EXPECT_EQ(runs["slow"], 1);
+  runs.clear();
+  EXPECT_EQ(pick({.autotune = Autotune::full}), "quick");
+  EXPECT_GT(runs["slow"], 1);
+  EXPECT_EQ(runs["quick"], runs["slow"]);
 }
 
 TEST_F(TunerTest, AForcedKernelIsTakenWhereThereIsOne) {
   EXPECT_EQ(pick({.force = "middle"}), "middle");
   EXPECT_EQ(pick({.force = "another"}), "slow");
-  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(all_runs(), 0);
 }
 
 }  // namespace

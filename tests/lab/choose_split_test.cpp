@@ -50,6 +50,14 @@ TEST(ChooseSplit, ThreadsAndBatchAreDividedEvenly) {
   EXPECT_EQ(possible_splits(16, 4), std::vector<int>({1, 2, 4}));
 }
 
+TEST(ChooseSplit, AGainWithinTheNoiseGoesToFewerGroups) {
+  EXPECT_EQ(best_groups({{1, 100}}), 1);
+  EXPECT_EQ(best_groups({{1, 100}, {2, 101.9}}), 1);
+  EXPECT_EQ(best_groups({{1, 100}, {2, 102.1}}), 2);
+  EXPECT_EQ(best_groups({{1, 100}, {2, 102.5}, {4, 104}}), 2);
+  EXPECT_EQ(best_groups({{1, 100}, {2, 90}, {4, 120}}), 4);
+}
+
 TEST(ChooseSplit, WhatIsFoundIsKeptAndNotMeasuredAgain) {
   if (!can_split()) GTEST_SKIP() << "needs oneDNN and two processors";
   const BenchmarkConfig config = small_config("auto");
@@ -58,7 +66,7 @@ TEST(ChooseSplit, WhatIsFoundIsKeptAndNotMeasuredAgain) {
   peak.flops_per_second = 1e11;
   const SplitChoice first = choose_split(config, 2, tuning, peak);
   ASSERT_EQ(first.trials.size(), 2u);
-  EXPECT_EQ(first.groups, first.trials[1].images_per_second > 1.02 * first.trials[0].images_per_second ? 2 : 1);
+  EXPECT_EQ(first.groups, best_groups(first.trials));
   const int timed = tuning.cache->added();
   const SplitChoice second = choose_split(config, 2, tuning, peak);
   EXPECT_EQ(tuning.cache->added(), timed);

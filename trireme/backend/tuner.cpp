@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "trireme/base/aligned_memory.hpp"
 
@@ -16,45 +18,64 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Memory for one kernel to run on by itself.
+// Memory for kernels that do the same work, to run on one after the other: what is got from the system is touched once.
 class Workspace {
  public:
-  Workspace(const KernelChoice& choice, const KernelRequest& request) {
-    for (std::size_t i = 0; i < choice.inputs.size(); ++i) {
-      memory.inputs.push_back(
-          take(TensorDesc{request.inputs[i].dtype, request.inputs[i].shape, choice.inputs[i]}.bytes()));
-    }
-    for (std::size_t i = 0; i < choice.outputs.size(); ++i) {
-      const TensorType& type = request.node.outputs[i];
-      memory.outputs.push_back(take(TensorDesc{type.dtype, type.shape, choice.outputs[i]}.bytes()));
-    }
-    if (choice.scratch_bytes > 0) memory.scratch = take(choice.scratch_bytes);
+  Workspace(const std::vector<Tuner::Alternative>& alternatives, const KernelRequest& request) : request_(request) {
+    std::int64_t bytes = 0;
+    for (const Tuner::Alternative& alternative : alternatives)
+      bytes = std::max(bytes, place(alternative.choice).second);
+    memory_ = AlignedMemory(bytes);
+    // Touched, so that no page is first touched while the clock runs; and with no denormal numbers, which are slow.
+    auto* const values = static_cast<float*>(memory_.at(0));
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < bytes / 4; ++i) values[i] = 0.5f;
   }
-  KernelMemory memory;
+
+  void bind(KernelChoice& choice) const { choice.kernel->bind(place(choice).first); }
 
  private:
-  void* take(std::int64_t bytes) {
-    owned_.emplace_back(bytes);
-    auto* values = static_cast<float*>(owned_.back().at(0));
-    // Touched, so that no page is first touched while the clock runs; and with no denormal numbers, which are slow.
-    std::fill(values, values + bytes / 4, 0.5f);
-    return values;
+  // Where a kernel's memory lies, and how much it is.
+  std::pair<KernelMemory, std::int64_t> place(const KernelChoice& choice) const {
+    std::int64_t end = 0;
+    const auto take = [&](std::int64_t bytes) {
+      constexpr std::int64_t kLine = 64;
+      const std::int64_t begin = std::exchange(end, end + (bytes + kLine - 1) / kLine * kLine);
+      return memory_.bytes() > 0 ? memory_.at(begin) : nullptr;
+    };
+    KernelMemory memory;
+    for (std::size_t i = 0; i < choice.inputs.size(); ++i) {
+      const TensorDesc& input = request_.inputs[i];
+      memory.inputs.push_back(take(TensorDesc{input.dtype, input.shape, choice.inputs[i]}.bytes()));
+    }
+    for (std::size_t i = 0; i < choice.outputs.size(); ++i) {
+      const TensorType& output = request_.node.outputs[i];
+      memory.outputs.push_back(take(TensorDesc{output.dtype, output.shape, choice.outputs[i]}.bytes()));
+    }
+    memory.scratch = take(choice.scratch_bytes);
+    return {std::move(memory), end};
   }
-  std::vector<AlignedMemory> owned_;
+
+  const KernelRequest& request_;
+  AlignedMemory memory_;
 };
 
-double measure(Kernel& kernel, bool thorough) {
-  const auto run = [&] {
+// to_beat: the time of the fastest so far.
+double measure(Kernel& kernel, bool thorough, double to_beat) {
+  constexpr int kMostRuns = 8;
+  constexpr double kEnough = 0.01;   // seconds that tell; short kernels are noisy and cheap to repeat
+  constexpr double kHopeless = 1.3;  // times what is to beat: no further run can make up for that
+  double best = std::numeric_limits<double>::max(), spent = 0;
+  for (int run = 0; run < kMostRuns; ++run) {
     const auto start = Clock::now();
     kernel.run({});
-    return since(start);
-  };
-  const double warm_up = run();
-  // Short kernels are noisy and cheap to repeat.
-  constexpr double kLong = 0.03;
-  const int runs = thorough ? 7 : (warm_up > kLong ? 1 : 3);
-  double best = std::numeric_limits<double>::max();
-  for (int i = 0; i < runs; ++i) best = std::min(best, run());
+    const double seconds = since(start);
+    best = std::min(best, seconds);
+    spent += seconds;
+    if (thorough) continue;
+    // The first run also warms caches up, which shows where it is short.
+    if (spent > kEnough || (run > 0 && best > kHopeless * to_beat)) break;
+  }
   return best;
 }
 
@@ -65,17 +86,6 @@ Tuner::Tuner(TuningOptions options, const std::string& library)
   if (!options_.cache) options_.cache = std::make_shared<TuneCache>();
 }
 
-double Tuner::seconds_of(const std::string& problem, Alternative& alternative, const KernelRequest& request) const {
-  if (const auto known = options_.cache->find(problem, alternative.name)) return *known;
-  if (options_.on_first && options_.cache->added() == 0) options_.on_first();
-  const auto start = Clock::now();
-  const Workspace workspace(alternative.choice, request);
-  alternative.choice.kernel->bind(workspace.memory);
-  const double seconds = measure(*alternative.choice.kernel, options_.autotune == Autotune::full);
-  options_.cache->add(problem, alternative.name, seconds, since(start));
-  return seconds;
-}
-
 KernelChoice Tuner::fastest(const std::string& problem, std::vector<Alternative> alternatives,
                             const KernelRequest& request) const {
   const auto forced = std::find_if(alternatives.begin(), alternatives.end(),
@@ -84,10 +94,32 @@ KernelChoice Tuner::fastest(const std::string& problem, std::vector<Alternative>
   if (options_.autotune == Autotune::off || alternatives.size() == 1) return std::move(alternatives.front().choice);
   const std::string key = fmt::format("{} | {} threads | {}{}", machine_, omp_get_max_threads(), problem,
                                       options_.autotune == Autotune::full ? " | full" : "");
-  std::vector<double> seconds;
-  for (Alternative& alternative : alternatives) seconds.push_back(seconds_of(key, alternative, request));
-  const auto best = std::min_element(seconds.begin(), seconds.end()) - seconds.begin();
-  return std::move(alternatives[static_cast<std::size_t>(best)].choice);
+  return std::move(alternatives[fastest_of(key, alternatives, request)].choice);
+}
+
+std::size_t Tuner::fastest_of(const std::string& problem, std::vector<Alternative>& alternatives,
+                              const KernelRequest& request) const {
+  TuneCache& cache = *options_.cache;
+  std::optional<Workspace> workspace;
+  double best = std::numeric_limits<double>::max();
+  std::size_t fastest = 0;
+  for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    Alternative& alternative = alternatives[i];
+    auto seconds = cache.find(problem, alternative.name);
+    if (!seconds) {
+      if (options_.on_first && cache.added() == 0) options_.on_first();
+      const auto start = Clock::now();
+      if (!workspace) workspace.emplace(alternatives, request);
+      workspace->bind(alternative.choice);
+      seconds = measure(*alternative.choice.kernel, options_.autotune == Autotune::full, best);
+      cache.add(problem, alternative.name, *seconds, since(start));
+    }
+    if (*seconds < best) {
+      best = *seconds;
+      fastest = i;
+    }
+  }
+  return fastest;
 }
 
 }  // namespace trireme

@@ -14,7 +14,7 @@ namespace trireme {
 
 enum class Autotune : std::uint8_t {
   off,   // nothing is timed: the kernel that is listed first
-  fast,  // one timed run after a warm-up where that is long enough to tell
+  fast,  // few runs of each, one where that is long enough to tell
   full,  // the best of several, and of more alternatives
 };
 
@@ -43,7 +43,8 @@ class Tuner {
                        const KernelRequest& request) const;
 
  private:
-  double seconds_of(const std::string& problem, Alternative& alternative, const KernelRequest& request) const;
+  std::size_t fastest_of(const std::string& problem, std::vector<Alternative>& alternatives,
+                         const KernelRequest& request) const;
 
   TuningOptions options_;
   std::string machine_;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
@@ -18,11 +20,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Steps of a trial should take no longer than this; where the batch is too large for that, a part of it is tried.
-constexpr double kTrialStepSeconds = 2;
-
+// A step of a trial should take no longer than this; where the batch is too large for that, a part of it is tried.
+constexpr double kTrialStepSeconds = 1;
+// Short ones are repeated for this long.
+constexpr double kTrialSeconds = 0.3;
+constexpr std::int64_t kTrialImages = 2;  // of a group, at least: with one, other things would decide
 // Groups need more memory: a gain within the noise is not worth it.
 constexpr double kWorthwhile = 1.02;
+// Splits that are no slower than this, against the fastest, are tried once more.
+constexpr double kInTheRunning = 1.1;
 // Trials may take this share of the memory that is free.
 constexpr double kMemoryShare = 0.6;
 
@@ -40,26 +46,60 @@ std::string problem_text(const BenchmarkConfig& config, int threads, const Tunin
       to_string(config.batch_norm_over), config.autotune == Autotune::full ? " | full" : "");
 }
 
-double best_step(PreparedStep& step, int steps) {
-  step.run(0);  // touches the memory
-  double best = 0;
-  for (int i = 0; i < steps; ++i) {
-    const auto start = Clock::now();
-    step.run(0);
-    const double seconds = since(start);
-    best = i == 0 ? seconds : std::min(best, seconds);
+// Of a step over the whole batch.
+double flops_of_step(const BenchmarkConfig& config) {
+  Graph graph;
+  build_step(graph, config, 1);
+  double flops = 0;
+  for (const Node& node : graph.nodes()) {
+    std::vector<TensorType> inputs;
+    for (const Tensor& input : node.inputs) inputs.push_back(input.type());
+    flops += cost(node.op, inputs, node.outputs).flops;
   }
-  return best;
+  return flops;
+}
+
+// Halves of the batch, as long as every split can divide it, until a step is short enough.
+std::int64_t trial_batch(const BenchmarkConfig& config, int most_groups, double peak) {
+  std::int64_t batch = config.batch_size;
+  double seconds = flops_of_step(config) / peak;
+  while (seconds > kTrialStepSeconds && batch % 2 == 0 && batch / 2 % most_groups == 0 &&
+         batch / 2 / most_groups >= kTrialImages) {
+    batch /= 2;
+    seconds /= 2;
+  }
+  return batch;
 }
 
 class Trials {
  public:
-  Trials(const BenchmarkConfig& config, int threads, int most_groups, TuningOptions tuning, double peak)
-      : config_(config), threads_(threads), most_groups_(most_groups), peak_(peak) {
+  Trials(const BenchmarkConfig& config, int threads, std::int64_t batch, TuningOptions tuning)
+      : config_(config), threads_(threads), batch_(batch) {
     tuning.on_first = {};  // it has been called
     backend_ = make_backend(config.backend, std::move(tuning));
   }
 
+  // Two rounds, so that a slow moment of the machine does not decide; the second only of those that may be the fastest.
+  // Each trial has the memory to itself: all of them at once would need more than the run itself.
+  std::vector<SplitTrial> run(const std::vector<int>& splits) {
+    std::vector<SplitTrial> trials;
+    double best = 0;
+    for (const int groups : splits) {
+      const auto speed = this->speed(groups);
+      if (!speed) continue;
+      trials.push_back({groups, *speed});
+      best = std::max(best, *speed);
+    }
+    const auto in_the_running = [&](const SplitTrial& trial) { return kInTheRunning * trial.images_per_second > best; };
+    if (std::count_if(trials.begin(), trials.end(), in_the_running) < 2) return trials;
+    for (SplitTrial& trial : trials) {
+      if (!in_the_running(trial)) continue;
+      trial.images_per_second = std::max(trial.images_per_second, speed(trial.groups).value_or(0));
+    }
+    return trials;
+  }
+
+ private:
   // Images per second; nothing for a split that this machine has no memory for or that fails.
   std::optional<double> speed(int groups) {
     try {
@@ -71,54 +111,67 @@ class Trials {
     }
   }
 
- private:
-  struct Whole {  // the batch in one group
-    std::int64_t trial_batch = 0;
-    double arena_bytes = 0, gradient_bytes = 0;
-  };
-
-  std::unique_ptr<PreparedStep> prepare(int groups, std::int64_t batch) const {
-    BenchmarkConfig config = config_;
-    config.batch_size = batch;
-    return std::make_unique<PreparedStep>(config, perf::plan_threads(threads_ / groups, 1, config_.bind, groups),
-                                          *backend_);
-  }
-
-  // Halves of the batch, as long as every split can divide it, until a step is short enough.
-  std::int64_t trial_batch(double step_seconds) const {
-    std::int64_t batch = config_.batch_size;
-    while (step_seconds > kTrialStepSeconds && batch % 2 == 0 && batch / 2 % most_groups_ == 0) {
-      batch /= 2;
-      step_seconds /= 2;
-    }
-    return batch;
-  }
-
   std::optional<double> measure(int groups) {
-    std::unique_ptr<PreparedStep> step;
-    if (whole_.trial_batch == 0) {
-      step = prepare(1, config_.batch_size);
-      whole_ = {trial_batch(step->flops() / peak_), static_cast<double>(step->memory().planned_bytes),
-                static_cast<double>(step->memory().gradient_bytes)};
+    if (groups > 1 && !fits(groups)) return std::nullopt;
+    BenchmarkConfig config = config_;
+    config.batch_size = batch_;
+    PreparedStep step(config, perf::plan_threads(threads_ / groups, 1, config_.bind, groups), *backend_);
+    if (groups == 1) whole_ = step.memory();
+    const int least_steps = config_.autotune == Autotune::full ? 6 : 2;  // the first also touches the memory
+    double best = std::numeric_limits<double>::max(), spent = 0;
+    for (int i = 0; i < least_steps || spent < kTrialSeconds; ++i) {
+      const auto start = Clock::now();
+      step.run(0);
+      const double seconds = since(start);
+      best = std::min(best, seconds);
+      spent += seconds;
     }
-    if (groups > 1 && whole_.arena_bytes + groups * whole_.gradient_bytes >
-                          kMemoryShare * static_cast<double>(perf::read_machine().available_bytes)) {
-      return std::nullopt;
-    }
-    if (!step || groups > 1 || whole_.trial_batch != config_.batch_size) {
-      step.reset();  // before the next one takes memory
-      step = prepare(groups, whole_.trial_batch);
-    }
-    const int steps = config_.autotune == Autotune::full ? 5 : 2;
-    return static_cast<double>(whole_.trial_batch) / best_step(*step, steps);
+    return static_cast<double>(batch_) / best;
+  }
+
+  // Whether the whole batch would, split like this.
+  bool fits(int groups) const {
+    const double parts = static_cast<double>(config_.batch_size) / static_cast<double>(batch_);
+    const double bytes =
+        parts * static_cast<double>(whole_.planned_bytes) + groups * static_cast<double>(whole_.gradient_bytes);
+    return bytes < kMemoryShare * static_cast<double>(perf::read_machine().available_bytes);
   }
 
   const BenchmarkConfig& config_;
-  int threads_, most_groups_;
-  double peak_;
-  Whole whole_;
+  int threads_;
+  std::int64_t batch_;
+  MemorySummary whole_;  // of the trial in one group, which comes first
   std::unique_ptr<Backend> backend_;
 };
+
+// Kept as seconds per image, like the kernels' times.
+std::string kept_name(int groups) { return fmt::format("{} groups", groups); }
+
+// Nothing if they were not measured before. Splits that are not there were left out then.
+std::vector<SplitTrial> kept_trials(const TuneCache& cache, const std::string& problem,
+                                    const std::vector<int>& splits) {
+  std::vector<SplitTrial> trials;
+  for (const int groups : splits) {
+    if (const auto seconds = cache.find(problem, kept_name(groups))) trials.push_back({groups, 1 / *seconds});
+  }
+  return trials;
+}
+
+std::vector<SplitTrial> run_trials(const BenchmarkConfig& config, int threads, const TuningOptions& tuning, double peak,
+                                   const std::string& problem, const std::vector<int>& splits) {
+  TuneCache& cache = *tuning.cache;
+  if (tuning.on_first && cache.added() == 0) tuning.on_first();
+  const auto start = Clock::now();
+  const double spent = cache.seconds_spent();
+  std::vector<SplitTrial> trials =
+      Trials(config, threads, trial_batch(config, splits.back(), peak), tuning).run(splits);
+  // Kernels that were timed on the way have been counted.
+  double seconds = since(start) - (cache.seconds_spent() - spent);
+  for (const SplitTrial& trial : trials) {
+    cache.add(problem, kept_name(trial.groups), 1 / trial.images_per_second, std::exchange(seconds, 0));
+  }
+  return trials;
+}
 
 }  // namespace
 
@@ -130,34 +183,25 @@ std::vector<int> possible_splits(int threads, std::int64_t batch_size) {
   return splits;
 }
 
+int best_groups(const std::vector<SplitTrial>& trials) {
+  double best = 0;
+  for (const SplitTrial& trial : trials) best = std::max(best, trial.images_per_second);
+  const auto found = std::find_if(trials.begin(), trials.end(), [&](const SplitTrial& trial) {
+    return kWorthwhile * trial.images_per_second >= best;
+  });
+  return found->groups;
+}
+
 SplitChoice choose_split(const BenchmarkConfig& config, int threads, const TuningOptions& tuning,
                          const perf::Peak& peak) {
   const std::vector<int> splits = possible_splits(threads, config.batch_size);
   if (config.autotune == Autotune::off || splits.size() < 2) return {};
   const std::string problem = problem_text(config, threads, tuning);
-  Trials trials(config, threads, splits.back(), tuning, peak.flops_per_second);
   SplitChoice choice;
-  double best = 0;
-  for (const int groups : splits) {
-    const std::string name = fmt::format("{} groups", groups);
-    // Kept as seconds per image, like the kernels' times.
-    auto seconds = tuning.cache->find(problem, name);
-    if (!seconds) {
-      if (tuning.on_first && tuning.cache->added() == 0) tuning.on_first();
-      const auto start = Clock::now();
-      const double spent = tuning.cache->seconds_spent();
-      const auto speed = trials.speed(groups);
-      if (!speed) continue;
-      seconds = 1 / *speed;
-      // Kernels that were timed on the way have been counted.
-      tuning.cache->add(problem, name, *seconds, since(start) - (tuning.cache->seconds_spent() - spent));
-    }
-    choice.trials.push_back({groups, 1 / *seconds});
-    if (groups == 1 || choice.trials.back().images_per_second > kWorthwhile * best) {
-      best = choice.trials.back().images_per_second;
-      choice.groups = groups;
-    }
-  }
+  choice.trials = kept_trials(*tuning.cache, problem, splits);
+  if (choice.trials.empty())
+    choice.trials = run_trials(config, threads, tuning, peak.flops_per_second, problem, splits);
+  choice.groups = best_groups(choice.trials);
   return choice;
 }
 

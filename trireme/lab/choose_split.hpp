@@ -1,5 +1,6 @@
-// Over how many groups of cores a step's batch is best split: found by running a few steps of each, once per network,
-// batch, machine and number of threads; the times are kept with those of the kernels. Used by Benchmark.
+// Over how many groups of cores a step's batch is best split: found by running a few steps of each, on a part of the
+// batch where steps are long, once per network, batch, machine and number of threads; the times are kept with those of
+// the kernels. Used by Benchmark.
 #pragma once
 
 #include <string>
@@ -23,6 +24,10 @@ struct SplitChoice {
 
 // The numbers of groups that threads and batch can be divided by, from 1.
 std::vector<int> possible_splits(int threads, std::int64_t batch_size);
+
+// Of one or more trials, by rising numbers of groups: the fewest groups that no other is faster than by more than the
+// noise, because every group needs memory.
+int best_groups(const std::vector<SplitTrial>& trials);
 
 // threads: all that compute. Splits that would need most of the machine's free memory, or cannot be run, are left out.
 SplitChoice choose_split(const BenchmarkConfig& config, int threads, const TuningOptions& tuning,
