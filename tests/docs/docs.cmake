@@ -10,4 +10,8 @@ if(TRIREME_BUILD_EXAMPLES)
   add_test(NAME Example.CustomNetworkLearns COMMAND example_custom_network)
   set_tests_properties(Example.CustomNetworkLearns PROPERTIES LABELS unit TIMEOUT 60 PASS_REGULAR_EXPRESSION
                                                                                 "loss: [1-9]\\.[0-9]+ -> 0\\.")
+  # One process and two end with the same loss.
+  add_test(NAME Example.DistributedTrainsLikeOne
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/same_output.sh $<TARGET_FILE:example_distributed> $<TARGET_FILE:trireme_cli>)
+  set_tests_properties(Example.DistributedTrainsLikeOne PROPERTIES LABELS distributed TIMEOUT 120 SKIP_RETURN_CODE 77)
 endif()

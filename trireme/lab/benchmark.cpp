@@ -42,6 +42,7 @@ train::ReplicaOptions replica_options(const DistributionConfig& config) {
   options.sync.all_reduce.wire = config.wire;
   options.sync.overlap = config.overlap;
   options.sync_batch_norm = config.sync_batch_norm;
+  options.timeout = std::chrono::duration<double>(config.comm_timeout);
   return options;
 }
 

@@ -47,6 +47,8 @@ class Replicas::Statistics : public ReplicaStatistics {
     communicator_->set_context("batch statistics");
   }
 
+  void set_timeout(std::chrono::duration<double> timeout) { communicator_->set_timeout(timeout); }
+
   void gather(std::span<void* const> blocks, std::int64_t bytes) override {
     const auto size = static_cast<std::size_t>(bytes);
     all_.resize(size * blocks.size());  // grows in the first step only
@@ -85,6 +87,10 @@ void Replicas::attach(Session& session, Executable& step) {
   broadcast_values(session);
   check_agreement(session);
   if (size() == 1) return;
+  if (options_.timeout.count() > 0) {
+    sync_communicator_->set_timeout(options_.timeout);
+    if (statistics_) statistics_->set_timeout(options_.timeout);
+  }
   sync_->start(step.gradient_buckets());
   step.set_exchange(sync_.get());
 }

@@ -25,6 +25,8 @@ struct ReplicaOptions {
   // Batch norm takes its statistics over the samples of all replicas, as one process would. Otherwise each replica
   // normalises with those of its own samples, which is faster, and running statistics are each replica's own.
   bool sync_batch_norm = false;
+  // How long a step waits for other replicas before that is an error; 0: the communicator's time.
+  std::chrono::duration<double> timeout{0};
 };
 
 class Replicas {
