@@ -89,7 +89,7 @@ void check_all_reduce(Communicator& communicator, const AllReduceOptions& option
 
 std::vector<std::size_t> awkward_sizes(std::int64_t piece_bytes) {
   const auto piece = static_cast<std::size_t>(piece_bytes) / sizeof(float);
-  return {0, 1, 2, 5, 17, 1000, piece - 1, piece + 1, 7 * piece + 3, 40 * piece};
+  return {0, 1, 2, 5, 17, 1000, piece - 1, piece + 1, 7 * piece + 3, 40 * piece, 1100 * piece + 1};
 }
 
 }  // namespace trireme::comm::testkit

@@ -17,7 +17,7 @@ void check_all_reduce(AllReducer& reducer, std::size_t count, Reduction reductio
 void check_all_reduce(Communicator& communicator, const AllReduceOptions& options,
                       const std::vector<std::size_t>& sizes, bool in_arena = false);
 
-// Nothing, fewer than ranks, odd, and enough for several pieces of this size.
+// Nothing, fewer than ranks, odd, several pieces of this size, and so many that not all may be in flight at once.
 std::vector<std::size_t> awkward_sizes(std::int64_t piece_bytes);
 
 }  // namespace trireme::comm::testkit

@@ -152,7 +152,7 @@ void reduces_by_every_algorithm(Communicator& communicator) {
                                     Algorithm::hierarchical};
   if (communicator.has_library_all_reduce()) algorithms.push_back(Algorithm::library);
   for (const Algorithm algorithm : algorithms) {
-    const AllReduceOptions options{.algorithm = algorithm, .piece_bytes = 4096};
+    const AllReduceOptions options{.algorithm = algorithm, .piece_bytes = 256};
     check_all_reduce(communicator, options, awkward_sizes(options.piece_bytes));
     check_all_reduce(communicator, options, awkward_sizes(options.piece_bytes), true);
   }
@@ -162,7 +162,7 @@ void reduces_in_16_bits(Communicator& communicator) {
   for (const Algorithm algorithm :
        {Algorithm::ring, Algorithm::halving_doubling, Algorithm::tree, Algorithm::hierarchical}) {
     for (const Wire wire : {Wire::fp16, Wire::bf16}) {
-      const AllReduceOptions options{.algorithm = algorithm, .wire = wire, .piece_bytes = 4096};
+      const AllReduceOptions options{.algorithm = algorithm, .wire = wire, .piece_bytes = 256};
       check_all_reduce(communicator, options, awkward_sizes(options.piece_bytes));
     }
   }
@@ -195,7 +195,7 @@ void splits(Communicator& communicator) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i]->wait(receives[i]);
   expect(received == std::array<int, 4>{1, 2, 3, 4}, "communicators keep their messages apart");
 
-  check_all_reduce(*half, {.piece_bytes = 4096}, {1, 1000, 20000});
+  check_all_reduce(*half, {.piece_bytes = 256}, {1, 1000, 20000});
   if (half->has_library_all_reduce()) check_all_reduce(*half, {.algorithm = Algorithm::library}, {1000});
 }
 

@@ -49,8 +49,8 @@ struct AllReduceOptions {
   Algorithm algorithm = Algorithm::automatic;
   Wire wire = Wire::fp32;
   CostModel cost{};
-  // What is in flight and what is worked on go in pieces of this size.
-  std::int64_t piece_bytes = 512 << 10;
+  // Values travel in pieces, so that one is summed while others are in flight: of at least this size.
+  std::int64_t piece_bytes = 128 << 10;
 };
 
 // Where the ranks are. The same on all of them, so that all choose alike.

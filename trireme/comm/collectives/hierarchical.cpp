@@ -17,7 +17,7 @@ bool has_several_nodes(const Communicator& communicator) {
 
 // Messages between nodes should be long, memory inside a node should stay in cache.
 std::int64_t area_bytes(const Communicator& communicator, const PortOptions& options) {
-  return options.piece_bytes * (has_several_nodes(communicator) ? 8 : 1);
+  return options.piece_bytes * (has_several_nodes(communicator) ? 32 : 4);
 }
 
 }  // namespace

@@ -17,15 +17,23 @@ void PiecePort::begin(std::span<float> values, Reduction reduction) {
   posted_ = finished_ = 0;
   sends_.clear();
   started_ = sent_ = 0;
+  const auto count = static_cast<std::int64_t>(values.size());
   const auto bytes = static_cast<std::int64_t>(values.size_bytes());
-  const std::int64_t buffer_bytes = (std::min(bytes, options_.piece_bytes) + 63) / 64 * 64;
+  // Parts of the values are not cut into larger pieces than all of them would be.
+  const std::int64_t floats = std::min(count, piece_floats(count));
+  const std::int64_t buffer_bytes = (floats * static_cast<std::int64_t>(sizeof(float)) + 63) / 64 * 64;
   if (buffers_.bytes() < kAhead * buffer_bytes) buffers_ = AlignedMemory(kAhead * buffer_bytes);
   if (options_.wire != Wire::fp32 && wire_.bytes() < bytes / 2) wire_ = AlignedMemory(bytes / 2);
 }
 
+std::int64_t PiecePort::piece_floats(std::int64_t count) const {
+  const std::int64_t least = options_.piece_bytes / static_cast<std::int64_t>(sizeof(float));
+  return std::clamp((count + kPieces - 1) / kPieces, least, least * kLargestPiece);
+}
+
 int PiecePort::pieces_of(std::size_t count) const {
-  const auto piece = static_cast<std::size_t>(options_.piece_bytes) / sizeof(float);
-  return static_cast<int>((count + piece - 1) / piece);
+  const std::int64_t piece = piece_floats(static_cast<std::int64_t>(count));
+  return static_cast<int>((static_cast<std::int64_t>(count) + piece - 1) / piece);
 }
 
 void PiecePort::send(std::span<const float> piece, int to) {

@@ -16,13 +16,17 @@ namespace trireme::comm {
 
 struct PortOptions {
   Wire wire = Wire::fp32;
-  std::int64_t piece_bytes = 512 << 10;
+  std::int64_t piece_bytes = 128 << 10;  // the smallest that is worth a message
 };
 
 class PiecePort {
  public:
-  static constexpr int kAhead = 4;   // receives that may be posted
-  static constexpr int kWindow = 8;  // sends that may be under way
+  static constexpr int kAhead = 4;  // receives that may be posted
+  // Sends that may be under way. Enough for two steps of a ring in kPieces pieces: a rank that has lost its core then
+  // keeps nobody waiting for what it could have sent before.
+  static constexpr int kWindow = 32;
+  static constexpr int kPieces = 16;        // that a range is cut into, if
+  static constexpr int kLargestPiece = 32;  // they are then between piece_bytes and so many times that
 
   PiecePort(Communicator& communicator, int tag, const PortOptions& options);
 
@@ -56,6 +60,8 @@ class PiecePort {
   void receive_all(std::span<float> in, int from, Arrival arrival) { exchange({}, -1, in, from, arrival); }
 
  private:
+  std::int64_t piece_floats(std::int64_t count) const;
+
   struct Receive {
     Transfer transfer;
     std::span<float> piece;
