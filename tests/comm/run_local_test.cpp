@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "suite_check.hpp"
@@ -47,6 +48,19 @@ TEST(World, IsOneRankWithoutALauncher) {
   barrier(world->communicator());
   world->leave();
   expect_contains(error_of([] { join_world("telegraph"); }), "unknown protocol 'telegraph'");
+}
+
+TEST(World, ReadsItsPlaceFromTheLauncher) {
+  EXPECT_EQ(launch_place().size, 1);
+  setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+  EXPECT_EQ(launch_place().size, 1);  // half of it is nothing
+  setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+  const LaunchPlace place = launch_place();
+  EXPECT_EQ(place.rank, 2);
+  EXPECT_EQ(place.size, 4);
+  EXPECT_EQ(place.launcher, "Open MPI");
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  unsetenv("OMPI_COMM_WORLD_SIZE");
 }
 
 }  // namespace
