@@ -110,7 +110,7 @@ TEST(BenchmarkConfig, BadChoicesAreRefusedWithTheLegalOnes) {
 TEST(BenchmarkConfig, WhatThisBuildLacksIsRefusedWithWhatItHas) {
   expect_refused([](auto& o) { o.device = "cuda"; }, "this build has: cpu");
   expect_refused([](auto& o) { o.precision = "fp16"; }, "this build has: fp32");
-  expect_refused([](auto& o) { o.variable_update = "all_reduce"; }, "this build has: independent");
+  expect_refused([](auto& o) { o.distribution.variable_update = "parameter_server"; }, "auto, all_reduce, independent");
 }
 
 TEST(BenchmarkConfig, OptionsThatWouldHaveNoEffectAreRefused) {
