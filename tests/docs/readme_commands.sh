@@ -10,7 +10,7 @@ trap 'rm -rf "$PWD"' EXIT
 ran=0
 while read -r line; do
   command=${line%%#*}
-  if [[ $command == "trireme bench"* ]]; then
+  if [[ $command == "trireme bench"* || $command == *" -- bench "* ]]; then
     command=$(sed -E 's/--(batch-size|num-batches|repeats) [0-9]+//g' <<<"$command")
     command+=" --batch-size 1 --num-batches 1 --num-warmup-batches 0"
   fi
