@@ -78,7 +78,11 @@ bool run_first(const lab::BenchmarkConfig& config, comm::Communicator& workers, 
     const auto* ours = dynamic_cast<const Error*>(&error);
     if (ours != nullptr && ours->kind() == ErrorKind::bad_input) throw;  // nothing was run
     record.error = error.what();
-    write_record();
+    try {
+      write_record();
+    } catch (const std::exception& second) {  // the first error is the one to end with
+      fmt::print(stderr, "trireme: {}\n", second.what());
+    }
     throw;
   }
   write_record();

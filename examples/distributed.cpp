@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/world.hpp"
@@ -34,7 +35,8 @@ Tensor network(Graph& graph, Tensor images) {
 }
 
 void train_network(comm::Communicator& workers) {
-  train::Replicas replicas(workers);                                       // >>>
+  train::Replicas replicas(workers);                                                                       // >>>
+  if (kGlobalBatch % replicas.size() != 0) bad_input("{} images cannot be divided evenly", kGlobalBatch);  // >>>
   const std::int64_t batch = kGlobalBatch / replicas.size();               // >>> this rank's part of the batch
   const auto first = static_cast<std::uint64_t>(replicas.rank() * batch);  // >>> and its first image
 

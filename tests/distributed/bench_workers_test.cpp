@@ -134,6 +134,16 @@ TEST_F(BenchWorkers, AStoppedOneIsNamedWithHostAndBucket) {
   EXPECT_TRUE(job.is_gone_within(1s));
 }
 
+TEST_F(BenchWorkers, AStoppedOneIsNamedInTheMiddleOfBatchNorm) {
+  LaunchedJob job(bench(2, {"--model", "resnet20", "--batch-size", "2", "--num-batches", "1000000", "--comm-timeout",
+                            "2", "--sync-batch-norm"}));
+  ASSERT_TRUE(job.wait_for_output("[0] 10\t"));
+  kill(job.programs(2)[1].pid, SIGSTOP);
+  EXPECT_EQ(job.exit_code(20s), 1);
+  EXPECT_TRUE(has(job.err(), "with rank 1 (")) << job.err();
+  EXPECT_TRUE(has(job.err(), "did not complete within 2")) << job.err();
+}
+
 TEST_F(BenchWorkers, AKilledOneEndsTheOthersWhereverTheyAre) {
   std::mt19937 random(20261115);
   for (int round = 0; round < 12; ++round) {
@@ -173,14 +183,19 @@ TEST_F(BenchWorkers, DifferentOptionsAreNamed) {
 TEST_F(BenchWorkers, RunUnderAPlainMpirun) {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "out").string();
+  const auto record = folder.path() / "record.json";
   const std::string command =
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 mpirun --oversubscribe --bind-to none -np "
-      "2 " TRIREME_BINARY " bench --model mnist --batch-size 2 --num-batches 5 --autotune off >" +
-      out + " 2>&1";
+      "2 " TRIREME_BINARY " bench --model mnist --batch-size 2 --num-batches 5 --autotune off --record " +
+      record.string() + " >" + out + " 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::ifstream stream(out);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   EXPECT_TRUE(has(text, "4 global = 2 per worker x 2 workers")) << text;
+  const auto cluster = read(record).at("cluster");
+  if (std::thread::hardware_concurrency() >= 2) {
+    EXPECT_NE(cluster.at(0).at("cores"), cluster.at(1).at("cores")) << "each has processors of its own";
+  }
   EXPECT_EQ(text.find("total images/sec"), text.rfind("total images/sec")) << "rank 0 alone speaks:\n" << text;
 }
 

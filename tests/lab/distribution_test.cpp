@@ -77,6 +77,15 @@ TEST(Distribution, WorkersDecideWhatElseIsPossible) {
   EXPECT_THROW(resolve(options, 2), Error);
 }
 
+TEST(Distribution, AnEpochIsThatOfAllWorkers) {
+  BenchmarkOptions options;
+  options.batch_size = 8;
+  const auto alone = resolve(options, 1).schedule.steps_per_epoch;
+  EXPECT_EQ(resolve(options, 4).schedule.steps_per_epoch, alone / 4);
+  options.distribution.variable_update = "independent";
+  EXPECT_EQ(resolve(options, 4).schedule.steps_per_epoch, alone);
+}
+
 TEST(Distribution, BucketsFollowTheSizeOfTheNetwork) {
   const DistributionConfig automatic = resolved(2);
   EXPECT_EQ(bucket_bytes_for(automatic, 102'000'000), 102'000'000 / 16);

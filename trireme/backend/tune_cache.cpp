@@ -66,11 +66,27 @@ void TuneCache::add(const std::string& problem, const std::string& kernel, doubl
   seconds_spent_ += spent;
 }
 
+std::string TuneCache::text() const {
+  const std::lock_guard lock(mutex_);
+  return nlohmann::json{{"version", kVersion}, {"entries", entries_}}.dump();
+}
+
+void TuneCache::merge(const std::string& text) {
+  const Entries others = parse(nlohmann::json::parse(text, nullptr, false));
+  const std::lock_guard lock(mutex_);
+  for (const auto& [problem, kernels] : others) {
+    for (const auto& [kernel, seconds] : kernels) entries_[problem][kernel] = seconds;
+  }
+}
+
 TuneCache::Entries TuneCache::read() const {
-  Entries entries;
-  if (path_.empty()) return entries;
+  if (path_.empty()) return {};
   std::ifstream file(path_);
-  const auto json = nlohmann::json::parse(file, nullptr, false);
+  return parse(nlohmann::json::parse(file, nullptr, false));
+}
+
+TuneCache::Entries TuneCache::parse(const nlohmann::json& json) {
+  Entries entries;
   if (!json.is_object() || json.value("version", 0) != kVersion || !json.contains("entries")) return entries;
   for (const auto& [problem, kernels] : json["entries"].items()) {
     if (!kernels.is_object()) continue;

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,9 @@ class TuneCache {
   void add(const std::string& problem, const std::string& kernel, double seconds, double spent = 0);
   // Writes what is new. Error(failed) if the file cannot be written.
   void save();
+  // All entries as the text of a file, for another process, which takes them over with merge().
+  std::string text() const;
+  void merge(const std::string& text);
 
   const std::string& path() const { return path_; }
   // What was added by this process: how many times, and what measuring them took.
@@ -32,6 +36,7 @@ class TuneCache {
 
  private:
   using Entries = std::map<std::string, std::map<std::string, double>>;
+  static Entries parse(const nlohmann::json& json);
   Entries read() const;
   void write(const Entries& entries) const;
 

@@ -98,6 +98,14 @@ void all_gather(Communicator& communicator, std::span<const std::byte> mine, std
   }
 }
 
+std::string broadcast_text(Communicator& communicator, std::string text, int root) {
+  std::uint64_t length = text.size();
+  broadcast(communicator, std::as_writable_bytes(std::span(&length, 1)), root);
+  text.resize(length);
+  broadcast(communicator, std::as_writable_bytes(std::span(text)), root);
+  return text;
+}
+
 std::vector<std::string> all_gather_text(Communicator& communicator, std::string_view mine) {
   const auto lengths = all_gather_value(communicator, static_cast<std::uint64_t>(mine.size()));
   const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());

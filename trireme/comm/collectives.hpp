@@ -21,6 +21,9 @@ void barrier(Communicator& communicator);
 // rank passes one piece on while the next arrives.
 void broadcast(Communicator& communicator, std::span<std::byte> data, int root = 0);
 
+// The same for a text, whose length only the root knows.
+std::string broadcast_text(Communicator& communicator, std::string text, int root = 0);
+
 // The data of all ranks, in the order of ranks, to all. `all` has size() times the bytes of `mine`.
 void all_gather(Communicator& communicator, std::span<const std::byte> mine, std::span<std::byte> all);
 // The same for texts, whose lengths may differ.

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <tuple>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
@@ -25,7 +26,7 @@ double seconds_between(SteadyClock::time_point from, SteadyClock::time_point to)
   return std::chrono::duration<double>(to - from).count();
 }
 
-constexpr auto kTuningTimeout = std::chrono::seconds(600);
+constexpr auto kTuningTimeout = std::chrono::hours(1);
 
 // TRIREME_SLOW_RANK=1:20 makes every step of rank 1 take 20 ms longer: for trying what is said about slow workers.
 double slowness_of(int rank) {
@@ -36,8 +37,12 @@ double slowness_of(int rank) {
   return milliseconds / 1e3;
 }
 
-train::ReplicaOptions replica_options(const DistributionConfig& config) {
+train::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors) {
   train::ReplicaOptions options;
+  // On any processor of this worker: the thread that starts it is bound to one.
+  if (!processors.empty()) {
+    options.sync.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
+  }
   options.sync.all_reduce.algorithm = config.all_reduce;
   options.sync.all_reduce.wire = config.wire;
   options.sync.overlap = config.overlap;
@@ -165,7 +170,7 @@ void Benchmark::measure_peak() {
 }
 
 // Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
-// the others find it in the file.
+// tells the others.
 void Benchmark::prepare(const TuningOptions& tuning) {
   if (workers_->size() == 1) {
     build(tuning);
@@ -173,27 +178,21 @@ void Benchmark::prepare(const TuningOptions& tuning) {
   }
   workers_->set_timeout(kTuningTimeout);
   workers_->set_context("waiting for rank 0 to time kernels");
-  if (workers_->rank() > 0) comm::barrier(*workers_);
-  if (workers_->rank() == 0) {
-    time_kernels(tuning);
-    comm::barrier(*workers_);
-  }
-  build(tuning_options(setup_.config, tuning.cpu));
+  if (workers_->rank() == 0) time_kernels(tuning);
+  tuning.cache->merge(comm::broadcast_text(*workers_, tuning.cache->text()));
+  build(tuning);
   comm::barrier(*workers_);
   workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
   describe_workers();
 }
 
-// Compiles the step as one worker would, for what it leaves in the file of timings.
+// Compiles the step as one worker would, for the timings that this leaves.
 void Benchmark::time_kernels(const TuningOptions& tuning) {
   if (setup_.config.autotune == Autotune::off) return;
   BenchmarkConfig alone = setup_.config;
   alone.distribution = {};
   const std::unique_ptr<Backend> backend = make_backend(alone.backend, tuning);
   const PreparedStep step(alone, setup_.threads, *backend);
-  setup_.kernels_timed = tuning.cache->added();
-  setup_.tuning_seconds = tuning.cache->seconds_spent();
-  if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
 }
 
 void Benchmark::describe_workers() {
@@ -211,7 +210,8 @@ void Benchmark::build(const TuningOptions& tuning) {
   BenchmarkConfig& config = setup_.config;
   backend_ = make_backend(config.backend, tuning);
   if (config.distribution.is_synchronous()) {
-    replicas_ = std::make_unique<train::Replicas>(*workers_, replica_options(config.distribution));
+    replicas_ =
+        std::make_unique<train::Replicas>(*workers_, replica_options(config.distribution, setup_.threads.cores));
   }
   step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank());
   setup_.model = step_->model().info;
@@ -221,8 +221,8 @@ void Benchmark::build(const TuningOptions& tuning) {
     config.schedule.initial =
         default_learning_rate(config.optimizer.kind, has_batch_norm(step_->graph()), setup_.counts.gradient_tensors);
   }
-  setup_.kernels_timed += tuning.cache->added();
-  setup_.tuning_seconds += tuning.cache->seconds_spent();
+  setup_.kernels_timed = tuning.cache->added();
+  setup_.tuning_seconds = tuning.cache->seconds_spent();
   if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
   setup_.memory = step_->memory();
   setup_.recomputation = step_->executable().program().recomputation;

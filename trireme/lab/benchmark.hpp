@@ -129,6 +129,7 @@ class Benchmark {
   double measure_alone(const std::stop_token& stop, bool takes_part);
   double run_step();  // returns the loss
   End vote(End wish, bool first);
+  void agree_on_interrupt(bool asked);
   void add_times();
   double shown_loss(double loss, std::int64_t step);
   void check_finite(double loss) const;

@@ -187,7 +187,8 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
   config.learning_rate_chosen = !options.init_learning_rate && kind != "piecewise";
   schedule.warmup_epochs =
       checked_at_least_zero("num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs);
-  schedule.steps_per_epoch = std::max<std::int64_t>(1, images_per_epoch(model) / config.batch_size);
+  const std::int64_t batch = config.distribution.is_synchronous() ? config.global_batch_size() : config.batch_size;
+  schedule.steps_per_epoch = std::max<std::int64_t>(1, images_per_epoch(model) / batch);
 }
 
 void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
@@ -305,13 +306,13 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, int workers) {
 
   BenchmarkConfig config;
   config.model = model.name;
+  config.distribution = resolve(options.distribution, workers, options.forward_only);
   resolve_size(options, model, config);
   if (options.num_classes) {
     // Two at least: synthetic labels are drawn below the last class.
     config.num_classes = checked("num-classes", *options.num_classes, {2, 1 << 24});
   }
   config.forward_only = options.forward_only;
-  config.distribution = resolve(options.distribution, workers, options.forward_only);
   if (options.aux_head && options.forward_only)
     bad_input("--aux-head has no effect with --forward-only: the head serves training alone");
   config.aux_head = options.aux_head;

@@ -174,8 +174,8 @@ std::string workers_table(const WorkerSummary& workers, const std::vector<RankRe
   text += "\n";
   const auto slowest = static_cast<std::size_t>(workers.slowest);
   if (workers.straggling[slowest] >= WorkerSummary::kSlow) {
-    text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the median rank; the others wait for it\n",
-                        slowest, ranks[slowest].host, workers.straggling[slowest]);
+    text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, who wait for it\n", slowest,
+                        ranks[slowest].host, workers.straggling[slowest]);
   }
   return text;
 }

@@ -17,8 +17,8 @@ using SteadyClock = std::chrono::steady_clock;
 // With a limit on time, warm-up may take this share of it.
 constexpr double kWarmupShare = 0.25;
 constexpr std::int64_t kReserveAtMost = 1 << 20;
-// The others wait while one worker is measured alone.
-constexpr auto kBaselineTimeout = std::chrono::hours(24);
+// Workers that exchange nothing, or of which one is measured alone, may wait long for each other.
+constexpr auto kUnevenTimeout = std::chrono::hours(24);
 // Votes are summed over all workers: an interrupt weighs more than all the votes on time there could be.
 constexpr float kInterruptVote = 1 << 20;
 
@@ -44,11 +44,12 @@ double Benchmark::run_step() {
 }
 
 // Asked before every step. Workers that train together must end after the same step: each one's wish goes with the
-// gradients of the coming step and is known to all when that is done. `first` is the first step of its kind: what the
-// votes before it were about is over.
+// gradients of the coming step and is known to all when that is done. `first` is the first step of its kind: the time
+// that votes before it were about is over.
 Benchmark::End Benchmark::vote(End wish, bool first) {
   if (!replicas_) return wish;
-  const float agreed = first ? 0 : replicas_->sync().agreed();
+  const float all = replicas_->sync().agreed();
+  const float agreed = first && all < kInterruptVote ? 0 : all;
   replicas_->sync().set_vote(wish == End::interrupted ? kInterruptVote : wish == End::out_of_time ? 1.0f : 0.0f);
   return agreed >= kInterruptVote ? End::interrupted : agreed > 0 ? End::out_of_time : End::no;
 }
@@ -145,36 +146,50 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   }
 }
 
-// Images per second of this worker over as many steps as a repeat has, all waiting for each other before and after.
+// Images per second of this worker over as many steps as the last repeat had, all waiting for each other before and
+// after.
 double Benchmark::measure_alone(const std::stop_token& stop, bool takes_part) {
   double speed = 0;
   comm::barrier(*workers_);
   if (takes_part) {
-    std::int64_t steps = 0;
+    const auto steps = static_cast<std::int64_t>(result_.step_seconds.back().size());
     const auto start = SteadyClock::now();
-    for (; steps < setup_.config.num_batches && !stop.stop_requested(); ++steps) run_step();
-    if (steps > 0) speed = static_cast<double>(setup_.config.batch_size * steps) / seconds_since(start);
+    for (std::int64_t i = 0; i < steps && !stop.stop_requested(); ++i) run_step();
+    speed = static_cast<double>(setup_.config.batch_size * steps) / seconds_since(start);
   }
   comm::barrier(*workers_);
   return speed;
 }
 
 // After a repeat, so that what changes on the machine in the course of time changes all three alike. The replicas go
-// different ways here, and back to what rank 0 has afterwards.
+// different ways here, and back to what rank 0 has afterwards; the steps do not count.
 void Benchmark::run_baselines(const std::stop_token& stop) {
   Executable& executable = step_->executable();
+  VariableStore& store = step_->session().variables();
+  const auto steps_before = steps_done_;
+  const auto updates_before = store.step;
   executable.set_exchange(nullptr);
   workers_->set_context("baseline");
-  workers_->set_timeout(kBaselineTimeout);
+  workers_->set_timeout(kUnevenTimeout);
   const double own = measure_alone(stop, true);
   double together = 0;
   for (const double each : comm::all_gather_value(*workers_, own)) together += each;
-  const double alone = measure_alone(stop, workers_->rank() == 0);
+  const double alone = comm::all_gather_value(*workers_, measure_alone(stop, workers_->rank() == 0))[0];
+  agree_on_interrupt(stop.stop_requested());
   workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+  steps_done_ = steps_before;
+  store.step = updates_before;
   replicas_->broadcast_values(step_->session());
   executable.set_exchange(&replicas_->sync());
+  if (result_.interrupted) return;  // half-done
   result_.baseline.independent.push_back(together);
-  result_.baseline.alone.push_back(comm::all_gather_value(*workers_, alone)[0]);
+  result_.baseline.alone.push_back(alone);
+}
+
+// Collective. Steps of workers that exchange nothing end at different times: one that was asked to end says so here.
+void Benchmark::agree_on_interrupt(bool asked) {
+  for (const bool each : comm::all_gather_value(*workers_, static_cast<char>(asked)))
+    result_.interrupted = result_.interrupted || each;
 }
 
 RankReport Benchmark::rank_report() const {
@@ -194,17 +209,22 @@ RankReport Benchmark::rank_report() const {
 
 void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
   observer.on_start(setup_);
-  const Clock clock{.limit_seconds = setup_.config.max_seconds};
+  Clock clock{.limit_seconds = setup_.config.max_seconds};
   const bool several = workers_->size() > 1;
+  if (several && !replicas_) workers_->set_timeout(kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
+    if (several) agree_on_interrupt(result_.interrupted);
     if (setup_.config.profile) step_->enable_profile();
     for (std::int64_t repeat = 0; repeat < setup_.config.repeats && !result_.interrupted; ++repeat) {
-      if (several) comm::barrier(*workers_);
       run_repeat(observer, stop, clock, repeat);
-      if (setup_.config.distribution.baseline && !result_.interrupted) run_baselines(stop);
+      if (replicas_) check_replicas();
+      if (several) agree_on_interrupt(result_.interrupted);
+      if (!setup_.config.distribution.baseline || result_.interrupted) continue;
+      const auto start = SteadyClock::now();
+      run_baselines(stop);
+      clock.start += SteadyClock::now() - start;  // its time is not the repeats'
     }
-    if (replicas_ && steps_done_ > 0) check_replicas();
     result_.ranks = gather_reports(*workers_, rank_report());
   } catch (...) {
     observer.on_end(setup_, result_);

@@ -66,6 +66,8 @@ DistributionConfig resolve(const DistributionOptions& options, int workers, bool
     bad_input("--baseline compares workers that train together with one alone; there is {} and --variable-update {}",
               workers == 1 ? "one worker" : "nothing to exchange", to_string(config.update));
   }
+  if (config.baseline && config.sync_batch_norm)
+    bad_input("--baseline and --sync-batch-norm exclude each other: a worker alone has no others' statistics");
   return config;
 }
 

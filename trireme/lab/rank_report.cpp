@@ -34,6 +34,13 @@ RankReport from_json(const report::Json& json) {
   return rank;
 }
 
+double straggling(std::vector<double> compute, std::size_t rank) {
+  const double own = compute[rank];
+  compute.erase(compute.begin() + static_cast<std::ptrdiff_t>(rank));
+  const double others = compute.empty() ? own : perf::summarize(compute).median;
+  return others > 0 ? own / others : 1;
+}
+
 double communication_seconds(const std::vector<RankReport>& ranks) {
   double total = 0;
   for (std::size_t bucket = 0; bucket < ranks.front().bucket_seconds.size(); ++bucket) {
@@ -61,7 +68,6 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
   std::vector<double> compute;
   for (const RankReport& rank : ranks) compute.push_back(rank.compute());
   const double longest = *std::max_element(compute.begin(), compute.end());
-  const double median = perf::summarize(compute).median;
   summary.slowest = static_cast<int>(std::max_element(compute.begin(), compute.end()) - compute.begin());
   summary.communication = communication_seconds(ranks);
   double exposed = 0;
@@ -74,8 +80,8 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
     breakdown.exposed_communication = std::min(rank.wait - *breakdown.idle, summary.communication);
     *breakdown.idle = rank.wait - *breakdown.exposed_communication;
     exposed += *breakdown.exposed_communication / static_cast<double>(ranks.size());
-    summary.straggling.push_back(median > 0 ? rank.compute() / median : 1);
   }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) summary.straggling.push_back(straggling(compute, rank));
   if (summary.communication > 0) summary.overlap = 1 - exposed / summary.communication;
   return summary;
 }

@@ -29,12 +29,13 @@ std::vector<RankReport> gather_reports(comm::Communicator& communicator, const R
 
 // Where a step goes. A rank that is done early waits for the slowest one; what is longer than that difference is
 // communication that nothing hid. A bucket takes as long as on the rank that came to it last: the others' time is
-// waiting for that rank.
+// waiting for that rank. From means over all steps: where ranks take turns at being late, part of the waiting counts as
+// communication.
 struct WorkerSummary {
   std::vector<report::Breakdown> ranks;
   double communication = 0;             // seconds per step that buckets took
   std::optional<double> overlap;        // share of it that was hidden behind compute; none without communication
-  std::vector<double> straggling;       // [rank]: its compute time by the median over ranks
+  std::vector<double> straggling;       // [rank]: its compute time by the median of the others'
   int slowest = 0;                      // rank
   static constexpr double kSlow = 1.1;  // straggling that is worth a word
 };

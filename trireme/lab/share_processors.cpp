@@ -8,6 +8,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/core_division.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/perf/threads.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -40,12 +41,10 @@ std::string share_processors(comm::Communicator& workers) {
     return fmt::format("{} workers on {} share {} processors: they slow each other down", sharing, workers.self().host,
                        CPU_COUNT(&mine));
   }
-  cpu_set_t share;
-  CPU_ZERO(&share);
-  for (const int processor : division.processors[static_cast<std::size_t>(before)]) {
-    CPU_SET(static_cast<std::size_t>(processor), &share);
+  // All threads: threads are planned from what the process may use, and MPI has started some already.
+  if (!perf::limit_process(division.processors[static_cast<std::size_t>(before)])) {
+    return "the system refuses to keep this worker on processors of its own";
   }
-  if (sched_setaffinity(0, sizeof(share), &share) != 0) return "the system refuses to bind this worker to processors";
   return "";
 }
 

@@ -95,4 +95,8 @@ void apply(const ThreadPlan& plan, int team_index) {
   if (refused >= 0) fail(ErrorKind::failed, "the system refuses to bind a thread to processor {}", refused);
 }
 
+bool limit_process(const std::vector<int>& processors) { return Topology().limit_this_process(processors); }
+
+bool limit_thread(const std::vector<int>& processors) { return Topology().limit_this_thread(processors); }
+
 }  // namespace trireme::perf

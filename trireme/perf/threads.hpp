@@ -29,4 +29,8 @@ ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind = true, 
 // while every team of that thread has this size, or one thread.
 void apply(const ThreadPlan& plan, int team = 0);
 
+// Lets all threads of this process, or the calling one, run on these processors only. False where the system refuses.
+[[nodiscard]] bool limit_process(const std::vector<int>& processors);
+[[nodiscard]] bool limit_thread(const std::vector<int>& processors);
+
 }  // namespace trireme::perf

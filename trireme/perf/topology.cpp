@@ -20,6 +20,12 @@ int count(hwloc_topology* topology, hwloc_obj_type_t type) {
   return std::max(0, hwloc_get_nbobjs_by_type(topology, type));
 }
 
+Bitmap bitmap_of(const std::vector<int>& processors) {
+  Bitmap bitmap(hwloc_bitmap_alloc());
+  for (const int processor : processors) hwloc_bitmap_set(bitmap.get(), static_cast<unsigned>(processor));
+  return bitmap;
+}
+
 // The processors of this process: the union over its threads, cut to what the cpuset of its cgroup allows.
 Bitmap usable_processors(hwloc_topology* topology) {
   Bitmap processors(hwloc_bitmap_alloc());
@@ -88,10 +94,14 @@ std::vector<std::vector<int>> Topology::usable_cores() const {
   return cores;
 }
 
-bool Topology::bind_this_thread(int processor) const {
-  const Bitmap only(hwloc_bitmap_alloc());
-  hwloc_bitmap_only(only.get(), static_cast<unsigned>(processor));
-  return hwloc_set_cpubind(topology_.get(), only.get(), HWLOC_CPUBIND_THREAD) == 0;
+bool Topology::bind_this_thread(int processor) const { return limit_this_thread({processor}); }
+
+bool Topology::limit_this_thread(const std::vector<int>& processors) const {
+  return hwloc_set_cpubind(topology_.get(), bitmap_of(processors).get(), HWLOC_CPUBIND_THREAD) == 0;
+}
+
+bool Topology::limit_this_process(const std::vector<int>& processors) const {
+  return hwloc_set_cpubind(topology_.get(), bitmap_of(processors).get(), HWLOC_CPUBIND_PROCESS) == 0;
 }
 
 }  // namespace trireme::perf

@@ -28,6 +28,9 @@ class Topology {
 
   // The calling thread, from now on. False where the system refuses.
   [[nodiscard]] bool bind_this_thread(int processor) const;
+  // The same to any of several processors, for this thread or for all threads that this process has now.
+  [[nodiscard]] bool limit_this_thread(const std::vector<int>& processors) const;
+  [[nodiscard]] bool limit_this_process(const std::vector<int>& processors) const;
 
  private:
   struct Deleter {

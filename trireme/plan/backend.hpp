@@ -18,8 +18,11 @@ namespace trireme {
 class ReplicaStatistics {
  public:
   virtual ~ReplicaStatistics() = default;
-  // One block of so many bytes per replica. This replica's is filled; all are afterwards.
-  virtual void gather(std::span<void* const> blocks, std::int64_t bytes) = 0;
+  // One block of so many bytes per replica. This replica's is filled; all are afterwards. Called inside parallel
+  // regions, which no exception may leave: what went wrong is kept for check().
+  virtual void gather(std::span<void* const> blocks, std::int64_t bytes) noexcept = 0;
+  // After each kernel: throws what went wrong.
+  virtual void check() const = 0;
 };
 
 // Values that change from run to run and that kernels may read.

@@ -43,7 +43,7 @@ struct Results {
   std::optional<double> loss;        // of the last step
   std::vector<Breakdown> breakdown;  // per rank
   std::optional<double> overlap;     // share of the communication hidden behind compute
-  std::vector<double> straggling;    // per rank: its compute time by the median over ranks
+  std::vector<double> straggling;    // per rank: its compute time by the median of the others'
   // Speed against one worker alone times the number of workers, and against workers that exchange nothing; measured in
   // the same run.
   std::optional<double> scaling_efficiency, share_of_independent;

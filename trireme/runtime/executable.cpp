@@ -182,12 +182,17 @@ void Executable::execute(std::size_t index) {
   if (meets_[index]) context_.meet();
   if (skips_[index]) return;
   if (!profiling_) {
-    program_.instructions[index].kernel->run(context_);
+    run_kernel(index);
     return;
   }
   const auto start = std::chrono::steady_clock::now();
-  program_.instructions[index].kernel->run(context_);
+  run_kernel(index);
   profile_.seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Executable::run_kernel(std::size_t index) {
+  program_.instructions[index].kernel->run(context_);
+  if (replica_.statistics != nullptr) replica_.statistics->check();
 }
 
 void Executable::run_once_instructions() {

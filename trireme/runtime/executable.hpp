@@ -89,6 +89,7 @@ class Executable {
   void run_with_exchange();
   void finish_bucket(std::size_t bucket);
   void execute(std::size_t index);
+  void run_kernel(std::size_t index);
   void run_once_instructions();
   int buffer_of(Tensor placeholder) const;
   void* address(int buffer) const;
@@ -113,7 +114,7 @@ class Executable {
   std::function<void(int)> execute_item_;
   GradientExchange* exchange_ = nullptr;
   std::vector<std::size_t> bucket_updates_;  // instruction that applies each bucket
-  std::vector<bool> needs_updates_;          // instruction: reads or writes a variable that an earlier one updates
+  std::vector<bool> needs_updates_;          // instruction: uses what an earlier one updates, or its gradient
   ExchangeTimes exchange_times_;
 };
 

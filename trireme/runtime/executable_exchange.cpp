@@ -66,7 +66,7 @@ void Executable::set_exchange(GradientExchange* exchange) {
   exchange_ = exchange;
 }
 
-// An update may be put off past any instruction that has nothing to do with the variables it writes.
+// An update may be put off past any instruction that has nothing to do with the variables it writes or their gradients.
 void Executable::plan_exchange() {
   needs_updates_.assign(program_.instructions.size(), false);
   std::set<NodeId> updated;
@@ -74,7 +74,8 @@ void Executable::plan_exchange() {
     const Instruction& instruction = program_.instructions[i];
     for (const int id : instruction.inputs) {
       const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
-      if (buffer.kind == MemoryKind::variable && updated.contains(buffer.variable)) needs_updates_[i] = true;
+      const bool exchanged = buffer.kind == MemoryKind::variable || buffer.kind == MemoryKind::gradient;
+      if (exchanged && updated.contains(buffer.variable)) needs_updates_[i] = true;
     }
     if (!applies_gradients(instruction)) continue;
     if (instruction.scratch >= 0) {

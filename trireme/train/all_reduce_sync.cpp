@@ -37,14 +37,19 @@ AllReduceSync::~AllReduceSync() {
 }
 
 void* AllReduceSync::gradient_memory(std::int64_t bytes) {
-  if (communicator_.size() > 1) arena_ = communicator_.share(bytes);
-  return arena_ == nullptr ? nullptr : arena_->data();
+  if (communicator_.size() == 1) return nullptr;
+  arena_ = communicator_.share(bytes);
+  if (arena_ != nullptr) return arena_->data();
+  own_memory_ = AlignedMemory(bytes);
+  return own_memory_.at(0);
 }
 
 void AllReduceSync::start(std::vector<GradientBucket> buckets) {
   buckets_ = std::move(buckets);
   bucket_seconds_.assign(buckets_.size(), 0.0);
   reducer_ = std::make_unique<comm::AllReducer>(communicator_, options_.all_reduce, arena_.get());
+  vote_reducer_ = std::make_unique<comm::AllReducer>(
+      communicator_, comm::AllReduceOptions{.algorithm = comm::Algorithm::tree, .cost = options_.all_reduce.cost});
   thread_ = std::thread([this] { work(); });
 }
 
@@ -57,7 +62,10 @@ std::int64_t AllReduceSync::bytes() const {
 std::uint32_t AllReduceSync::number_after(int bucket) const { return first_ + static_cast<std::uint32_t>(bucket) + 1; }
 
 void AllReduceSync::begin_step(std::uint64_t step) {
-  // All buckets of the step before have been waited for, so the thread reads none of this now.
+  if (released_.load(std::memory_order_acquire) != reduced_.load(std::memory_order_acquire)) {
+    fail(ErrorKind::failed, "step {} cannot begin: gradients of an earlier step are still being exchanged", step + 1);
+  }
+  // The thread has nothing to do, so it reads none of this now.
   step_ = step;
   first_ = reduced_.load(std::memory_order_acquire);
 }
@@ -68,16 +76,18 @@ void AllReduceSync::release(std::uint32_t number) {
 }
 
 void AllReduceSync::complete(int bucket) {
-  if (options_.overlap) release(number_after(bucket));
+  completed_ = number_after(bucket);
+  if (options_.overlap) release(completed_);
 }
 
 bool AllReduceSync::ready(int bucket) {
-  return !failed_.load(std::memory_order_acquire) &&
-         reached(reduced_.load(std::memory_order_acquire), number_after(bucket));
+  // In this order: a failure is announced by raising the number that is looked at first.
+  return reached(reduced_.load(std::memory_order_acquire), number_after(bucket)) &&
+         !failed_.load(std::memory_order_acquire);
 }
 
 void AllReduceSync::wait(int bucket) {
-  if (!options_.overlap && bucket == 0) release(number_after(static_cast<int>(buckets_.size()) - 1));
+  if (!options_.overlap) release(completed_);
   // No spinning: the thread that is waited for may need this core.
   for (std::uint32_t now = reduced_.load(std::memory_order_acquire);
        !reached(now, number_after(bucket)) && !failed_.load(std::memory_order_acquire);
@@ -121,7 +131,7 @@ void AllReduceSync::reduce_next(std::uint32_t number) {
   }
   if (index + 1 == buckets_.size()) {
     agreed_ = vote_;
-    reducer_->reduce({&agreed_, 1}, comm::Reduction::sum);
+    vote_reducer_->reduce({&agreed_, 1}, comm::Reduction::sum);
   }
   bucket_seconds_[index] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "trireme/base/aligned_memory.hpp"
 #include "trireme/comm/all_reducer.hpp"
 #include "trireme/runtime/gradient_exchange.hpp"
 
@@ -26,13 +27,13 @@ struct SyncOptions {
 
 class AllReduceSync : public GradientExchange {
  public:
-  // Collective. The communicator is this object's alone while it lives.
+  // The communicator is this object's alone while it lives.
   AllReduceSync(comm::Communicator& communicator, SyncOptions options);
   // In the middle of a step, what is being reduced is given up.
   ~AllReduceSync() override;
 
-  // Memory that the gradients should lie in: shared with the replicas of this node where that is possible. Collective;
-  // once.
+  // Memory that the gradients have to lie in: shared with the replicas of this node where that is possible. It is this
+  // object's, because its thread may still be at work when the session is gone. Collective; once.
   void* gradient_memory(std::int64_t bytes);
   // Starts the thread. Collective; once, after gradient_memory().
   void start(std::vector<GradientBucket> buckets);
@@ -45,7 +46,7 @@ class AllReduceSync : public GradientExchange {
   // A number that goes with the gradients of the next step; afterwards agreed() is the sum over all replicas. Votes on
   // ending early, counts of samples.
   void set_vote(float value) { vote_ = value; }
-  float agreed() const { return agreed_; }
+  float agreed() const { return thread_.joinable() ? agreed_ : vote_; }  // a replica alone agrees with itself
 
   // This replica's gradients count this much in the mean of the next steps, 1 being an even share: its samples divided
   // by the mean over replicas. 0 where it has run out of data.
@@ -67,11 +68,14 @@ class AllReduceSync : public GradientExchange {
   comm::Communicator& communicator_;
   SyncOptions options_;
   std::unique_ptr<comm::SharedMemory> arena_;
+  AlignedMemory own_memory_;  // where none can be shared
   std::unique_ptr<comm::AllReducer> reducer_;
+  std::unique_ptr<comm::AllReducer> vote_reducer_;  // exact, whatever form gradients travel in
   std::vector<GradientBucket> buckets_;
   std::vector<double> bucket_seconds_;
   std::uint64_t step_ = 0;
-  std::uint32_t first_ = 0;  // number of this step's first bucket
+  std::uint32_t first_ = 0;      // number of this step's first bucket
+  std::uint32_t completed_ = 0;  // number after the last bucket that is complete
   float vote_ = 0, agreed_ = 0, weight_ = 1;
 
   std::atomic<std::uint32_t> released_{0};  // buckets that may be reduced

@@ -49,7 +49,20 @@ class Replicas::Statistics : public ReplicaStatistics {
 
   void set_timeout(std::chrono::duration<double> timeout) { communicator_->set_timeout(timeout); }
 
-  void gather(std::span<void* const> blocks, std::int64_t bytes) override {
+  void gather(std::span<void* const> blocks, std::int64_t bytes) noexcept override {
+    if (error_) return;
+    try {
+      exchange(blocks, bytes);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  void check() const override {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void exchange(std::span<void* const> blocks, std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
     all_.resize(size * blocks.size());  // grows in the first step only
     const auto own = static_cast<std::size_t>(communicator_->rank());
@@ -59,9 +72,9 @@ class Replicas::Statistics : public ReplicaStatistics {
     }
   }
 
- private:
   std::unique_ptr<comm::Communicator> communicator_;
   std::vector<std::byte> all_;
+  std::exception_ptr error_;
 };
 
 Replicas::Replicas(comm::Communicator& communicator, ReplicaOptions options)
@@ -82,12 +95,15 @@ void Replicas::configure(SessionOptions& options) {
 }
 
 void Replicas::attach(Session& session, Executable& step) {
+  if (attached_) bad_input("replicas are attached to a step already; make others for another step");
+  attached_ = true;
   communicator_->set_context("comparing programs");
   check_same_program(session, step);
   broadcast_values(session);
   check_agreement(session);
   if (size() == 1) return;
   if (options_.timeout.count() > 0) {
+    communicator_->set_timeout(options_.timeout);
     sync_communicator_->set_timeout(options_.timeout);
     if (statistics_) statistics_->set_timeout(options_.timeout);
   }
@@ -123,9 +139,11 @@ void Replicas::check_same_program(Session& session, const Executable& step) {
 
 void Replicas::broadcast_values(Session& session) {
   communicator_->set_context("initial values");
-  comm::broadcast(*communicator_, session.variables().value_arena());
-  for (const std::span<std::byte> state : session.variables().state_arenas()) comm::broadcast(*communicator_, state);
-  session.variables().touch();
+  VariableStore& store = session.variables();
+  comm::broadcast(*communicator_, store.value_arena());
+  for (const std::span<std::byte> state : store.state_arenas()) comm::broadcast(*communicator_, state);
+  comm::broadcast(*communicator_, std::as_writable_bytes(std::span(&store.step, 1)));  // rules may count steps
+  store.touch();
 }
 
 void Replicas::check_agreement(Session& session) {

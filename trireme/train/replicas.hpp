@@ -61,6 +61,7 @@ class Replicas {
   std::unique_ptr<comm::Communicator> sync_communicator_;  // the communication thread's
   std::unique_ptr<Statistics> statistics_;
   std::unique_ptr<AllReduceSync> sync_;
+  bool attached_ = false;
 };
 
 }  // namespace trireme::train
