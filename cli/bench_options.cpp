@@ -109,7 +109,10 @@ namespace {
 
 void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
   app.add_option("--device", options.device, "Where to compute: cpu")->capture_default_str()->group(kMachine);
-  app.add_option("--precision", options.precision, "Of all values: fp32")->capture_default_str()->group(kMachine);
+  app.add_option("--precision", options.precision,
+                 "fp32, or bf16: activations and products in bf16,\nweights and sums in fp32")
+      ->capture_default_str()
+      ->group(kMachine);
   app.add_option("--backend", options.backend, "Who computes: onednn or reference (default: the fastest of this build)")
       ->group(kMachine);
   app.add_option("--data-format", options.data_format, "Order of activations in memory: auto, nchw or nhwc")
@@ -214,7 +217,7 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
       Refused{"--server-protocol", kNoServers},
       Refused{"--placement", kNoServers},
       Refused{"--staleness", kNoServers},
-      Refused{"--use-fp16", "this build has --precision fp32 only; leave it out"},
+      Refused{"--use-fp16", "this build has --precision fp32 and bf16"},
       Refused{"--trace", "this build does not write traces; --profile tells where the time goes"},
   };
   for (const auto& [name, reason] : kRefused) {

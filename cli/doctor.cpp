@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct Diagnosis {
   perf::Machine machine;
   perf::ThreadPlan threads;
   perf::Peak peak_one, peak_all;
+  std::optional<perf::Peak> peak_bf16;  // where it is faster than fp32
   perf::Bandwidth bandwidth;
 };
 
@@ -57,6 +59,8 @@ Diagnosis examine() {
   perf::apply(diagnosis.threads);
   diagnosis.peak_one = perf::measure_fma_peak(1);
   diagnosis.peak_all = perf::measure_fma_peak(diagnosis.threads.intra_threads);
+  if (make_backend(default_backend())->is_fast_in(Precision::bf16))
+    diagnosis.peak_bf16 = perf::measure_fma_peak(diagnosis.threads.intra_threads, DataType::bf16);
   diagnosis.bandwidth = perf::measure_memory_bandwidth(diagnosis.threads.intra_threads);
   return diagnosis;
 }
@@ -93,6 +97,10 @@ Json to_json(const Diagnosis& diagnosis) {
             {"flops_per_second_one_thread", diagnosis.peak_one.flops_per_second},
             {"flops_per_second", diagnosis.peak_all.flops_per_second},
             {"threads", diagnosis.peak_all.threads}}},
+          {"bf16_peak", diagnosis.peak_bf16 ? Json{{"instruction_set", diagnosis.peak_bf16->instruction_set},
+                                                   {"flops_per_second", diagnosis.peak_bf16->flops_per_second},
+                                                   {"threads", diagnosis.peak_bf16->threads}}
+                                            : Json(nullptr)},
           {"memory_bandwidth",
            {{"copy_bytes_per_second", diagnosis.bandwidth.copy_bytes_per_second},
             {"read_bytes_per_second", diagnosis.bandwidth.read_bytes_per_second},
@@ -144,6 +152,10 @@ void print_speed(const Diagnosis& diagnosis) {
        {"fp32 FMA peak",
         fmt::format("{}/s on 1 thread, {}/s on {} ({})", format_flops(diagnosis.peak_one.flops_per_second),
                     format_flops(diagnosis.peak_all.flops_per_second), threads, diagnosis.peak_all.instruction_set)},
+       {"bf16 peak", diagnosis.peak_bf16 ? fmt::format("{}/s on {} ({}): --precision bf16 is possible",
+                                                       format_flops(diagnosis.peak_bf16->flops_per_second), threads,
+                                                       diagnosis.peak_bf16->instruction_set)
+                                         : "none: this CPU or build has no fast bf16, so --precision bf16 is refused"},
        {"memory bandwidth",
         fmt::format("copy {}/s, read {}/s on {}", format_bytes(diagnosis.bandwidth.copy_bytes_per_second),
                     format_bytes(diagnosis.bandwidth.read_bytes_per_second), threads)}});

@@ -209,9 +209,9 @@ void show_plan(const ModelsOptions& options) {
     fmt::print(stderr, "trireme: warning: {}\n", problem);
   }
   if (options.json) return print(plan_json(program, config));
-  fmt::print("{}, {}, batch size {} per worker, backend {}, data format {}\n\n{}", config.model,
+  fmt::print("{}, {}, batch size {} per worker, backend {}, {}, data format {}\n\n{}", config.model,
              config.forward_only ? "forward only" : "training", config.batch_size, program.backend,
-             lab::to_string(config.data_format), report::describe(program));
+             lab::to_string(config.precision), lab::to_string(config.data_format), report::describe(program));
 }
 
 int run(const ModelsOptions& options) {
@@ -238,6 +238,7 @@ Command add_models(CLI::App& parent) {
   app->add_option("--batch-size", benchmark.batch_size, "Per worker; the network's own by default")->needs(plan);
   app->add_flag("--forward-only", benchmark.forward_only, "Plan inference, not training")->needs(plan);
   app->add_option("--data-format", benchmark.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();
+  app->add_option("--precision", benchmark.precision, "fp32 or bf16")->needs(plan)->capture_default_str();
   app->add_option("--backend", benchmark.backend, fmt::format("{} by default", default_backend()))->needs(plan);
   app->add_option("--optimizer", benchmark.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
       ->needs(plan)

@@ -47,7 +47,7 @@ class OneDnnWinogradLayout : public ::testing::Test {
     KernelMemory bound;
     for (std::size_t i = 0; i < request.inputs.size(); ++i) {
       EXPECT_EQ(choice.inputs[i], request.inputs[i].layout);
-      memories.push_back(packed(operation.values()[i], choice.inputs[i]));
+      memories.push_back(packed(operation.values()[i], choice.inputs[i].layout));
       bound.inputs.push_back(memories.back().at(0));
     }
     EXPECT_EQ(choice.outputs[0], layout);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "trireme/base/bfloat16.hpp"
 #include "trireme/base/random.hpp"
 
 namespace trireme::testkit {
@@ -18,8 +19,8 @@ constexpr double kUnit = 0x1.0p-24;
 
 std::string layouts_of(const KernelChoice& choice) {
   std::vector<std::string> inputs, outputs;
-  for (const Layout& layout : choice.inputs) inputs.push_back(layout.name());
-  for (const Layout& layout : choice.outputs) outputs.push_back(layout.name());
+  for (const Format& format : choice.inputs) inputs.push_back(format.name());
+  for (const Format& format : choice.outputs) outputs.push_back(format.name());
   return fmt::format("{} -> {}", fmt::join(inputs, ","), fmt::join(outputs, ","));
 }
 
@@ -92,6 +93,12 @@ std::string OperationCase::describe() const {
   return fmt::format("{}{} {}", name_of(node_->op), details(node_->op), fmt::join(shapes, " "));
 }
 
+namespace {
+
+DataType host_type(DataType stored) { return stored == DataType::bf16 ? DataType::f32 : stored; }
+
+}  // namespace
+
 KernelRun::Memory KernelRun::allocate(std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 4));
   void* data = nullptr;
@@ -107,13 +114,16 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
                         .input_open = {},
                         .output_wish = std::vector<const Layout*>(node.outputs.size(), nullptr),
                         .data_format = variant.format,
-                        .training = variant.training};
+                        .training = variant.training,
+                        .precision = variant.precision};
   for (std::size_t i = 0; i < operation.values().size(); ++i) {
     const HostTensor& value = operation.values()[i];
     const int rank = value.shape().rank();
     const bool activation = rank == 4 && !operation.is_variable(i);
-    request.inputs.push_back(
-        {value.type().dtype, value.shape(), activation ? variant.activations : Layout::plain(rank)});
+    const bool bf16 = variant.precision == Precision::bf16 && value.type().dtype == DataType::f32 &&
+                      !operation.is_variable(i) && rank >= 2;
+    request.inputs.push_back({bf16 ? DataType::bf16 : value.type().dtype, value.shape(),
+                              activation ? variant.activations : Layout::plain(rank)});
     request.input_open.push_back(operation.is_variable(i) && variant.variables_open);
   }
   Layout wish;
@@ -124,13 +134,13 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
   choice_ = backend.choose(request);
 
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
-    inputs_.push_back({request.inputs[i].dtype, request.inputs[i].shape, choice_.inputs[i]});
+    inputs_.push_back({choice_.inputs[i].dtype, request.inputs[i].shape, choice_.inputs[i].layout});
     memories_.push_back(allocate(inputs_.back().bytes()));
     pack(inputs_.back(), operation.values()[i].data(), memories_.back().get());
     bound_.inputs.push_back(memories_.back().get());
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    outputs_.push_back({node.outputs[i].dtype, node.outputs[i].shape, choice_.outputs[i]});
+    outputs_.push_back({choice_.outputs[i].dtype, node.outputs[i].shape, choice_.outputs[i].layout});
     memories_.push_back(allocate(outputs_.back().bytes()));
     bound_.outputs.push_back(memories_.back().get());
   }
@@ -156,13 +166,13 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
 }
 
 HostTensor KernelRun::input(std::size_t i) const {
-  HostTensor value(TensorType{inputs_[i].dtype, inputs_[i].shape});
+  HostTensor value(TensorType{host_type(inputs_[i].dtype), inputs_[i].shape});
   unpack(inputs_[i], bound_.inputs[i], value.data());
   return value;
 }
 
 HostTensor KernelRun::output(std::size_t i) const {
-  HostTensor value(TensorType{outputs_[i].dtype, outputs_[i].shape});
+  HostTensor value(TensorType{host_type(outputs_[i].dtype), outputs_[i].shape});
   unpack(outputs_[i], bound_.outputs[i], value.data());
   return value;
 }
@@ -177,11 +187,14 @@ bool KernelRun::padding_is_zero(std::size_t i) const {
   const HostTensor value = output(i);
   const Memory again = allocate(outputs_[i].bytes());
   pack(outputs_[i], value.data(), again.get());
-  const auto* a = static_cast<const float*>(again.get());
-  const auto* b = static_cast<const float*>(bound_.outputs[i]);
-  // Compared as numbers: a kernel may leave −0, and elements that are NaN are compared elsewhere.
-  return std::equal(a, a + outputs_[i].bytes() / 4, b,
-                    [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+  const auto same = [&]<typename Element>(Element) {
+    const auto* a = static_cast<const Element*>(again.get());
+    const auto* b = static_cast<const Element*>(bound_.outputs[i]);
+    // Compared as numbers: a kernel may leave −0, and elements that are NaN are compared elsewhere.
+    return std::equal(a, a + outputs_[i].bytes() / static_cast<std::int64_t>(sizeof(Element)), b,
+                      [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+  };
+  return outputs_[i].dtype == DataType::bf16 ? same(BFloat16{}) : same(float{});
 }
 
 std::string difference(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance) {

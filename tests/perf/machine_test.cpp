@@ -50,7 +50,7 @@ TEST(Machine, TouchedPagesAreCounted) {
 }
 
 TEST(Peak, OneThreadDoesSomething) {
-  const Peak peak = measure_fma_peak(1, 0.01);
+  const Peak peak = measure_fma_peak(1, DataType::f32, 0.01);
   EXPECT_GT(peak.flops_per_second, 1e6);
   EXPECT_EQ(peak.threads, 1);
   EXPECT_FALSE(peak.instruction_set.empty());

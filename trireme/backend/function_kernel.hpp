@@ -57,13 +57,16 @@ class FunctionKernel final : public Kernel {
   KernelMemory memory_;
 };
 
-// A choice whose kernel calls function(operands, context), with the plain layout for every input and output; the caller
-// changes the layouts that the function takes otherwise.
+// A choice whose kernel calls function(operands, context), with the plain layout and the graph's type for every input
+// and output; the caller changes the formats that the function takes otherwise.
 template <typename Function>
 KernelChoice function_kernel(const KernelRequest& request, std::string implementation, Function function) {
   KernelChoice choice;
-  for (const TensorDesc& input : request.inputs) choice.inputs.push_back(Layout::plain(input.shape.rank()));
-  for (const TensorType& output : request.node.outputs) choice.outputs.push_back(Layout::plain(output.shape.rank()));
+  const auto plain = [](const Shape& shape, DataType stored) {
+    return Format(Layout::plain(shape.rank()), stored == DataType::i32 ? DataType::i32 : DataType::f32);
+  };
+  for (const TensorDesc& input : request.inputs) choice.inputs.push_back(plain(input.shape, input.dtype));
+  for (const TensorType& output : request.node.outputs) choice.outputs.push_back(plain(output.shape, output.dtype));
   choice.implementation = std::move(implementation);
   choice.kernel = std::make_unique<FunctionKernel<Function>>(std::move(function));
   return choice;

@@ -55,7 +55,7 @@ class HostTensor {
   }
 
   TensorType type_;
-  std::vector<std::uint32_t> data_;  // both element types have four bytes
+  std::vector<std::uint32_t> data_;  // f32 and i32 have four bytes
 };
 
 }  // namespace trireme

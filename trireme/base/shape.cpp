@@ -5,9 +5,19 @@
 
 namespace trireme {
 
-std::string_view to_string(DataType type) { return type == DataType::f32 ? "f32" : "i32"; }
+std::string_view to_string(DataType type) {
+  switch (type) {
+    case DataType::f32:
+      return "f32";
+    case DataType::i32:
+      return "i32";
+    case DataType::bf16:
+      break;
+  }
+  return "bf16";
+}
 
-std::int64_t size_of(DataType) { return 4; }
+std::int64_t size_of(DataType type) { return type == DataType::bf16 ? 2 : 4; }
 
 std::int64_t Shape::elements() const {
   std::int64_t n = 1;

@@ -10,7 +10,8 @@
 
 namespace trireme {
 
-enum class DataType : std::uint8_t { f32, i32 };
+// Tensors of a graph are f32 or i32. bf16 is what a plan may store an f32 tensor as between kernels.
+enum class DataType : std::uint8_t { f32, i32, bf16 };
 
 std::string_view to_string(DataType type);
 std::int64_t size_of(DataType type);

@@ -160,9 +160,10 @@ void Benchmark::measure_peak() {
   perf::ThreadPlan all = setup_.threads;
   all.intra_threads = all.threads();
   all.inter_threads = all.groups = 1;
-  const auto measure = [&all] {
+  const DataType type = setup_.config.precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
+  const auto measure = [&all, type] {
     perf::apply(all);
-    return perf::measure_fma_peak(all.intra_threads);
+    return perf::measure_fma_peak(all.intra_threads, type);
   };
   const perf::Peak peak = std::async(std::launch::async, measure).get();
   // A neighbour on the machine can only make it look smaller.

@@ -191,6 +191,18 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
   schedule.steps_per_epoch = std::max<std::int64_t>(1, images_per_epoch(model) / batch);
 }
 
+Precision resolve_precision(const std::string& name, const std::string& backend) {
+  if (name == "fp32") return Precision::fp32;
+  if (name != "bf16") bad_input("--precision {}: must be fp32 or bf16", name);
+  if (!make_backend(backend)->is_fast_in(Precision::bf16)) {
+    bad_input(
+        "--precision bf16: the backend {} has no fast bf16 here; it takes the backend onednn and a CPU with avx512_bf16 "
+        "or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
+        backend);
+  }
+  return Precision::bf16;
+}
+
 void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
   config.batch_size_chosen = !options.batch_size && !options.num_batches && !options.max_seconds;
   if (options.batch_size) {
@@ -236,6 +248,8 @@ std::string_view to_string(Autotune autotune) {
   }
   return "off";
 }
+
+std::string_view to_string(Precision precision) { return precision == Precision::bf16 ? "bf16" : "fp32"; }
 
 std::string_view to_string(Recompute recompute) {
   switch (recompute) {
@@ -302,7 +316,6 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
 BenchmarkConfig resolve(const BenchmarkOptions& options, int workers) {
   const ModelInfo& model = find_model(options.model);
   require_choice("device", options.device, "cpu", "no other device was built in");
-  require_choice("precision", options.precision, "fp32", "no other precision was built in");
 
   BenchmarkConfig config;
   config.model = model.name;
@@ -322,6 +335,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, int workers) {
   resolve_schedule(options, model, config);
   config.data_format = parse_data_format(options.data_format);
   config.backend = checked_backend(options.backend);
+  config.precision = resolve_precision(options.precision, config.backend);
   config.autotune = parse_autotune(options.autotune);
   config.exact = options.exact;
   config.recompute = parse_recompute(options.recompute);
@@ -353,6 +367,7 @@ CompileOptions compile_options(const BenchmarkConfig& config) {
   CompileOptions options;
   options.data_format = config.data_format;
   options.recompute = config.recompute;
+  options.precision = config.precision;
   return options;
 }
 
@@ -377,7 +392,7 @@ report::Json to_json(const BenchmarkConfig& config) {
                     {"learning_rate_schedule", to_string(config.schedule)},
                     {"num_learning_rate_warmup_epochs", config.schedule.warmup_epochs},
                     {"device", "cpu"},
-                    {"precision", "fp32"},
+                    {"precision", to_string(config.precision)},
                     {"data_format", to_string(config.data_format)},
                     {"backend", config.backend},
                     {"autotune", to_string(config.autotune)},

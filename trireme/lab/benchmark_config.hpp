@@ -86,6 +86,7 @@ struct BenchmarkConfig {
   Autotune autotune = Autotune::off;
   bool exact = false;
   Recompute recompute = Recompute::none;
+  Precision precision = Precision::fp32;
   std::string tune_cache;  // file; empty: nothing is kept
   int intra_threads = 0;   // of all groups together; Benchmark gives each its share
   int inter_threads = 0;
@@ -119,5 +120,6 @@ std::string_view to_string(DataFormat format);
 std::string_view to_string(Autotune autotune);
 std::string_view to_string(BatchNormOver over);
 std::string_view to_string(Recompute recompute);
+std::string_view to_string(Precision precision);
 
 }  // namespace trireme::lab

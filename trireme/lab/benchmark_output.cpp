@@ -99,8 +99,8 @@ std::string kernels_text(const BenchmarkSetup& setup) {
 }
 
 std::string peak_text(const perf::Peak& peak) {
-  return fmt::format("{:.1f} GFLOP/s of fp32 multiply-add ({}, {} thread{})", peak.flops_per_second / 1e9,
-                     peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
+  return fmt::format("{:.1f} GFLOP/s of {} multiply-add ({}, {} thread{})", peak.flops_per_second / 1e9,
+                     to_string(peak.type), peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
 }
 
 std::string update_text(const BenchmarkSetup& setup) {
@@ -214,7 +214,7 @@ std::string banner(const BenchmarkSetup& setup) {
   table.add_row(
       {setup.members.size() > 1 ? "Devices of rank 0:" : "Devices:", fmt::format("cpu: {}", setup.threads.describe())});
   table.add_row({"Batch split:", split_text(setup)});
-  table.add_row({"Backend:", fmt::format("{}, fp32", config.backend)});
+  table.add_row({"Backend:", fmt::format("{}, {}", config.backend, to_string(config.precision))});
   table.add_row({"Kernels:", kernels_text(setup)});
   table.add_row({"Data format:", data_format_text(config.data_format)});
   if (!config.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
@@ -259,9 +259,10 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   text += fmt::format("step time:   median {}, 95th percentile {}, mean {} +/- {}, {} steps\n",
                       format_seconds(summary.median), format_seconds(summary.p95), format_seconds(summary.mean),
                       format_seconds(summary.stderr_mean), seconds.size());
-  text += fmt::format("compute:     {:.1f} GFLOP/s{}, {:.1f} % of the measured peak of {:.1f} GFLOP/s\n",
+  text += fmt::format("compute:     {:.1f} GFLOP/s{}, {:.1f} % of the measured {} peak of {:.1f} GFLOP/s\n",
                       flops_per_second / 1e9, workers == 1 ? "" : " per worker",
-                      100 * flops_per_second / setup.peak.flops_per_second, setup.peak.flops_per_second / 1e9);
+                      100 * flops_per_second / setup.peak.flops_per_second, to_string(setup.peak.type),
+                      setup.peak.flops_per_second / 1e9);
   return text + fmt::format("peak memory: {} resident\n", format_bytes(static_cast<double>(perf::peak_rss_bytes())));
 }
 

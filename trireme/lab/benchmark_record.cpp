@@ -86,6 +86,7 @@ void fill_record(report::RunRecord& record, const Benchmark& benchmark) {
   const BenchmarkSetup& setup = benchmark.setup();
   record.config = to_json(setup.config);
   record.machine["peak_flops_per_second"] = setup.peak.flops_per_second;
+  record.machine["peak_of"] = to_string(setup.peak.type);
   const std::vector<RankReport>& ranks = benchmark.result().ranks;
   if (ranks.empty()) {  // it failed: what this worker has
     record.cluster = {

@@ -3,16 +3,21 @@
 
 #include <string>
 
+#include "trireme/base/shape.hpp"
+
 namespace trireme::perf {
 
 struct Peak {
-  double flops_per_second = 0;  // fp32 fused multiply-add on the given threads
-  std::string instruction_set;  // the widest that was used: avx512, avx2+fma, sse2
+  double flops_per_second = 0;    // fused multiply-add on the given threads
+  DataType type = DataType::f32;  // of the factors; sums are f32
+  std::string instruction_set;    // the widest that was used: avx512, avx2+fma, sse2, avx512_bf16
   int threads = 0;
 };
 
 // Best of several short runs, on threads bound as apply() has left them; threads.hpp says which team sizes keep them.
-Peak measure_fma_peak(int threads, double seconds = 0.2);
+// Of bf16 where the CPU multiplies it with vector instructions (matrix units, which are faster still, are not
+// measured), else of f32.
+Peak measure_fma_peak(int threads, DataType type = DataType::f32, double seconds = 0.2);
 
 struct Bandwidth {
   double copy_bytes_per_second = 0;  // bytes read plus bytes written, arrays beyond the last cache

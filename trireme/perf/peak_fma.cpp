@@ -54,6 +54,24 @@ __attribute__((target("avx2,fma"))) float run_avx2(std::int64_t iterations, floa
   return _mm256_cvtss_f32(sum);
 }
 
+// Each lane adds two products of bf16 to its sum.
+__attribute__((target("avx512f,avx512bf16"))) float run_avx512_bf16(std::int64_t iterations, float factor,
+                                                                    float addend) {
+  const __m512bh f = _mm512_cvtne2ps_pbh(_mm512_set1_ps(factor), _mm512_set1_ps(factor));
+  const __m512bh a = _mm512_cvtne2ps_pbh(_mm512_set1_ps(addend), _mm512_set1_ps(addend));
+  __m512 x[kAccumulators512];
+#pragma GCC unroll 24
+  for (int i = 0; i < kAccumulators512; ++i) x[i] = _mm512_set1_ps(static_cast<float>(i));
+  for (std::int64_t n = 0; n < iterations; ++n) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kAccumulators512; ++i) x[i] = _mm512_dpbf16_ps(x[i], f, a);
+  }
+  __m512 sum = x[0];
+#pragma GCC unroll 24
+  for (int i = 1; i < kAccumulators512; ++i) sum = _mm512_add_ps(sum, x[i]);
+  return _mm512_cvtss_f32(sum);
+}
+
 // What the compiler makes of it for the oldest processors of this architecture: a multiplication and an addition.
 float run_plain(std::int64_t iterations, float factor, float addend) {
   std::array<float, kPlainLanes> x{};
@@ -69,9 +87,12 @@ struct Variant {
   Kernel kernel = nullptr;
   double flops_per_iteration = 0;
   const char* instruction_set = "";
+  DataType type = DataType::f32;
 };
 
-Variant widest() {
+Variant widest(DataType type) {
+  if (type == DataType::bf16 && __builtin_cpu_supports("avx512bf16"))
+    return {run_avx512_bf16, 4.0 * 16 * kAccumulators512, "avx512_bf16", DataType::bf16};
   if (__builtin_cpu_supports("avx512f")) return {run_avx512, 2.0 * 16 * kAccumulators512, "avx512"};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     return {run_avx2, 2.0 * 8 * kAccumulators256, "avx2+fma"};
@@ -96,10 +117,10 @@ double time_once(const Variant& variant, int threads, std::int64_t iterations) {
 
 }  // namespace
 
-Peak measure_fma_peak(int threads, double seconds) {
+Peak measure_fma_peak(int threads, DataType type, double seconds) {
   if (threads < 1) bad_input("cannot measure the peak of {} threads; at least 1 is needed", threads);
   constexpr int kRuns = 10;
-  const Variant variant = widest();
+  const Variant variant = widest(type);
 
   // Iterations that fill one run's share of the time; growing towards it also brings the cores up to speed.
   std::int64_t iterations = 1 << 12;
@@ -110,7 +131,7 @@ Peak measure_fma_peak(int threads, double seconds) {
   }
   for (int run = 0; run < kRuns; ++run) elapsed = std::min(elapsed, time_once(variant, threads, iterations));
   const double flops = variant.flops_per_iteration * static_cast<double>(iterations) * threads;
-  return {flops / elapsed, variant.instruction_set, threads};
+  return {flops / elapsed, variant.type, variant.instruction_set, threads};
 }
 
 }  // namespace trireme::perf

@@ -1,7 +1,8 @@
-// What a plan asks of a backend, and what a backend gives: for each operation a kernel, the layouts it wants and gives,
+// What a plan asks of a backend, and what a backend gives: for each operation a kernel, the formats it wants and gives,
 // its scratch memory, and what it is called. Implemented in backend/reference and backend/onednn.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,6 +74,11 @@ class Kernel {
 
 enum class DataFormat : std::uint8_t { automatic, nchw, nhwc };
 
+// With bf16, activations and their gradients are stored and multiplied in bf16 where there are kernels for it.
+// Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision, and so are
+// sums.
+enum class Precision : std::uint8_t { fp32, bf16 };
+
 // One operation to find a kernel for. Where the layout of an input is still open (a variable that no kernel has
 // claimed), input_open is true and inputs[i].layout is plain. output_wish is set where a consumer needs a certain
 // layout (the gradient of a variable must have the variable's); a kernel that can give it should.
@@ -83,11 +89,15 @@ struct KernelRequest {
   std::vector<const Layout*> output_wish;  // nullptr: none
   DataFormat data_format = DataFormat::automatic;
   bool training = true;  // false: nothing in the program needs backward
+  Precision precision = Precision::fp32;
 };
 
 struct KernelChoice {
-  std::vector<Layout> inputs;  // what the kernel reads; the plan reorders where it differs from what there is
-  std::vector<Layout> outputs;
+  std::vector<Format> inputs;  // what the kernel reads; the plan reorders where it differs from what there is
+  std::vector<Format> outputs;
+  // The layout to keep an open input in, by position, where that is not the one that the kernel reads: it reads a copy
+  // of another type anyway.
+  std::map<int, Layout> kept;
   std::int64_t scratch_bytes = 0;
   std::int64_t shared_bytes = 0;  // what a group tells the others: see KernelMemory::shared
   std::vector<std::pair<int, int>>
@@ -102,9 +112,11 @@ class Backend {
   virtual std::string name() const = 0;
   // Whether the kernels that mix samples (batch statistics, updates) work together with those of other groups.
   virtual bool splits_batches() const { return false; }
+  // Whether it has kernels that are faster in a precision on this machine.
+  virtual bool is_fast_in(Precision precision) const { return precision == Precision::fp32; }
   virtual KernelChoice choose(const KernelRequest& request) const = 0;
-  // Copies between two layouts of one tensor.
-  virtual KernelChoice choose_reorder(const TensorDesc& from, const Layout& to) const = 0;
+  // Copies between two formats of one tensor.
+  virtual KernelChoice choose_reorder(const TensorDesc& from, const Format& to) const = 0;
 };
 
 }  // namespace trireme

@@ -34,8 +34,8 @@ class Compiler {
   void add_source(const Node& node);
   void add_operation(const Node& node);
   KernelRequest request_for(const Node& node);
-  // The buffer itself, or a copy in the wanted layout (made once).
-  int in_layout(int buffer, const Layout& layout);
+  // The buffer itself, or a copy in the wanted format (made once).
+  int in_format(int buffer, const Format& format);
   int add_reorder(int from, Buffer to);
   int gradient_buffer(int buffer, NodeId variable);
   int add_buffer(Buffer buffer);
@@ -60,7 +60,7 @@ class Compiler {
   Program program_;
   std::vector<std::vector<int>> tensors_;                 // [node][output] -> buffer
   std::map<std::pair<NodeId, int>, NodeId> gradient_of_;  // tensor -> variable whose gradient it is
-  std::map<std::pair<int, std::string>, int> copies_;     // (buffer, layout) -> buffer
+  std::map<std::pair<int, std::string>, int> copies_;     // (buffer, format) -> buffer
   std::vector<bool> constant_like_;  // buffer: depends on constants (and, if not training, variables) alone
   InPlacePairs in_place_;
   bool training_ = false;
@@ -129,7 +129,8 @@ KernelRequest Compiler::request_for(const Node& node) {
                         .input_open = {},
                         .output_wish = {},
                         .data_format = options_.data_format,
-                        .training = training_};
+                        .training = training_,
+                        .precision = options_.precision};
   for (const Tensor& input : node.inputs) {
     const int id = buffer_of(input);
     request.inputs.push_back(buffer(id).desc);
@@ -167,18 +168,19 @@ void Compiler::add_operation(const Node& node) {
     const bool gradient = !gradients.empty() && i >= 2 && i % 2 == 0;
     int id = gradient ? gradients[i / 2 - 1] : buffer_of(node.inputs[i]);
     if (is_open(id)) {
-      buffer(id).desc.layout = choice.inputs[i];
+      const auto kept = choice.kept.find(static_cast<int>(i));
+      buffer(id).desc.layout = kept == choice.kept.end() ? choice.inputs[i].layout : kept->second;
       buffer(id).bytes = buffer(id).desc.bytes();
-      layouts_[buffer(id).variable] = choice.inputs[i];
+      layouts_[buffer(id).variable] = buffer(id).desc.layout;
     }
-    instruction.inputs.push_back(in_layout(id, choice.inputs[i]));
+    instruction.inputs.push_back(in_format(id, choice.inputs[i]));
   }
   for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
     const TensorType& type = node.outputs[static_cast<std::size_t>(i)];
-    const Layout& layout = choice.outputs[static_cast<std::size_t>(i)];
-    Buffer added{.desc = {type.dtype, type.shape, layout}, .name = node.name};
+    const Format& format = choice.outputs[static_cast<std::size_t>(i)];
+    Buffer added{.desc = {format.dtype, type.shape, format.layout}, .name = node.name};
     const Layout* wish = request.output_wish[static_cast<std::size_t>(i)];
-    if (wish != nullptr && *wish == layout) {
+    if (wish != nullptr && format == Format(*wish, type.dtype)) {
       added.kind = MemoryKind::gradient;
       added.variable = gradient_of_.at({node.id, i});
     }
@@ -186,9 +188,12 @@ void Compiler::add_operation(const Node& node) {
     tensors_[static_cast<std::size_t>(node.id)][static_cast<std::size_t>(i)] = id;
     instruction.outputs.push_back(id);
   }
-  std::vector<TensorType> inputs;
-  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
-  instruction.cost = cost(node.op, inputs, node.outputs);
+  const auto stored_types = [&](const std::vector<int>& ids) {
+    std::vector<TensorType> types;
+    for (const int id : ids) types.push_back({buffer(id).desc.dtype, buffer(id).desc.shape});
+    return types;
+  };
+  instruction.cost = cost(node.op, stored_types(instruction.inputs), stored_types(instruction.outputs));
   add_instruction(std::move(instruction), std::move(choice));
 }
 
@@ -220,7 +225,7 @@ void Compiler::add_instruction(Instruction instruction, KernelChoice choice) {
 }
 
 int Compiler::add_reorder(int from, Buffer to) {
-  KernelChoice choice = backend_.choose_reorder(buffer(from).desc, to.desc.layout);
+  KernelChoice choice = backend_.choose_reorder(buffer(from).desc, to.desc.format());
   Instruction instruction;
   instruction.name = to.name = buffer(from).name;
   instruction.operation = "reorder";
@@ -232,12 +237,11 @@ int Compiler::add_reorder(int from, Buffer to) {
   return id;
 }
 
-int Compiler::in_layout(int id, const Layout& layout) {
-  if (buffer(id).desc.layout == layout) return id;
-  const std::string name = layout.name();
+int Compiler::in_format(int id, const Format& format) {
+  if (buffer(id).desc.format() == format) return id;
+  const std::string name = format.name();
   if (auto found = copies_.find({id, name}); found != copies_.end()) return found->second;
-  Buffer copy{.desc = buffer(id).desc};
-  copy.desc.layout = layout;
+  Buffer copy{.desc = {format.dtype, buffer(id).desc.shape, format.layout}};
   const int made = add_reorder(id, std::move(copy));
   copies_[{id, name}] = made;
   return made;
@@ -246,6 +250,7 @@ int Compiler::in_layout(int id, const Layout& layout) {
 int Compiler::gradient_buffer(int id, NodeId variable) {
   if (buffer(id).kind == MemoryKind::gradient && buffer(id).variable == variable) return id;
   Buffer copy{.desc = buffer(id).desc, .kind = MemoryKind::gradient, .variable = variable};
+  copy.desc.dtype = DataType::f32;
   if (auto known = layouts_.find(variable); known != layouts_.end()) copy.desc.layout = known->second;
   return add_reorder(id, std::move(copy));
 }
@@ -261,7 +266,7 @@ void Compiler::add_fetches() {
     // A copy of a variable that was made earlier in the run has the value from before its update.
     if (buffer(id).kind == MemoryKind::variable)
       std::erase_if(copies_, [&](const auto& copy) { return copy.first.first == id; });
-    program_.fetches.push_back(in_layout(id, Layout::plain(buffer(id).desc.shape.rank())));
+    program_.fetches.push_back(in_format(id, {Layout::plain(fetch.shape().rank()), fetch.type().dtype}));
   }
 }
 

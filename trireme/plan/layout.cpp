@@ -3,6 +3,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "trireme/base/bfloat16.hpp"
+
 namespace trireme {
 namespace {
 
@@ -33,6 +35,32 @@ void for_each_row(const TensorDesc& desc, Body body) {
     }
     body(row * row_length, offset, offsets.back());
   }
+}
+
+template <typename Plain, typename Packed>
+void pack_as(const TensorDesc& desc, const Plain* from, Packed* to) {
+  if (desc.shape.rank() == 0) {
+    *to = static_cast<Packed>(*from);
+    return;
+  }
+  if (desc.layout.elements(desc.shape) != desc.shape.elements())
+    std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(desc.bytes()));
+  for_each_row(desc, [&](std::int64_t position, std::int64_t base, const std::vector<std::int64_t>& columns) {
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      to[base + columns[i]] = static_cast<Packed>(from[position + static_cast<std::int64_t>(i)]);
+  });
+}
+
+template <typename Packed, typename Plain>
+void unpack_as(const TensorDesc& desc, const Packed* from, Plain* to) {
+  if (desc.shape.rank() == 0) {
+    *to = *from;
+    return;
+  }
+  for_each_row(desc, [&](std::int64_t position, std::int64_t base, const std::vector<std::int64_t>& columns) {
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      to[position + static_cast<std::int64_t>(i)] = from[base + columns[i]];
+  });
 }
 
 }  // namespace
@@ -76,6 +104,12 @@ std::string Layout::name() const {
   return text;
 }
 
+std::string Format::name() const {
+  std::string text = layout.name();
+  if (dtype != DataType::f32) text.append(1, ':').append(to_string(dtype));
+  return text;
+}
+
 std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc) {
   const auto& layout = desc.layout;
   const auto sizes = block_sizes(layout);
@@ -104,31 +138,19 @@ std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc) {
 }
 
 void pack(const TensorDesc& desc, const void* plain, void* packed) {
-  if (desc.layout.is_plain()) {
-    std::memcpy(packed, plain, static_cast<std::size_t>(desc.bytes()));
-    return;
+  if (desc.dtype == DataType::bf16) {
+    pack_as(desc, static_cast<const float*>(plain), static_cast<BFloat16*>(packed));
+  } else {
+    pack_as(desc, static_cast<const std::uint32_t*>(plain), static_cast<std::uint32_t*>(packed));
   }
-  if (desc.layout.elements(desc.shape) != desc.shape.elements())
-    std::memset(packed, 0, static_cast<std::size_t>(desc.bytes()));
-  const auto* from = static_cast<const std::uint32_t*>(plain);
-  auto* to = static_cast<std::uint32_t*>(packed);
-  for_each_row(desc, [&](std::int64_t position, std::int64_t base, const std::vector<std::int64_t>& columns) {
-    for (std::size_t i = 0; i < columns.size(); ++i)
-      to[base + columns[i]] = from[position + static_cast<std::int64_t>(i)];
-  });
 }
 
 void unpack(const TensorDesc& desc, const void* packed, void* plain) {
-  if (desc.layout.is_plain()) {
-    std::memcpy(plain, packed, static_cast<std::size_t>(desc.bytes()));
-    return;
+  if (desc.dtype == DataType::bf16) {
+    unpack_as(desc, static_cast<const BFloat16*>(packed), static_cast<float*>(plain));
+  } else {
+    unpack_as(desc, static_cast<const std::uint32_t*>(packed), static_cast<std::uint32_t*>(plain));
   }
-  const auto* from = static_cast<const std::uint32_t*>(packed);
-  auto* to = static_cast<std::uint32_t*>(plain);
-  for_each_row(desc, [&](std::int64_t position, std::int64_t base, const std::vector<std::int64_t>& columns) {
-    for (std::size_t i = 0; i < columns.size(); ++i)
-      to[position + static_cast<std::int64_t>(i)] = from[base + columns[i]];
-  });
 }
 
 }  // namespace trireme

@@ -31,11 +31,24 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+// How the elements of a tensor are stored: their order and their type.
+struct Format {
+  Layout layout;
+  DataType dtype = DataType::f32;
+
+  Format(Layout l, DataType type = DataType::f32)  // NOLINT(google-explicit-constructor): most formats are f32
+      : layout(std::move(l)), dtype(type) {}
+  // "aBcd16b"; of bf16 "aBcd16b:bf16".
+  std::string name() const;
+  bool operator==(const Format&) const = default;
+};
+
 // A tensor as kernels see it.
 struct TensorDesc {
   DataType dtype = DataType::f32;
   Shape shape;
   Layout layout;
+  Format format() const { return {layout, dtype}; }
   std::int64_t bytes() const { return size_of(dtype) * layout.elements(shape); }
   bool operator==(const TensorDesc&) const = default;
 };
@@ -44,8 +57,9 @@ struct TensorDesc {
 // any layout with these tables.
 std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc);
 
-// Four-byte elements between plain row-major order and a layout. pack() zeroes the padding. In parallel; for set-up,
-// fetches and tests, not for steps (there the backend's reorder kernel is used).
+// Between plain row-major order on the host, where elements have four bytes, and a tensor as it is stored: bf16 is f32
+// on the host. pack() zeroes the padding. In parallel; for set-up, fetches and tests, not for steps (there the
+// backend's reorder kernel is used).
 void pack(const TensorDesc& desc, const void* plain, void* packed);
 void unpack(const TensorDesc& desc, const void* packed, void* plain);
 

@@ -69,7 +69,7 @@ void share_in_place(Program& program, const InPlacePairs& in_place) {
                                      [&](int id) { return root_of(buffers, id) == input; });
       if (from.kind != MemoryKind::arena || to.kind != MemoryKind::arena || to.shares >= 0 || taken ||
           fed[static_cast<std::size_t>(input)] || times_read != 1 || from.last != static_cast<int>(i) ||
-          from.bytes < to.bytes) {
+          from.bytes < to.bytes || from.desc.dtype != to.desc.dtype) {
         continue;
       }
       to.shares = input;

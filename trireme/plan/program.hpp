@@ -26,6 +26,7 @@ struct CompileOptions {
   // few enough to be warm in the cache still.
   std::int64_t update_bytes = 4 << 20;
   Recompute recompute = Recompute::none;
+  Precision precision = Precision::fp32;
 };
 
 // Where a buffer's memory is.

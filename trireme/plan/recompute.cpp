@@ -51,11 +51,12 @@ class WithoutCopies {
     in_place_of_result.push_back(in_place);
   }
 
-  // A tensor is brought into another layout once.
+  // A tensor is brought into another format once.
   bool keep_reorder(const Instruction& reorder) {
     const Buffer& to = result.buffers[static_cast<std::size_t>(reorder.outputs[0])];
     if (to.kind != MemoryKind::arena) return true;
-    const auto [known, is_new] = reordered_.try_emplace({reorder.inputs[0], to.desc.layout.name()}, reorder.outputs[0]);
+    const auto [known, is_new] =
+        reordered_.try_emplace({reorder.inputs[0], to.desc.format().name()}, reorder.outputs[0]);
     if (!is_new) stands_for_[static_cast<std::size_t>(reorder.outputs[0])] = known->second;
     return is_new;
   }
@@ -63,7 +64,7 @@ class WithoutCopies {
   const std::unordered_map<NodeId, NodeId>& copies_;
   std::vector<int> stands_for_;                           // by buffer
   std::unordered_map<NodeId, int> first_output_;          // by node: its buffer
-  std::map<std::pair<int, std::string>, int> reordered_;  // (buffer, layout) -> buffer
+  std::map<std::pair<int, std::string>, int> reordered_;  // (buffer, format) -> buffer
 };
 
 }  // namespace

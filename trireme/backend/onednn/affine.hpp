@@ -25,9 +25,11 @@ struct ChannelAffine {
 };
 
 // Shares the work among the threads of the OpenMP region it is called in.
-void apply_affine(const Strips& strips, const ChannelAffine& affine, const AffineOperands& operands);
+template <typename Element>
+void apply_affine(const Strips& strips, const ChannelAffine& affine, const AffineOperands<Element>& operands);
 // One group of strips, by the calling thread; from the last to the first, because what was read last is in the cache.
+template <typename Element>
 void apply_affine(const Strips& strips, std::int64_t group, const ChannelAffine& affine,
-                  const AffineOperands& operands);
+                  const AffineOperands<Element>& operands);
 
 }  // namespace trireme::onednn

@@ -14,6 +14,7 @@ class OneDnnBackend final : public Backend {
 
   std::string name() const override { return "onednn"; }
   bool splits_batches() const override { return true; }
+  bool is_fast_in(Precision precision) const override { return precision == Precision::fp32 || has_fast_bf16(); }
 
   KernelChoice choose(const KernelRequest& request) const override {
     try {
@@ -30,7 +31,7 @@ class OneDnnBackend final : public Backend {
     }
   }
 
-  KernelChoice choose_reorder(const TensorDesc& from, const Layout& to) const override {
+  KernelChoice choose_reorder(const TensorDesc& from, const Format& to) const override {
     return make_reorder(from, to, engine_);
   }
 

@@ -23,7 +23,8 @@ double* lane_partials(const Strips& strips, std::int64_t index, double* partials
 
 std::int64_t partial_count(const Strips& strips) { return 2 * strips.count() * strips.group_width(); }
 
-void strip_moments(const Strips& strips, std::int64_t index, const float* x, double* partials) {
+template <typename Element>
+void strip_moments(const Strips& strips, std::int64_t index, const Element* x, double* partials) {
   const Strip strip = strips[index];
   Accumulated lanes[kPanelWidth];
   for_each_panel(strip, [&](const Panel& panel) {
@@ -63,8 +64,9 @@ Moments merged_moments(const Strips& strips, std::int64_t channel, const double*
   return {all.mean, std::max(all.squares / all.count, 0.0)};
 }
 
-void strip_gradient_sums(const Strips& strips, std::int64_t index, const float* mean, const GradientOperands& operands,
-                         double* partials) {
+template <typename Element>
+void strip_gradient_sums(const Strips& strips, std::int64_t index, const float* mean,
+                         const GradientOperands<Element>& operands, double* partials) {
   const Strip strip = strips[index];
   alignas(64) float means[kPanelWidth];
   spread_lanes(strip, mean, means);
@@ -82,7 +84,8 @@ void strip_gradient_sums(const Strips& strips, std::int64_t index, const float* 
   }
 }
 
-void strip_sums(const Strips& strips, std::int64_t index, const float* x, double* partials) {
+template <typename Element>
+void strip_sums(const Strips& strips, std::int64_t index, const Element* x, double* partials) {
   const Strip strip = strips[index];
   double sum[kPanelWidth] = {};
   for_each_panel(strip, [&](const Panel& panel) {
@@ -108,5 +111,13 @@ Sums added_sums(const Strips& strips, std::int64_t channel, const double* partia
   }
   return sums;
 }
+
+template void strip_moments(const Strips&, std::int64_t, const float*, double*);
+template void strip_moments(const Strips&, std::int64_t, const BFloat16*, double*);
+template void strip_gradient_sums(const Strips&, std::int64_t, const float*, const GradientOperands<float>&, double*);
+template void strip_gradient_sums(const Strips&, std::int64_t, const float*, const GradientOperands<BFloat16>&,
+                                  double*);
+template void strip_sums(const Strips&, std::int64_t, const float*, double*);
+template void strip_sums(const Strips&, std::int64_t, const BFloat16*, double*);
 
 }  // namespace trireme::onednn

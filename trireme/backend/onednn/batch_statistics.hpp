@@ -1,5 +1,6 @@
 // Sums and moments per channel of an activation, for batch norm, bias and reductions. Called by one thread each or
-// inside an OpenMP region, where the work is shared; the results do not depend on the number of threads.
+// inside an OpenMP region, where the work is shared; the results do not depend on the number of threads. Element is
+// float or BFloat16.
 #pragma once
 
 #include "trireme/backend/onednn/channel_loops.hpp"
@@ -12,7 +13,8 @@ std::int64_t partial_count(const Strips& strips);
 // Mean and sum of squared deviations of each lane of a strip, at partials[2·(index·group_width + lane)].
 // Each panel is centred around its own mean while it is in the cache, and merged in double (Chan, Golub and LeVeque):
 // one pass over memory, and no cancellation however large the mean is.
-void strip_moments(const Strips& strips, std::int64_t index, const float* x, double* partials);
+template <typename Element>
+void strip_moments(const Strips& strips, std::int64_t index, const Element* x, double* partials);
 
 struct Moments {
   double mean = 0, variance = 0;
@@ -21,10 +23,12 @@ struct Moments {
 Moments merged_moments(const Strips& strips, std::int64_t channel, const double* partials);
 
 // Sums of d and d·(x − mean) of each lane of a strip (see GradientOperands), at the same places.
-void strip_gradient_sums(const Strips& strips, std::int64_t index, const float* mean, const GradientOperands& operands,
-                         double* partials);
+template <typename Element>
+void strip_gradient_sums(const Strips& strips, std::int64_t index, const float* mean,
+                         const GradientOperands<Element>& operands, double* partials);
 // Sum of each lane of a strip, at the first of the two places.
-void strip_sums(const Strips& strips, std::int64_t index, const float* x, double* partials);
+template <typename Element>
+void strip_sums(const Strips& strips, std::int64_t index, const Element* x, double* partials);
 
 // The partials of one channel added up, over all strips of its group.
 struct Sums {

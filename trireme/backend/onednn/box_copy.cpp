@@ -1,5 +1,6 @@
 #include "trireme/backend/onednn/box_copy.hpp"
 
+#include <cstddef>
 #include <cstring>
 
 namespace trireme::onednn {
@@ -44,12 +45,13 @@ std::optional<PhysicalBox> PhysicalBox::make(const Shape& shape, const Layout& l
   return box;
 }
 
-BoxCopy::BoxCopy(const PhysicalBox& from, const PhysicalBox& to)
+BoxCopy::BoxCopy(const PhysicalBox& from, const PhysicalBox& to, std::int64_t element_bytes)
     : extents_(from.extents()),
       from_strides_(from.strides()),
       to_strides_(to.strides()),
       from_first_(from.first()),
-      to_first_(to.first()) {
+      to_first_(to.first()),
+      element_bytes_(element_bytes) {
   while (!extents_.empty() && from_strides_.back() == run_ && to_strides_.back() == run_) {
     run_ *= extents_.back();
     extents_.pop_back();
@@ -59,7 +61,9 @@ BoxCopy::BoxCopy(const PhysicalBox& from, const PhysicalBox& to)
   for (std::int64_t extent : extents_) rows_ *= extent;
 }
 
-void BoxCopy::run(const float* src, float* dst) const {
+void BoxCopy::run(const void* src, void* dst) const {
+  const auto* source = static_cast<const std::byte*>(src);
+  auto* destination = static_cast<std::byte*>(dst);
 #pragma omp for schedule(static) nowait
   for (std::int64_t row = 0; row < rows_; ++row) {
     std::int64_t from = from_first_, to = to_first_, rest = row;
@@ -68,7 +72,8 @@ void BoxCopy::run(const float* src, float* dst) const {
       to += rest % extents_[i] * to_strides_[i];
       rest /= extents_[i];
     }
-    std::memcpy(dst + to, src + from, static_cast<std::size_t>(run_) * sizeof(float));
+    std::memcpy(destination + to * element_bytes_, source + from * element_bytes_,
+                static_cast<std::size_t>(run_ * element_bytes_));
   }
 }
 

@@ -29,17 +29,17 @@ class PhysicalBox {
   std::int64_t first_ = 0;  // elements before the box
 };
 
-// Boxes of equal extents, prepared when the kernel is chosen. run() shares the rows among the threads of the OpenMP
-// region it is called in, and does not wait for them.
+// Boxes of equal extents and elements of so many bytes, prepared when the kernel is chosen. run() shares the rows among
+// the threads of the OpenMP region it is called in, and does not wait for them.
 class BoxCopy {
  public:
-  BoxCopy(const PhysicalBox& from, const PhysicalBox& to);
+  BoxCopy(const PhysicalBox& from, const PhysicalBox& to, std::int64_t element_bytes);
   std::int64_t elements() const { return rows_ * run_; }
-  void run(const float* src, float* dst) const;
+  void run(const void* src, void* dst) const;
 
  private:
   std::vector<std::int64_t> extents_, from_strides_, to_strides_;  // of the axes outside of a contiguous run
-  std::int64_t from_first_, to_first_, rows_ = 1, run_ = 1;
+  std::int64_t from_first_, to_first_, element_bytes_, rows_ = 1, run_ = 1;
 };
 
 }  // namespace trireme::onednn

@@ -13,8 +13,8 @@ TRIREME_INLINE std::int64_t width_of(const Panel& panel) {
   return Width == kAnyWidth ? panel.width : Width;
 }
 
-template <std::int64_t Width>
-TRIREME_INLINE void sum_columns_of(const Panel& panel, const float* x, float* sums) {
+template <std::int64_t Width, typename Element>
+TRIREME_INLINE void sum_columns_of(const Panel& panel, const Element* x, float* sums) {
   const std::int64_t width = width_of<Width>(panel);
   float sum[kPanelWidth] = {};
   x += panel.offset;
@@ -24,8 +24,8 @@ TRIREME_INLINE void sum_columns_of(const Panel& panel, const float* x, float* su
   for (std::int64_t j = 0; j < width; ++j) sums[j] = sum[j];
 }
 
-template <std::int64_t Width>
-TRIREME_INLINE void centred_sums_of(const Panel& panel, const float* x, const float* centre, float* deviations,
+template <std::int64_t Width, typename Element>
+TRIREME_INLINE void centred_sums_of(const Panel& panel, const Element* x, const float* centre, float* deviations,
                                     float* squares) {
   const std::int64_t width = width_of<Width>(panel);
   float deviation[kPanelWidth] = {}, square[kPanelWidth] = {};
@@ -41,18 +41,18 @@ TRIREME_INLINE void centred_sums_of(const Panel& panel, const float* x, const fl
   for (std::int64_t j = 0; j < width; ++j) squares[j] = square[j];
 }
 
-template <std::int64_t Width, bool kAdd, bool kRelu>
-TRIREME_INLINE void affine_of(const Panel& panel, const AffineColumns& c, const AffineOperands& operands) {
+template <std::int64_t Width, bool kAdd, bool kRelu, typename Element>
+TRIREME_INLINE void affine_of(const Panel& panel, const AffineColumns& c, const AffineOperands<Element>& operands) {
   const std::int64_t width = width_of<Width>(panel);
-  const float* x = operands.x + panel.offset;
-  const float* addend = kAdd ? operands.addend + panel.offset : nullptr;
-  float* y = operands.y + panel.offset;
+  const Element* x = operands.x + panel.offset;
+  const Element* addend = kAdd ? operands.addend + panel.offset : nullptr;
+  Element* y = operands.y + panel.offset;
   for (std::int64_t row = 0; row < panel.rows; ++row) {
 #pragma omp simd
     for (std::int64_t j = 0; j < width; ++j) {
       float value = (x[j] - c.mean[j]) * c.scale[j] + c.shift[j];
       if (kAdd) value += addend[j];
-      y[j] = kRelu && value < 0 ? 0 : value;
+      y[j] = static_cast<Element>(kRelu && value < 0 ? 0 : value);
     }
     x += panel.stride;
     y += panel.stride;
@@ -60,8 +60,9 @@ TRIREME_INLINE void affine_of(const Panel& panel, const AffineColumns& c, const 
   }
 }
 
-template <std::int64_t Width>
-TRIREME_INLINE void affine_any(const Panel& panel, const AffineColumns& columns, const AffineOperands& operands) {
+template <std::int64_t Width, typename Element>
+TRIREME_INLINE void affine_any(const Panel& panel, const AffineColumns& columns,
+                               const AffineOperands<Element>& operands) {
   if (operands.addend != nullptr) {
     operands.relu ? affine_of<Width, true, true>(panel, columns, operands)
                   : affine_of<Width, true, false>(panel, columns, operands);
@@ -72,13 +73,13 @@ TRIREME_INLINE void affine_any(const Panel& panel, const AffineColumns& columns,
 }
 
 // The gradient before the activation: a row of it, with what it is made of.
-template <bool kMore, bool kMask>
+template <bool kMore, bool kMask, typename Element>
 struct GradientRows {
-  const float* diff;
-  const float* more;
-  const float* dst;
+  const Element* diff;
+  const Element* more;
+  const Element* dst;
 
-  TRIREME_INLINE GradientRows(const GradientOperands& operands, std::int64_t offset)
+  TRIREME_INLINE GradientRows(const GradientOperands<Element>& operands, std::int64_t offset)
       : diff(operands.diff + offset),
         more(kMore ? operands.more + offset : nullptr),
         dst(kMask ? operands.dst + offset : nullptr) {}
@@ -93,21 +94,21 @@ struct GradientRows {
   }
 };
 
-template <std::int64_t Width, bool kMore, bool kMask, bool kKeep>
-TRIREME_INLINE void gradient_sums_of(const Panel& panel, const float* mean, const GradientOperands& operands,
+template <std::int64_t Width, bool kMore, bool kMask, bool kKeep, typename Element>
+TRIREME_INLINE void gradient_sums_of(const Panel& panel, const float* mean, const GradientOperands<Element>& operands,
                                      float* diffs, float* products) {
   const std::int64_t width = width_of<Width>(panel);
   float sum[kPanelWidth] = {}, product[kPanelWidth] = {};
-  const float* x = operands.x + panel.offset;
-  GradientRows<kMore, kMask> d(operands, panel.offset);
-  float* kept = kKeep ? operands.diff_addend + panel.offset : nullptr;
+  const Element* x = operands.x + panel.offset;
+  GradientRows<kMore, kMask, Element> d(operands, panel.offset);
+  Element* kept = kKeep ? operands.diff_addend + panel.offset : nullptr;
   for (std::int64_t row = 0; row < panel.rows; ++row) {
 #pragma omp simd
     for (std::int64_t j = 0; j < width; ++j) {
       const float value = d.at(j);
       sum[j] += value;
       product[j] += value * (x[j] - mean[j]);
-      if (kKeep) kept[j] = value;
+      if (kKeep) kept[j] = static_cast<Element>(value);
     }
     x += panel.stride;
     d.advance(panel.stride);
@@ -117,38 +118,41 @@ TRIREME_INLINE void gradient_sums_of(const Panel& panel, const float* mean, cons
   for (std::int64_t j = 0; j < width; ++j) products[j] = product[j];
 }
 
-template <bool kMore, bool kMask, bool kKeep>
-TRIREME_INLINE void gradient_sums_any(const Panel& panel, const float* mean, const GradientOperands& operands,
+template <bool kMore, bool kMask, bool kKeep, typename Element>
+TRIREME_INLINE void gradient_sums_any(const Panel& panel, const float* mean, const GradientOperands<Element>& operands,
                                       float* diffs, float* products) {
   panel.width == kPanelWidth
       ? gradient_sums_of<kPanelWidth, kMore, kMask, kKeep>(panel, mean, operands, diffs, products)
       : gradient_sums_of<kAnyWidth, kMore, kMask, kKeep>(panel, mean, operands, diffs, products);
 }
 
-template <std::int64_t Width, bool kMore, bool kMask>
-TRIREME_INLINE void gradient_of(const Panel& panel, const GradientColumns& c, const GradientOperands& operands) {
+template <std::int64_t Width, bool kMore, bool kMask, typename Element>
+TRIREME_INLINE void gradient_of(const Panel& panel, const GradientColumns& c,
+                                const GradientOperands<Element>& operands) {
   const std::int64_t width = width_of<Width>(panel);
-  const float* x = operands.x + panel.offset;
-  GradientRows<kMore, kMask> d(operands, panel.offset);
-  float* diff_x = operands.diff_x + panel.offset;
+  const Element* x = operands.x + panel.offset;
+  GradientRows<kMore, kMask, Element> d(operands, panel.offset);
+  Element* diff_x = operands.diff_x + panel.offset;
   for (std::int64_t row = 0; row < panel.rows; ++row) {
 #pragma omp simd
     for (std::int64_t j = 0; j < width; ++j)
-      diff_x[j] = c.of_diff[j] * d.at(j) + c.of_x[j] * (x[j] - c.mean[j]) + c.constant[j];
+      diff_x[j] = static_cast<Element>(c.of_diff[j] * d.at(j) + c.of_x[j] * (x[j] - c.mean[j]) + c.constant[j]);
     x += panel.stride;
     d.advance(panel.stride);
     diff_x += panel.stride;
   }
 }
 
-template <bool kMore, bool kMask>
-TRIREME_INLINE void gradient_any(const Panel& panel, const GradientColumns& columns, const GradientOperands& operands) {
+template <bool kMore, bool kMask, typename Element>
+TRIREME_INLINE void gradient_any(const Panel& panel, const GradientColumns& columns,
+                                 const GradientOperands<Element>& operands) {
   panel.width == kPanelWidth ? gradient_of<kPanelWidth, kMore, kMask>(panel, columns, operands)
                              : gradient_of<kAnyWidth, kMore, kMask>(panel, columns, operands);
 }
 
 // What is left to do where the first pass has kept d.
-TRIREME_INLINE GradientOperands of_kept(const GradientOperands& operands) {
+template <typename Element>
+TRIREME_INLINE GradientOperands<Element> of_kept(const GradientOperands<Element>& operands) {
   return {.x = operands.x,
           .diff = operands.diff_addend,
           .more = nullptr,
@@ -157,25 +161,28 @@ TRIREME_INLINE GradientOperands of_kept(const GradientOperands& operands) {
           .diff_addend = nullptr};
 }
 
-}  // namespace
-
-TRIREME_SIMD void sum_columns(const Panel& panel, const float* x, float* sums) {
+template <typename Element>
+TRIREME_INLINE void sum_columns_all(const Panel& panel, const Element* x, float* sums) {
   panel.width == kPanelWidth ? sum_columns_of<kPanelWidth>(panel, x, sums) : sum_columns_of<kAnyWidth>(panel, x, sums);
 }
 
-TRIREME_SIMD void centred_sums(const Panel& panel, const float* x, const float* centre, float* deviations,
-                               float* squares) {
+template <typename Element>
+TRIREME_INLINE void centred_sums_all(const Panel& panel, const Element* x, const float* centre, float* deviations,
+                                     float* squares) {
   panel.width == kPanelWidth ? centred_sums_of<kPanelWidth>(panel, x, centre, deviations, squares)
                              : centred_sums_of<kAnyWidth>(panel, x, centre, deviations, squares);
 }
 
-TRIREME_SIMD void apply_affine(const Panel& panel, const AffineColumns& columns, const AffineOperands& operands) {
+template <typename Element>
+TRIREME_INLINE void apply_affine_all(const Panel& panel, const AffineColumns& columns,
+                                     const AffineOperands<Element>& operands) {
   panel.width == kPanelWidth ? affine_any<kPanelWidth>(panel, columns, operands)
                              : affine_any<kAnyWidth>(panel, columns, operands);
 }
 
-TRIREME_SIMD void gradient_sums(const Panel& panel, const float* mean, const GradientOperands& operands, float* diffs,
-                                float* products) {
+template <typename Element>
+TRIREME_INLINE void gradient_sums_all(const Panel& panel, const float* mean, const GradientOperands<Element>& operands,
+                                      float* diffs, float* products) {
   const bool more = operands.more != nullptr, mask = operands.dst != nullptr;
   if (operands.diff_addend == nullptr) {
     if (more) {
@@ -194,7 +201,9 @@ TRIREME_SIMD void gradient_sums(const Panel& panel, const float* mean, const Gra
   }
 }
 
-TRIREME_SIMD void apply_gradient(const Panel& panel, const GradientColumns& columns, const GradientOperands& operands) {
+template <typename Element>
+TRIREME_INLINE void apply_gradient_all(const Panel& panel, const GradientColumns& columns,
+                                       const GradientOperands<Element>& operands) {
   if (operands.diff_addend != nullptr) {
     gradient_any<false, false>(panel, columns, of_kept(operands));
   } else if (operands.more != nullptr) {
@@ -206,11 +215,56 @@ TRIREME_SIMD void apply_gradient(const Panel& panel, const GradientColumns& colu
   }
 }
 
-TRIREME_SIMD void max_columns(const Panel& panel, const float* x, float* best) {
+template <typename Element>
+TRIREME_INLINE void max_columns_all(const Panel& panel, const Element* x, float* best) {
   x += panel.offset;
   for (std::int64_t row = 0; row < panel.rows; ++row, x += panel.stride) {
     for (std::int64_t j = 0; j < panel.width; ++j) best[j] = x[j] > best[j] ? x[j] : best[j];
   }
 }
+
+}  // namespace
+
+TRIREME_SIMD void sum_columns(const Panel& panel, const float* x, float* sums) { sum_columns_all(panel, x, sums); }
+TRIREME_SIMD void sum_columns(const Panel& panel, const BFloat16* x, float* sums) { sum_columns_all(panel, x, sums); }
+
+TRIREME_SIMD void centred_sums(const Panel& panel, const float* x, const float* centre, float* deviations,
+                               float* squares) {
+  centred_sums_all(panel, x, centre, deviations, squares);
+}
+TRIREME_SIMD void centred_sums(const Panel& panel, const BFloat16* x, const float* centre, float* deviations,
+                               float* squares) {
+  centred_sums_all(panel, x, centre, deviations, squares);
+}
+
+TRIREME_SIMD void apply_affine(const Panel& panel, const AffineColumns& columns,
+                               const AffineOperands<float>& operands) {
+  apply_affine_all(panel, columns, operands);
+}
+TRIREME_SIMD void apply_affine(const Panel& panel, const AffineColumns& columns,
+                               const AffineOperands<BFloat16>& operands) {
+  apply_affine_all(panel, columns, operands);
+}
+
+TRIREME_SIMD void gradient_sums(const Panel& panel, const float* mean, const GradientOperands<float>& operands,
+                                float* diffs, float* products) {
+  gradient_sums_all(panel, mean, operands, diffs, products);
+}
+TRIREME_SIMD void gradient_sums(const Panel& panel, const float* mean, const GradientOperands<BFloat16>& operands,
+                                float* diffs, float* products) {
+  gradient_sums_all(panel, mean, operands, diffs, products);
+}
+
+TRIREME_SIMD void apply_gradient(const Panel& panel, const GradientColumns& columns,
+                                 const GradientOperands<float>& operands) {
+  apply_gradient_all(panel, columns, operands);
+}
+TRIREME_SIMD void apply_gradient(const Panel& panel, const GradientColumns& columns,
+                                 const GradientOperands<BFloat16>& operands) {
+  apply_gradient_all(panel, columns, operands);
+}
+
+TRIREME_SIMD void max_columns(const Panel& panel, const float* x, float* best) { max_columns_all(panel, x, best); }
+TRIREME_SIMD void max_columns(const Panel& panel, const BFloat16* x, float* best) { max_columns_all(panel, x, best); }
 
 }  // namespace trireme::onednn

@@ -1,40 +1,48 @@
 // The vector loops over panels (see channel_view.hpp) that batch norm, bias and channel reductions are made of. Arrays
-// called columns have one value per column of the panel.
+// called columns have one value per column of the panel. Activations are float or BFloat16, everything else is float.
 #pragma once
 
 #include "trireme/backend/onednn/channel_view.hpp"
+#include "trireme/base/bfloat16.hpp"
 
 namespace trireme::onednn {
 
 // sums[j] = sum of column j
 void sum_columns(const Panel& panel, const float* x, float* sums);
+void sum_columns(const Panel& panel, const BFloat16* x, float* sums);
 
 // deviations[j] = sum of (x − centre[j]), squares[j] = sum of (x − centre[j])²
 void centred_sums(const Panel& panel, const float* x, const float* centre, float* deviations, float* squares);
+void centred_sums(const Panel& panel, const BFloat16* x, const float* centre, float* deviations, float* squares);
 
 // y = (x − mean)·scale + shift + addend, at least 0 with relu; addend may be null. y may be x or addend.
 struct AffineColumns {
   alignas(64) float mean[kPanelWidth], scale[kPanelWidth], shift[kPanelWidth];
 };
+template <typename Element>
 struct AffineOperands {
-  const float* x;
-  const float* addend;
-  float* y;
+  const Element* x;
+  const Element* addend;
+  Element* y;
   bool relu;
 };
-void apply_affine(const Panel& panel, const AffineColumns& columns, const AffineOperands& operands);
+void apply_affine(const Panel& panel, const AffineColumns& columns, const AffineOperands<float>& operands);
+void apply_affine(const Panel& panel, const AffineColumns& columns, const AffineOperands<BFloat16>& operands);
 
 // d is diff + more where dst > 0; more and dst may be null, then it is diff, everywhere.
+template <typename Element>
 struct GradientOperands {
-  const float* x;
-  const float* diff;
-  const float* more;
-  const float* dst;
-  float* diff_x;
-  float* diff_addend;  // null: not asked for
+  const Element* x;
+  const Element* diff;
+  const Element* more;
+  const Element* dst;
+  Element* diff_x;
+  Element* diff_addend;  // null: not asked for
 };
 // diffs[j] = sum of d, products[j] = sum of d·(x − mean[j]); diff_addend = d, which may be diff or more.
-void gradient_sums(const Panel& panel, const float* mean, const GradientOperands& operands, float* diffs,
+void gradient_sums(const Panel& panel, const float* mean, const GradientOperands<float>& operands, float* diffs,
+                   float* products);
+void gradient_sums(const Panel& panel, const float* mean, const GradientOperands<BFloat16>& operands, float* diffs,
                    float* products);
 
 // diff_x = of_diff·d + of_x·(x − mean) + constant, with d from diff_addend where there is one. diff_x may be x, and
@@ -42,9 +50,11 @@ void gradient_sums(const Panel& panel, const float* mean, const GradientOperands
 struct GradientColumns {
   alignas(64) float mean[kPanelWidth], of_diff[kPanelWidth], of_x[kPanelWidth], constant[kPanelWidth];
 };
-void apply_gradient(const Panel& panel, const GradientColumns& columns, const GradientOperands& operands);
+void apply_gradient(const Panel& panel, const GradientColumns& columns, const GradientOperands<float>& operands);
+void apply_gradient(const Panel& panel, const GradientColumns& columns, const GradientOperands<BFloat16>& operands);
 
 // best[j] = max(best[j], column j)
 void max_columns(const Panel& panel, const float* x, float* best);
+void max_columns(const Panel& panel, const BFloat16* x, float* best);
 
 }  // namespace trireme::onednn

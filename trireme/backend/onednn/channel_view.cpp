@@ -43,6 +43,12 @@ const Layout& common_layout(const std::vector<TensorDesc>& inputs) {
   return blocked == inputs.end() ? inputs.front().layout : blocked->layout;
 }
 
+DataType common_type(const std::vector<TensorDesc>& inputs) {
+  const bool bf16 =
+      std::any_of(inputs.begin(), inputs.end(), [](const TensorDesc& input) { return input.dtype == DataType::bf16; });
+  return bf16 ? DataType::bf16 : inputs.front().dtype;
+}
+
 Strips::Strips(const ChannelView& view) : view_(view) {
   // With one block the batch goes on where a sample ends: one long list of rows.
   if (view_.blocks == 1) {

@@ -32,6 +32,8 @@ Layout viewable(const Shape& shape, const Layout& layout);
 // The layout for a kernel that wants its inputs in the same one: the first blocked layout among them, because what
 // comes from and goes to a convolution is best left as it is; else that of the first.
 const Layout& common_layout(const std::vector<TensorDesc>& inputs);
+// The type for a kernel that wants its inputs in the same one: bf16 where one of them is.
+DataType common_type(const std::vector<TensorDesc>& inputs);
 
 // Lanes that one strip has at the most; also what the loops over a strip work on at once.
 inline constexpr std::int64_t kPanelWidth = 64;

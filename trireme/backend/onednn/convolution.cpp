@@ -21,10 +21,15 @@ struct Problem {
   op::Window window;
   std::int64_t groups = 1;
   bool bias = false;
+  DataType type = DataType::f32;  // of src and dst
+  DataType weights_type = type;
 
-  memory::desc any_weights() const { return groups == 1 ? any_desc(weights) : any_grouped_desc(weights, groups); }
+  memory::desc any_weights() const {
+    return groups == 1 ? any_desc(weights, weights_type) : any_grouped_desc(weights, groups, weights_type);
+  }
   std::optional<memory::desc> weights_desc(const Layout& layout) const {
-    return groups == 1 ? to_desc(weights, layout) : to_grouped_desc(weights, groups, layout);
+    return groups == 1 ? to_desc(weights, layout, weights_type)
+                       : to_grouped_desc(weights, groups, layout, weights_type);
   }
   std::optional<Layout> weights_layout(const memory::desc& desc, const std::vector<const Layout*>& preferred) const {
     return groups == 1 ? to_layout(desc, preferred) : from_grouped_desc(desc, preferred);
@@ -42,8 +47,8 @@ using Create = std::function<PrimitiveDesc(const ConvolutionProblem&)>;
 
 std::optional<ConvolutionProblem> describe(const Problem& problem, const Candidate& candidate) {
   ConvolutionProblem result;
-  result.src = candidate.src ? to_desc(problem.src, *candidate.src) : any_desc(problem.src);
-  result.dst = candidate.dst ? to_desc(problem.dst, *candidate.dst) : any_desc(problem.dst);
+  result.src = candidate.src ? to_desc(problem.src, *candidate.src, problem.type) : any_desc(problem.src, problem.type);
+  result.dst = candidate.dst ? to_desc(problem.dst, *candidate.dst, problem.type) : any_desc(problem.dst, problem.type);
   const auto weights = candidate.weights ? problem.weights_desc(*candidate.weights) : problem.any_weights();
   if (!weights) return std::nullopt;
   result.weights = *weights;
@@ -56,11 +61,11 @@ std::optional<ConvolutionProblem> describe(const Problem& problem, const Candida
   return result;
 }
 
-// The layouts of an accepted candidate.
+// The formats of an accepted candidate.
 template <typename PrimitiveDesc>
 struct Found {
   PrimitiveDesc desc;
-  Layout src, weights, dst;
+  Format src, weights, dst;
 };
 
 // The memory descriptors of a primitive descriptor by the names that all three directions share.
@@ -94,41 +99,82 @@ std::optional<Found<PrimitiveDesc>> attempt(const Problem& problem, const Candid
   auto weights = problem.weights_layout(t.weights, prefer(candidate.weights));
   auto dst = to_layout(t.dst, prefer(candidate.dst));
   if (!src || !weights || !dst) return std::nullopt;
-  return Found<PrimitiveDesc>{std::move(desc), std::move(*src), std::move(*weights), std::move(*dst)};
+  return Found<PrimitiveDesc>{std::move(desc),
+                              {std::move(*src), problem.type},
+                              {std::move(*weights), problem.weights_type},
+                              {std::move(*dst), problem.type}};
 }
 
 // The first candidate that the library has generated code for, as good as for the last one; else the last one that it
 // has any code for. The last candidate is the one with the most freedom.
 template <typename PrimitiveDesc>
-Found<PrimitiveDesc> find(const Problem& problem, const std::vector<Candidate>& candidates, const std::string& name,
-                          const Create<PrimitiveDesc>& create) {
+std::optional<Found<PrimitiveDesc>> find(const Problem& problem, const std::vector<Candidate>& candidates,
+                                         const Create<PrimitiveDesc>& create) {
   constexpr auto kDirect = dnnl::algorithm::convolution_direct;
   std::size_t last = candidates.size();
   std::optional<Found<PrimitiveDesc>> fallback;
   while (!fallback && last > 0) fallback = attempt(problem, candidates[--last], kDirect, create);
-  if (!fallback) {
-    fail(ErrorKind::failed, "oneDNN {} has no convolution for '{}': src {}, weights {}, {}", library_version(), name,
-         to_string(problem.src), to_string(problem.weights), to_string(problem.window));
-  }
-  for (std::size_t i = 0; i < last; ++i) {
+  for (std::size_t i = 0; fallback && i < last; ++i) {
     auto result = attempt(problem, candidates[i], kDirect, create);
     if (!result) continue;
     const std::string_view implementation = result->desc.impl_info_str();
     const std::string_view best = fallback->desc.impl_info_str();
-    if (is_generated(implementation) && instruction_set(implementation) == instruction_set(best))
-      return std::move(*result);
+    if (is_generated(implementation) && instruction_set(implementation) == instruction_set(best)) return result;
   }
-  return std::move(*fallback);
+  return fallback;
 }
 
 // All that the time of a convolution depends on, beside the machine.
-std::string problem_text(const Problem& problem, const KernelRequest& request, const Layout& src, const Layout& dst) {
+std::string problem_text(const Problem& problem, const KernelRequest& request, const Format& src, const Format& dst) {
   return fmt::format("{} | src {} {} | weights {} | dst {} {} | {} | groups {}", label_of(request.node.op),
                      to_string(problem.src), src.name(), to_string(problem.weights), to_string(problem.dst), dst.name(),
                      to_string(problem.window), problem.groups);
 }
 
 constexpr const char* kChannelsLast = "channels_last";
+constexpr const char* kInFp32 = "in_fp32";
+
+// The layouts of activations and weights, for kernels that know f32 alone.
+template <typename PrimitiveDesc>
+OwnLayouts layouts_of(const Found<PrimitiveDesc>& found) {
+  return {.src = found.src.layout, .dst = found.dst.layout, .weights = {found.weights.layout}};
+}
+
+// The kernel for a request in f32, made to read and write activations as like does. Its weights are f32, as the
+// variable is.
+template <typename Operation>
+KernelChoice in_fp32(const Operation& operation, const KernelRequest& request, const KernelChoice& like,
+                     const dnnl::engine& engine, const Tuner& tuner) {
+  constexpr bool kReadsWeights = !std::is_same_v<Operation, op::ConvolutionBackwardWeights>;
+  const auto is_weights = [](std::size_t input) { return kReadsWeights && input == 1; };
+  KernelRequest plain = request;
+  plain.precision = Precision::fp32;
+  for (std::size_t i = 0; i < plain.inputs.size(); ++i) {
+    if (!is_weights(i)) plain.inputs[i] = {DataType::f32, request.inputs[i].shape, like.inputs[i].layout};
+  }
+  KernelChoice inner = make(operation, plain, engine, tuner);
+  std::vector<Format> inputs = like.inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (is_weights(i)) inputs[i] = inner.inputs[i];
+  }
+  return with_reorders(std::move(inner), request, inputs, like.outputs, engine);
+}
+
+// The direct convolution in bf16, or what is fastest in f32 with conversions around it: the library has shapes that it
+// is much slower for in bf16, and Winograd in f32 alone. Nothing where it has no code made for bf16.
+template <typename Operation, typename PrimitiveDesc, typename Complete>
+std::optional<KernelChoice> fastest_in_bf16(const Operation& operation, const Problem& problem,
+                                            const std::vector<Candidate>& candidates, const KernelRequest& request,
+                                            const Tuner& tuner, const dnnl::engine& engine,
+                                            const Create<PrimitiveDesc>& create, const Complete& complete) {
+  const auto direct = find(problem, candidates, create);
+  if (!direct || !is_generated(direct->desc.impl_info_str())) return std::nullopt;
+  std::vector<Tuner::Alternative> alternatives;
+  alternatives.push_back({"direct", complete(*direct)});
+  if (tuner.options().autotune != Autotune::off || tuner.options().force == kInFp32)
+    alternatives.push_back({kInFp32, in_fp32(operation, request, alternatives.front().choice, engine, tuner)});
+  return tuner.fastest(problem_text(problem, request, direct->src, direct->dst), std::move(alternatives), request);
+}
 
 // The direct convolution and, where there are some for the same activations, our own of 1x1 windows and Winograd's of
 // the library and our own, whichever is fastest here. Tuning in full also tries channels last, with reorders of all
@@ -137,10 +183,15 @@ template <typename Operation, typename PrimitiveDesc, typename Complete>
 KernelChoice fastest(const Operation& operation, const Problem& problem, const std::vector<Candidate>& candidates,
                      const std::optional<Layout>& weights, const KernelRequest& request, const Tuner& tuner,
                      const dnnl::engine& engine, const Create<PrimitiveDesc>& create, const Complete& complete) {
-  const auto direct = find(problem, candidates, request.node.name, create);
+  const auto found_direct = find(problem, candidates, create);
+  if (!found_direct) {
+    fail(ErrorKind::failed, "oneDNN {} has no convolution for '{}': src {}, weights {}, {}", library_version(),
+         request.node.name, to_string(problem.src), to_string(problem.weights), to_string(problem.window));
+  }
+  const Found<PrimitiveDesc>& direct = *found_direct;
   std::vector<Tuner::Alternative> alternatives;
   alternatives.push_back({"direct", complete(direct)});
-  OwnLayouts layouts{.src = direct.src, .dst = direct.dst, .weights = {direct.weights}};
+  OwnLayouts layouts = layouts_of(direct);
   if (weights) layouts.weights.insert(layouts.weights.begin(), *weights);
   auto pointwise = pointwise_choice(operation, request, layouts);
   if (pointwise) alternatives.push_back({"own_1x1", std::move(*pointwise)});
@@ -159,7 +210,7 @@ KernelChoice fastest(const Operation& operation, const Problem& problem, const s
     for (const auto& of_weights : {weights, std::optional<Layout>()}) {
       if (!symmetric) break;
       const auto found =
-          attempt(problem, {direct.src, of_weights, direct.dst}, dnnl::algorithm::convolution_winograd, create);
+          attempt(problem, {layouts.src, of_weights, layouts.dst}, dnnl::algorithm::convolution_winograd, create);
       if (!found) continue;
       alternatives.push_back({"winograd", complete(*found)});
       break;
@@ -207,6 +258,18 @@ std::vector<Candidate> with_weights(const std::vector<Candidate>& candidates, co
   return result;
 }
 
+// The layout that the gradient of the weights comes in beside these activations: what the variable is best kept in
+// where other kernels read copies of it.
+std::optional<Layout> gradient_layout(Problem problem, const Layout& src, const Layout& dst,
+                                      const dnnl::engine& engine) {
+  problem.weights_type = DataType::f32;
+  const Create<dnnl::convolution_backward_weights::primitive_desc> create = [&](const ConvolutionProblem& described) {
+    return convolution_backward_weights(engine, described);
+  };
+  const auto found = attempt(problem, {src, {}, dst}, dnnl::algorithm::convolution_direct, create);
+  return found ? std::optional(found->weights.layout) : std::nullopt;
+}
+
 KernelChoice forward_kernel(const op::Convolution& operation,
                             const Found<dnnl::convolution_forward::primitive_desc>& found, const dnnl::engine& engine) {
   KernelChoice choice;
@@ -216,7 +279,7 @@ KernelChoice forward_kernel(const op::Convolution& operation,
                                   Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
                                   Argument::output(DNNL_ARG_DST, found.desc.dst_desc())};
   if (operation.bias) {
-    choice.inputs.push_back(Layout::plain(1));
+    choice.inputs.emplace_back(Layout::plain(1));
     arguments.push_back(Argument::input(DNNL_ARG_BIAS, found.desc.bias_desc(), 2));
   }
   if (!operation.add) {
@@ -237,115 +300,149 @@ KernelChoice forward_kernel(const op::Convolution& operation,
   return choice;
 }
 
-}  // namespace
+// The candidates for the activations: as forced, else as wished for or as beside what is there, else free.
+std::vector<Candidate> candidates_for(const KernelRequest& request, std::vector<Candidate> free) {
+  if (const auto forced = forced_layout(request.data_format)) return {{forced, {}, forced}};
+  free.push_back({});
+  return free;
+}
 
-KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine,
-                  const Tuner& tuner) {
+std::optional<KernelChoice> convolution(const op::Convolution& operation, const KernelRequest& request,
+                                        const dnnl::engine& engine, const Tuner& tuner, DataType type) {
   const Problem problem{.src = request.inputs[0].shape,
                         .weights = request.inputs[1].shape,
                         .dst = request.node.outputs[0].shape,
                         .window = operation.window,
                         .groups = operation.groups,
-                        .bias = operation.bias};
+                        .bias = operation.bias,
+                        .type = type};
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops after;
   if (operation.add) after.append_sum(1.0f);
   if (operation.activation == op::Activation::relu) append_eltwise(after, dnnl::algorithm::eltwise_relu, 0, 0);
   attributes.set_post_ops(after);
 
-  std::vector<Candidate> candidates;
-  if (const auto forced = forced_layout(request.data_format)) {
-    candidates = {{forced, {}, forced}};
-  } else {
-    const Layout& src = request.inputs[0].layout;
-    const auto wish = wished(request, 0);
-    if (wish) candidates.push_back({src, {}, wish});
-    candidates.push_back({src, {}, beside(src)});
-    candidates.push_back({});
-  }
-  const auto given = given_weights(request, 1);
+  const Layout& src = request.inputs[0].layout;
+  std::vector<Candidate> free;
+  if (const auto wish = wished(request, 0)) free.push_back({src, {}, wish});
+  free.push_back({src, {}, beside(src)});
+  const std::vector<Candidate> candidates = candidates_for(request, std::move(free));
   using PrimitiveDesc = dnnl::convolution_forward::primitive_desc;
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
     // For inference the library would have Winograd's weights in an order that only it knows.
     const bool training = request.training || described.algorithm == dnnl::algorithm::convolution_winograd;
     return convolution_forward(engine, described, training, attributes);
   };
-  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, engine, create,
-                 [&](const Found<PrimitiveDesc>& found) { return forward_kernel(operation, found, engine); });
+  const auto complete = [&](const Found<PrimitiveDesc>& found) {
+    KernelChoice choice = forward_kernel(operation, found, engine);
+    if (type == DataType::bf16 && request.training && request.input_open[1]) {
+      if (auto kept = gradient_layout(problem, found.src.layout, found.dst.layout, engine)) choice.kept[1] = *kept;
+    }
+    return choice;
+  };
+  if (type == DataType::bf16)
+    return fastest_in_bf16(operation, problem, with_weights(candidates, {}), request, tuner, engine, create, complete);
+  const auto given = given_weights(request, 1);
+  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, engine, create, complete);
 }
 
-KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
-                  const dnnl::engine& engine, const Tuner& tuner) {
+std::optional<KernelChoice> convolution(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
+                                        const dnnl::engine& engine, const Tuner& tuner, DataType type) {
   const Problem problem{.src = operation.src_shape,
                         .weights = request.inputs[1].shape,
                         .dst = request.inputs[0].shape,
                         .window = operation.window,
-                        .groups = operation.groups};
-  std::vector<Candidate> candidates;
-  if (const auto forced = forced_layout(request.data_format)) {
-    candidates = {{forced, {}, forced}};
-  } else {
-    const Layout& diff_dst = request.inputs[0].layout;
-    const auto wish = wished(request, 0);
-    if (wish) candidates.push_back({wish, {}, diff_dst});
-    candidates.push_back({beside(diff_dst), {}, diff_dst});
-    candidates.push_back({});
-  }
-  const auto given = given_weights(request, 1);
+                        .groups = operation.groups,
+                        .type = type};
+  const Layout& diff_dst = request.inputs[0].layout;
+  std::vector<Candidate> free;
+  if (const auto wish = wished(request, 0)) free.push_back({wish, {}, diff_dst});
+  free.push_back({beside(diff_dst), {}, diff_dst});
+  const std::vector<Candidate> candidates = candidates_for(request, std::move(free));
   using PrimitiveDesc = dnnl::convolution_backward_data::primitive_desc;
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
     return convolution_backward_data(engine, described);
   };
-  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, engine, create,
-                 [&](const Found<PrimitiveDesc>& found) {
-                   KernelChoice choice;
-                   choice.inputs = {found.dst, found.weights};
-                   choice.outputs = {found.src};
-                   set_kernel(choice, engine, found.desc,
-                              {Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 0),
-                               Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
-                               Argument::output(DNNL_ARG_DIFF_SRC, found.desc.diff_src_desc())});
-                   return choice;
-                 });
+  const auto complete = [&](const Found<PrimitiveDesc>& found) {
+    KernelChoice choice;
+    choice.inputs = {found.dst, found.weights};
+    choice.outputs = {found.src};
+    set_kernel(choice, engine, found.desc,
+               {Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 0),
+                Argument::input(DNNL_ARG_WEIGHTS, found.desc.weights_desc(), 1),
+                Argument::output(DNNL_ARG_DIFF_SRC, found.desc.diff_src_desc())});
+    return choice;
+  };
+  if (type == DataType::bf16)
+    return fastest_in_bf16(operation, problem, with_weights(candidates, {}), request, tuner, engine, create, complete);
+  const auto given = given_weights(request, 1);
+  return fastest(operation, problem, with_weights(candidates, given), given, request, tuner, engine, create, complete);
 }
 
-KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
-                  const dnnl::engine& engine, const Tuner& tuner) {
+std::optional<KernelChoice> convolution(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
+                                        const dnnl::engine& engine, const Tuner& tuner, DataType type) {
   const Problem problem{.src = request.inputs[0].shape,
                         .weights = operation.weights_shape,
                         .dst = request.inputs[1].shape,
                         .window = operation.window,
                         .groups = operation.groups,
-                        .bias = operation.bias};
-  std::vector<Candidate> candidates;
-  if (const auto forced = forced_layout(request.data_format)) {
-    candidates = {{forced, {}, forced}};
-  } else {
-    const Layout& src = request.inputs[0].layout;
-    const Layout& diff_dst = request.inputs[1].layout;
-    candidates = {{src, {}, diff_dst}, {src, {}, beside(src)}, {beside(diff_dst), {}, diff_dst}, {}};
-  }
+                        .bias = operation.bias,
+                        .type = type,
+                        .weights_type = DataType::f32};
+  const Layout& src = request.inputs[0].layout;
+  const Layout& diff_dst = request.inputs[1].layout;
   const auto wish = wished(request, 0);
+  const std::vector<Candidate> candidates = with_weights(
+      candidates_for(request, {{src, {}, diff_dst}, {src, {}, beside(src)}, {beside(diff_dst), {}, diff_dst}}), wish);
   using PrimitiveDesc = dnnl::convolution_backward_weights::primitive_desc;
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
     return convolution_backward_weights(engine, described);
   };
-  return fastest(operation, problem, with_weights(candidates, wish), wish, request, tuner, engine, create,
-                 [&](const Found<PrimitiveDesc>& found) {
-                   KernelChoice choice;
-                   choice.inputs = {found.src, found.dst};
-                   choice.outputs = {found.weights};
-                   std::vector<Argument> arguments{
-                       Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
-                       Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 1),
-                       Argument::output(DNNL_ARG_DIFF_WEIGHTS, found.desc.diff_weights_desc(), 0)};
-                   if (operation.bias) {
-                     choice.outputs.push_back(Layout::plain(1));
-                     arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
-                   }
-                   set_kernel(choice, engine, found.desc, std::move(arguments));
-                   return choice;
-                 });
+  const auto complete = [&](const Found<PrimitiveDesc>& found) {
+    KernelChoice choice;
+    choice.inputs = {found.src, found.dst};
+    choice.outputs = {found.weights};
+    std::vector<Argument> arguments{Argument::input(DNNL_ARG_SRC, found.desc.src_desc(), 0),
+                                    Argument::input(DNNL_ARG_DIFF_DST, found.desc.diff_dst_desc(), 1),
+                                    Argument::output(DNNL_ARG_DIFF_WEIGHTS, found.desc.diff_weights_desc(), 0)};
+    if (operation.bias) {
+      choice.outputs.emplace_back(Layout::plain(1));
+      arguments.push_back(Argument::output(DNNL_ARG_DIFF_BIAS, found.desc.diff_bias_desc(), 1));
+    }
+    set_kernel(choice, engine, found.desc, std::move(arguments));
+    return choice;
+  };
+  if (type == DataType::bf16)
+    return fastest_in_bf16(operation, problem, candidates, request, tuner, engine, create, complete);
+  return fastest(operation, problem, candidates, wish, request, tuner, engine, create, complete);
+}
+
+// In the precision that is asked for, or in f32 where the library has nothing for bf16.
+template <typename Operation>
+KernelChoice in_precision(const Operation& operation, const KernelRequest& request, const dnnl::engine& engine,
+                          const Tuner& tuner) {
+  if (request.precision == Precision::bf16) {
+    auto choice = convolution(operation, request, engine, tuner, DataType::bf16);
+    if (choice) return std::move(*choice);
+  }
+  return *convolution(operation, request, engine, tuner, DataType::f32);
+}
+
+}  // namespace
+
+KernelChoice make(const op::Convolution& operation, const KernelRequest& request, const dnnl::engine& engine,
+                  const Tuner& tuner) {
+  return in_precision(operation, request, engine, tuner);
+}
+
+KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
+                  const dnnl::engine& engine, const Tuner& tuner) {
+  return in_precision(operation, request, engine, tuner);
+}
+
+KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
+                  const dnnl::engine& engine, const Tuner& tuner) {
+  return in_precision(operation, request, engine, tuner);
 }
 
 }  // namespace trireme::onednn

@@ -20,21 +20,29 @@ constexpr bool kAllowEmpty = true;
 prop_kind forward_kind(bool training) { return training ? prop_kind::forward_training : prop_kind::forward_inference; }
 
 // The same tensor with the order left to the library: for the forward hints that backward descriptors are made from.
-memory::desc any_order(const memory::desc& desc) {
+memory::desc any_order(const memory::desc& desc, memory::data_type type) {
   const memory::dims dims = dims_of(desc);
-  return dims.empty() ? desc : memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
+  return dims.empty() ? desc : memory::desc(dims, type, memory::format_tag::any);
 }
+memory::desc any_order(const memory::desc& desc) { return any_order(desc, type_of(desc)); }
 
-// The forward operation that a backward one is asked for with: one that is always there.
+// The forward operation that a backward one is asked for with: one that is always there, so all in one type.
 ConvolutionProblem any_order(ConvolutionProblem problem) {
-  for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc);
+  const memory::data_type type = type_of(problem.src);
+  for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc, type);
   problem.algorithm = algorithm::convolution_direct;
   return problem;
 }
 
 InnerProductProblem any_order(InnerProductProblem problem) {
-  for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc);
+  const memory::data_type type = type_of(problem.src);
+  for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc, type);
   return problem;
+}
+
+bool has_isa(dnnl::cpu_isa wanted) {
+  const int bits = static_cast<int>(wanted);
+  return (static_cast<int>(dnnl::get_effective_cpu_isa()) & bits) == bits;
 }
 
 }  // namespace
@@ -61,11 +69,9 @@ dnnl::reorder::primitive_desc reorder(const engine& engine, const memory::desc& 
   return {engine, from, engine, to, user_scratchpad(), kAllowEmpty};
 }
 
-int preferred_channel_block() {
-  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
-  const int avx512 = static_cast<int>(dnnl::cpu_isa::avx512_core);
-  return (isa & avx512) == avx512 ? 16 : 8;
-}
+bool has_fast_bf16() { return has_isa(dnnl::cpu_isa::avx512_core_bf16); }
+
+int preferred_channel_block() { return has_isa(dnnl::cpu_isa::avx512_core) ? 16 : 8; }
 
 std::string library_version() {
   const dnnl_version_t* version = dnnl_version();
@@ -86,6 +92,8 @@ std::optional<Blocking> blocking(const memory::desc& desc) {
 }
 
 memory::dims dims_of(const memory::desc& desc) { return desc.get_dims(); }
+
+memory::data_type type_of(const memory::desc& desc) { return desc.get_data_type(); }
 
 // 3.x keeps blocked orders behind its list of named formats: the one that puts every element of this tensor there.
 std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims& dims, const Blocking& wanted) {
@@ -251,6 +259,8 @@ std::optional<Blocking> blocking(const memory::desc& desc) {
 }
 
 memory::dims dims_of(const memory::desc& desc) { return desc.dims(); }
+
+memory::data_type type_of(const memory::desc& desc) { return desc.data_type(); }
 
 std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims& dims, const Blocking& wanted) {
   // Made with plain strides and changed afterwards: the library checks strides against extents, without blocks.

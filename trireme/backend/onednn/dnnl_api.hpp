@@ -22,6 +22,7 @@ struct Blocking {
 bool same_order(const Blocking& a, const Blocking& b);
 std::optional<Blocking> blocking(const dnnl::memory::desc& desc);
 dnnl::memory::dims dims_of(const dnnl::memory::desc& desc);
+dnnl::memory::data_type type_of(const dnnl::memory::desc& desc);
 // Nothing where the library has no such order.
 std::optional<dnnl::memory::desc> make_desc(dnnl::memory::data_type type, const dnnl::memory::dims& dims,
                                             const Blocking& wanted);
@@ -93,6 +94,8 @@ dnnl::softmax_backward::primitive_desc softmax_backward(const dnnl::engine& engi
 dnnl::reorder::primitive_desc reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
                                       const dnnl::memory::desc& to);
 
+// Whether this machine multiplies bf16 with instructions of its own.
+bool has_fast_bf16();
 // Lanes of the layouts that the convolutions of this machine like best: 16 with AVX-512, 8 below.
 int preferred_channel_block();
 std::string library_version();

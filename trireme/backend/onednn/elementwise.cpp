@@ -3,6 +3,7 @@
 
 #include "trireme/backend/dropout_mask.hpp"
 #include "trireme/backend/onednn/channel_view.hpp"
+#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
@@ -56,20 +57,20 @@ Eltwise eltwise_of(op::UnaryKind kind, float alpha) {
 
 [[noreturn]] void no_eltwise(const KernelRequest& request, std::string_view kind) {
   fail(ErrorKind::failed, "oneDNN {} has no {} for '{}': {} as {}", library_version(), kind, request.node.name,
-       to_string(request.inputs[0].shape), request.inputs[0].layout.name());
+       to_string(request.inputs[0].shape), request.inputs[0].format().name());
 }
 
-template <bool kRelu, bool kScalarA, bool kScalarB, typename Function>
-TRIREME_INLINE void binary_loop(const float* a, const float* b, float* dst, std::int64_t count, Function function) {
+template <bool kRelu, bool kScalarA, bool kScalarB, typename A, typename B, typename Element, typename Function>
+TRIREME_INLINE void binary_loop(const A* a, const B* b, Element* dst, std::int64_t count, Function function) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const float value = function(a[kScalarA ? 0 : i], b[kScalarB ? 0 : i]);
-    dst[i] = kRelu && value < 0 ? 0 : value;
+    dst[i] = static_cast<Element>(kRelu && value < 0 ? 0 : value);
   }
 }
 
-template <bool kScalarA, bool kScalarB>
-TRIREME_INLINE void binary_run_of(const op::Binary& operation, const float* a, const float* b, float* dst,
+template <bool kScalarA, bool kScalarB, typename A, typename B, typename Element>
+TRIREME_INLINE void binary_run_of(const op::Binary& operation, const A* a, const B* b, Element* dst,
                                   std::int64_t count) {
   const auto loop = [=](auto function) __attribute__((always_inline)) {
     operation.activation == op::Activation::relu ? binary_loop<true, kScalarA, kScalarB>(a, b, dst, count, function)
@@ -95,16 +96,37 @@ TRIREME_INLINE void binary_run_of(const op::Binary& operation, const float* a, c
   }
 }
 
-// A run of elements of which a or b may be one value for all.
-TRIREME_SIMD void binary_run(const op::Binary& operation, const float* a, bool scalar_a, const float* b, bool scalar_b,
-                             float* dst, std::int64_t count) {
-  if (scalar_a) {
-    binary_run_of<true, false>(operation, a, b, dst, count);
-  } else if (scalar_b) {
-    binary_run_of<false, true>(operation, a, b, dst, count);
-  } else {
-    binary_run_of<false, false>(operation, a, b, dst, count);
+// A run of elements, or one float for all of them.
+template <typename Element>
+struct Run {
+  const Element* values;
+  const float* scalar;  // null: none
+
+  // Element i of the run of a tensor, or its one value, which is never stored as bf16.
+  static Run at(const Operands& operands, std::size_t input, bool is_scalar, std::int64_t i) {
+    return is_scalar ? Run{nullptr, operands.input(input)} : Run{operands.input<Element>(input) + i, nullptr};
   }
+};
+
+template <typename Element>
+TRIREME_INLINE void binary_run_any(const op::Binary& operation, const Run<Element>& a, const Run<Element>& b,
+                                   Element* dst, std::int64_t count) {
+  if (a.scalar != nullptr) {
+    b.scalar != nullptr ? binary_run_of<true, true>(operation, a.scalar, b.scalar, dst, count)
+                        : binary_run_of<true, false>(operation, a.scalar, b.values, dst, count);
+  } else {
+    b.scalar != nullptr ? binary_run_of<false, true>(operation, a.values, b.scalar, dst, count)
+                        : binary_run_of<false, false>(operation, a.values, b.values, dst, count);
+  }
+}
+
+TRIREME_SIMD void binary_run(const op::Binary& operation, const Run<float>& a, const Run<float>& b, float* dst,
+                             std::int64_t count) {
+  binary_run_any(operation, a, b, dst, count);
+}
+TRIREME_SIMD void binary_run(const op::Binary& operation, const Run<BFloat16>& a, const Run<BFloat16>& b, BFloat16* dst,
+                             std::int64_t count) {
+  binary_run_any(operation, a, b, dst, count);
 }
 
 constexpr std::int64_t kRun = 4096;  // elements of one task
@@ -113,19 +135,20 @@ KernelChoice binary_same_layout(const op::Binary& operation, const KernelRequest
   const Shape& shape = request.node.outputs[0].shape;
   const bool scalar_a = request.inputs[0].shape != shape, scalar_b = request.inputs[1].shape != shape;
   const std::int64_t elements = layout.elements(shape);
-  KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-    const float* a = operands.input(0);
-    const float* b = operands.input(1);
-    float* dst = operands.output();
+  const DataType type = common_type(request.inputs);
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [=](const Operands& operands, const RunContext&) {
+      auto* dst = operands.output<Element>();
 #pragma omp parallel for schedule(static) if (elements > kParallelElements)
-    for (std::int64_t begin = 0; begin < elements; begin += kRun) {
-      binary_run(operation, scalar_a ? a : a + begin, scalar_a, scalar_b ? b : b + begin, scalar_b, dst + begin,
-                 std::min(kRun, elements - begin));
-    }
+      for (std::int64_t begin = 0; begin < elements; begin += kRun) {
+        binary_run(operation, Run<Element>::at(operands, 0, scalar_a, begin),
+                   Run<Element>::at(operands, 1, scalar_b, begin), dst + begin, std::min(kRun, elements - begin));
+      }
+    });
   });
-  if (!scalar_a) choice.inputs[0] = layout;
-  if (!scalar_b) choice.inputs[1] = layout;
-  choice.outputs[0] = layout;
+  if (!scalar_a) choice.inputs[0] = {layout, type};
+  if (!scalar_b) choice.inputs[1] = {layout, type};
+  choice.outputs[0] = {layout, type};
   if (!scalar_a) choice.in_place.emplace_back(0, 0);
   if (!scalar_b) choice.in_place.emplace_back(1, 0);
   return choice;
@@ -181,47 +204,52 @@ KernelChoice binary_repeated(const op::Binary& operation, const KernelRequest& r
     float* dst = operands.output();
 #pragma omp parallel for schedule(static) if (rows * width > kParallelElements)
     for (std::int64_t row = 0; row < rows; ++row) {
-      binary_run(operation, a + row_offset(row, shape, a_strides), a_strides.back() == 0,
-                 b + row_offset(row, shape, b_strides), b_strides.back() == 0, dst + row * width, width);
+      const auto run = [&](const float* values, const std::vector<std::int64_t>& strides) {
+        const float* first = values + row_offset(row, shape, strides);
+        return strides.back() == 0 ? Run<float>{nullptr, first} : Run<float>{first, nullptr};
+      };
+      binary_run(operation, run(a, a_strides), run(b, b_strides), dst + row * width, width);
     }
   });
 }
 
-TRIREME_SIMD void fill_run(float value, float* dst, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) dst[i] = value;
+template <typename Element>
+TRIREME_INLINE void scaled_copy_of(const float* src, float scale, Element* dst, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) dst[i] = static_cast<Element>(src[i] * scale);
 }
 
 TRIREME_SIMD void scaled_copy(const float* src, float scale, float* dst, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) dst[i] = src[i] * scale;
+  scaled_copy_of(src, scale, dst, count);
+}
+TRIREME_SIMD void scaled_copy(const float* src, float scale, BFloat16* dst, std::int64_t count) {
+  scaled_copy_of(src, scale, dst, count);
 }
 
-// batch x channels values over all positions, straight into the layout that convolutions like: the backward of a mean
+// batch x channels values over all positions, straight into the format that convolutions like: the backward of a mean
 // over the image.
-KernelChoice broadcast_over_image(const op::Broadcast& operation, const KernelRequest& request, const Layout& layout) {
-  const ChannelView view = *channel_view(operation.shape, layout);
-  KernelChoice choice =
-      own_kernel(request, [view, scale = operation.scale](const Operands& operands, const RunContext&) {
-        const float* src = operands.input(0);
-        float* dst = operands.output();
+template <typename Element>
+KernelChoice broadcast_over_image(const op::Broadcast& operation, const KernelRequest& request,
+                                  const ChannelView& view) {
+  return own_kernel(request, [view, scale = operation.scale](const Operands& operands, const RunContext&) {
+    const float* src = operands.input(0);
+    auto* dst = operands.output<Element>();
 #pragma omp parallel for schedule(static) if (view.elements() > kParallelElements)
-        for (std::int64_t plane = 0; plane < view.batch * view.blocks; ++plane) {
-          const std::int64_t n = plane / view.blocks;
-          const std::int64_t first = plane % view.blocks * view.lanes;
-          const float* values = src + n * view.channels + first;
-          float* to = dst + plane * view.positions * view.lanes;
-          if (view.lanes == 1) {
-            fill_run(values[0] * scale, to, view.positions);
-            continue;
-          }
-          const std::int64_t real = std::min(view.lanes, view.channels - first);
-          for (std::int64_t position = 0; position < view.positions; ++position, to += view.lanes) {
-            scaled_copy(values, scale, to, real);
-            std::fill(to + real, to + view.lanes, 0.0f);
-          }
-        }
-      });
-  choice.outputs[0] = layout;
-  return choice;
+    for (std::int64_t plane = 0; plane < view.batch * view.blocks; ++plane) {
+      const std::int64_t n = plane / view.blocks;
+      const std::int64_t first = plane % view.blocks * view.lanes;
+      const float* values = src + n * view.channels + first;
+      Element* to = dst + plane * view.positions * view.lanes;
+      if (view.lanes == 1) {
+        std::fill_n(to, view.positions, static_cast<Element>(values[0] * scale));
+        continue;
+      }
+      const std::int64_t real = std::min(view.lanes, view.channels - first);
+      for (std::int64_t position = 0; position < view.positions; ++position, to += view.lanes) {
+        scaled_copy(values, scale, to, real);
+        std::fill(to + real, to + view.lanes, Element{});
+      }
+    }
+  });
 }
 
 // The library's logarithm is off by 3e-6 for arguments near 1, where the result itself is small.
@@ -236,6 +264,53 @@ KernelChoice exact_log(const KernelRequest& request) {
   });
   // Padding would become log(0).
   if (src.layout.elements(src.shape) == elements) choice.inputs[0] = choice.outputs[0] = src.layout;
+  choice.in_place = {{0, 0}};
+  return choice;
+}
+
+template <typename Element>
+KernelChoice dropout(const op::Dropout& operation, const KernelRequest& request) {
+  const Shape& shape = request.inputs[0].shape;
+  const Layout layout = viewable(shape, request.inputs[0].layout);
+  const std::int64_t batch = shape[0];
+  const std::int64_t per_sample = shape.elements() / batch;
+  const auto view = channel_view(shape, layout);
+  const bool row_major = layout.is_plain();
+  KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext& context) {
+    const DropoutMask mask(operation, context, per_sample);
+    const float scale = mask.scale();
+    const auto* src = operands.input<Element>(0);
+    auto* dst = operands.output<Element>();
+    if (row_major) {
+      const std::int64_t blocks = (per_sample + 3) / 4;
+#pragma omp parallel for collapse(2) schedule(static) if (batch * per_sample > kParallelElements / 4)
+      for (std::int64_t sample = 0; sample < batch; ++sample) {
+        for (std::int64_t block = 0; block < blocks; ++block) {
+          const RandomBlock bits = mask.bits(sample, block);
+          const std::int64_t begin = sample * per_sample + 4 * block;
+          const std::int64_t count = std::min<std::int64_t>(4, per_sample - 4 * block);
+          for (std::int64_t i = 0; i < count; ++i) {
+            const bool keeps = mask.keeps(bits[static_cast<std::size_t>(i)]);
+            dst[begin + i] = static_cast<Element>(keeps ? src[begin + i] * scale : 0);
+          }
+        }
+      }
+      return;
+    }
+#pragma omp parallel for collapse(2) schedule(static) if (batch * per_sample > kParallelElements / 4)
+    for (std::int64_t plane = 0; plane < view->batch * view->blocks; ++plane) {
+      for (std::int64_t position = 0; position < view->positions; ++position) {
+        const std::int64_t at = (plane * view->positions + position) * view->lanes;
+        const std::int64_t first = plane % view->blocks * view->lanes;
+        for (std::int64_t lane = 0; lane < view->lanes; ++lane) {
+          const bool real = first + lane < view->channels;
+          const bool keeps = real && mask.keeps(plane / view->blocks, (first + lane) * view->positions + position);
+          dst[at + lane] = static_cast<Element>(keeps ? src[at + lane] * scale : 0);
+        }
+      }
+    }
+  });
+  choice.inputs[0] = choice.outputs[0] = {layout, request.inputs[0].dtype};
   choice.in_place = {{0, 0}};
   return choice;
 }
@@ -258,7 +333,7 @@ KernelChoice make(const op::Unary& operation, const KernelRequest& request, cons
   const auto desc = eltwise_forward(engine, {eltwise.from_src, data, eltwise.alpha, eltwise.beta});
   if (!desc) no_eltwise(request, op::to_string(operation.kind));
   KernelChoice choice;
-  choice.inputs = choice.outputs = {request.inputs[0].layout};
+  choice.inputs = choice.outputs = {request.inputs[0].format()};
   choice.in_place = {{0, 0}};
   set_kernel(choice, engine, desc, {Argument::input(DNNL_ARG_SRC, data, 0), Argument::output(DNNL_ARG_DST, data)});
   return choice;
@@ -268,14 +343,14 @@ KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& reque
   const Eltwise eltwise = eltwise_of(operation.kind, operation.alpha);
   const bool uses_dst = op::backward_uses_dst(operation.kind);
   // The forward pass's tensor stays as it is; the gradient comes to it.
-  const Layout& layout = request.inputs[1].layout;
+  const Format format = request.inputs[1].format();
   const dnnl::memory::desc data = to_desc(request.inputs[1]);
   const auto desc =
       eltwise_backward(engine, {uses_dst ? eltwise.from_dst : eltwise.from_src, data, eltwise.alpha, eltwise.beta});
   if (!desc) no_eltwise(request, op::to_string(operation.kind));
   KernelChoice choice;
-  choice.inputs = {layout, layout};
-  choice.outputs = {layout};
+  choice.inputs = {format, format};
+  choice.outputs = {format};
   choice.in_place = {{0, 0}};
   set_kernel(
       choice, engine, desc,
@@ -296,48 +371,8 @@ KernelChoice make(const op::Binary& operation, const KernelRequest& request, con
 }
 
 KernelChoice make(const op::Dropout& operation, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& shape = request.inputs[0].shape;
-  const Layout layout = viewable(shape, request.inputs[0].layout);
-  const std::int64_t batch = shape[0];
-  const std::int64_t per_sample = shape.elements() / batch;
-  const auto view = channel_view(shape, layout);
-  const bool row_major = layout.is_plain();
-  KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext& context) {
-    const DropoutMask mask(operation, context, per_sample);
-    const float scale = mask.scale();
-    const float* src = operands.input(0);
-    float* dst = operands.output();
-    if (row_major) {
-      const std::int64_t blocks = (per_sample + 3) / 4;
-#pragma omp parallel for collapse(2) schedule(static) if (batch * per_sample > kParallelElements / 4)
-      for (std::int64_t sample = 0; sample < batch; ++sample) {
-        for (std::int64_t block = 0; block < blocks; ++block) {
-          const RandomBlock bits = mask.bits(sample, block);
-          const std::int64_t begin = sample * per_sample + 4 * block;
-          const std::int64_t count = std::min<std::int64_t>(4, per_sample - 4 * block);
-          for (std::int64_t i = 0; i < count; ++i) {
-            dst[begin + i] = mask.keeps(bits[static_cast<std::size_t>(i)]) ? src[begin + i] * scale : 0;
-          }
-        }
-      }
-      return;
-    }
-#pragma omp parallel for collapse(2) schedule(static) if (batch * per_sample > kParallelElements / 4)
-    for (std::int64_t plane = 0; plane < view->batch * view->blocks; ++plane) {
-      for (std::int64_t position = 0; position < view->positions; ++position) {
-        const std::int64_t at = (plane * view->positions + position) * view->lanes;
-        const std::int64_t first = plane % view->blocks * view->lanes;
-        for (std::int64_t lane = 0; lane < view->lanes; ++lane) {
-          const bool real = first + lane < view->channels;
-          const bool keeps = real && mask.keeps(plane / view->blocks, (first + lane) * view->positions + position);
-          dst[at + lane] = keeps ? src[at + lane] * scale : 0;
-        }
-      }
-    }
-  });
-  choice.inputs[0] = choice.outputs[0] = layout;
-  choice.in_place = {{0, 0}};
-  return choice;
+  return with_element(request.inputs[0].dtype,
+                      [&]<typename Element>(Element) { return dropout<Element>(operation, request); });
 }
 
 KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, const dnnl::engine&) {
@@ -345,7 +380,13 @@ KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, 
   const Shape& to = operation.shape;
   if (from.rank() == 4 && to.rank() == 4 && from[0] == to[0] && from[1] == to[1] && from[2] == 1 && from[3] == 1) {
     const Layout layout = fresh_layout(request, 4);
-    if (channel_view(to, layout)) return broadcast_over_image(operation, request, layout);
+    if (const auto view = channel_view(to, layout)) {
+      const DataType type = request.precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
+      KernelChoice choice = with_element(
+          type, [&]<typename Element>(Element) { return broadcast_over_image<Element>(operation, request, *view); });
+      choice.outputs[0] = {layout, type};
+      return choice;
+    }
   }
   const auto strides = repeated_strides(from, to);
   const std::int64_t width = to.rank() == 0 ? 1 : to[to.rank() - 1];
@@ -357,7 +398,7 @@ KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, 
     for (std::int64_t row = 0; row < rows; ++row) {
       const float* values = src + row_offset(row, to, strides);
       const bool repeated = strides.empty() || strides.back() == 0;
-      repeated ? fill_run(*values * scale, dst + row * width, width)
+      repeated ? static_cast<void>(std::fill_n(dst + row * width, width, *values * scale))
                : scaled_copy(values, scale, dst + row * width, width);
     }
   });

@@ -71,6 +71,6 @@ KernelChoice make(const op::MovingAverage& operation, const KernelRequest& reque
 KernelChoice make(const op::Assign& operation, const KernelRequest& request, const dnnl::engine& engine);
 
 // reorder.cpp
-KernelChoice make_reorder(const TensorDesc& from, const Layout& to, const dnnl::engine& engine);
+KernelChoice make_reorder(const TensorDesc& from, const Format& to, const dnnl::engine& engine);
 
 }  // namespace trireme::onednn

@@ -1,15 +1,26 @@
 #include "trireme/backend/onednn/lane_copy.hpp"
 
 #include "trireme/base/simd.hpp"
+#include "trireme/base/bfloat16.hpp"
 
 namespace trireme::onednn {
 namespace {
 
-TRIREME_SIMD void copy_lanes(const float* src, float* dst, std::int64_t positions, std::int64_t lanes,
-                             std::int64_t length) {
+template <typename Element>
+TRIREME_INLINE void copy_lanes_of(const Element* src, Element* dst, std::int64_t positions, std::int64_t lanes,
+                                  std::int64_t length) {
   for (std::int64_t position = 0; position < positions; ++position) {
     for (std::int64_t i = 0; i < length; ++i) dst[position * lanes + i] = src[position * lanes + i];
   }
+}
+
+TRIREME_SIMD void copy_lanes(const float* src, float* dst, std::int64_t positions, std::int64_t lanes,
+                             std::int64_t length) {
+  copy_lanes_of(src, dst, positions, lanes, length);
+}
+TRIREME_SIMD void copy_lanes(const BFloat16* src, BFloat16* dst, std::int64_t positions, std::int64_t lanes,
+                             std::int64_t length) {
+  copy_lanes_of(src, dst, positions, lanes, length);
 }
 
 }  // namespace
@@ -27,7 +38,8 @@ LaneCopy::LaneCopy(const ChannelView& whole, const ChannelView& part, std::int64
   }
 }
 
-void LaneCopy::to_whole(const float* part, float* whole) const {
+template <typename Element>
+void LaneCopy::to_whole(const Element* part, Element* whole) const {
 #pragma omp for collapse(2) schedule(static) nowait
   for (std::int64_t n = 0; n < whole_.batch; ++n) {
     for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -39,7 +51,8 @@ void LaneCopy::to_whole(const float* part, float* whole) const {
   }
 }
 
-void LaneCopy::to_part(const float* whole, float* part) const {
+template <typename Element>
+void LaneCopy::to_part(const Element* whole, Element* part) const {
 #pragma omp for collapse(2) schedule(static) nowait
   for (std::int64_t n = 0; n < whole_.batch; ++n) {
     for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -50,16 +63,24 @@ void LaneCopy::to_part(const float* whole, float* part) const {
   }
 }
 
-void clear_padding(const ChannelView& view, float* data) {
+template <typename Element>
+void clear_padding(const ChannelView& view, Element* data) {
   if (!view.padded()) return;
   const std::int64_t real = view.channels % view.lanes;
 #pragma omp for schedule(static) nowait
   for (std::int64_t n = 0; n < view.batch; ++n) {
-    float* block = data + view.offset(n, view.blocks - 1);
+    Element* block = data + view.offset(n, view.blocks - 1);
     for (std::int64_t position = 0; position < view.positions; ++position, block += view.lanes) {
-      std::fill(block + real, block + view.lanes, 0.0f);
+      std::fill(block + real, block + view.lanes, Element{});
     }
   }
 }
+
+template void LaneCopy::to_whole(const float*, float*) const;
+template void LaneCopy::to_whole(const BFloat16*, BFloat16*) const;
+template void LaneCopy::to_part(const float*, float*) const;
+template void LaneCopy::to_part(const BFloat16*, BFloat16*) const;
+template void clear_padding(const ChannelView&, float*);
+template void clear_padding(const ChannelView&, BFloat16*);
 
 }  // namespace trireme::onednn

@@ -1,5 +1,6 @@
 // Copies some channels between two tensors in blocked layout where the copy begins inside a block: what BoxCopy cannot
-// do. Both have the same batch, positions and lanes; one has the channels of the other from a given one on.
+// do. Both have the same batch, positions and lanes; one has the channels of the other from a given one on. Element is
+// float or BFloat16.
 #pragma once
 
 #include <vector>
@@ -14,8 +15,10 @@ class LaneCopy {
   LaneCopy(const ChannelView& whole, const ChannelView& part, std::int64_t begin);
 
   // Both share the work among the threads of the OpenMP region they are called in, and do not wait for them.
-  void to_whole(const float* part, float* whole) const;
-  void to_part(const float* whole, float* part) const;
+  template <typename Element>
+  void to_whole(const Element* part, Element* whole) const;
+  template <typename Element>
+  void to_part(const Element* whole, Element* part) const;
 
  private:
   // Neighbouring lanes that lie in one block on both sides.
@@ -27,6 +30,7 @@ class LaneCopy {
 };
 
 // Zeroes the lanes behind the last channel; shared among threads as above.
-void clear_padding(const ChannelView& view, float* data);
+template <typename Element>
+void clear_padding(const ChannelView& view, Element* data);
 
 }  // namespace trireme::onednn

@@ -1,5 +1,6 @@
 #include "trireme/backend/onednn/affine.hpp"
 #include "trireme/backend/onednn/batch_statistics.hpp"
+#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/linear_own.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
@@ -216,19 +217,23 @@ KernelChoice make(const op::Bias& operation, const KernelRequest& request, const
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
   const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
-    const float* bias = operands.input(1);
-    const ChannelAffine affine(view, operands.scratch<float>());
-    for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
-      const bool real = channel < view.channels;
-      affine.set(channel, 0, real ? 1 : 0, real ? bias[channel] : 0);
-    }
-    const Strips strips(view);
+  const DataType type = request.inputs[0].dtype;
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
+      const float* bias = operands.input(1);
+      const ChannelAffine affine(view, operands.scratch<float>());
+      for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
+        const bool real = channel < view.channels;
+        affine.set(channel, 0, real ? 1 : 0, real ? bias[channel] : 0);
+      }
+      const Strips strips(view);
 #pragma omp parallel if (view.elements() > kParallelElements)
-    apply_affine(strips, affine,
-                 {operands.input(0), nullptr, operands.output(), operation.activation == op::Activation::relu});
+      apply_affine<Element>(strips, affine,
+                            {operands.input<Element>(0), nullptr, operands.output<Element>(),
+                             operation.activation == op::Activation::relu});
+    });
   });
-  choice.inputs[0] = choice.outputs[0] = layout;
+  choice.inputs[0] = choice.outputs[0] = {layout, type};
   choice.scratch_bytes = ChannelAffine::bytes(view);
   choice.in_place = {{0, 0}};
   return choice;
@@ -238,22 +243,25 @@ KernelChoice make(const op::BiasBackward&, const KernelRequest& request, const d
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
   const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = own_kernel(request, [view](const Operands& operands, const RunContext&) {
-    const float* diff_dst = operands.input(0);
-    float* diff_bias = operands.output();
-    auto* partials = operands.scratch<double>();
-    const Strips strips(view);
+  const DataType type = request.inputs[0].dtype;
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [view](const Operands& operands, const RunContext&) {
+      const auto* diff_dst = operands.input<Element>(0);
+      float* diff_bias = operands.output();
+      auto* partials = operands.scratch<double>();
+      const Strips strips(view);
 #pragma omp parallel if (view.elements() > kParallelElements)
-    {
+      {
 #pragma omp for schedule(static)
-      for (std::int64_t i = 0; i < strips.count(); ++i) strip_sums(strips, i, diff_dst, partials);
+        for (std::int64_t i = 0; i < strips.count(); ++i) strip_sums(strips, i, diff_dst, partials);
 #pragma omp for schedule(static)
-      for (std::int64_t channel = 0; channel < view.channels; ++channel) {
-        diff_bias[channel] = static_cast<float>(added_sums(strips, channel, partials).first);
+        for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+          diff_bias[channel] = static_cast<float>(added_sums(strips, channel, partials).first);
+        }
       }
-    }
+    });
   });
-  choice.inputs[0] = layout;
+  choice.inputs[0] = {layout, type};
   choice.scratch_bytes = partial_count(Strips(view)) * static_cast<std::int64_t>(sizeof(double));
   return choice;
 }

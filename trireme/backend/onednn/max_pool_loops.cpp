@@ -7,11 +7,6 @@
 namespace trireme::onednn {
 namespace {
 
-struct Operands {
-  const float *diff_dst, *src, *dst;
-  float* diff_src;
-};
-
 // Cells of src.
 struct Cells {
   std::int64_t h_begin, h_end, w_begin, w_end;
@@ -22,47 +17,53 @@ struct Written {
   std::int64_t rows, columns;
 };
 
-template <typename Isa, bool kStream>
-TRIREME_INLINE void store(float* to, const Vector<Isa>& value) {
+template <typename Isa, bool kStream, typename Element>
+TRIREME_INLINE void write(Element* to, const Vector<Isa>& value) {
   if constexpr (kStream && Isa::kStreams) {
     stream<Isa>(to, value);
   } else {
-    vector_at<Isa>(to) = value;
+    store<Isa>(to, value);
   }
 }
 
 // Lanes that have given their gradient away hold zero in rest.
-template <typename Isa, bool kStream>
+template <typename Isa, bool kStream, typename Element>
 TRIREME_INLINE void spread_window(const MaxPoolPlane& p, const Cells& cells, const Written& written, std::int64_t out,
-                                  std::int64_t lane, const Operands& o) {
+                                  std::int64_t lane, const MaxPoolOperands<Element>& o) {
   const Vector<Isa> zero{};
-  const Vector<Isa> best = vector_at<Isa>(o.dst + out + lane);
-  Vector<Isa> rest = vector_at<Isa>(o.diff_dst + out + lane);
+  Vector<Isa> best, rest, value;
+  load<Isa>(o.dst + out + lane, best);
+  load<Isa>(o.diff_dst + out + lane, rest);
   // Where the largest value is not positive, the activation lets nothing through.
   if (p.relu) rest = best > zero ? rest : zero;
   for (std::int64_t h = cells.h_begin; h < cells.h_end; ++h) {
     for (std::int64_t w = cells.w_begin; w < cells.w_end; ++w) {
       const std::int64_t at = (h * p.src_width + w) * p.lanes + lane;
-      const auto hit = vector_at<Isa>(o.src + at) == best;
+      load<Isa>(o.src + at, value);
+      const auto hit = value == best;
       Vector<Isa> given = hit ? rest : zero;
       rest = hit ? zero : rest;
-      if (!kStream && (h < written.rows || w < written.columns)) given += vector_at<Isa>(o.diff_src + at);
-      store<Isa, kStream>(o.diff_src + at, given);
+      if (!kStream && (h < written.rows || w < written.columns)) {
+        load<Isa>(o.diff_src + at, value);
+        given += value;
+      }
+      write<Isa, kStream>(o.diff_src + at, given);
     }
   }
 }
 
-TRIREME_INLINE void clear(const MaxPoolPlane& p, const Cells& cells, float* diff_src) {
+template <typename Element>
+TRIREME_INLINE void clear(const MaxPoolPlane& p, const Cells& cells, Element* diff_src) {
   for (std::int64_t h = cells.h_begin; h < cells.h_end; ++h) {
     for (std::int64_t w = cells.w_begin; w < cells.w_end; ++w) {
-      float* cell = diff_src + (h * p.src_width + w) * p.lanes;
-      for (std::int64_t l = 0; l < p.width; ++l) cell[l] = 0;
+      Element* cell = diff_src + (h * p.src_width + w) * p.lanes;
+      for (std::int64_t l = 0; l < p.width; ++l) cell[l] = Element{};
     }
   }
 }
 
-template <typename Isa, bool kStream>
-TRIREME_INLINE void spread(const MaxPoolPlane& p, const Operands& o) {
+template <typename Isa, bool kStream, typename Element>
+TRIREME_INLINE void spread(const MaxPoolPlane& p, const MaxPoolOperands<Element>& o) {
   std::int64_t rows = 0;
   for (std::int64_t oh = 0; oh < p.dst_height; ++oh) {
     const std::int64_t top = oh * p.window.stride[0] - p.window.pad_before[0];
@@ -90,22 +91,31 @@ TRIREME_INLINE void spread(const MaxPoolPlane& p, const Operands& o) {
   clear(p, {rows, p.src_height, 0, p.src_width}, o.diff_src);
 }
 
+// Only floats are written around the cache.
 template <typename Isa>
-TRIREME_INLINE void spread(const MaxPoolPlane& plane, const Operands& operands) {
+TRIREME_INLINE void spread_any(const MaxPoolPlane& plane, const MaxPoolOperands<float>& operands) {
   plane.stream ? spread<Isa, true>(plane, operands) : spread<Isa, false>(plane, operands);
 }
-
-TRIREME_AVX512 void spread_avx512(const MaxPoolPlane& plane, const Operands& operands) {
-  spread<Avx512>(plane, operands);
+template <typename Isa>
+TRIREME_INLINE void spread_any(const MaxPoolPlane& plane, const MaxPoolOperands<BFloat16>& operands) {
+  spread<Isa, false>(plane, operands);
 }
-TRIREME_AVX2 void spread_avx2(const MaxPoolPlane& plane, const Operands& operands) { spread<Avx2>(plane, operands); }
-void spread_baseline(const MaxPoolPlane& plane, const Operands& operands) { spread<Baseline, false>(plane, operands); }
 
-}  // namespace
+template <typename Element>
+TRIREME_AVX512 void spread_avx512(const MaxPoolPlane& plane, const MaxPoolOperands<Element>& operands) {
+  spread_any<Avx512>(plane, operands);
+}
+template <typename Element>
+TRIREME_AVX2 void spread_avx2(const MaxPoolPlane& plane, const MaxPoolOperands<Element>& operands) {
+  spread_any<Avx2>(plane, operands);
+}
+template <typename Element>
+void spread_baseline(const MaxPoolPlane& plane, const MaxPoolOperands<Element>& operands) {
+  spread<Baseline, false>(plane, operands);
+}
 
-void spread_to_maxima(const MaxPoolPlane& plane, const float* diff_dst, const float* src, const float* dst,
-                      float* diff_src) {
-  const Operands operands{diff_dst, src, dst, diff_src};
+template <typename Element>
+void spread_here(const MaxPoolPlane& plane, const MaxPoolOperands<Element>& operands) {
   if (has_avx512() && plane.width >= Avx512::kWidth) {
     spread_avx512(plane, operands);
   } else if (has_avx2()) {
@@ -114,6 +124,15 @@ void spread_to_maxima(const MaxPoolPlane& plane, const float* diff_dst, const fl
     spread_baseline(plane, operands);
   }
   if (plane.stream) finish_streams();
+}
+
+}  // namespace
+
+void spread_to_maxima(const MaxPoolPlane& plane, const MaxPoolOperands<float>& operands) {
+  spread_here(plane, operands);
+}
+void spread_to_maxima(const MaxPoolPlane& plane, const MaxPoolOperands<BFloat16>& operands) {
+  spread_here(plane, operands);
 }
 
 }  // namespace trireme::onednn

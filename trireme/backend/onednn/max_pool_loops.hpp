@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "trireme/base/bfloat16.hpp"
 #include "trireme/graph/ops/pooling.hpp"
 
 namespace trireme::onednn {
@@ -14,14 +15,19 @@ struct MaxPoolPlane {
   std::int64_t lanes;  // from one position to the next
   std::int64_t width;  // lanes that are worked on
   bool relu;           // the gradient is that of relu too: nothing flows where src is not positive
-  bool stream;         // diff_src is written around the cache: it is aligned, and no two windows overlap
+  bool stream;         // diff_src is written around the cache: floats that are aligned, and no two windows overlap
 
   bool overlaps() const { return window.kernel[0] > window.stride[0] || window.kernel[1] > window.stride[1]; }
 };
 
 // The pointers are at the first lane. The first cell of a window whose value is the maximum gets the gradient. Every
 // cell of diff_src is written, and read only where windows overlap.
-void spread_to_maxima(const MaxPoolPlane& plane, const float* diff_dst, const float* src, const float* dst,
-                      float* diff_src);
+template <typename Element>
+struct MaxPoolOperands {
+  const Element *diff_dst, *src, *dst;
+  Element* diff_src;
+};
+void spread_to_maxima(const MaxPoolPlane& plane, const MaxPoolOperands<float>& operands);
+void spread_to_maxima(const MaxPoolPlane& plane, const MaxPoolOperands<BFloat16>& operands);
 
 }  // namespace trireme::onednn

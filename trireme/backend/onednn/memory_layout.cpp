@@ -36,7 +36,15 @@ Blocking dense_blocking(const memory::dims& dims, const Layout& layout) {
 memory::dims dims_of(const Shape& shape) { return shape.rank() == 0 ? memory::dims{1} : memory::dims(shape.dims()); }
 
 memory::data_type type_of(DataType type) {
-  return type == DataType::i32 ? memory::data_type::s32 : memory::data_type::f32;
+  switch (type) {
+    case DataType::i32:
+      return memory::data_type::s32;
+    case DataType::bf16:
+      return memory::data_type::bf16;
+    case DataType::f32:
+      break;
+  }
+  return memory::data_type::f32;
 }
 
 // Where strides are equal, an axis with more than one block lies outside of those with one, else its stride would be
@@ -72,11 +80,13 @@ memory::desc to_desc(const TensorDesc& tensor) {
   return *desc;
 }
 
-memory::desc to_desc(const Shape& shape, const Layout& layout) {
-  return to_desc(TensorDesc{DataType::f32, shape, layout});
+memory::desc to_desc(const Shape& shape, const Layout& layout, DataType type) {
+  return to_desc(TensorDesc{type, shape, layout});
 }
 
-memory::desc any_desc(const Shape& shape) { return {dims_of(shape), memory::data_type::f32, memory::format_tag::any}; }
+memory::desc any_desc(const Shape& shape, DataType type) {
+  return {dims_of(shape), type_of(type), memory::format_tag::any};
+}
 
 std::optional<Layout> to_layout(const memory::desc& desc, const std::vector<const Layout*>& preferred) {
   const auto found = blocking(desc);
@@ -84,13 +94,12 @@ std::optional<Layout> to_layout(const memory::desc& desc, const std::vector<cons
   return to_layout(onednn::dims_of(desc), *found, preferred);
 }
 
-memory::desc any_grouped_desc(const Shape& weights, std::int64_t groups) {
-  return {{groups, weights[0] / groups, weights[1], weights[2], weights[3]},
-          memory::data_type::f32,
-          memory::format_tag::any};
+memory::desc any_grouped_desc(const Shape& weights, std::int64_t groups, DataType type) {
+  return {{groups, weights[0] / groups, weights[1], weights[2], weights[3]}, type_of(type), memory::format_tag::any};
 }
 
-std::optional<memory::desc> to_grouped_desc(const Shape& weights, std::int64_t groups, const Layout& layout) {
+std::optional<memory::desc> to_grouped_desc(const Shape& weights, std::int64_t groups, const Layout& layout,
+                                            DataType type) {
   const std::int64_t out = weights[0] / groups;
   const memory::dims dims{groups, out, weights[1], weights[2], weights[3]};
   const std::int64_t out_block = block_sizes(4, layout.blocks)[0];
@@ -104,7 +113,7 @@ std::optional<memory::desc> to_grouped_desc(const Shape& weights, std::int64_t g
   }
   for (const auto& block : layout.blocks)
     grouped.blocks.push_back({block.axis == 0 && of_groups ? 0 : block.axis + 1, block.size});
-  return make_desc(memory::data_type::f32, dims, dense_blocking(dims, grouped));
+  return make_desc(type_of(type), dims, dense_blocking(dims, grouped));
 }
 
 std::optional<Layout> from_grouped_desc(const memory::desc& desc, const std::vector<const Layout*>& preferred) {

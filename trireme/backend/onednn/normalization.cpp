@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "trireme/backend/onednn/affine.hpp"
+#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/group_statistics.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
@@ -15,14 +16,14 @@ namespace {
 
 constexpr auto kDoubleBytes = static_cast<std::int64_t>(sizeof(double));
 
-// Gives src's layout to every input and output of src's shape.
-void keep_layout(const KernelRequest& request, const Layout& layout, KernelChoice& choice) {
+// Gives src's format to every input and output of src's shape.
+void keep_format(const KernelRequest& request, const Format& format, KernelChoice& choice) {
   const Shape& shape = request.inputs[0].shape;
   for (std::size_t i = 0; i < choice.inputs.size(); ++i) {
-    if (request.inputs[i].shape == shape) choice.inputs[i] = layout;
+    if (request.inputs[i].shape == shape) choice.inputs[i] = format;
   }
   for (std::size_t i = 0; i < choice.outputs.size(); ++i) {
-    if (request.node.outputs[i].shape == shape) choice.outputs[i] = layout;
+    if (request.node.outputs[i].shape == shape) choice.outputs[i] = format;
   }
 }
 
@@ -43,20 +44,21 @@ void for_each_channel(const Strips& strips, std::int64_t group, Body body) {
   for (std::int64_t lane = 0; lane < strip.width; ++lane) body(strip.first_channel + lane);
 }
 
+template <typename Element>
 void normalize(const op::BatchNorm& operation, const ChannelView& view, const Operands& operands,
                const RunContext& context) {
   std::size_t next = 0;
-  const float* src = operands.input(next++);
+  const auto* src = operands.input<Element>(next++);
   const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
   const float* beta = operands.input(next++);
-  const float* addend = operation.add ? operands.input(next) : nullptr;
-  float* dst = operands.output(0);
+  const auto* addend = operation.add ? operands.input<Element>(next) : nullptr;
+  auto* dst = operands.output<Element>(0);
   float* mean = operands.output(1);
   float* variance = operands.output(2);
   const Strips strips(view);
   auto* partials = operands.scratch<double>();
   const ChannelAffine affine(view, operands.scratch<float>(partial_count(strips) * kDoubleBytes));
-  const AffineOperands last{src, addend, dst, operation.activation == op::Activation::relu};
+  const AffineOperands<Element> last{src, addend, dst, operation.activation == op::Activation::relu};
   const auto set = [&](std::int64_t channel) {
     if (channel >= view.channels) {
       affine.set(channel, 0, 0, 0);
@@ -106,25 +108,26 @@ struct ChannelGradient {
 };
 
 // The operands of a backward pass under their names; null where absent.
+template <typename Element>
 struct BackwardOperands {
-  GradientOperands loops;
+  GradientOperands<Element> loops;
   const float *mean, *variance, *gamma;
   float *diff_beta, *diff_gamma;
 
   BackwardOperands(const op::BatchNormBackward& operation, const Operands& operands) {
     std::size_t next = 0;
-    loops.x = operands.input(next++);
+    loops.x = operands.input<Element>(next++);
     mean = operands.input(next++);
     variance = operands.input(next++);
     gamma = operation.gamma ? operands.input(next++) : nullptr;
-    loops.diff = operands.input(next++);
-    loops.more = operation.sum ? operands.input(next++) : nullptr;
-    loops.dst = operation.activation == op::Activation::relu ? operands.input(next) : nullptr;
+    loops.diff = operands.input<Element>(next++);
+    loops.more = operation.sum ? operands.input<Element>(next++) : nullptr;
+    loops.dst = operation.activation == op::Activation::relu ? operands.input<Element>(next) : nullptr;
     next = 0;
-    loops.diff_x = operands.output(next++);
+    loops.diff_x = operands.output<Element>(next++);
     diff_beta = operands.output(next++);
     diff_gamma = operation.gamma ? operands.output(next++) : nullptr;
-    loops.diff_addend = operation.add ? operands.output(next) : nullptr;
+    loops.diff_addend = operation.add ? operands.output<Element>(next) : nullptr;
   }
 };
 
@@ -135,7 +138,8 @@ void set_columns(const Strip& strip, const ChannelGradient& gradient, GradientCo
   spread_lanes(strip, gradient.constant, columns.constant);
 }
 
-void apply_gradient(const Strips& strips, const ChannelGradient& gradient, const GradientOperands& operands) {
+template <typename Element>
+void apply_gradient(const Strips& strips, const ChannelGradient& gradient, const GradientOperands<Element>& operands) {
   GradientColumns columns;
   std::int64_t prepared = -1;
 #pragma omp for schedule(static)
@@ -150,8 +154,9 @@ void apply_gradient(const Strips& strips, const ChannelGradient& gradient, const
 }
 
 // From the last strip to the first, because what was read last is in the cache.
+template <typename Element>
 void apply_gradient(const Strips& strips, std::int64_t group, const ChannelGradient& gradient,
-                    const GradientOperands& operands) {
+                    const GradientOperands<Element>& operands) {
   const std::int64_t begin = group * strips.per_group();
   GradientColumns columns;
   set_columns(strips[begin], gradient, columns);
@@ -165,9 +170,10 @@ void apply_gradient(const Strips& strips, std::int64_t group, const ChannelGradi
 //   diff_src = gamma·i·(d − diff_beta/M − (x − m)·i²·P/M)
 // Of several groups, each gives the sums over its own samples as gradients (their mean is taken by the update), and
 // diff_src with the sums over all.
+template <typename Element>
 void normalize_backward(const op::BatchNormBackward& operation, const ChannelView& view, const Operands& operands,
                         const RunContext& context) {
-  const BackwardOperands named(operation, operands);
+  const BackwardOperands<Element> named(operation, operands);
   const Strips strips(view);
   auto* partials = operands.scratch<double>();
   const ChannelGradient gradient(view, operands.scratch<float>(partial_count(strips) * kDoubleBytes));
@@ -214,14 +220,15 @@ void normalize_backward(const op::BatchNormBackward& operation, const ChannelVie
   }
 }
 
+template <typename Element>
 void normalize_inference(const op::BatchNormInference& operation, const ChannelView& view, const Operands& operands) {
   std::size_t next = 0;
-  const float* src = operands.input(next++);
+  const auto* src = operands.input<Element>(next++);
   const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
   const float* beta = operands.input(next++);
   const float* mean = operands.input(next++);
   const float* variance = operands.input(next++);
-  const float* addend = operation.add ? operands.input(next) : nullptr;
+  const auto* addend = operation.add ? operands.input<Element>(next) : nullptr;
   const Strips strips(view);
   const ChannelAffine affine(view, operands.scratch<float>());
   for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
@@ -234,7 +241,8 @@ void normalize_inference(const op::BatchNormInference& operation, const ChannelV
     affine.set(channel, mean[channel], static_cast<float>(scale), beta[channel]);
   }
 #pragma omp parallel if (view.elements() > kParallelElements)
-  apply_affine(strips, affine, {src, addend, operands.output(), operation.activation == op::Activation::relu});
+  apply_affine<Element>(strips, affine,
+                        {src, addend, operands.output<Element>(), operation.activation == op::Activation::relu});
 }
 
 LrnProblem lrn_problem(const Shape& shape, const Layout& layout, const op::Lrn& lrn) {
@@ -246,11 +254,14 @@ LrnProblem lrn_problem(const Shape& shape, const Layout& layout, const op::Lrn& 
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, const dnnl::engine&) {
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
+  const DataType type = request.inputs[0].dtype;
   const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
-    normalize(operation, view, operands, context);
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
+      normalize<Element>(operation, view, operands, context);
+    });
   });
-  keep_layout(request, layout, choice);
+  keep_format(request, {layout, type}, choice);
   choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelAffine::bytes(view);
   choice.shared_bytes = told_bytes(view);
   if (operation.add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
@@ -261,11 +272,14 @@ KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, 
 KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, const dnnl::engine&) {
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
+  const DataType type = request.inputs[0].dtype;
   const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
-    normalize_backward(operation, view, operands, context);
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
+      normalize_backward<Element>(operation, view, operands, context);
+    });
   });
-  keep_layout(request, layout, choice);
+  keep_format(request, {layout, type}, choice);
   choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelGradient::bytes(view);
   choice.shared_bytes = told_bytes(view);
   const int diff_dst = operation.gamma ? 4 : 3;
@@ -280,11 +294,14 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
 KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, const dnnl::engine&) {
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
+  const DataType type = request.inputs[0].dtype;
   const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
-    normalize_inference(operation, view, operands);
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
+      normalize_inference<Element>(operation, view, operands);
+    });
   });
-  keep_layout(request, layout, choice);
+  keep_format(request, {layout, type}, choice);
   choice.scratch_bytes = ChannelAffine::bytes(view);
   if (operation.add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
   choice.in_place.emplace_back(0, 0);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "trireme/backend/onednn/channel_view.hpp"
+#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/max_pool_loops.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
@@ -59,28 +60,32 @@ KernelChoice max_backward(const op::PoolBackward& operation, const KernelRequest
                               .stream = false};
   // Vectors are aligned where the lanes of a position are.
   const bool may_stream = !geometry.overlaps() && src_view.lanes % Avx512::kWidth == 0;
-  KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-    const float* diff_dst = operands.input(0);
-    const float* src = operands.input(1);
-    const float* dst = operands.input(2);
-    float* diff_src = operands.output();
-    const auto bytes = src_view.elements() * static_cast<std::int64_t>(sizeof(float));
-    MaxPoolPlane plane = geometry;
-    plane.stream = may_stream && can_stream(diff_src, bytes);
-    const std::int64_t groups = (src_view.lanes + kPanelWidth - 1) / kPanelWidth;
-    const std::int64_t tasks = src_view.batch * src_view.blocks * groups;
+  const DataType type = request.inputs[1].dtype;
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [=](const Operands& operands, const RunContext&) {
+      const auto* diff_dst = operands.input<Element>(0);
+      const auto* src = operands.input<Element>(1);
+      const auto* dst = operands.input<Element>(2);
+      auto* diff_src = operands.output<Element>();
+      const auto bytes = src_view.elements() * static_cast<std::int64_t>(sizeof(Element));
+      MaxPoolPlane plane = geometry;
+      plane.stream = std::is_same_v<Element, float> && may_stream && can_stream(diff_src, bytes);
+      const std::int64_t groups = (src_view.lanes + kPanelWidth - 1) / kPanelWidth;
+      const std::int64_t tasks = src_view.batch * src_view.blocks * groups;
 #pragma omp parallel for schedule(static) firstprivate(plane) if (src_view.elements() > kParallelElements)
-    for (std::int64_t task = 0; task < tasks; ++task) {
-      const std::int64_t image = task / groups;
-      const std::int64_t lane = task % groups * kPanelWidth;
-      const std::int64_t in = image * src_view.positions * src_view.lanes + lane;
-      const std::int64_t out = image * geometry.dst_height * geometry.dst_width * src_view.lanes + lane;
-      plane.width = std::min(kPanelWidth, src_view.lanes - lane);
-      spread_to_maxima(plane, diff_dst + out, src + in, dst + out, diff_src + in);
-    }
+      for (std::int64_t task = 0; task < tasks; ++task) {
+        const std::int64_t image = task / groups;
+        const std::int64_t lane = task % groups * kPanelWidth;
+        const std::int64_t in = image * src_view.positions * src_view.lanes + lane;
+        const std::int64_t out = image * geometry.dst_height * geometry.dst_width * src_view.lanes + lane;
+        plane.width = std::min(kPanelWidth, src_view.lanes - lane);
+        spread_to_maxima(plane, MaxPoolOperands<Element>{diff_dst + out, src + in, dst + out, diff_src + in});
+      }
+    });
   });
-  choice.inputs = {layout, layout, layout};
-  choice.outputs = {layout};
+  const Format format(layout, type);
+  choice.inputs = {format, format, format};
+  choice.outputs = {format};
   return choice;
 }
 
@@ -89,15 +94,15 @@ KernelChoice max_backward(const op::PoolBackward& operation, const KernelRequest
 KernelChoice make(const op::Pool& operation, const KernelRequest& request, const dnnl::engine& engine) {
   const TensorDesc& src = request.inputs[0];
   const Layout layout = viewable(src.shape, src.layout);
-  const memory::desc src_desc = to_desc(src.shape, layout);
-  const memory::desc dst_desc = to_desc(request.node.outputs[0].shape, layout);
+  const memory::desc src_desc = to_desc(src.shape, layout, src.dtype);
+  const memory::desc dst_desc = to_desc(request.node.outputs[0].shape, layout, src.dtype);
   const auto desc = pooling_forward(engine, problem_of(operation.kind, operation.window, src_desc, dst_desc));
   if (!desc) {
     fail(ErrorKind::failed, "oneDNN {} has no pooling for '{}': {} as {}, {}", library_version(), request.node.name,
          to_string(src.shape), layout.name(), op::to_string(operation.window));
   }
   KernelChoice choice;
-  choice.inputs = choice.outputs = {layout};
+  choice.inputs = choice.outputs = {Format(layout, src.dtype)};
   set_kernel(choice, engine, desc,
              {Argument::input(DNNL_ARG_SRC, src_desc, 0), Argument::output(DNNL_ARG_DST, dst_desc)});
   return choice;
@@ -107,8 +112,8 @@ KernelChoice make(const op::PoolBackward& operation, const KernelRequest& reques
   if (operation.kind == op::PoolKind::max) return max_backward(operation, request);
   const TensorDesc& diff_dst = request.inputs[0];
   const Layout layout = viewable(diff_dst.shape, diff_dst.layout);
-  const memory::desc diff_dst_desc = to_desc(diff_dst.shape, layout);
-  const memory::desc diff_src_desc = to_desc(operation.src_shape, layout);
+  const memory::desc diff_dst_desc = to_desc(diff_dst.shape, layout, diff_dst.dtype);
+  const memory::desc diff_src_desc = to_desc(operation.src_shape, layout, diff_dst.dtype);
   const auto desc =
       pooling_backward(engine, problem_of(operation.kind, operation.window, diff_src_desc, diff_dst_desc));
   if (!desc) {
@@ -116,7 +121,7 @@ KernelChoice make(const op::PoolBackward& operation, const KernelRequest& reques
          request.node.name, to_string(operation.src_shape), layout.name(), op::to_string(operation.window));
   }
   KernelChoice choice;
-  choice.inputs = choice.outputs = {layout};
+  choice.inputs = choice.outputs = {Format(layout, diff_dst.dtype)};
   set_kernel(
       choice, engine, desc,
       {Argument::input(DNNL_ARG_DIFF_DST, diff_dst_desc, 0), Argument::output(DNNL_ARG_DIFF_SRC, diff_src_desc)});

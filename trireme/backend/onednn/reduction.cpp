@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "trireme/backend/onednn/channel_loops.hpp"
+#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/base/simd.hpp"
@@ -51,7 +52,8 @@ struct ImageReduction {
   op::ReduceKind kind;
 
   // The lanes from `lane` on of one sample's block, at most a panel's width, into dst: batch x channels.
-  void reduce(const float* src, std::int64_t n, std::int64_t block, std::int64_t lane, float* dst) const {
+  template <typename Element>
+  void reduce(const Element* src, std::int64_t n, std::int64_t block, std::int64_t lane, Element* dst) const {
     const std::int64_t first = block * view.lanes + lane;
     const Strip strip{.offset = view.offset(n, block) + lane,
                       .rows = view.positions,
@@ -76,23 +78,28 @@ struct ImageReduction {
     const double divisor = kind == op::ReduceKind::mean ? static_cast<double>(view.positions) : 1.0;
     const std::int64_t real = std::min(strip.width, view.channels - first);
     for (std::int64_t l = 0; l < real; ++l)
-      dst[n * view.channels + first + l] = static_cast<float>(results[l] / divisor);
+      dst[n * view.channels + first + l] = static_cast<Element>(static_cast<float>(results[l] / divisor));
   }
 };
 
 KernelChoice reduce_image(const KernelRequest& request, const ImageReduction& reduction) {
-  KernelChoice choice = own_kernel(request, [reduction](const Operands& operands, const RunContext&) {
-    const ChannelView& view = reduction.view;
-    const float* src = operands.input(0);
-    float* dst = operands.output();
+  const DataType type = request.inputs[0].dtype;
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return own_kernel(request, [reduction](const Operands& operands, const RunContext&) {
+      const ChannelView& view = reduction.view;
+      const auto* src = operands.input<Element>(0);
+      auto* dst = operands.output<Element>();
 #pragma omp parallel for collapse(3) schedule(static) if (view.elements() > kParallelElements)
-    for (std::int64_t n = 0; n < view.batch; ++n) {
-      for (std::int64_t block = 0; block < view.blocks; ++block) {
-        for (std::int64_t lane = 0; lane < view.lanes; lane += kPanelWidth) reduction.reduce(src, n, block, lane, dst);
+      for (std::int64_t n = 0; n < view.batch; ++n) {
+        for (std::int64_t block = 0; block < view.blocks; ++block) {
+          for (std::int64_t lane = 0; lane < view.lanes; lane += kPanelWidth)
+            reduction.reduce(src, n, block, lane, dst);
+        }
       }
-    }
+    });
   });
-  choice.inputs[0] = request.inputs[0].layout;
+  choice.inputs[0] = request.inputs[0].format();
+  choice.outputs[0].dtype = type;
   return choice;
 }
 

@@ -5,16 +5,16 @@
 
 namespace trireme::onednn {
 
-KernelChoice make_reorder(const TensorDesc& from, const Layout& to, const dnnl::engine& engine) {
+KernelChoice make_reorder(const TensorDesc& from, const Format& to, const dnnl::engine& engine) {
   const dnnl::memory::desc src = to_desc(from);
-  const dnnl::memory::desc dst = to_desc(TensorDesc{from.dtype, from.shape, to});
+  const dnnl::memory::desc dst = to_desc(from.shape, to.layout, to.dtype);
   const auto desc = reorder(engine, src, dst);
   if (!desc) {
     fail(ErrorKind::failed, "oneDNN {} has no reorder of {} from {} to {}", library_version(), to_string(from.shape),
-         from.layout.name(), to.name());
+         from.format().name(), to.name());
   }
   KernelChoice choice;
-  choice.inputs = {from.layout};
+  choice.inputs = {from.format()};
   choice.outputs = {to};
   set_kernel(choice, engine, desc, {Argument::input(DNNL_ARG_FROM, src, 0), Argument::output(DNNL_ARG_TO, dst)});
   return choice;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "trireme/backend/onednn/box_copy.hpp"
+#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/lane_copy.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
@@ -37,13 +38,13 @@ std::optional<std::vector<PhysicalBox>> part_boxes(const Join& join, const Layou
 
 enum class Direction : std::uint8_t { concat, split };
 
-KernelChoice join_boxes(const KernelRequest& request, const Join& join, const Layout& layout, Direction direction,
+KernelChoice join_boxes(const KernelRequest& request, const Join& join, const Format& format, Direction direction,
                         const std::vector<PhysicalBox>& boxes) {
   const bool concat = direction == Direction::concat;
   std::vector<BoxCopy> copies;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const PhysicalBox part(join.parts[i], layout);
-    copies.emplace_back(concat ? part : boxes[i], concat ? boxes[i] : part);
+    const PhysicalBox part(join.parts[i], format.layout);
+    copies.emplace_back(concat ? part : boxes[i], concat ? boxes[i] : part, size_of(format.dtype));
   }
   const std::int64_t elements = join.whole.elements();
   return own_kernel(request, [=, copies = std::move(copies)](const Operands& operands, const RunContext&) {
@@ -55,6 +56,7 @@ KernelChoice join_boxes(const KernelRequest& request, const Join& join, const La
 }
 
 // Channels in blocks, with parts that begin inside one.
+template <typename Element>
 KernelChoice join_lanes(const KernelRequest& request, const Join& join, const Layout& layout, Direction direction) {
   const ChannelView whole = *channel_view(join.whole, layout);
   std::vector<ChannelView> parts;
@@ -68,18 +70,19 @@ KernelChoice join_lanes(const KernelRequest& request, const Join& join, const La
     {
       for (std::size_t i = 0; i < copies.size(); ++i) {
         if (direction == Direction::concat) {
-          copies[i].to_whole(operands.input(i), operands.output());
+          copies[i].to_whole(operands.input<Element>(i), operands.output<Element>());
         } else {
-          copies[i].to_part(operands.input(0), operands.output(i));
-          clear_padding(parts[i], operands.output(i));
+          copies[i].to_part(operands.input<Element>(0), operands.output<Element>(i));
+          clear_padding(parts[i], operands.output<Element>(i));
         }
       }
-      if (direction == Direction::concat) clear_padding(whole, operands.output());
+      if (direction == Direction::concat) clear_padding(whole, operands.output<Element>());
     }
   });
 }
 
 KernelChoice join_kernel(const KernelRequest& request, const Join& join, Layout layout, Direction direction) {
+  const DataType type = common_type(request.inputs);
   auto boxes = part_boxes(join, layout);
   const bool by_lanes = !boxes && join.axis == 1 && channel_view(join.whole, layout);
   if (!boxes && !by_lanes) {
@@ -87,9 +90,12 @@ KernelChoice join_kernel(const KernelRequest& request, const Join& join, Layout 
     boxes = part_boxes(join, layout);
   }
   KernelChoice choice =
-      by_lanes ? join_lanes(request, join, layout, direction) : join_boxes(request, join, layout, direction, *boxes);
-  for (Layout& input : choice.inputs) input = layout;
-  for (Layout& output : choice.outputs) output = layout;
+      by_lanes
+          ? with_element(
+                type, [&]<typename Element>(Element) { return join_lanes<Element>(request, join, layout, direction); })
+          : join_boxes(request, join, {layout, type}, direction, *boxes);
+  for (Format& input : choice.inputs) input = {layout, type};
+  for (Format& output : choice.outputs) output = {layout, type};
   return choice;
 }
 
@@ -106,9 +112,80 @@ bool fills_padding(const Shape& shape, const Layout& layout, float value) {
   return value != 0 && layout.elements(shape) != shape.elements();
 }
 
-void fill(float* values, std::int64_t elements, float value) {
+template <typename Element>
+void fill(Element* values, std::int64_t elements, Element value) {
 #pragma omp for schedule(static)
   for (std::int64_t i = 0; i < elements; ++i) values[i] = value;
+}
+
+template <typename Element>
+KernelChoice pad_kernel(const op::Pad& operation, const KernelRequest& request) {
+  const Shape& src = request.inputs[0].shape;
+  const Shape& dst = request.node.outputs[0].shape;
+  Layout layout = request.inputs[0].layout;
+  const float value = operation.value;
+  const std::int64_t elements = layout.elements(dst);
+  auto box = PhysicalBox::make(dst, layout, operation.before, src.dims());
+  const bool usable = !fills_padding(dst, layout, value);
+  KernelChoice choice;
+  if (!box && usable && differs_in_channels(src, dst, layout)) {
+    const LaneCopy copy(*channel_view(dst, layout), *channel_view(src, layout), operation.before[1]);
+    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (elements > kParallelElements)
+      {
+        fill(operands.output<Element>(), elements, Element(value));
+        copy.to_whole(operands.input<Element>(0), operands.output<Element>());
+      }
+    });
+  } else {
+    if (!box || !usable) {
+      layout = Layout::plain(src.rank());
+      box = PhysicalBox::make(dst, layout, operation.before, src.dims());
+    }
+    const BoxCopy copy(PhysicalBox(src, layout), *box, sizeof(Element));
+    const std::int64_t filled = layout.elements(dst);
+    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (filled > kParallelElements)
+      {
+        fill(operands.output<Element>(), filled, Element(value));
+        copy.run(operands.input<Element>(0), operands.output<Element>());
+      }
+    });
+  }
+  choice.inputs[0] = choice.outputs[0] = {layout, request.inputs[0].dtype};
+  return choice;
+}
+
+template <typename Element>
+KernelChoice slice_kernel(const op::Slice& operation, const KernelRequest& request) {
+  const Shape& src = request.inputs[0].shape;
+  const Shape& dst = request.node.outputs[0].shape;
+  Layout layout = request.inputs[0].layout;
+  auto box = PhysicalBox::make(src, layout, operation.begin, operation.size);
+  KernelChoice choice;
+  if (!box && differs_in_channels(src, dst, layout)) {
+    const ChannelView part = *channel_view(dst, layout);
+    const LaneCopy copy(*channel_view(src, layout), part, operation.begin[1]);
+    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (part.elements() > kParallelElements)
+      {
+        copy.to_part(operands.input<Element>(0), operands.output<Element>());
+        clear_padding(part, operands.output<Element>());
+      }
+    });
+  } else {
+    if (!box) {
+      layout = Layout::plain(src.rank());
+      box = PhysicalBox::make(src, layout, operation.begin, operation.size);
+    }
+    const BoxCopy copy(*box, PhysicalBox(dst, layout), sizeof(Element));
+    choice = own_kernel(request, [copy](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (copy.elements() > kParallelElements)
+      copy.run(operands.input<Element>(0), operands.output<Element>());
+    });
+  }
+  choice.inputs[0] = choice.outputs[0] = {layout, request.inputs[0].dtype};
+  return choice;
 }
 
 }  // namespace
@@ -126,87 +203,28 @@ KernelChoice make(const op::Split& operation, const KernelRequest& request, cons
 }
 
 KernelChoice make(const op::Pad& operation, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& src = request.inputs[0].shape;
-  const Shape& dst = request.node.outputs[0].shape;
-  Layout layout = request.inputs[0].layout;
-  const float value = operation.value;
-  const std::int64_t elements = layout.elements(dst);
-  auto box = PhysicalBox::make(dst, layout, operation.before, src.dims());
-  const bool usable = !fills_padding(dst, layout, value);
-  KernelChoice choice;
-  if (!box && usable && differs_in_channels(src, dst, layout)) {
-    const LaneCopy copy(*channel_view(dst, layout), *channel_view(src, layout), operation.before[1]);
-    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (elements > kParallelElements)
-      {
-        fill(operands.output(), elements, value);
-        copy.to_whole(operands.input(0), operands.output());
-      }
-    });
-  } else {
-    if (!box || !usable) {
-      layout = Layout::plain(src.rank());
-      box = PhysicalBox::make(dst, layout, operation.before, src.dims());
-    }
-    const BoxCopy copy(PhysicalBox(src, layout), *box);
-    const std::int64_t filled = layout.elements(dst);
-    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (filled > kParallelElements)
-      {
-        fill(operands.output(), filled, value);
-        copy.run(operands.input(0), operands.output());
-      }
-    });
-  }
-  choice.inputs[0] = choice.outputs[0] = layout;
-  return choice;
+  return with_element(request.inputs[0].dtype,
+                      [&]<typename Element>(Element) { return pad_kernel<Element>(operation, request); });
 }
 
 KernelChoice make(const op::Slice& operation, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& src = request.inputs[0].shape;
-  const Shape& dst = request.node.outputs[0].shape;
-  Layout layout = request.inputs[0].layout;
-  auto box = PhysicalBox::make(src, layout, operation.begin, operation.size);
-  KernelChoice choice;
-  if (!box && differs_in_channels(src, dst, layout)) {
-    const ChannelView part = *channel_view(dst, layout);
-    const LaneCopy copy(*channel_view(src, layout), part, operation.begin[1]);
-    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (part.elements() > kParallelElements)
-      {
-        copy.to_part(operands.input(0), operands.output());
-        clear_padding(part, operands.output());
-      }
-    });
-  } else {
-    if (!box) {
-      layout = Layout::plain(src.rank());
-      box = PhysicalBox::make(src, layout, operation.begin, operation.size);
-    }
-    const BoxCopy copy(*box, PhysicalBox(dst, layout));
-    choice = own_kernel(request, [copy](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (copy.elements() > kParallelElements)
-      copy.run(operands.input(0), operands.output());
-    });
-  }
-  choice.inputs[0] = choice.outputs[0] = layout;
-  return choice;
+  return with_element(request.inputs[0].dtype,
+                      [&]<typename Element>(Element) { return slice_kernel<Element>(operation, request); });
 }
 
 KernelChoice make(const op::Reshape&, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& shape = request.inputs[0].shape;
-  const std::int64_t elements = shape.elements();
-  KernelChoice choice = own_kernel(request, [elements](const Operands& operands, const RunContext&) {
-    const auto* from = operands.input<std::uint32_t>(0);
-    auto* to = operands.output<std::uint32_t>();
+  const TensorDesc& src = request.inputs[0];
+  const std::int64_t bytes = src.shape.elements() * size_of(src.dtype);
+  KernelChoice choice = own_kernel(request, [bytes](const Operands& operands, const RunContext&) {
+    const auto* from = operands.input<std::byte>(0);
+    auto* to = operands.output<std::byte>();
     if (from == to) return;
-    constexpr std::int64_t kRun = 4096;
-#pragma omp parallel for schedule(static) if (elements > kParallelElements)
-    for (std::int64_t begin = 0; begin < elements; begin += kRun) {
-      const auto count = static_cast<std::size_t>(std::min(kRun, elements - begin));
-      std::memcpy(to + begin, from + begin, count * sizeof(std::uint32_t));
-    }
+    constexpr std::int64_t kRun = 16384;
+#pragma omp parallel for schedule(static) if (bytes > 4 * kParallelElements)
+    for (std::int64_t begin = 0; begin < bytes; begin += kRun)
+      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(std::min(kRun, bytes - begin)));
   });
+  choice.inputs[0].dtype = choice.outputs[0].dtype = src.dtype;
   choice.in_place = {{0, 0}};
   return choice;
 }

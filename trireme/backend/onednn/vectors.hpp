@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "trireme/base/simd.hpp"
+#include "trireme/base/bfloat16.hpp"
 
 #if defined(__x86_64__)
 #define TRIREME_AVX512 __attribute__((target("avx512f,fma")))
@@ -67,6 +68,46 @@ TRIREME_INLINE Vector<Isa>& vector_at(float* values) {
 template <typename Isa>
 TRIREME_INLINE const Vector<Isa>& vector_at(const float* values) {
   return *reinterpret_cast<const Vector<Isa>*>(values);
+}
+
+// A vector of floats from memory and to it, converted where the memory has bf16; rounding is that of BFloat16.
+template <typename Isa>
+struct BitsOf {
+  typedef std::uint32_t words __attribute__((vector_size(Isa::kWidth * sizeof(std::uint32_t))));
+  typedef std::uint16_t halves
+      __attribute__((vector_size(Isa::kWidth * sizeof(std::uint16_t)), aligned(sizeof(std::uint16_t)), may_alias));
+};
+
+template <typename Isa>
+TRIREME_INLINE void load(const float* values, Vector<Isa>& to) {
+  to = vector_at<Isa>(values);
+}
+template <typename Isa>
+TRIREME_INLINE void load(const BFloat16* values, Vector<Isa>& to) {
+  if constexpr (Isa::kWidth == 1) {
+    to = *values;
+  } else {
+    using Bits = BitsOf<Isa>;
+    const auto& halves = *reinterpret_cast<const typename Bits::halves*>(values);
+    to = reinterpret_cast<Vector<Isa>>(__builtin_convertvector(halves, typename Bits::words) << 16);
+  }
+}
+
+template <typename Isa>
+TRIREME_INLINE void store(float* to, const Vector<Isa>& value) {
+  vector_at<Isa>(to) = value;
+}
+template <typename Isa>
+TRIREME_INLINE void store(BFloat16* to, const Vector<Isa>& value) {
+  if constexpr (Isa::kWidth == 1) {
+    *to = BFloat16(value);
+  } else {
+    using Bits = BitsOf<Isa>;
+    const auto word = reinterpret_cast<typename Bits::words>(value);
+    const auto rounded = word + 0x7fffU + ((word >> 16) & 1U);
+    const auto kept = value == value ? rounded : word | 0x400000U;
+    *reinterpret_cast<typename Bits::halves*>(to) = __builtin_convertvector(kept >> 16, typename Bits::halves);
+  }
 }
 
 // Writes around the cache, for results that are larger than it: the memory is not read first. to: aligned to the

@@ -66,30 +66,30 @@ class ReorderedKernel final : public Kernel {
 
 }  // namespace
 
-KernelChoice with_reorders(KernelChoice inner, const KernelRequest& request, const std::vector<Layout>& inputs,
-                           const std::vector<Layout>& outputs, const dnnl::engine& engine) {
+KernelChoice with_reorders(KernelChoice inner, const KernelRequest& request, const std::vector<Format>& inputs,
+                           const std::vector<Format>& outputs, const dnnl::engine& engine) {
   std::int64_t copies = 0;  // bytes, in front of the scratch that the kernels share
   std::int64_t scratch = inner.scratch_bytes;
-  const auto reordered = [&](const TensorDesc& from, const Layout& to, std::int64_t copy_bytes) {
-    KernelChoice choice = make_reorder(from, to, engine);
+  const auto described = [](const Shape& shape, const Format& format) {
+    return TensorDesc{format.dtype, shape, format.layout};
+  };
+  const auto reordered = [&](const TensorDesc& from, const TensorDesc& to, const TensorDesc& copied) {
+    KernelChoice choice = make_reorder(from, to.format(), engine);
     scratch = std::max(scratch, choice.scratch_bytes);
     Copy copy{std::move(choice.kernel), copies};
-    copies += (copy_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    copies += (copied.bytes() + kAlignment - 1) / kAlignment * kAlignment;
     return copy;
   };
   std::vector<Copy> in(inputs.size()), out(outputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == inner.inputs[i]) continue;
-    TensorDesc given = request.inputs[i], wanted = given;
-    given.layout = inputs[i];
-    wanted.layout = inner.inputs[i];
-    in[i] = reordered(given, wanted.layout, wanted.bytes());
+    const TensorDesc wanted = described(request.inputs[i].shape, inner.inputs[i]);
+    in[i] = reordered(described(wanted.shape, inputs[i]), wanted, wanted);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == inner.outputs[i]) continue;
-    const TensorType& type = request.node.outputs[i];
-    const TensorDesc made{type.dtype, type.shape, inner.outputs[i]};
-    out[i] = reordered(made, outputs[i], made.bytes());
+    const TensorDesc made = described(request.node.outputs[i].shape, inner.outputs[i]);
+    out[i] = reordered(made, described(made.shape, outputs[i]), made);
   }
   KernelChoice choice;
   choice.inputs = inputs;

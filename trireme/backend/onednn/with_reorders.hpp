@@ -1,4 +1,4 @@
-// A kernel that works in other layouts than its neighbours, made to look as if it did not: what it reads is reordered
+// A kernel that works in other formats than its neighbours, made to look as if it did not: what it reads is reordered
 // into scratch memory first, what it writes afterwards. So it can be timed, reorders included, beside kernels that need
 // none. Used for convolutions.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace trireme::onednn {
 
-// inputs, outputs: the layouts that the result is to have.
-KernelChoice with_reorders(KernelChoice inner, const KernelRequest& request, const std::vector<Layout>& inputs,
-                           const std::vector<Layout>& outputs, const dnnl::engine& engine);
+// inputs, outputs: the formats that the result is to have.
+KernelChoice with_reorders(KernelChoice inner, const KernelRequest& request, const std::vector<Format>& inputs,
+                           const std::vector<Format>& outputs, const dnnl::engine& engine);
 
 }  // namespace trireme::onednn

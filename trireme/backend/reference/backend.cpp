@@ -14,7 +14,7 @@ class ReferenceBackend final : public Backend {
     return choose_kernel(request, [&](const auto& operation) { return make(operation, request); });
   }
 
-  KernelChoice choose_reorder(const TensorDesc& from, const Layout& to) const override {
+  KernelChoice choose_reorder(const TensorDesc& from, const Format& to) const override {
     return make_reorder(from, to);
   }
 };

@@ -61,6 +61,6 @@ KernelChoice make(const op::MovingAverage& operation, const KernelRequest& reque
 KernelChoice make(const op::Assign& operation, const KernelRequest& request);
 
 // reorder.cpp
-KernelChoice make_reorder(const TensorDesc& from, const Layout& to);
+KernelChoice make_reorder(const TensorDesc& from, const Format& to);
 
 }  // namespace trireme::reference

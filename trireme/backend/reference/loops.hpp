@@ -16,8 +16,7 @@ template <typename Loop>
 KernelChoice elementwise_loops(const KernelRequest& request, Loop loop) {
   KernelChoice choice = plain_loops(request, std::move(loop));
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
-    const TensorDesc& input = request.inputs[i];
-    if (TensorType{input.dtype, input.shape} == request.node.outputs[0])
+    if (request.inputs[i].shape == request.node.outputs[0].shape && choice.inputs[i] == choice.outputs[0])
       choice.in_place.emplace_back(static_cast<int>(i), 0);
   }
   return choice;

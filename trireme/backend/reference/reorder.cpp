@@ -2,6 +2,8 @@
 
 #include "trireme/backend/reference/kernels.hpp"
 #include "trireme/backend/reference/loops.hpp"
+#include "trireme/base/bfloat16.hpp"
+#include "trireme/base/error.hpp"
 
 namespace trireme::reference {
 namespace {
@@ -19,24 +21,36 @@ std::int64_t offset_of(std::int64_t position, const AxisOffsets& offsets) {
   return sum;
 }
 
-}  // namespace
-
-KernelChoice make_reorder(const TensorDesc& from, const Layout& to) {
-  const TensorDesc target{from.dtype, from.shape, to};
-  auto loop = [source = axis_offsets(from), destination = axis_offsets(target), elements = from.shape.elements(),
-               padded_elements = to.elements(from.shape)](const Operands& operands, const RunContext&) {
-    const auto* src = operands.input<std::uint32_t>(0);
-    auto* dst = operands.output<std::uint32_t>();
-    if (padded_elements != elements) std::fill_n(dst, padded_elements, 0);
+template <typename From, typename To>
+KernelChoice reorder(const TensorDesc& from, const TensorDesc& to) {
+  auto loop = [source = axis_offsets(from), destination = axis_offsets(to), elements = from.shape.elements(),
+               padded_elements = to.layout.elements(from.shape)](const Operands& operands, const RunContext&) {
+    const auto* src = operands.input<From>(0);
+    auto* dst = operands.output<To>();
+    if (padded_elements != elements) std::fill_n(dst, padded_elements, To{});
 #pragma omp parallel for schedule(static)
-    for (std::int64_t i = 0; i < elements; ++i) dst[offset_of(i, destination)] = src[offset_of(i, source)];
+    for (std::int64_t i = 0; i < elements; ++i)
+      dst[offset_of(i, destination)] = static_cast<To>(src[offset_of(i, source)]);
   };
   KernelChoice choice;
-  choice.inputs = {from.layout};
-  choice.outputs = {to};
+  choice.inputs = {from.format()};
+  choice.outputs = {to.format()};
   choice.implementation = "plain loops";
   choice.kernel = std::make_unique<FunctionKernel<decltype(loop)>>(std::move(loop));
   return choice;
+}
+
+}  // namespace
+
+KernelChoice make_reorder(const TensorDesc& from, const Format& to) {
+  const TensorDesc target{to.dtype, from.shape, to.layout};
+  if (from.dtype == to.dtype) {
+    return to.dtype == DataType::bf16 ? reorder<BFloat16, BFloat16>(from, target)
+                                      : reorder<std::uint32_t, std::uint32_t>(from, target);
+  }
+  if (from.dtype == DataType::f32 && to.dtype == DataType::bf16) return reorder<float, BFloat16>(from, target);
+  if (from.dtype == DataType::bf16 && to.dtype == DataType::f32) return reorder<BFloat16, float>(from, target);
+  fail(ErrorKind::failed, "there is no conversion from {} to {}", to_string(from.dtype), to_string(to.dtype));
 }
 
 }  // namespace trireme::reference

@@ -1,0 +1,27 @@
+// bf16: the upper half of a float. Eight bits of precision with the range of a float, in half the memory. Kernels read
+// it, compute in float, and round when they write; nothing is computed in it.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace trireme {
+
+struct BFloat16 {
+  std::uint16_t bits = 0;
+
+  BFloat16() = default;
+  // To the nearest, of two equally near ones to the even one. A NaN stays one.
+  explicit BFloat16(float value) {
+    const auto word = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = word + 0x7fffU + ((word >> 16) & 1U);
+    const std::uint32_t nan = word | 0x400000U;
+    bits = static_cast<std::uint16_t>(((word & 0x7fffffffU) > 0x7f800000U ? nan : rounded) >> 16);
+  }
+  operator float() const {  // NOLINT(google-explicit-constructor): no value is lost
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+};
+static_assert(sizeof(BFloat16) == 2);
+
+}  // namespace trireme
