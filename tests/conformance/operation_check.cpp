@@ -239,7 +239,7 @@ Tolerance tolerance_of(const std::string& implementation, Tolerance tolerance) {
 // Names of the alternatives that the tuner may choose from, beside the first; see TuningOptions::force.
 std::vector<std::string> tuned_kernels(const Operation& operation) {
   const std::string_view name = name_of(operation);
-  if (name.starts_with("convolution")) return {"own_1x1", "winograd", "own_winograd", "channels_last"};
+  if (name.starts_with("convolution")) return {"own_1x1", "winograd", "own_winograd", "channels_last", "in_fp32"};
   if (name.starts_with("fully_connected")) return {"own"};
   return {};
 }

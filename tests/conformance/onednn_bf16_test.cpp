@@ -1,0 +1,256 @@
+// Kernels that read and write bf16, oneDNN against the reference in f32 on values that bf16 can hold.
+//
+// Tolerance. Both sides see the same values, and sums are taken in float as in fp32. What is left is the rounding of a
+// result to bf16: half a unit, 2^-8 of it. Where more than one rounding happens, each is of a value of the size of the
+// magnitude given: Tolerance::terms says how many, in units of 2^-24.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "operation_check.hpp"
+#include "trireme/base/bfloat16.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+constexpr double kHalfUnit = 0x1.0p-8;
+constexpr double kRoundings = kHalfUnit / 0x1.0p-24 / 4;  // Tolerance::terms for one rounding to bf16
+
+HostTensor rounded(Shape shape, std::uint64_t seed, float low = -1, float high = 1) {
+  HostTensor value = random_tensor(std::move(shape), seed, low, high);
+  for (float& x : value.f32()) x = BFloat16(x);
+  return value;
+}
+
+std::vector<Variant> bf16_variants() {
+  std::vector<Variant> variants = layout_variants();
+  for (Variant& variant : variants) variant.precision = Precision::bf16;
+  return variants;
+}
+
+class OneDnnBf16 : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto backend = onednn_backend();
+    if (!backend || !backend->is_fast_in(Precision::bf16)) GTEST_SKIP() << "this machine has no bf16";
+  }
+
+  // Also that there is a bf16 kernel, in blocked layout at least: results are stored as bf16.
+  static void check(const OperationCase& operation, Tolerance tolerance, DataType result = DataType::bf16) {
+    tolerance.relative += kHalfUnit;
+    const Variant blocks{.name = "blocked16", .activations = blocked(16), .precision = Precision::bf16};
+    EXPECT_EQ(KernelRun(*onednn_backend(), operation, blocks).choice().outputs[0].dtype, result)
+        << operation.describe();
+    expect_same(operation, bf16_variants(), tolerance);
+  }
+};
+
+struct ConvolutionCase {
+  Shape src, weights;
+  op::Window window;
+
+  Shape dst() const {
+    return {src[0], weights[0], op::window_output(window, 0, src[2]), op::window_output(window, 1, src[3])};
+  }
+  double terms() const { return static_cast<double>(weights.elements() / weights[0]); }
+};
+
+const op::Window kSame{.kernel = {3, 3}, .pad_before = {1, 1}, .pad_after = {1, 1}};
+const ConvolutionCase kConvolutions[] = {
+    {{2, 32, 9, 8}, {48, 32, 3, 3}, kSame},
+    {{2, 32, 8, 8}, {16, 32, 1, 1}, {.kernel = {1, 1}}},
+    {{2, 64, 9, 9}, {32, 64, 1, 1}, {.kernel = {1, 1}, .stride = {2, 2}}},
+    {{2, 3, 15, 15}, {16, 3, 7, 7}, {.kernel = {7, 7}, .stride = {2, 2}, .pad_before = {3, 3}, .pad_after = {3, 3}}},
+    {{1, 19, 7, 7}, {21, 19, 3, 3}, kSame},
+};
+
+TEST_F(OneDnnBf16, Convolution) {
+  for (const ConvolutionCase& c : kConvolutions) {
+    check(OperationCase(op::Convolution{.window = c.window}, {rounded(c.src, 1), rounded(c.weights, 2)}, {1}),
+          {.terms = c.terms()});
+    check(OperationCase(op::Convolution{.window = c.window, .bias = true, .activation = op::Activation::relu},
+                        {rounded(c.src, 1), rounded(c.weights, 2), random_tensor({c.weights[0]}, 3)}, {1, 2}),
+          {.terms = c.terms()});
+    check(OperationCase(op::Convolution{.window = c.window, .add = true},
+                        {rounded(c.src, 1), rounded(c.weights, 2), rounded(c.dst(), 4)}, {1}),
+          {.terms = c.terms() + kRoundings, .magnitude = 2});
+  }
+}
+
+TEST_F(OneDnnBf16, ConvolutionBackwardData) {
+  for (const ConvolutionCase& c : kConvolutions) {
+    const double terms = static_cast<double>(c.weights.elements() / c.weights[1]);
+    check(OperationCase(op::ConvolutionBackwardData{.window = c.window, .src_shape = c.src},
+                        {rounded(c.dst(), 1), rounded(c.weights, 2)}, {1}),
+          {.terms = terms});
+  }
+}
+
+TEST_F(OneDnnBf16, ConvolutionBackwardWeightsGivesF32) {
+  for (const ConvolutionCase& c : kConvolutions) {
+    for (const bool bias : {false, true}) {
+      const OperationCase operation(
+          op::ConvolutionBackwardWeights{.window = c.window, .weights_shape = c.weights, .bias = bias},
+          {rounded(c.src, 1), rounded(c.dst(), 2)});
+      const Tolerance tolerance{.terms = static_cast<double>(c.dst().elements() / c.weights[0])};
+      EXPECT_EQ(KernelRun(*onednn_backend(), operation, bf16_variants()[2]).choice().outputs[0].dtype, DataType::f32);
+      expect_same(operation, bf16_variants(), tolerance);
+    }
+  }
+}
+
+const Shape kShapes[] = {{2, 32, 5, 7}, {1, 19, 9, 3}, {5, 3, 50, 61}, {4, 16, 1, 1}};
+
+TEST_F(OneDnnBf16, BatchNorm) {
+  for (const Shape& shape : kShapes) {
+    for (const bool add : {false, true}) {
+      const op::Activation activation = add ? op::Activation::relu : op::Activation::none;
+      std::vector<HostTensor> values{rounded(shape, 1, -2, 3), random_tensor({shape[1]}, 2, 0.5f, 2),
+                                     random_tensor({shape[1]}, 3)};
+      std::vector<HostTensor> inference = values;
+      inference.push_back(random_tensor({shape[1]}, 4));
+      inference.push_back(random_tensor({shape[1]}, 5, 0.1f, 3));
+      if (add) values.push_back(rounded(shape, 6));
+      if (add) inference.push_back(rounded(shape, 6));
+      check(OperationCase(op::BatchNorm{.epsilon = 1e-3f, .add = add, .activation = activation}, std::move(values)),
+            {.terms = 8, .magnitude = 4});
+      check(OperationCase(op::BatchNormInference{.epsilon = 1e-3f, .add = add, .activation = activation},
+                          std::move(inference)),
+            {.terms = 32, .magnitude = 8});
+    }
+  }
+}
+
+TEST_F(OneDnnBf16, BatchNormBackward) {
+  for (const Shape& shape : kShapes) {
+    const auto per_channel = static_cast<double>(shape.elements() / shape[1]);
+    for (const bool all : {false, true}) {
+      std::vector<HostTensor> values{rounded(shape, 1, -2, 3), random_tensor({shape[1]}, 2, 0.3f, 0.7f),
+                                     random_tensor({shape[1]}, 3, 1.5f, 2.5f), random_tensor({shape[1]}, 4, 0.5f, 2),
+                                     rounded(shape, 5)};
+      if (all) values.push_back(rounded(shape, 7));
+      if (all) values.push_back(rounded(shape, 6));
+      // With an addend, the gradient before the activation is rounded once more on its way.
+      check(OperationCase(op::BatchNormBackward{.epsilon = 1e-3f,
+                                                .add = all,
+                                                .activation = all ? op::Activation::relu : op::Activation::none,
+                                                .sum = all},
+                          std::move(values)),
+            {.terms = 8 + per_channel + (all ? 2 * kRoundings : 0), .magnitude = 2});
+    }
+  }
+}
+
+TEST_F(OneDnnBf16, BiasAndItsGradient) {
+  for (const Shape& shape : kShapes) {
+    check(
+        OperationCase(op::Bias{.activation = op::Activation::relu}, {rounded(shape, 1), random_tensor({shape[1]}, 2)}),
+        {});
+    check(OperationCase(op::BiasBackward{}, {rounded(shape, 1)}),
+          {.terms = static_cast<double>(shape.elements() / shape[1])}, DataType::f32);
+  }
+}
+
+TEST_F(OneDnnBf16, Elementwise) {
+  for (const Shape& shape : kShapes) {
+    for (const op::BinaryKind kind : {op::BinaryKind::add, op::BinaryKind::subtract, op::BinaryKind::multiply,
+                                      op::BinaryKind::maximum, op::BinaryKind::minimum}) {
+      check(OperationCase(op::Binary{.kind = kind}, {rounded(shape, 1), rounded(shape, 2)}), {});
+    }
+    check(OperationCase(op::Binary{.kind = op::BinaryKind::multiply}, {rounded(shape, 1), random_tensor({}, 2)}), {});
+    check(OperationCase(op::Binary{.kind = op::BinaryKind::add, .activation = op::Activation::relu},
+                        {rounded(shape, 1), rounded(shape, 2)}),
+          {});
+    check(OperationCase(op::Unary{.kind = op::UnaryKind::relu}, {rounded(shape, 1)}), {});
+    check(OperationCase(op::UnaryBackward{.kind = op::UnaryKind::relu}, {rounded(shape, 1), rounded(shape, 2)}), {});
+    check(OperationCase(op::Unary{.kind = op::UnaryKind::tanh}, {rounded(shape, 1)}), {.terms = kRoundings / 8});
+    check(OperationCase(op::Dropout{.rate = 0.5f, .key = 3}, {rounded(shape, 1)}), {});
+  }
+}
+
+TEST_F(OneDnnBf16, Pooling) {
+  for (const op::PoolKind kind :
+       {op::PoolKind::max, op::PoolKind::average_inside, op::PoolKind::average_include_padding}) {
+    for (const op::Window& window :
+         {op::Window{.kernel = {2, 2}, .stride = {2, 2}},
+          op::Window{.kernel = {3, 3}, .stride = {2, 2}, .pad_before = {1, 1}, .pad_after = {1, 1}}}) {
+      const Shape shape{2, 32, 10, 12};
+      const Shape pooled{2, 32, op::window_output(window, 0, 10), op::window_output(window, 1, 12)};
+      const HostTensor src = rounded(shape, 1);
+      const op::Pool pool{.kind = kind, .window = window};
+      check(OperationCase(pool, {src}), {.terms = 9});
+      std::vector<HostTensor> values{rounded(pooled, 2)};
+      if (kind == op::PoolKind::max) {
+        const auto reference = make_backend("reference");
+        KernelRun run(*reference, OperationCase(pool, {src}), {.name = "reference"});
+        run.run();
+        values.push_back(src);
+        values.push_back(run.output(0));
+      }
+      // Up to four windows that overlap add up in bf16.
+      check(OperationCase(op::PoolBackward{.kind = kind, .window = window, .src_shape = shape}, std::move(values)),
+            {.terms = window.kernel[0] == 3 ? 4 * kRoundings : 9, .magnitude = 2});
+    }
+  }
+}
+
+TEST_F(OneDnnBf16, Copies) {
+  const HostTensor a = rounded({2, 19, 4, 5}, 1), b = rounded({2, 32, 4, 5}, 2);
+  check(OperationCase(op::Concat{1}, {a, b}), {.terms = 0});
+  check(OperationCase(op::Concat{1}, {b, a}), {.terms = 0});
+  check(OperationCase(op::Split{1, {16, 3, 13}}, {b}), {.terms = 0});
+  check(OperationCase(op::Slice{{0, 3, 0, 0}, {2, 8, 4, 5}}, {b}), {.terms = 0});
+  check(OperationCase(op::Pad{{0, 5, 0, 0}, {0, 8, 0, 0}, 0}, {a}), {.terms = 0});
+  check(OperationCase(op::Pad{{0, 0, 1, 2}, {0, 0, 1, 0}, 0.5f}, {b}), {.terms = 0});
+  check(OperationCase(op::Reshape{{2, 19 * 20}}, {a}), {.terms = 0});
+}
+
+TEST_F(OneDnnBf16, MeansOverTheImageAndBack) {
+  for (const op::ReduceKind kind : {op::ReduceKind::mean, op::ReduceKind::max})
+    check(OperationCase(op::Reduce{kind, {2, 3}, true}, {rounded({2, 19, 7, 7}, 1)}), {.terms = 49});
+  check(OperationCase(op::Broadcast{.shape = {2, 19, 7, 7}, .scale = 1.0f / 49}, {rounded({2, 19, 1, 1}, 1)}), {});
+}
+
+// Formats that kernels of this backend have asked for.
+TEST_F(OneDnnBf16, ReordersConvert) {
+  const std::vector<Layout> layouts{Layout::plain(4),
+                                    Layout::channels_last(4),
+                                    blocked(16),
+                                    {{0, 1, 2, 3}, {{1, 16}, {0, 16}}},
+                                    {{0, 1, 2, 3}, {{1, 8}, {0, 16}, {1, 2}}},
+                                    {{1, 0, 2, 3}, {{0, 8}, {1, 16}, {0, 2}}}};
+  for (const Shape& shape : {Shape{32, 16, 3, 3}, {5, 19, 2, 3}}) {
+    const HostTensor value = random_tensor(shape, 1);
+    for (const std::string& name : backend_names()) {
+      const auto backend = make_backend(name);
+      for (const Layout& from : layouts) {
+        for (const Layout& to : layouts) {
+          for (const DataType type : {DataType::f32, DataType::bf16}) {
+            const DataType other = type == DataType::f32 ? DataType::bf16 : DataType::f32;
+            const TensorDesc src{type, shape, from}, dst{other, shape, to};
+            std::vector<std::byte> packed(static_cast<std::size_t>(src.bytes()));
+            std::vector<std::byte> result(static_cast<std::size_t>(dst.bytes()), std::byte{0xff});
+            pack(src, value.data(), packed.data());
+            KernelChoice choice = backend->choose_reorder(src, dst.format());
+            std::vector<std::byte> scratch(static_cast<std::size_t>(choice.scratch_bytes) + 1);
+            KernelMemory memory;
+            memory.inputs = {packed.data()};
+            memory.outputs = {result.data()};
+            memory.scratch = scratch.data();
+            choice.kernel->bind(memory);
+            choice.kernel->run({});
+            HostTensor plain(value.type());
+            unpack(src, packed.data(), plain.data());
+            std::vector<std::byte> expected(result.size());
+            pack(dst, plain.data(), expected.data());
+            EXPECT_EQ(result, expected) << name << ": " << to_string(shape) << " from " << src.format().name() << " to "
+                                        << dst.format().name();
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trireme::testkit
