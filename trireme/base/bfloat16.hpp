@@ -11,15 +11,23 @@ struct BFloat16 {
   std::uint16_t bits = 0;
 
   BFloat16() = default;
-  // To the nearest, of two equally near ones to the even one. A NaN stays one.
-  explicit BFloat16(float value) {
-    const auto word = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t rounded = word + 0x7fffU + ((word >> 16) & 1U);
-    const std::uint32_t nan = word | 0x400000U;
-    bits = static_cast<std::uint16_t>(((word & 0x7fffffffU) > 0x7f800000U ? nan : rounded) >> 16);
+  explicit BFloat16(float value) : bits(rounded(value)) {}
+  // The way to write in loops: the compiler makes vectors of it, which it does not of a copy of the struct.
+  BFloat16& operator=(float value) {
+    bits = rounded(value);
+    return *this;
   }
   operator float() const {  // NOLINT(google-explicit-constructor): no value is lost
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+
+ private:
+  // To the nearest, of two equally near ones to the even one. A NaN stays one.
+  static std::uint16_t rounded(float value) {
+    const auto word = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t nearest = word + 0x7fffU + ((word >> 16) & 1U);
+    const std::uint32_t nan = word | 0x400000U;
+    return static_cast<std::uint16_t>(((word & 0x7fffffffU) > 0x7f800000U ? nan : nearest) >> 16);
   }
 };
 static_assert(sizeof(BFloat16) == 2);

@@ -52,7 +52,7 @@ TRIREME_INLINE void affine_of(const Panel& panel, const AffineColumns& c, const 
     for (std::int64_t j = 0; j < width; ++j) {
       float value = (x[j] - c.mean[j]) * c.scale[j] + c.shift[j];
       if (kAdd) value += addend[j];
-      y[j] = static_cast<Element>(kRelu && value < 0 ? 0 : value);
+      y[j] = kRelu && value < 0 ? 0 : value;
     }
     x += panel.stride;
     y += panel.stride;
@@ -108,7 +108,7 @@ TRIREME_INLINE void gradient_sums_of(const Panel& panel, const float* mean, cons
       const float value = d.at(j);
       sum[j] += value;
       product[j] += value * (x[j] - mean[j]);
-      if (kKeep) kept[j] = static_cast<Element>(value);
+      if (kKeep) kept[j] = value;
     }
     x += panel.stride;
     d.advance(panel.stride);
@@ -136,7 +136,7 @@ TRIREME_INLINE void gradient_of(const Panel& panel, const GradientColumns& c,
   for (std::int64_t row = 0; row < panel.rows; ++row) {
 #pragma omp simd
     for (std::int64_t j = 0; j < width; ++j)
-      diff_x[j] = static_cast<Element>(c.of_diff[j] * d.at(j) + c.of_x[j] * (x[j] - c.mean[j]) + c.constant[j]);
+      diff_x[j] = c.of_diff[j] * d.at(j) + c.of_x[j] * (x[j] - c.mean[j]) + c.constant[j];
     x += panel.stride;
     d.advance(panel.stride);
     diff_x += panel.stride;

@@ -65,7 +65,7 @@ TRIREME_INLINE void binary_loop(const A* a, const B* b, Element* dst, std::int64
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const float value = function(a[kScalarA ? 0 : i], b[kScalarB ? 0 : i]);
-    dst[i] = static_cast<Element>(kRelu && value < 0 ? 0 : value);
+    dst[i] = kRelu && value < 0 ? 0 : value;
   }
 }
 
@@ -215,7 +215,7 @@ KernelChoice binary_repeated(const op::Binary& operation, const KernelRequest& r
 
 template <typename Element>
 TRIREME_INLINE void scaled_copy_of(const float* src, float scale, Element* dst, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) dst[i] = static_cast<Element>(src[i] * scale);
+  for (std::int64_t i = 0; i < count; ++i) dst[i] = src[i] * scale;
 }
 
 TRIREME_SIMD void scaled_copy(const float* src, float scale, float* dst, std::int64_t count) {
@@ -291,7 +291,7 @@ KernelChoice dropout(const op::Dropout& operation, const KernelRequest& request)
           const std::int64_t count = std::min<std::int64_t>(4, per_sample - 4 * block);
           for (std::int64_t i = 0; i < count; ++i) {
             const bool keeps = mask.keeps(bits[static_cast<std::size_t>(i)]);
-            dst[begin + i] = static_cast<Element>(keeps ? src[begin + i] * scale : 0);
+            dst[begin + i] = keeps ? src[begin + i] * scale : 0;
           }
         }
       }
@@ -305,7 +305,7 @@ KernelChoice dropout(const op::Dropout& operation, const KernelRequest& request)
         for (std::int64_t lane = 0; lane < view->lanes; ++lane) {
           const bool real = first + lane < view->channels;
           const bool keeps = real && mask.keeps(plane / view->blocks, (first + lane) * view->positions + position);
-          dst[at + lane] = static_cast<Element>(keeps ? src[at + lane] * scale : 0);
+          dst[at + lane] = keeps ? src[at + lane] * scale : 0;
         }
       }
     }

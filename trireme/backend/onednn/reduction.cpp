@@ -78,7 +78,7 @@ struct ImageReduction {
     const double divisor = kind == op::ReduceKind::mean ? static_cast<double>(view.positions) : 1.0;
     const std::int64_t real = std::min(strip.width, view.channels - first);
     for (std::int64_t l = 0; l < real; ++l)
-      dst[n * view.channels + first + l] = static_cast<Element>(static_cast<float>(results[l] / divisor));
+      dst[n * view.channels + first + l] = static_cast<float>(results[l] / divisor);
   }
 };
 
