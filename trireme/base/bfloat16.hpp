@@ -1,5 +1,6 @@
 // bf16: the upper half of a float. Eight bits of precision with the range of a float, in half the memory. Kernels read
-// it, compute in float, and round when they write; nothing is computed in it.
+// it, compute in float, and round when they write; nothing is computed in it. Always inlined, because a call in a loop
+// keeps the compiler from making vectors of it.
 #pragma once
 
 #include <bit>
@@ -11,19 +12,19 @@ struct BFloat16 {
   std::uint16_t bits = 0;
 
   BFloat16() = default;
-  explicit BFloat16(float value) : bits(rounded(value)) {}
+  [[gnu::always_inline]] explicit BFloat16(float value) : bits(rounded(value)) {}
   // The way to write in loops: the compiler makes vectors of it, which it does not of a copy of the struct.
-  BFloat16& operator=(float value) {
+  [[gnu::always_inline]] BFloat16& operator=(float value) {
     bits = rounded(value);
     return *this;
   }
-  operator float() const {  // NOLINT(google-explicit-constructor): no value is lost
+  [[gnu::always_inline]] operator float() const {  // NOLINT(google-explicit-constructor): no value is lost
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 
  private:
   // To the nearest, of two equally near ones to the even one. A NaN stays one.
-  static std::uint16_t rounded(float value) {
+  [[gnu::always_inline]] static std::uint16_t rounded(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t nearest = word + 0x7fffU + ((word >> 16) & 1U);
     const std::uint32_t nan = word | 0x400000U;

@@ -14,13 +14,14 @@ namespace {
 
 const Buffer& buffer_at(const Program& program, int id) { return program.buffers[static_cast<std::size_t>(id)]; }
 
-// Layouts of the tensors that have one worth telling (rank 2 and up), each once in a row of equals.
+// Formats of the tensors that have one worth telling (rank 2 and up), each once in a row of equals.
 std::string layouts(const Program& program, const std::vector<int>& buffers) {
   std::vector<std::string> names;
   for (const int id : buffers) {
     const TensorDesc& desc = buffer_at(program, id).desc;
     if (desc.shape.rank() < 2) continue;
-    if (names.empty() || names.back() != desc.layout.name()) names.push_back(desc.layout.name());
+    const std::string name = desc.format().name();
+    if (names.empty() || names.back() != name) names.push_back(name);
     if (names.size() > 3) return fmt::format("{}, ...", fmt::join(names.begin(), names.begin() + 3, ", "));
   }
   return names.empty() ? "-" : fmt::format("{}", fmt::join(names, ", "));
