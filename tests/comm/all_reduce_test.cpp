@@ -1,6 +1,10 @@
 // The algorithms of all-reduce over threads, for numbers of ranks that are powers of two and that are not.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "all_reduce_check.hpp"
 #include "suite_check.hpp"
 #include "trireme/comm/collectives.hpp"
@@ -77,6 +81,26 @@ TEST_P(Algorithms, NameTheRankThatDoesNotCome) {
   expect_contains(message, "rank 0 (");
   expect_contains(message, "with rank 1 (");
   expect_contains(message, "bucket 3 of step 17");
+}
+
+// Rank 0 leads its node and waits for the other one, which does not come, on a communicator of the leaders.
+TEST_P(Algorithms, EndWhenInterrupted) {
+  std::atomic<Communicator*> waiting = nullptr;
+  const auto body = [&](Communicator& communicator) {
+    AllReducer reducer(communicator, options());
+    barrier(communicator);
+    communicator.set_timeout(std::chrono::seconds(20));
+    std::vector<float> values(5000);
+    if (communicator.rank() == 0) waiting = &communicator;
+    if (communicator.self().node == 0) reducer.reduce(values, Reduction::sum);
+    if (communicator.rank() == 2) {
+      while (waiting == nullptr) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it most likely waits by now
+      waiting.load()->interrupt();
+    }
+    while (error_of([&] { communicator.check_peers(); }).empty()) std::this_thread::yield();
+  };
+  expect_contains(error_of([&] { run_local({.size = 4, .ranks_per_node = 2}, body); }), "rank 0 (node0): interrupted");
 }
 
 INSTANTIATE_TEST_SUITE_P(Comm, Algorithms,

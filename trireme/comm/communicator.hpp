@@ -99,7 +99,10 @@ class Communicator {
 
   // From any thread: a wait that is going on, and every later one, fails within a moment. For ending the thread that
   // waits; the communicator is of no more use.
-  void interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
+  void interrupt() { interrupted_->store(true, std::memory_order_relaxed); }
+  // From now on interrupting one of the two interrupts both: for a communicator that is split off for the inside of an
+  // operation on `other`, and so is waited on by the same thread.
+  void share_interruption_with(const Communicator& other) { interrupted_ = other.interrupted_; }
 
   // Ends all ranks of the job, from any of them, without their help.
   [[noreturn]] virtual void abort(int code) = 0;
@@ -155,7 +158,7 @@ class Communicator {
   std::vector<int> free_slots_;
   std::chrono::duration<double> timeout_ = kDefaultTimeout;
   std::string context_;
-  std::atomic<bool> interrupted_{false};
+  std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
   // The highest number that was given to make_group(), known to all communicators that this rank has from one world.
   std::shared_ptr<int> last_context_;
 };

@@ -4,16 +4,14 @@
 #include <cstring>
 
 #include "trireme/base/error.hpp"
+#include "trireme/comm/collectives/cost.hpp"
 
 namespace trireme::comm {
 namespace {
 
 constexpr std::int64_t kControlBytes = (sizeof(NodeControl) + 4095) / 4096 * 4096;
 
-bool has_several_nodes(const Communicator& communicator) {
-  return std::any_of(communicator.members().begin(), communicator.members().end(),
-                     [](const Member& member) { return member.node != 0; });
-}
+bool has_several_nodes(const Communicator& communicator) { return layout_of(communicator).nodes > 1; }
 
 // Messages between nodes should be long. Inside a node the areas should stay in the cache that the ranks share; each
 // round costs a meeting of all ranks.
@@ -45,7 +43,9 @@ Hierarchical::Hierarchical(Communicator& communicator, const PortOptions& option
   }
   if (!several_nodes_) return;
   leaders_ = communicator.split(team_.leads() ? 0 : -1, communicator.rank());
-  if (leaders_ != nullptr) ring_ = std::make_unique<Ring>(*leaders_, options);
+  if (leaders_ == nullptr) return;
+  leaders_->share_interruption_with(communicator);
+  ring_ = std::make_unique<Ring>(*leaders_, options);
 }
 
 void Hierarchical::reduce(std::span<float> values, Reduction reduction) {
