@@ -196,7 +196,14 @@ void splits(Communicator& communicator) {
   expect(received == std::array<int, 4>{1, 2, 3, 4}, "communicators keep their messages apart");
 
   check_all_reduce(*half, {.piece_bytes = 256}, {1, 1000, 20000});
-  if (half->has_library_all_reduce()) check_all_reduce(*half, {.algorithm = Algorithm::library}, {1000});
+}
+
+void reduces_by_the_library_in_groups(Communicator& communicator) {
+  if (!communicator.has_library_all_reduce()) return;
+  const auto half = communicator.split(communicator.rank() % 2, communicator.rank());
+  std::vector<float> value(1);
+  expect_contains(error_of([&] { half->start_library_all_reduce(value, Reduction::sum); }), "was not prepared");
+  check_all_reduce(*half, {.algorithm = Algorithm::library}, {1, 1000});
 }
 
 void memory_is_shared(Communicator& communicator) {
@@ -230,6 +237,7 @@ std::vector<SuiteCase> communicator_suite() {
           {"ReducesByEveryAlgorithm", reduces_by_every_algorithm},
           {"ReducesIn16Bits", reduces_in_16_bits},
           {"Splits", splits},
+          {"ReducesByTheLibraryInGroups", reduces_by_the_library_in_groups},
           {"MemoryIsShared", memory_is_shared}};
 }
 

@@ -78,7 +78,9 @@ class Communicator {
   void receive(std::span<std::byte> data, int from, int tag) { wait(start_receive(data, from, tag)); }
 
   // All-reduce by the library below, in place; collective. Whether this transport has one is the same on all ranks.
+  // It is prepared once, by all ranks, before the first.
   virtual bool has_library_all_reduce() const { return false; }
+  virtual void prepare_library_all_reduce() {}
   Transfer start_library_all_reduce(std::span<float> values, Reduction reduction);
 
   // A communicator of the ranks that give the same color, ordered by key, then by rank; nullptr where the color is

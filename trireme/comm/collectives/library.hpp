@@ -7,7 +7,9 @@ namespace trireme::comm {
 
 class Library : public AllReduceAlgorithm {
  public:
-  explicit Library(Communicator& communicator) : communicator_(communicator) {}
+  explicit Library(Communicator& communicator) : communicator_(communicator) {
+    communicator.prepare_library_all_reduce();
+  }
   void reduce(std::span<float> values, Reduction reduction) override {
     communicator_.wait(communicator_.start_library_all_reduce(values, reduction));
   }

@@ -5,6 +5,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/arithmetic.hpp"
+#include "trireme/comm/collectives.hpp"
 
 namespace trireme::comm::mpi {
 namespace {
@@ -27,6 +28,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<in
       mpi_(std::move(mpi)),
       world_ranks_(std::move(world_ranks)),
       context_(context) {
+  if (context_ == 0) library_ = mpi_->world;
   if (context_ >= mpi_->highest_tag / kTagsPerContext) {
     fail(ErrorKind::failed, "communicator number {}: this MPI has tags for {} of them", context_,
          mpi_->highest_tag / kTagsPerContext);
@@ -71,16 +73,31 @@ void MpiCommunicator::post_receive(int slot, std::span<std::byte> data, int from
   });
 }
 
+// Few groups ever reduce by the library, so that only those who will have an MPI communicator of their own. It lives
+// until MPI is finalised, because freeing it would be collective.
+void MpiCommunicator::prepare_library_all_reduce() {
+  if (library_ != MPI_COMM_NULL) return;
+  barrier(*this);  // MPI would wait without end for a rank that does not come
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  const auto doing = [&] { return name_of(rank()) + ": making a communicator for the library's all-reduce"; };
+  mpi_->calls.run([&] { return MPI_Comm_group(mpi_->world, &all); }, doing);
+  mpi_->calls.run([&] { return MPI_Group_incl(all, size(), world_ranks_.data(), &group); }, doing);
+  mpi_->calls.run([&] { return MPI_Comm_create_group(mpi_->world, group, full_tag(0), &library_); }, doing);
+  MPI_Group_free(&group);
+  MPI_Group_free(&all);
+}
+
 void MpiCommunicator::post_library_all_reduce(int slot, std::span<float> values, Reduction reduction) {
+  if (library_ == MPI_COMM_NULL) fail(ErrorKind::failed, "{}: it was not prepared", describe(slot));
   State& state = begin(slot, parts_of(values.size_bytes()));
   if (reduction == Reduction::mean) state.to_divide = values;
-  MPI_Comm communicator = library_communicator();
   const auto most = static_cast<std::size_t>(mpi_->options.part_bytes) / sizeof(float);
   for_each_part(values, most, [&](std::span<float> part, std::size_t index) {
     mpi_->calls.run(
         [&] {
           return MPI_Iallreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
-                                reduction == Reduction::max ? MPI_MAX : MPI_SUM, communicator, &state.parts[index]);
+                                reduction == Reduction::max ? MPI_MAX : MPI_SUM, library_, &state.parts[index]);
         },
         [&] { return describe(slot); });
   });
@@ -131,22 +148,6 @@ std::size_t MpiCommunicator::parts_of(std::size_t bytes) const {
 }
 
 int MpiCommunicator::full_tag(int tag) const { return context_ * kTagsPerContext + tag; }
-
-// Reductions by the library need an MPI communicator of just these ranks. Few groups ever do, so it is made when first
-// asked for; it lives until MPI is finalised, because freeing it would be collective.
-MPI_Comm MpiCommunicator::library_communicator() {
-  if (context_ == 0) return mpi_->world;
-  if (own_ != MPI_COMM_NULL) return own_;
-  MPI_Group all = MPI_GROUP_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
-  const auto doing = [&] { return name_of(rank()) + ": making a communicator for the library's all-reduce"; };
-  mpi_->calls.run([&] { return MPI_Comm_group(mpi_->world, &all); }, doing);
-  mpi_->calls.run([&] { return MPI_Group_incl(all, size(), world_ranks_.data(), &group); }, doing);
-  mpi_->calls.run([&] { return MPI_Comm_create_group(mpi_->world, group, full_tag(0), &own_); }, doing);
-  MPI_Group_free(&group);
-  MPI_Group_free(&all);
-  return own_;
-}
 
 void MpiCommunicator::check_received(int slot, const State& state) const {
   std::int64_t received = 0;

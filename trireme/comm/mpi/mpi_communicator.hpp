@@ -30,6 +30,7 @@ class MpiCommunicator : public Communicator {
 
   std::string_view protocol() const override { return "mpi"; }
   bool has_library_all_reduce() const override { return true; }
+  void prepare_library_all_reduce() override;
   [[noreturn]] void abort(int code) override;
   void progress() override;
   using Communicator::introduce;
@@ -51,14 +52,13 @@ class MpiCommunicator : public Communicator {
   State& begin(int slot, std::size_t parts);
   std::size_t parts_of(std::size_t bytes) const;
   int full_tag(int tag) const;
-  MPI_Comm library_communicator();
   void check_received(int slot, const State& state) const;
 
   std::shared_ptr<MpiContext> mpi_;
   std::vector<int> world_ranks_;
   int context_;
-  std::vector<State> states_;  // by slot
-  MPI_Comm own_ = MPI_COMM_NULL;
+  std::vector<State> states_;         // by slot
+  MPI_Comm library_ = MPI_COMM_NULL;  // of just these ranks, for reductions by the library; null: not prepared
 };
 
 }  // namespace trireme::comm::mpi
