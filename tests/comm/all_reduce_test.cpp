@@ -119,10 +119,26 @@ TEST(Wire, RanksAgreeInAllForms) {
   }
 }
 
+TEST(Wire, IsUsedWhereThereAreMessages) {
+  const auto wire_of = [](Communicator& communicator, Algorithm algorithm) {
+    return AllReducer(communicator, {.algorithm = algorithm, .wire = Wire::fp16}).wire_for(1'000'000);
+  };
+  run_local({.size = 4, .ranks_per_node = 2}, [&](Communicator& communicator) {
+    EXPECT_EQ(wire_of(communicator, Algorithm::hierarchical), Wire::fp16);
+    const auto node = communicator.split(communicator.self().node, 0);
+    EXPECT_EQ(wire_of(*node, Algorithm::hierarchical), Wire::fp32);
+    EXPECT_EQ(wire_of(*node, Algorithm::ring), Wire::fp16);
+    const auto alone = communicator.split(communicator.rank(), 0);
+    EXPECT_EQ(wire_of(*alone, Algorithm::ring), Wire::fp32);
+  });
+}
+
 TEST(AllReducer, RefusesWhatCannotBe) {
   run_local(2, [](Communicator& communicator) {
     expect_contains(error_of([&] { AllReducer(communicator, {.algorithm = Algorithm::library}); }), "has no library");
     expect_contains(error_of([&] { AllReducer(communicator, {.piece_bytes = 100}); }), "a multiple of 64");
+    const AllReduceOptions converting{.algorithm = Algorithm::library, .wire = Wire::bf16};
+    expect_contains(error_of([&] { AllReducer(communicator, converting); }), "cannot convert to bf16");
   });
   expect_contains(error_of([] { parse_algorithm("rign"); }), "auto, library, ring, halving_doubling");
   expect_contains(error_of([] { parse_wire("fp8"); }), "fp32, fp16, bf16");

@@ -43,6 +43,10 @@ AllReducer::AllReducer(Communicator& communicator, AllReduceOptions options, con
   if (options.piece_bytes < 64 || options.piece_bytes % 64 != 0) {
     bad_input("all-reduce: pieces of {} bytes; a multiple of 64 is needed", options.piece_bytes);
   }
+  if (options.algorithm == Algorithm::library && options.wire != Wire::fp32) {
+    bad_input("all-reduce '{}' cannot convert to {} on the wire; choose another algorithm, or fp32",
+              to_string(options.algorithm), to_string(options.wire));
+  }
   if (communicator.size() == 1) return;
   const auto make = [&](Algorithm algorithm) {
     auto& made = implementations_[static_cast<std::size_t>(algorithm)];
@@ -79,6 +83,11 @@ Algorithm AllReducer::algorithm_for(std::int64_t bytes) const {
     best_seconds = seconds;
   }
   return best;
+}
+
+Wire AllReducer::wire_for(std::int64_t bytes) const {
+  const bool sends = layout_.nodes > 1 || (layout_.ranks > 1 && algorithm_for(bytes) != Algorithm::hierarchical);
+  return sends ? options_.wire : Wire::fp32;
 }
 
 }  // namespace trireme::comm

@@ -28,8 +28,9 @@ enum class Algorithm {
 Algorithm parse_algorithm(std::string_view name);  // an unknown name is Error(bad_input) that lists them
 std::string to_string(Algorithm algorithm);
 
-// How floats travel between ranks that do not share memory. Sums are made in fp32 at every stop; with 16 bits each
-// partial sum is rounded once per hop. Inside a node nothing is converted.
+// How floats travel in messages, also between ranks of one node where the algorithm sends any: `hierarchical` alone
+// does not, and `library` knows fp32 only. Sums are made in fp32 at every stop; with 16 bits each partial sum is
+// rounded once per hop.
 enum class Wire { fp32, fp16, bf16 };
 Wire parse_wire(std::string_view name);
 std::string to_string(Wire wire);
@@ -67,7 +68,7 @@ class AllReducer {
   // Collective. Values that lie inside the arena, at the same offset on all ranks, are reduced where they are: inside a
   // node each byte is then read once and written once. The communicator and the arena must outlive this.
   // An algorithm that the communicator cannot offer is Error(unavailable): `library` where the transport has none,
-  // `hierarchical` where memory cannot be shared.
+  // `hierarchical` where memory cannot be shared. `library` with a wire of 16 bits is Error(bad_input).
   explicit AllReducer(Communicator& communicator, AllReduceOptions options = {}, const SharedMemory* arena = nullptr);
   ~AllReducer();
   AllReducer(const AllReducer&) = delete;
@@ -78,6 +79,8 @@ class AllReducer {
 
   // What reduce() will run for so many bytes, `automatic` resolved: for printing and for tests.
   Algorithm algorithm_for(std::int64_t bytes) const;
+  // The form in which they will travel then: fp32 where there are no messages.
+  Wire wire_for(std::int64_t bytes) const;
   Communicator& communicator() const { return communicator_; }
 
  private:
