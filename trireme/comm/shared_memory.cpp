@@ -9,39 +9,24 @@
 #include <string>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/unique_fd.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/communicator.hpp"
 
 namespace trireme::comm {
 namespace {
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int number) : number_(number) {}
-  ~FileDescriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int number() const { return number_; }
-  bool valid() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
-
 // A file in memory with all its pages, so that a lack of memory shows here and not as a signal at the first touch.
-int make_memory_file(std::int64_t bytes) {
-  const int file = memfd_create("trireme", MFD_CLOEXEC);
-  if (file < 0) return -1;
-  if (fallocate(file, 0, 0, bytes) == 0) return file;
-  close(file);
-  return -1;
+UniqueFd make_memory_file(std::int64_t bytes) {
+  UniqueFd file(memfd_create("trireme", MFD_CLOEXEC));
+  if (file.is_open() && fallocate(file.get(), 0, 0, bytes) != 0) file.reset();
+  return file;
 }
 
-std::byte* map_file(int file, std::int64_t bytes) {
+std::byte* map_file(const UniqueFd& file, std::int64_t bytes) {
+  if (!file.is_open()) return nullptr;
   void* mapped =
-      mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+      mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
@@ -100,8 +85,8 @@ std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std
   const bool alone = memory->ranks_.size() == 1;
   memory->pieces_.assign(memory->ranks_.size(), nullptr);
 
-  const FileDescriptor own(alone ? -1 : make_memory_file(bytes));
-  const Announcement announcement{communicator.self().pid, bytes, own.number()};
+  const UniqueFd own = alone ? UniqueFd() : make_memory_file(bytes);
+  const Announcement announcement{communicator.self().pid, bytes, own.get()};
   const auto announcements = all_gather_value(communicator, announcement);
   check_sizes(announcements, bytes);
 
@@ -112,9 +97,9 @@ std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std
     } else {
       const Announcement& other = announcements[static_cast<std::size_t>(memory->ranks_[i])];
       // One's own too is opened by path: a rank that may not see others' files is found out before it matters.
-      const FileDescriptor file(
+      const UniqueFd file(
           other.file < 0 ? -1 : open(fmt::format("/proc/{}/fd/{}", other.pid, other.file).c_str(), O_RDWR | O_CLOEXEC));
-      memory->pieces_[i] = file.valid() ? map_file(file.number(), bytes) : nullptr;
+      memory->pieces_[i] = map_file(file, bytes);
     }
     mapped = memory->pieces_[i] != nullptr;
   }
