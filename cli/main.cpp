@@ -37,7 +37,7 @@ int report(std::string message, int code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
   const auto launcher = trireme::cluster::LauncherLink::from_environment();
-  if (!launcher || !launcher->report_error(message)) fmt::print(stderr, "trireme: error: {}\n", message);
+  if (!launcher || !launcher->report_error(message, code)) fmt::print(stderr, "trireme: error: {}\n", message);
   return code;
 }
 

@@ -29,10 +29,10 @@ TEST(FailureLog, OfEqualCausesTheEarlierIsFirst) {
   EXPECT_EQ(log.first().task, 3);
 }
 
-TEST(FailureLog, TheExitCodeFollowsTheWords) {
+TEST(FailureLog, TheEndAfterTheWordsIsNoNews) {
   FailureLog log;
-  log.add(failure(Cause::error, 0, ": no such model", 1));
-  log.add(failure(Cause::error, 0, " ended with exit code 2", 2));
+  log.add(failure(Cause::error, 0, ": no such model", 2));
+  log.add(failure(Cause::error, 0, " ended with exit code 1", 1));
   log.settle();
   EXPECT_EQ(log.first().what, ": no such model");
   EXPECT_EQ(log.first().exit_code, 2);

@@ -16,14 +16,9 @@ std::string shortened(const std::string& text) {
 }  // namespace
 
 void FailureLog::add(Failure failure) {
-  const auto known = std::find_if(failures_.begin(), failures_.end(), [&](const Failure& other) {
-    return failure.task >= 0 && other.task == failure.task;
-  });
-  if (known == failures_.end()) {
-    failures_.push_back(std::move(failure));
-  } else {
-    known->exit_code = failure.exit_code;
-  }
+  const bool known = std::any_of(failures_.begin(), failures_.end(),
+                                 [&](const Failure& other) { return failure.task >= 0 && other.task == failure.task; });
+  if (!known) failures_.push_back(std::move(failure));
 }
 
 void FailureLog::settle() {

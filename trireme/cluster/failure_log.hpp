@@ -27,7 +27,7 @@ struct Failure {
 
 class FailureLog {
  public:
-  // A second failure of the same task only completes the first one: the exit code after the words.
+  // A second failure of the same task is no news: it ends after its words.
   void add(Failure failure);
   bool empty() const { return failures_.empty(); }
   void settle();                                              // what is first stays so from now on

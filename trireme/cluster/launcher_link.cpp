@@ -24,8 +24,8 @@ std::optional<LauncherLink> LauncherLink::from_environment() {
   return LauncherLink(descriptor);
 }
 
-bool LauncherLink::report_error(const std::string& text) const {
-  const std::string frame = to_frame({{"type", "error"}, {"text", text}});
+bool LauncherLink::report_error(const std::string& text, int exit_code) const {
+  const std::string frame = to_frame({{"type", "error"}, {"text", text}, {"code", exit_code}});
   return send(descriptor_, frame.data(), frame.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(frame.size());
 }
 

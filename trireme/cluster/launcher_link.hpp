@@ -16,8 +16,9 @@ class LauncherLink {
  public:
   static std::optional<LauncherLink> from_environment();
 
-  // False where the launcher is gone: then the text is the caller's to print.
-  [[nodiscard]] bool report_error(const std::string& text) const;
+  // With the exit code to come: the process may need a while to end, or never get there. False where the launcher is
+  // gone: then the text is the caller's to print.
+  [[nodiscard]] bool report_error(const std::string& text, int exit_code) const;
 
  private:
   explicit LauncherLink(int descriptor) : descriptor_(descriptor) {}

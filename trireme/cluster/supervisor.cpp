@@ -153,7 +153,7 @@ void Supervisor::handle(int task, const json& message) {
   } else if (type == "error") {
     const std::string text = message.at("text");
     console_.keep_error(task, text);
-    fail_job({Cause::error, task, full_name(task), ": " + text, 1});
+    fail_job({Cause::error, task, full_name(task), ": " + text, message.at("code")});
   } else if (type == "stopped") {
     state(task).stopped_by = message.at("signal");
     console_.say(fmt::format("trireme: {} was stopped by {}", full_name(task), signal_text(state(task).stopped_by)));
@@ -170,11 +170,7 @@ void Supervisor::handle_ended(int task, const Ending& ending) {
   console_.finish(task);
   if (ending.is_success()) state(task).channel->send({{"type", "release"}});
   if (ending.is_success() || (interrupted_ && is_asked_for(ending))) return;
-  if (phase_ >= Phase::ending) {  // by our request: nothing new, except the exit code after a first error's words
-    const bool is_first = !failures_.empty() && failures_.first().task == task;
-    if (is_first && ending.signal == 0) failures_.add({Cause::error, task, "", "", ending.code});
-    return;
-  }
+  if (phase_ >= Phase::ending) return;  // by our request
   if (ending.signal != 0) {
     fail_job(
         {Cause::killed, task, full_name(task), " was killed by " + signal_text(ending.signal), ending.exit_code()});
