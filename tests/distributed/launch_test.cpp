@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/distributed/launched_job.hpp"
+#include "trireme/cluster/channel.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -114,6 +115,31 @@ TEST_P(Launch, AnErrorInTheWorkersOwnWordsIsShownOnce) {
   }
   EXPECT_GE(count_of(kept, "unknown model 'resnet51'"), 1U);
   fs::remove_all(folder);
+}
+
+// Commands for a shell that write these bytes to the descriptor of that number.
+std::string writing(const std::string& bytes, const std::string& descriptor) {
+  std::string escaped;
+  for (const char byte : bytes) escaped += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
+  return fmt::format("printf '{}' >&{}; ", escaped, descriptor);
+}
+
+TEST_P(Launch, EndsWithTheCodeOfAnErrorWhoseProcessDoesNotEnd) {
+  const std::string error = cluster::to_frame({{"type", "error"}, {"text", "no such model"}, {"code", 3}});
+  auto arguments = shell(writing(error, "${TRIREME_TASK_LINK%%:*}") + "sleep 60", 2);
+  std::replace(arguments.begin(), arguments.end(), std::string("/bin/sh"), std::string("bash"));  // has descriptors > 9
+  LaunchedJob job(arguments);
+  EXPECT_EQ(job.exit_code(10s), 3);
+  EXPECT_TRUE(has(job.err(), "no such model")) << job.err();
+}
+
+TEST_P(Launch, RunsAsTheOnlyProcessOfAnotherJob) {
+  LaunchedJob job(
+      shell("echo rank $TRIREME_TASK_INDEX", 2),
+      {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1", "OMPI_UNIVERSE_SIZE=2", "OMPI_MCA_ess=^singleton",
+       "OMPI_MCA_ess_base_jobid=2024079361", "OMPI_MCA_ess_base_vpid=0", "PMIX_NAMESPACE=2024079361", "PMIX_RANK=0"});
+  EXPECT_EQ(job.exit_code(), 0) << job.err();
+  EXPECT_TRUE(has(job.out(), "rank 0") && has(job.out(), "rank 1")) << job.out();
 }
 
 TEST_P(Launch, KeepsTheOutputOfEachRankInFiles) {

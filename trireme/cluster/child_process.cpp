@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -20,13 +21,18 @@
 namespace trireme::cluster {
 namespace {
 
-std::vector<std::string> merged_environment(const std::map<std::string, std::string>& additions) {
+std::vector<std::string> merged_environment(const ChildOptions& options) {
+  const auto is_dropped = [&](const std::string& name) {
+    return options.environment.contains(name) ||
+           std::any_of(options.dropped_variables.begin(), options.dropped_variables.end(),
+                       [&](const std::string& beginning) { return name.starts_with(beginning); });
+  };
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (!additions.contains(text.substr(0, text.find('=')))) merged.push_back(text);
+    if (!is_dropped(text.substr(0, text.find('=')))) merged.push_back(text);
   }
-  for (const auto& [name, value] : additions) merged.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : options.environment) merged.push_back(fmt::format("{}={}", name, value));
   return merged;
 }
 
@@ -121,7 +127,7 @@ ChildProcess::ChildProcess(const ChildOptions& options) {
   std::vector<std::string> arguments = options.command;
   const std::string program = find_program(arguments.at(0));
   if (program.empty()) fail(ErrorKind::failed, "cannot start '{}': no such program", arguments[0]);
-  std::vector<std::string> environment = merged_environment(options.environment);
+  std::vector<std::string> environment = merged_environment(options);
   const std::vector<char*> argv = pointers(arguments), environment_pointers = pointers(environment);
   const std::vector<unsigned long> processors = processor_set(options.processors);
   PipeEnds failure = make_pipe();

@@ -15,7 +15,8 @@ namespace trireme::cluster {
 
 struct ChildOptions {
   std::vector<std::string> command = {};
-  std::map<std::string, std::string> environment = {};  // beside this process's own
+  std::map<std::string, std::string> environment = {};  // beside this process's own,
+  std::vector<std::string> dropped_variables = {};      // less those whose names begin so
   std::vector<int> processors = {};                     // empty: those of this process
   int in = -1, out = -1, err = -1;                      // -1: /dev/null
   std::vector<int> kept_descriptors = {};               // further ones that it inherits, under the same number

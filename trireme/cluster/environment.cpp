@@ -11,7 +11,11 @@ namespace trireme::cluster {
 
 bool is_launched() { return std::getenv(kLaunchVariable) != nullptr; }
 
-std::string surrounding_launcher() { return is_launched() ? "trireme launch" : comm::launch_place().launcher; }
+std::string surrounding_launcher() {
+  if (is_launched()) return "trireme launch";
+  const comm::LaunchPlace place = comm::launch_place();
+  return place.size > 1 ? place.launcher : "";
+}
 
 bool shows_progress() {
   const char* told = std::getenv(kProgressVariable);

@@ -47,6 +47,11 @@ std::map<std::string, std::string> mpi_environment(const std::string& folder) {
   return environment;
 }
 
+// By which an MPI launcher that has started us, as its only process, would make mpirun a part of its own job.
+std::vector<std::string> variables_of_another_job() {
+  return {"OMPI_UNIVERSE_SIZE", "OMPI_MCA_ess", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI"};
+}
+
 }  // namespace
 
 Starter process_starter(const std::string& program) {
@@ -56,6 +61,7 @@ Starter process_starter(const std::string& program) {
       commands.push_back({.name = fmt::format("the runner of {}", spec.name(task)),
                           .command = {program, "launch-task", "--task", std::to_string(task)},
                           .environment = {},
+                          .dropped_variables = {},
                           .tasks = {task}});
     }
     return commands;
@@ -70,6 +76,7 @@ Starter mpi_starter(const std::string& program) {
         {.name = "mpirun",
          .command = {mpirun, "-np", std::to_string(tasks.size()), program, "launch-task", "--first-task", "0"},
          .environment = mpi_environment(folder),
+         .dropped_variables = variables_of_another_job(),
          .tasks = tasks}};
   };
 }

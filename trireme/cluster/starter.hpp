@@ -15,7 +15,8 @@ struct StartCommand {
   std::string name;  // for messages: "mpirun"
   std::vector<std::string> command;
   std::map<std::string, std::string> environment = {};
-  std::vector<int> tasks = {};  // whose runners it starts
+  std::vector<std::string> dropped_variables = {};  // as ChildOptions has them
+  std::vector<int> tasks = {};                      // whose runners it starts
 };
 
 // Made when the job starts, with the job's private folder.

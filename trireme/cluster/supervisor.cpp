@@ -56,8 +56,11 @@ void Supervisor::start(const std::vector<StartCommand>& commands) {
     PipeEnds output = make_pipe();
     auto environment = command.environment;
     environment[kLaunchVariable] = listener_.address();
-    ChildProcess process(
-        {.command = command.command, .environment = environment, .out = output.write.get(), .err = output.write.get()});
+    ChildProcess process({.command = command.command,
+                          .environment = environment,
+                          .dropped_variables = command.dropped_variables,
+                          .out = output.write.get(),
+                          .err = output.write.get()});
     fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
     starters_.push_back({command, std::move(process), std::move(output.read), "", false});
   }
