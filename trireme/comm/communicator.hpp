@@ -88,7 +88,7 @@ class Communicator {
   // split(0, rank()) is a duplicate.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  // Memory of so many bytes on every rank, zeroed, with page tables filled, seen by all ranks of the same node.
+  // Memory of so many bytes on every rank, zeroed, its own with page tables filled, seen by all ranks of the same node.
   // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, where the system refuses on any.
   std::unique_ptr<SharedMemory> share(std::int64_t bytes);
 

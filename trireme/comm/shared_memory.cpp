@@ -23,10 +23,10 @@ UniqueFd make_memory_file(std::int64_t bytes) {
   return file;
 }
 
-std::byte* map_file(const UniqueFd& file, std::int64_t bytes) {
+std::byte* map_file(const UniqueFd& file, std::int64_t bytes, bool is_own) {
   if (!file.is_open()) return nullptr;
-  void* mapped =
-      mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+  const int flags = is_own ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
+  void* mapped = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, flags, file.get(), 0);
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
@@ -68,6 +68,12 @@ SharedMemory::~SharedMemory() {
   }
 }
 
+void SharedMemory::fill_page_tables() const {
+  for (std::byte* piece : pieces_) {
+    madvise(piece, static_cast<std::size_t>(bytes_), MADV_POPULATE_WRITE);  // older kernels do it at the first touch
+  }
+}
+
 bool SharedMemory::contains(std::span<const std::byte> memory) const {
   return memory.data() >= data() && memory.data() + memory.size() <= data() + bytes_;
 }
@@ -99,7 +105,7 @@ std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std
       // One's own too is opened by path: a rank that may not see others' files is found out before it matters.
       const UniqueFd file(
           other.file < 0 ? -1 : open(fmt::format("/proc/{}/fd/{}", other.pid, other.file).c_str(), O_RDWR | O_CLOEXEC));
-      memory->pieces_[i] = map_file(file, bytes);
+      memory->pieces_[i] = map_file(file, bytes, static_cast<int>(i) == memory->local_rank_);
     }
     mapped = memory->pieces_[i] != nullptr;
   }

@@ -31,6 +31,9 @@ class SharedMemory {
 
   std::byte* data(int local_rank) const { return pieces_[static_cast<std::size_t>(local_rank)]; }
   std::byte* data() const { return data(local_rank_); }  // this rank's own piece
+  // For those who will use the pieces of other ranks in every step. Only then: what is mapped counts as memory of this
+  // process.
+  void fill_page_tables() const;
   // Whether all of it lies in this rank's own piece.
   bool contains(std::span<const std::byte> memory) const;
   std::int64_t offset_of(const void* address) const { return static_cast<const std::byte*>(address) - data(); }

@@ -41,6 +41,9 @@ Hierarchical::Hierarchical(Communicator& communicator, const PortOptions& option
       !std::equal(arena_->ranks().begin(), arena_->ranks().end(), staging_->ranks().begin(), staging_->ranks().end())) {
     bad_input("all-reduce: the arena is shared by other ranks than those of the communicator");
   }
+  // Which rank works on which block is decided anew every time: without this, page faults would go on for many steps.
+  staging_->fill_page_tables();
+  if (arena_ != nullptr) arena_->fill_page_tables();
   if (!several_nodes_) return;
   leaders_ = communicator.split(team_.leads() ? 0 : -1, communicator.rank());
   if (leaders_ == nullptr) return;
