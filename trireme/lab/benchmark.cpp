@@ -205,6 +205,7 @@ void Benchmark::describe_workers() {
     largest = std::max(largest, bucket.bytes());
   }
   setup_.all_reduce = comm::to_string(replicas_->sync().reducer().algorithm_for(largest));
+  setup_.wire = replicas_->sync().reducer().wire_for(largest);
 }
 
 void Benchmark::build(const TuningOptions& tuning) {

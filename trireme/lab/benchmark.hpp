@@ -36,7 +36,8 @@ struct BenchmarkSetup {
   // Where workers train together.
   std::vector<comm::Member> members;  // by rank
   std::vector<std::int64_t> bucket_bytes;
-  std::string all_reduce;  // what the largest bucket is reduced by
+  std::string all_reduce;              // what the largest bucket is reduced by
+  comm::Wire wire = comm::Wire::fp32;  // and in which form it travels
 };
 
 // What workers reach when they do not train together, measured between the repeats; images per second.

@@ -112,8 +112,7 @@ std::string update_text(const BenchmarkSetup& setup) {
   std::string text = fmt::format("all_reduce ({}): {} of gradients in {} buckets, {}", setup.all_reduce,
                                  format_bytes(static_cast<double>(bytes)), setup.bucket_bytes.size(),
                                  distribution.overlap ? "during backward" : "after backward (--overlap off)");
-  if (distribution.wire != comm::Wire::fp32)
-    text += fmt::format(", {} on the wire", comm::to_string(distribution.wire));
+  if (distribution.wire != comm::Wire::fp32) text += fmt::format(", {} on the wire", comm::to_string(setup.wire));
   return text + (distribution.sync_batch_norm ? ", batch norm over all workers" : "");
 }
 
