@@ -10,8 +10,7 @@ namespace {
 
 TEST(BFloat16, EveryValueComesBackFromFloat) {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
-    BFloat16 value;
-    value.bits = static_cast<std::uint16_t>(bits);
+    const auto value = BFloat16::of_bits(static_cast<std::uint16_t>(bits));
     const BFloat16 back(static_cast<float>(value));
     if (std::isnan(static_cast<float>(value))) {
       EXPECT_TRUE(std::isnan(static_cast<float>(back))) << bits;

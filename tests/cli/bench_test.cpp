@@ -86,6 +86,11 @@ TEST_F(Bench, WhatThisBuildLacksIsSaid) {
   expect_one_line(run_trireme({"bench", "--ps-hosts=a,b"}), "--ps-hosts: this build runs one process");
 }
 
+TEST_F(Bench, APrecisionThatIsNotFastHereIsRefused) {
+  expect_one_line(run_trireme({"bench", "--precision", "bf16", "--backend", "reference"}), "use --precision fp32");
+  expect_one_line(run_trireme({"bench", "--precision", "fp8"}), "must be fp32 or bf16");
+}
+
 TEST_F(Bench, UnwritableRecordIsRefusedBeforeTheRun) {
   expect_one_line(bench({"--record", folder_ / "no/record.json"}), "cannot write the record");
   expect_one_line(bench({"--record", folder_.path().string()}), "is a directory");

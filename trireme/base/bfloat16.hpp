@@ -13,6 +13,11 @@ struct BFloat16 {
 
   BFloat16() = default;
   [[gnu::always_inline]] explicit BFloat16(float value) : bits(rounded(value)) {}
+  [[gnu::always_inline]] static BFloat16 of_bits(std::uint16_t bits) {
+    BFloat16 value;
+    value.bits = bits;
+    return value;
+  }
   // The way to write in loops: the compiler makes vectors of it, which it does not of a copy of the struct.
   [[gnu::always_inline]] BFloat16& operator=(float value) {
     bits = rounded(value);

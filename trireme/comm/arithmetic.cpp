@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "trireme/base/bfloat16.hpp"
 #include "trireme/base/simd.hpp"
 
 namespace trireme::comm {
@@ -19,18 +20,6 @@ TRIREME_SIMD void take_larger(float* into, const float* a, const float* b, std::
 
 TRIREME_SIMD void multiply(float* values, float factor, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
-}
-
-// bf16 is the upper half of a float.
-TRIREME_INLINE std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const bool nan = (bits & 0x7fffffff) > 0x7f800000;  // rounding could make it infinite
-  return static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40 : rounded);
-}
-
-TRIREME_INLINE float from_bf16(std::uint16_t wire) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(wire) << 16);
 }
 
 // fp16: 1 sign bit, 5 of exponent with bias 15, 10 of fraction. Without branches, so that the loop becomes vectors.
@@ -62,10 +51,10 @@ TRIREME_INLINE float from_fp16(std::uint16_t wire) {
 }
 
 TRIREME_SIMD void encode_bf16(const float* values, std::uint16_t* wire, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) wire[i] = to_bf16(values[i]);
+  for (std::size_t i = 0; i < count; ++i) wire[i] = BFloat16(values[i]).bits;
 }
 TRIREME_SIMD void decode_bf16(const std::uint16_t* wire, float* values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) values[i] = from_bf16(wire[i]);
+  for (std::size_t i = 0; i < count; ++i) values[i] = BFloat16::of_bits(wire[i]);
 }
 TRIREME_SIMD void encode_fp16(const float* values, std::uint16_t* wire, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) wire[i] = to_fp16(values[i]);

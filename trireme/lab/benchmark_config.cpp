@@ -196,7 +196,8 @@ Precision resolve_precision(const std::string& name, const std::string& backend)
   if (name != "bf16") bad_input("--precision {}: must be fp32 or bf16", name);
   if (!make_backend(backend)->is_fast_in(Precision::bf16)) {
     bad_input(
-        "--precision bf16: the backend {} has no fast bf16 here; it takes the backend onednn and a CPU with avx512_bf16 "
+        "--precision bf16: the backend {} has no fast bf16 here; it takes the backend onednn and a CPU with "
+        "avx512_bf16 "
         "or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
         backend);
   }

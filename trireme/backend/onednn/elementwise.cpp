@@ -8,8 +8,8 @@
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
-#include "trireme/base/simd.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/simd.hpp"
 
 namespace trireme::onednn {
 namespace {

@@ -1,7 +1,7 @@
 #include "trireme/backend/onednn/lane_copy.hpp"
 
-#include "trireme/base/simd.hpp"
 #include "trireme/base/bfloat16.hpp"
+#include "trireme/base/simd.hpp"
 
 namespace trireme::onednn {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "trireme/base/simd.hpp"
 #include "trireme/base/bfloat16.hpp"
+#include "trireme/base/simd.hpp"
 
 #if defined(__x86_64__)
 #define TRIREME_AVX512 __attribute__((target("avx512f,fma")))
