@@ -83,7 +83,7 @@ TEST_F(Bench, WhatThisBuildLacksIsSaid) {
   expect_one_line(run_trireme({"bench", "--data-dir", "/data"}), "--data-dir: this build has synthetic data only");
   expect_one_line(run_trireme({"bench", "--device", "cuda"}), "this build has: cpu");
   expect_one_line(run_trireme({"bench", "--variable-update", "parameter_server"}), "this build has: auto, all_reduce, independent");
-  expect_one_line(run_trireme({"bench", "--ps-hosts=a,b"}), "--ps-hosts: this build runs one process");
+  expect_one_line(run_trireme({"bench", "--ps-hosts=a,b"}), "--ps-hosts: this build has no parameter servers");
 }
 
 TEST_F(Bench, APrecisionThatIsNotFastHereIsRefused) {
