@@ -37,13 +37,14 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 // All that the speed of a step depends on.
 std::string problem_text(const BenchmarkConfig& config, int threads, const TuningOptions& tuning) {
   return fmt::format(
-      "{} | {} of build {} | {} threads{} | {} of {} x {}, {} classes{}{}, {} | {}{}, recompute {}, batch norm over "
+      "{} | {} of build {} | {} threads{} | {} of {} x {}, {} classes{}{}, {} | {} {}{}, recompute {}, batch norm over "
       "{}{}",
       tuning.cpu, config.backend, perf::build_info().git, threads, config.bind ? "" : " unbound",
       config.forward_only ? "forward" : "training step", config.batch_size, config.model, config.num_classes,
       config.aux_head ? ", aux head" : "", config.dropout ? "" : ", no dropout", op::to_string(config.optimizer.kind),
-      to_string(config.data_format), config.exact ? ", exact" : "", to_string(config.recompute),
-      to_string(config.batch_norm_over), config.autotune == Autotune::full ? " | full" : "");
+      to_string(config.precision), to_string(config.data_format), config.exact ? ", exact" : "",
+      to_string(config.recompute), to_string(config.batch_norm_over),
+      config.autotune == Autotune::full ? " | full" : "");
 }
 
 // Of a step over the whole batch.

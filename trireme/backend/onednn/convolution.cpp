@@ -173,7 +173,9 @@ std::optional<KernelChoice> fastest_in_bf16(const Operation& operation, const Pr
   alternatives.push_back({"direct", complete(*direct)});
   if (tuner.options().autotune != Autotune::off || tuner.options().force == kInFp32)
     alternatives.push_back({kInFp32, in_fp32(operation, request, alternatives.front().choice, engine, tuner)});
-  return tuner.fastest(problem_text(problem, request, direct->src, direct->dst), std::move(alternatives), request);
+  // What is fastest in f32 is another kernel without Winograd.
+  const std::string text = problem_text(problem, request, direct->src, direct->dst);
+  return tuner.fastest(tuner.options().exact ? text + " | exact" : text, std::move(alternatives), request);
 }
 
 // The direct convolution and, where there are some for the same activations, our own of 1x1 windows and Winograd's of
