@@ -24,7 +24,7 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
   const lab::BenchmarkSetup& setup = benchmark.setup();
   const Executable& executable = benchmark.executable();
   if (executable.profile().runs == 0) return;
-  const double step_seconds = perf::summarize(lab::all_step_seconds(benchmark.result())).mean;
+  const double step_seconds = perf::summarize(lab::joined(benchmark.result().step_seconds)).mean;
   const lab::StepProfile profile = lab::make_profile(executable.program(), executable.profile(), step_seconds,
                                                      setup.config.inter_threads, setup.threads.groups);
   perf::Peak peak = setup.peak;

@@ -58,8 +58,6 @@ bool wait_until(const std::function<bool()>& condition, std::chrono::millisecond
 
 LaunchedJob::LaunchedJob(const std::vector<std::string>& arguments, const std::vector<std::string>& environment)
     : mark_(std::to_string(std::random_device{}())) {
-  std::string pattern = (fs::temp_directory_path() / "launch-test-XXXXXX").string();
-  folder_ = mkdtemp(pattern.data());
   temporary_ = folder_ / "tmp";
   fs::create_directory(temporary_);
 
@@ -89,7 +87,6 @@ LaunchedJob::~LaunchedJob() {
   for (const JobProcess& process : processes()) kill(process.pid, SIGKILL);
   if (!reaped_) waitpid(pid_, nullptr, 0);
   if (!segments_.empty()) fs::remove_all(segments_);
-  fs::remove_all(folder_);
 }
 
 std::string LaunchedJob::out() const { return read_file(folder_ / "out"); }

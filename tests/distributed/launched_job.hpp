@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.hpp"
+
 namespace trireme::testkit {
 
 struct JobProcess {
@@ -46,7 +48,8 @@ class LaunchedJob {
   bool has_ended();
 
   std::string mark_;
-  std::filesystem::path folder_, temporary_;
+  TemporaryFolder folder_;
+  std::filesystem::path temporary_;
   mutable std::string segments_;
   pid_t pid_ = -1;
   int code_ = -1;

@@ -144,25 +144,36 @@ TEST(Replicas, RepeatToTheBit) {
 }
 
 // w starts at 0 and the gradient of w is the mean of x: one step of rate 1 leaves the negative mean.
-float step_on(comm::Communicator& world, float x_value, float weight) {
+struct TinyStep {
+  explicit TinyStep(comm::Communicator& world)
+      : replicas(world), session(graph, *backend, configured()), step(session.prepare(fetches)) {
+    replicas.attach(session, step);
+  }
+  SessionOptions configured() {
+    SessionOptions options;
+    replicas.configure(options);
+    return options;
+  }
+
   Graph graph;
-  const Tensor x = placeholder(graph, {1, 1}, "x");
-  const Tensor w = variable(graph, {1, 1}, op::Initializer::constant(0), "w");
-  const std::vector<Tensor> fetches =
+  Tensor x = placeholder(graph, {1, 1}, "x");
+  Tensor w = variable(graph, {1, 1}, op::Initializer::constant(0), "w");
+  std::vector<Tensor> fetches =
       minimize(reduce_mean(fully_connected(x, w)), optimizer_rule(op::OptimizerKind::sgd), 1.0f);
-  const auto backend = make_backend("reference");
-  Replicas replicas(world);
-  SessionOptions options;
-  replicas.configure(options);
-  Session session(graph, *backend, options);
-  Executable& step = session.prepare(fetches);
-  replicas.attach(session, step);
-  step.input_f32(x)[0] = x_value;
-  replicas.sync().set_weight(weight);
-  replicas.sync().set_vote(x_value);
-  step.run();
-  EXPECT_EQ(replicas.sync().agreed(), 1 + 2 + 6);
-  return session.value(w).f32()[0];
+  std::unique_ptr<Backend> backend = make_backend("reference");
+  Replicas replicas;
+  Session session;
+  Executable& step;
+};
+
+float step_on(comm::Communicator& world, float x_value, float weight) {
+  TinyStep tiny(world);
+  tiny.step.input_f32(tiny.x)[0] = x_value;
+  tiny.replicas.sync().set_weight(weight);
+  tiny.replicas.sync().set_vote(x_value);
+  tiny.step.run();
+  EXPECT_EQ(tiny.replicas.sync().agreed(), 1 + 2 + 6);
+  return tiny.session.value(tiny.w).f32()[0];
 }
 
 TEST(Replicas, AverageGradientsAndSumVotes) {
@@ -218,21 +229,10 @@ TEST(Replicas, DifferentProgramsAreRefused) {
 
 TEST(Replicas, ARankThatIsGoneEndsTheWait) {
   const auto train_and_leave = [](comm::Communicator& world) {
-    Graph graph;
-    const Tensor x = placeholder(graph, {1, 1}, "x");
-    const Tensor w = variable(graph, {1, 1}, op::Initializer::constant(0), "w");
-    const std::vector<Tensor> fetches =
-        minimize(reduce_mean(fully_connected(x, w)), optimizer_rule(op::OptimizerKind::sgd), 1.0f);
-    const auto backend = make_backend("reference");
-    Replicas replicas(world);
-    SessionOptions options;
-    replicas.configure(options);
-    Session session(graph, *backend, options);
-    Executable& step = session.prepare(fetches);
-    replicas.attach(session, step);
-    step.run();
+    TinyStep tiny(world);
+    tiny.step.run();
     if (world.rank() == 1) fail(ErrorKind::failed, "out of paper");
-    step.run();
+    tiny.step.run();
   };
   try {
     comm::run_local(2, train_and_leave);

@@ -33,8 +33,11 @@ double slowness_of(int rank) {
   const char* text = std::getenv("TRIREME_SLOW_RANK");
   int slow = -1;
   double milliseconds = 0;
-  if (text == nullptr || std::sscanf(text, "%d:%lf", &slow, &milliseconds) != 2 || slow != rank) return 0;
-  return milliseconds / 1e3;
+  if (text == nullptr) return 0;
+  if (std::sscanf(text, "%d:%lf", &slow, &milliseconds) != 2 || !(milliseconds >= 0)) {
+    bad_input("TRIREME_SLOW_RANK={}: must be a rank and milliseconds, such as 1:20", text);
+  }
+  return slow == rank ? milliseconds / 1e3 : 0;
 }
 
 train::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors) {
@@ -95,7 +98,7 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   const perf::Machine machine = perf::read_machine();
   setup_.warnings = machine.warnings;
   share_cores();
-  setup_.threads = perf::plan_threads(config.intra_threads, config.inter_threads, config.bind);
+  setup_.threads = perf::plan_threads(setup_.config.intra_threads, setup_.config.inter_threads, setup_.config.bind);
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
   // Before anything starts threads of its own: where the system refuses a processor, this is where it shows.
@@ -244,9 +247,9 @@ Throughput throughput(std::span<const double> step_seconds, std::int64_t batch_s
           .jitter = perf::jitter(speeds)};
 }
 
-std::vector<double> all_step_seconds(const BenchmarkResult& result) {
+std::vector<double> joined(const std::vector<std::vector<double>>& repeats) {
   std::vector<double> all;
-  for (const auto& repeat : result.step_seconds) all.insert(all.end(), repeat.begin(), repeat.end());
+  for (const auto& repeat : repeats) all.insert(all.end(), repeat.begin(), repeat.end());
   return all;
 }
 

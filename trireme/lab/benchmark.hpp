@@ -130,6 +130,7 @@ class Benchmark {
   double measure_alone(const std::stop_token& stop, bool takes_part);
   double run_step();  // returns the loss
   End vote(End wish, bool first);
+  bool ends(bool asked, bool out_of_time, bool first);
   void agree_on_interrupt(bool asked);
   void add_times();
   double shown_loss(double loss, std::int64_t step);
@@ -159,6 +160,6 @@ Throughput throughput(std::span<const double> step_seconds, std::int64_t batch_s
 bool is_displayed(std::int64_t step, std::int64_t display_every);
 
 // The timed steps of all repeats in one.
-std::vector<double> all_step_seconds(const BenchmarkResult& result);
+std::vector<double> joined(const std::vector<std::vector<double>>& repeats);
 
 }  // namespace trireme::lab

@@ -238,8 +238,7 @@ std::string step_line(const StepEvent& event, std::int64_t batch_size) {
 
 std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   const JobFigures figures = job_figures(setup, result);
-  std::vector<double> seconds;
-  for (const auto& repeat : figures.step_seconds) seconds.insert(seconds.end(), repeat.begin(), repeat.end());
+  const std::vector<double> seconds = joined(figures.step_seconds);
   std::string text = early_end_text(setup, result, seconds.size());
   if (seconds.empty()) return text + "nothing was measured\n";
   const perf::Summary summary = perf::summarize(seconds);

@@ -50,9 +50,7 @@ report::Results make_results(const Benchmark& benchmark) {
   results.loss = figures.loss;
   results.scaling_efficiency = figures.scaling_efficiency;
   results.share_of_independent = figures.share_of_independent;
-  std::vector<double> seconds;
-  for (const auto& repeat : figures.step_seconds) seconds.insert(seconds.end(), repeat.begin(), repeat.end());
-  const perf::Summary summary = perf::summarize(seconds);
+  const perf::Summary summary = perf::summarize(joined(figures.step_seconds));
   results.step_seconds = {summary.mean, summary.median, summary.p95, summary.stderr_mean};
   if (figures.workers) {
     results.breakdown = figures.workers->ranks;

@@ -54,6 +54,13 @@ Benchmark::End Benchmark::vote(End wish, bool first) {
   return agreed >= kInterruptVote ? End::interrupted : agreed > 0 ? End::out_of_time : End::no;
 }
 
+bool Benchmark::ends(bool asked, bool out_of_time, bool first) {
+  const End end = vote(asked ? End::interrupted : out_of_time ? End::out_of_time : End::no, first);
+  result_.out_of_time = result_.out_of_time || end == End::out_of_time;
+  result_.interrupted = end == End::interrupted;
+  return end != End::no;
+}
+
 void Benchmark::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
   if (!step_->trains())
@@ -73,13 +80,7 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
   const std::int64_t steps = setup_.config.num_warmup_batches;
   while (result_.warmup_steps < steps) {
     const bool first = result_.warmup_steps == 0;
-    const End wish = stop.stop_requested()                ? End::interrupted
-                     : !first && clock.past(kWarmupShare) ? End::out_of_time
-                                                          : End::no;
-    const End end = vote(wish, first);
-    result_.out_of_time = result_.out_of_time || end == End::out_of_time;
-    result_.interrupted = end == End::interrupted;
-    if (end != End::no) return;
+    if (ends(stop.stop_requested(), !first && clock.past(kWarmupShare), first)) return;
     const double loss = run_step();
     check_finite(loss);
     ++result_.warmup_steps;
@@ -122,13 +123,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
 
   for (std::int64_t done = 0; done < config.num_batches; ++done) {
     const bool first = done == 0;
-    const End wish = stop.stop_requested()             ? End::interrupted
-                     : !first && clock.past(end_share) ? End::out_of_time
-                                                       : End::no;
-    const End end = vote(wish, first);
-    result_.out_of_time = result_.out_of_time || end == End::out_of_time;
-    result_.interrupted = end == End::interrupted;
-    if (end != End::no) return;
+    if (ends(stop.stop_requested(), !first && clock.past(end_share), first)) return;
     const auto start = SteadyClock::now();
     const double loss = run_step();
     seconds.push_back(seconds_since(start));
@@ -200,7 +195,7 @@ RankReport Benchmark::rank_report() const {
   report.losses = result_.losses;
   report.peak_rss_bytes = perf::peak_rss_bytes();
   const auto steps = static_cast<double>(std::max<std::int64_t>(1, times_.steps));
-  report.step = perf::summarize(all_step_seconds(result_)).mean;
+  report.step = perf::summarize(joined(result_.step_seconds)).mean;
   report.update = times_.update / steps;
   report.wait = times_.wait / steps;
   for (const double seconds : times_.bucket_seconds) report.bucket_seconds.push_back(seconds / steps);

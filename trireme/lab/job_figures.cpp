@@ -13,12 +13,6 @@ double images_per_second(const BenchmarkSetup& setup, const std::vector<RankRepo
   return sum;
 }
 
-std::vector<double> joined(const std::vector<std::vector<double>>& repeats) {
-  std::vector<double> all;
-  for (const auto& repeat : repeats) all.insert(all.end(), repeat.begin(), repeat.end());
-  return all;
-}
-
 std::optional<double> median_ratio(const std::vector<double>& speeds, const std::vector<double>& base, double factor) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < speeds.size() && i < base.size(); ++i) {

@@ -1,9 +1,7 @@
 #include "trireme/lab/share_processors.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <sched.h>
-
-#include <algorithm>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/core_division.hpp"
