@@ -25,6 +25,7 @@ constexpr const char* kLibraryAllReduce = "all-reduce by the library";
 
 // What a rank tells the others about itself, in a form that can be sent.
 struct Introduction {
+  std::array<char, 32> name{};
   std::array<char, 128> host{};
   std::array<char, 256> node_key{};
   std::int64_t pid = 0;
@@ -89,7 +90,7 @@ void Communicator::wait(Transfer transfer, const std::function<void()>& meanwhil
   Backoff backoff;
   while (!done(transfer)) {
     meanwhile();
-    backoff.pause();
+    doze(backoff);
     const auto waited = backoff.waited();
     if (waited < std::min(next_check, timeout_)) continue;
     check_peers();
@@ -99,6 +100,8 @@ void Communicator::wait(Transfer transfer, const std::function<void()>& meanwhil
     fail_waiting(slot.operation, slot.peer, slot.bytes, waited);
   }
 }
+
+void Communicator::doze(Backoff& backoff) { backoff.pause(); }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   const auto requests = all_gather_value(*this, SplitRequest{color, key, *last_context_});
@@ -127,8 +130,9 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 
 std::unique_ptr<SharedMemory> Communicator::share(std::int64_t bytes) { return make_shared_memory(*this, bytes); }
 
-void Communicator::introduce(const std::string& host, const std::string& node_key) {
+void Communicator::introduce(const std::string& host, const std::string& node_key, const std::string& name) {
   Introduction mine;
+  put_text(mine.name, name);
   put_text(mine.host, host);
   put_text(mine.node_key, node_key);
   mine.pid = getpid();
@@ -137,6 +141,7 @@ void Communicator::introduce(const std::string& host, const std::string& node_ke
   for (const Introduction& other : all_gather_value(*this, mine)) {
     const auto [node, is_new] = nodes.try_emplace(other.node_key.data(), static_cast<int>(nodes.size()));
     members.push_back({.world_rank = static_cast<int>(members.size()),
+                       .name = other.name.data(),
                        .host = other.host.data(),
                        .pid = other.pid,
                        .node = node->second});
@@ -172,6 +177,7 @@ void Communicator::fail_waiting(std::string_view operation, int peer, std::int64
 std::string Communicator::name_of(int rank) const {
   if (members_.empty()) return fmt::format("rank {}", rank);
   const Member& member = members_[static_cast<std::size_t>(rank)];
+  if (!member.name.empty()) return fmt::format("{} ({})", member.name, member.host);
   return fmt::format("rank {} ({})", member.world_rank, member.host);
 }
 

@@ -6,7 +6,7 @@
 //
 // Threads: one communicator is used by one thread at a time; different communicators (made by split(), which also
 // duplicates) by different threads at the same time.
-// Failure: after an Error a communicator is of no more use, and the job should end.
+// Failure: after an Error a communicator is of no more use, and the job should end; but see presence().
 #pragma once
 
 #include <atomic>
@@ -22,13 +22,18 @@
 
 namespace trireme::comm {
 
+class Backoff;
 class SharedMemory;
 
 enum class Reduction { sum, mean, max };
 
+// Left in good order, or gone without a word.
+enum class Presence : std::uint8_t { here, left, lost };
+
 // One rank as the others know it.
 struct Member {
-  int world_rank = 0;  // its rank in the whole job, which is what people know it by
+  int world_rank = 0;  // its rank in the whole job, which is what people know it by,
+  std::string name;    // unless it has a name: "worker 1", "ps 0"
   std::string host;
   std::int64_t pid = 0;
   int node = 0;  // counted from 0 in order of first rank; ranks with equal index can share memory
@@ -52,6 +57,8 @@ class Communicator {
   static constexpr std::chrono::duration<double> kDefaultTimeout = std::chrono::seconds(60);
 
   virtual std::string_view protocol() const = 0;  // "mpi", "local"
+  // What really carries the messages, in words: "shared memory (posix) and tcp".
+  virtual std::string transport() const { return std::string(protocol()); }
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::span<const Member> members() const { return members_; }  // by rank
@@ -73,6 +80,12 @@ class Communicator {
   // Lets the transport move transfers along. A rank that waits for something else for long should call it now and then:
   // others may need its help to complete what it has long forgotten.
   virtual void progress() {}
+  // Whether a rank is still there. From any thread. A transfer with one that is not fails; by done(), which asks about
+  // that transfer alone, those with others go on, on a transport that survives the loss of a rank.
+  virtual Presence presence(int) const { return Presence::here; }
+  // Between two looks at transfers with done(), by those who wait for one of many: sleeps for a moment, or until one
+  // may have completed where the transport can tell.
+  virtual void doze(Backoff& backoff);
 
   void send(std::span<const std::byte> data, int to, int tag) { wait(start_send(data, to, tag)); }
   void receive(std::span<std::byte> data, int from, int tag) { wait(start_receive(data, from, tag)); }
@@ -135,7 +148,7 @@ class Communicator {
 
   // Tells all ranks who this one is and learns who they are; the last step of making the first communicator. Ranks with
   // equal node keys share memory.
-  void introduce(const std::string& host, const std::string& node_key);
+  void introduce(const std::string& host, const std::string& node_key, const std::string& name = "");
 
   // For the transport's messages: "rank 0 (alpha): send of 4.0 MB with rank 1 (beta) (bucket 3 of step 17)".
   std::string describe(int slot) const;
