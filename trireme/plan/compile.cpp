@@ -285,7 +285,7 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
     if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");
   }
   PlanGraph plan = prune(graph, fetches);
-  if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes);
+  if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners);
   plan = recompute(std::move(plan), options.recompute);
   return Compiler(std::move(plan), backend, options, variable_layouts).run();
 }

@@ -1,6 +1,7 @@
 #include "trireme/plan/fuse.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "trireme/graph/functions.hpp"
@@ -172,43 +173,50 @@ PlanGraph fuse_relu(const PlanGraph& from) {
   return rewriter.finish();
 }
 
-PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes) {
+PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const VariableOwners& owners) {
+  struct Bucket {
+    std::vector<const Node*> nodes = {};
+    std::int64_t bytes = 0;
+  };
   Rewriter rewriter(from);
-  std::vector<const Node*> bucket;
-  std::int64_t bytes = 0;
-  auto close = [&] {
-    if (bucket.size() > 1) {
+  const auto close = [&rewriter](Bucket& bucket) {
+    if (bucket.nodes.size() > 1) {
       std::vector<NodeId> ids;
-      for (const Node* node : bucket) ids.push_back(node->id);
-      rewriter.replace(ids, [&rewriter, bucket] {
-        std::vector<Tensor> inputs{rewriter.map(bucket.front()->inputs[0])};
-        for (const Node* node : bucket) {
+      for (const Node* node : bucket.nodes) ids.push_back(node->id);
+      rewriter.replace(ids, [&rewriter, nodes = bucket.nodes] {
+        std::vector<Tensor> inputs{rewriter.map(nodes.front()->inputs[0])};
+        for (const Node* node : nodes) {
           for (const Tensor& input : std::span(node->inputs).subspan(1)) inputs.push_back(rewriter.map(input));
         }
-        const Tensor now = rewriter.to().add(bucket.front()->op, std::move(inputs), "update/" + bucket.front()->name);
-        for (const Node* node : bucket) rewriter.set(node->id, 0, now);
+        const Tensor now = rewriter.to().add(nodes.front()->op, std::move(inputs), "update/" + nodes.front()->name);
+        for (const Node* node : nodes) rewriter.set(node->id, 0, now);
       });
     }
-    bucket.clear();
-    bytes = 0;
+    bucket = {};
   };
+  const auto owner_of = [&](const Node& apply) {
+    const auto found = owners.find(from.origin.at(apply.inputs[1].node));
+    return found == owners.end() ? -1 : found->second;
+  };
+  std::map<int, Bucket> buckets;  // that are open, by owner
   // From the last variable to the first: the order in which backward completes gradients.
   for (auto it = from.graph->nodes().rbegin(); it != from.graph->nodes().rend(); ++it) {
     const auto* apply = it->as<op::ApplyGradients>();
     if (apply == nullptr) continue;
-    if (!bucket.empty() &&
-        !(bucket.back()->as<op::ApplyGradients>()->rule == apply->rule && bucket.back()->inputs[0] == it->inputs[0])) {
-      close();
+    Bucket& bucket = buckets[owner_of(*it)];
+    if (!bucket.nodes.empty()) {
+      const Node& last = *bucket.nodes.back();
+      if (last.as<op::ApplyGradients>()->rule != apply->rule || last.inputs[0] != it->inputs[0]) close(bucket);
     }
-    bucket.push_back(&*it);
-    bytes += it->inputs[1].type().bytes();
-    if (bytes >= bucket_bytes) close();
+    bucket.nodes.push_back(&*it);
+    bucket.bytes += it->inputs[1].type().bytes();
+    if (bucket.bytes >= update_bytes) close(bucket);
   }
-  close();
+  for (auto& [owner, bucket] : buckets) close(bucket);
   return rewriter.finish();
 }
 
-PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes) {
+PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners) {
   graph = fold_batch_norm(graph);
   graph = fuse_bias(graph);
   graph = fuse_sum(graph);
@@ -216,7 +224,7 @@ PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes) {
   graph = fuse_pool_backward(graph);
   graph = fuse_relu_backward(graph);
   graph = fuse_gradient_sum(graph);
-  return fuse_updates(graph, update_bytes);
+  return fuse_updates(graph, update_bytes, owners);
 }
 
 }  // namespace trireme

@@ -3,6 +3,7 @@
 // join the operation before them, then the same backward, then the optimizer's updates join over the arena.
 #pragma once
 
+#include "trireme/plan/program.hpp"
 #include "trireme/plan/rewriter.hpp"
 
 namespace trireme {
@@ -22,10 +23,11 @@ PlanGraph fuse_pool_backward(const PlanGraph& from);
 PlanGraph fuse_relu_backward(const PlanGraph& from);
 // Binary add + BatchNormBackward: the gradients that meet where a residual block begins.
 PlanGraph fuse_gradient_sum(const PlanGraph& from);
-// Neighbouring ApplyGradients of one rule: one update over a range of the arena of about bucket_bytes.
-PlanGraph fuse_updates(const PlanGraph& from, std::int64_t bucket_bytes);
+// Neighbouring ApplyGradients of one rule, to variables of one owner: one update over a range of the arena of about
+// update_bytes.
+PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const VariableOwners& owners = {});
 
-// All of them; update_bytes: see CompileOptions.
-PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes);
+// All of them; update_bytes, owners: see CompileOptions.
+PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners = {});
 
 }  // namespace trireme

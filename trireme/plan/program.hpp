@@ -17,6 +17,11 @@ namespace trireme {
 // (normalisation, activations, sums, pooling, concat); or all but some results, convolutions included.
 enum class Recompute : std::uint8_t { none, cheap, full };
 
+// Variables of one owner lie together in memory and are updated together, apart from those of others. Where variables
+// live on several servers, that is what each server has. By node of the user's graph; a variable without an entry
+// belongs to nobody, which is an owner too.
+using VariableOwners = std::unordered_map<NodeId, int>;
+
 struct CompileOptions {
   DataFormat data_format = DataFormat::automatic;
   bool fuse = true;
@@ -25,6 +30,7 @@ struct CompileOptions {
   // Gradients of so many bytes are applied together: enough that an update is worth starting a team of threads for, and
   // few enough to be warm in the cache still.
   std::int64_t update_bytes = 4 << 20;
+  VariableOwners owners = {};
   Recompute recompute = Recompute::none;
   Precision precision = Precision::fp32;
 };

@@ -228,6 +228,8 @@ void Executable::run_share() {
   run_once_instructions();
   if (pool_ != nullptr) {
     pool_->run(successors_, predecessors_, items_, execute_item_);
+  } else if (exchange_ != nullptr && exchange_->updates_variables()) {
+    run_with_served_variables();
   } else if (exchange_ != nullptr) {
     run_with_exchange();
   } else {

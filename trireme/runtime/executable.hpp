@@ -86,7 +86,10 @@ class Executable {
   void bind();
   void plan_meetings();
   void plan_exchange();
+  int first_use(const std::vector<NodeId>& variables) const;
   void run_with_exchange();
+  void run_with_served_variables();
+  void wait_for_bucket(std::size_t bucket);
   void finish_bucket(std::size_t bucket);
   void execute(std::size_t index);
   void run_kernel(std::size_t index);
@@ -115,6 +118,11 @@ class Executable {
   GradientExchange* exchange_ = nullptr;
   std::vector<std::size_t> bucket_updates_;  // instruction that applies each bucket
   std::vector<bool> needs_updates_;          // instruction: uses what an earlier one updates, or its gradient
+  // Where the exchange writes variables: the buckets of those that each instruction uses, and that are fetched; and
+  // whether new values of a bucket may be on their way.
+  std::vector<std::vector<std::size_t>> used_buckets_;
+  std::vector<std::size_t> fetched_buckets_;
+  std::vector<bool> awaited_;
   ExchangeTimes exchange_times_;
 };
 

@@ -1,6 +1,8 @@
 // The part of Executable that trains together with other replicas: gradients go through an exchange before they are
 // applied, and backward goes on meanwhile.
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 
 #include "trireme/base/error.hpp"
@@ -43,6 +45,8 @@ std::vector<GradientBucket> Executable::gradient_buckets() const {
     if (!applies_gradients(instruction)) continue;
     GradientBucket& bucket = buckets.emplace_back();
     bucket.name = instruction.name;
+    bucket.rule = instruction.node->as<op::ApplyGradients>()->rule;
+    bucket.learning_rate = static_cast<const float*>(address(instruction.inputs[0]));
     for (std::size_t i = 2; i < instruction.inputs.size(); i += 2) {
       const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])];
       if (gradient.kind != MemoryKind::gradient) {
@@ -51,9 +55,23 @@ std::vector<GradientBucket> Executable::gradient_buckets() const {
       }
       const auto elements = static_cast<std::size_t>(gradient.bytes) / sizeof(float);
       add_part(bucket.parts, {static_cast<float*>(address(instruction.inputs[i])), elements});
+      add_part(bucket.values, {static_cast<float*>(address(instruction.inputs[i - 1])), elements});
+      bucket.variables.push_back(gradient.variable);
     }
+    bucket.first_use = first_use(bucket.variables);
   }
   return buckets;
+}
+
+int Executable::first_use(const std::vector<NodeId>& variables) const {
+  for (const int item : items_) {
+    for (const int id : program_.instructions[static_cast<std::size_t>(item)].inputs) {
+      const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+      const bool is_one = std::find(variables.begin(), variables.end(), buffer.variable) != variables.end();
+      if (buffer.kind == MemoryKind::variable && is_one) return item;
+    }
+  }
+  return 0;
 }
 
 void Executable::set_exchange(GradientExchange* exchange) {
@@ -63,6 +81,7 @@ void Executable::set_exchange(GradientExchange* exchange) {
         "use one of each and more processes");
   }
   if (exchange != nullptr && bucket_updates_.empty()) plan_exchange();
+  awaited_.assign(bucket_updates_.size(), false);
   exchange_ = exchange;
 }
 
@@ -70,6 +89,7 @@ void Executable::set_exchange(GradientExchange* exchange) {
 void Executable::plan_exchange() {
   needs_updates_.assign(program_.instructions.size(), false);
   std::set<NodeId> updated;
+  std::map<NodeId, std::size_t> bucket_of;
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     const Instruction& instruction = program_.instructions[i];
     for (const int id : instruction.inputs) {
@@ -82,20 +102,37 @@ void Executable::plan_exchange() {
       fail(ErrorKind::failed, "'{}' needs scratch memory and cannot be put off; this backend cannot train replicas",
            instruction.name);
     }
-    bucket_updates_.push_back(i);
     for (std::size_t at = 1; at < instruction.inputs.size(); at += 2) {
-      updated.insert(program_.buffers[static_cast<std::size_t>(instruction.inputs[at])].variable);
+      const NodeId variable = program_.buffers[static_cast<std::size_t>(instruction.inputs[at])].variable;
+      updated.insert(variable);
+      bucket_of[variable] = bucket_updates_.size();
     }
+    bucket_updates_.push_back(i);
   }
+  const auto add_bucket = [&](int id, std::vector<std::size_t>& buckets) {
+    if (id < 0) return;
+    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+    const auto found = bucket_of.find(buffer.variable);
+    if (buffer.kind == MemoryKind::variable && found != bucket_of.end()) buckets.push_back(found->second);
+  };
+  used_buckets_.assign(program_.instructions.size(), {});
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    if (applies_gradients(program_.instructions[i])) continue;
+    for (const int id : program_.instructions[i].inputs) add_bucket(id, used_buckets_[i]);
+  }
+  for (const int id : program_.fetches) add_bucket(id, fetched_buckets_);
+}
+
+void Executable::wait_for_bucket(std::size_t bucket) {
+  const int index = static_cast<int>(bucket);
+  if (exchange_->ready(index)) return;
+  const auto start = Clock::now();
+  exchange_->wait(index);
+  exchange_times_.wait += seconds_since(start);
 }
 
 void Executable::finish_bucket(std::size_t bucket) {
-  const int index = static_cast<int>(bucket);
-  if (!exchange_->ready(index)) {
-    const auto start = Clock::now();
-    exchange_->wait(index);
-    exchange_times_.wait += seconds_since(start);
-  }
+  wait_for_bucket(bucket);
   const auto start = Clock::now();
   execute(bucket_updates_[bucket]);
   exchange_times_.update += seconds_since(start);
@@ -117,6 +154,35 @@ void Executable::run_with_exchange() {
     }
   }
   while (updated < complete) finish_bucket(updated++);
+  exchange_->end_step();
+}
+
+// New values of a bucket are written while later layers still run backward, and are waited for where they are used:
+// usually by the same layer of the next step.
+void Executable::run_with_served_variables() {
+  exchange_times_ = {};
+  exchange_->begin_step(context_.step);
+  const auto use = [this](const std::vector<std::size_t>& buckets) {
+    for (const std::size_t bucket : buckets) {
+      if (awaited_[bucket]) wait_for_bucket(bucket);
+      awaited_[bucket] = false;
+    }
+  };
+  std::size_t complete = 0;
+  for (const int item : items_) {
+    const auto index = static_cast<std::size_t>(item);
+    use(used_buckets_[index]);
+    if (complete < bucket_updates_.size() && index == bucket_updates_[complete]) {
+      awaited_[complete] = true;
+      exchange_->complete(static_cast<int>(complete++));
+    } else {
+      execute(index);
+    }
+  }
+  use(fetched_buckets_);
+  const auto start = Clock::now();
+  exchange_->end_step();
+  exchange_times_.wait += seconds_since(start);
 }
 
 }  // namespace trireme

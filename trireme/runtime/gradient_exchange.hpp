@@ -1,7 +1,9 @@
-// What happens to gradients between backward and their update when several replicas train together. The runtime calls
-// it: a bucket is handed over as soon as its gradients are complete, backward goes on, and the bucket's update runs
-// when the exchange is done with it. Buckets complete in the plan's order, which is the same on all replicas, so
-// nothing has to be negotiated. Implemented by train/all_reduce_sync.hpp.
+// What happens to gradients after backward when several replicas train together. The runtime calls it: a bucket is
+// handed over as soon as its gradients are complete, and backward goes on. Then either the exchange makes them the mean
+// over all replicas, and the bucket's update runs in this program; or the variables live elsewhere and the exchange
+// brings their new values, which are waited for where the next step first reads them. Buckets complete in the plan's
+// order, which is the same on all replicas, so nothing has to be negotiated. Implemented by train/all_reduce_sync.hpp
+// and ps/worker_sync.hpp.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +11,19 @@
 #include <string>
 #include <vector>
 
+#include "trireme/graph/graph.hpp"
+
 namespace trireme {
 
 // Gradients that are exchanged and applied together: the update they are for, and their memory, neighbours in one.
 struct GradientBucket {
   std::string name;
+  op::OptimizerRule rule;
+  const float* learning_rate = nullptr;  // where it is, once the bucket is complete
+  std::vector<NodeId> variables;         // of the user's graph
   std::vector<std::span<float>> parts;
+  std::vector<std::span<float>> values;  // of the variables, part by part
+  int first_use = 0;                     // the instruction that reads one of the variables first
   std::int64_t bytes() const {
     std::size_t elements = 0;
     for (const std::span<float> part : parts) elements += part.size();
@@ -29,8 +38,13 @@ class GradientExchange {
   // Of every step, in this order, from one thread. Buckets count from 0 in the order of Executable::gradient_buckets().
   virtual void begin_step(std::uint64_t step) = 0;
   virtual void complete(int bucket) = 0;  // this replica's gradients are in place
-  virtual bool ready(int bucket) = 0;     // whether they are the mean over all replicas now
+  virtual bool ready(int bucket) = 0;     // whether they are the mean over all replicas now,
   virtual void wait(int bucket) = 0;      // until they are
+  virtual void end_step() {}
+
+  // True: the exchange writes the variables itself. Then the updates of the program are left out, and ready() and
+  // wait() are about new values being in place, maybe in the next step.
+  virtual bool updates_variables() const { return false; }
 };
 
 }  // namespace trireme

@@ -44,7 +44,7 @@ Program Session::compile_program(std::span<const Tensor> fetches) {
   VariableLayouts layouts = store_.layouts();
   Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
   // The first program decides the layouts of the variables; later ones take them as they are.
-  if (!store_.allocated()) store_.allocate(layouts);
+  if (!store_.allocated()) store_.allocate(layouts, options_.compile.owners);
   return program;
 }
 

@@ -31,10 +31,13 @@ void initialise(const op::Variable& variable, std::uint64_t key, HostTensor& val
 
 VariableStore::VariableStore(const Graph& graph, std::uint64_t seed) : graph_(graph), seed_(seed) {}
 
-void VariableStore::allocate(const VariableLayouts& layouts) {
+void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwners& owners) {
   std::vector<NodeId> order = graph_.variables();
-  std::stable_partition(order.begin(), order.end(),
-                        [&](NodeId id) { return graph_.node(id).as<op::Variable>()->trainable; });
+  const auto place = [&](NodeId id) {
+    const auto owner = owners.find(id);
+    return std::pair(!graph_.node(id).as<op::Variable>()->trainable, owner == owners.end() ? -1 : owner->second);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return place(a) < place(b); });
   std::int64_t offset = 0;
   for (const NodeId id : order) {
     const Shape& shape = graph_.node(id).outputs[0].shape;

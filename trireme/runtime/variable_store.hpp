@@ -1,5 +1,5 @@
-// Values, gradients and optimizer state of a graph's variables in contiguous arenas: trainable variables first, in
-// order of creation, so that a bucket of neighbouring gradients is a view, not a copy. Each variable has the layout
+// Values, gradients and optimizer state of a graph's variables in contiguous arenas: trainable variables first, by
+// owner and in order of creation, so that a bucket of neighbouring gradients is a view, not a copy. Each variable has the layout
 // that the first program wanted; get() and set() speak plain row-major order. Made by Session, shared by its programs.
 #pragma once
 
@@ -21,7 +21,7 @@ class VariableStore {
   VariableStore(const Graph& graph, std::uint64_t seed);
 
   // Gives each variable a place and its initial value; a variable without an entry gets the plain layout. Once.
-  void allocate(const VariableLayouts& layouts);
+  void allocate(const VariableLayouts& layouts, const VariableOwners& owners = {});
   bool allocated() const { return !slots_.empty() || graph_.variables().empty(); }
   const VariableLayouts& layouts() const { return layouts_; }
 

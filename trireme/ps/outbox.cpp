@@ -1,0 +1,49 @@
+#include "trireme/ps/outbox.hpp"
+
+#include <algorithm>
+
+namespace trireme::ps {
+namespace {
+
+constexpr std::size_t kUnderWay = 3;  // enough that the next one is there when one completes
+
+}  // namespace
+
+bool Outbox::is_later(const Message& a, const Message& b) {
+  return a.priority != b.priority ? a.priority > b.priority : a.number > b.number;
+}
+
+void Outbox::add(std::int64_t priority, const Header& header, std::span<const float> elements,
+                 std::shared_ptr<void> keep) {
+  waiting_.push_back({priority, count_++, header, elements, std::move(keep), {}, {}});
+  std::push_heap(waiting_.begin(), waiting_.end(), is_later);
+}
+
+bool Outbox::progress() {
+  bool moved = false;
+  while (!under_way_.empty()) {
+    Message& first = under_way_.front();
+    if (!communicator_->done(first.header_transfer) || !communicator_->done(first.elements_transfer)) break;
+    bytes_sent_ += static_cast<std::int64_t>(first.elements.size_bytes());
+    under_way_.pop_front();
+    moved = true;
+  }
+  while (!waiting_.empty() && under_way_.size() < kUnderWay) {
+    std::pop_heap(waiting_.begin(), waiting_.end(), is_later);
+    Message next = std::move(waiting_.back());
+    waiting_.pop_back();
+    begin(std::move(next));
+    moved = true;
+  }
+  return moved;
+}
+
+void Outbox::begin(Message message) {
+  Message& sent = under_way_.emplace_back(std::move(message));
+  sent.header_transfer = communicator_->start_send(std::as_bytes(std::span(&sent.header, 1)), to_, kHeaderTag);
+  if (!sent.elements.empty()) {
+    sent.elements_transfer = communicator_->start_send(std::as_bytes(sent.elements), to_, kElementsTag);
+  }
+}
+
+}  // namespace trireme::ps

@@ -1,0 +1,86 @@
+#include "trireme/ps/protocol.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::ps {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMostText = 64U << 20U;
+
+json to_json(const op::OptimizerRule& rule) {
+  return {static_cast<int>(rule.kind), rule.weight_decay, rule.momentum, rule.decay, rule.beta1, rule.beta2,
+          rule.epsilon};
+}
+
+op::OptimizerRule rule_from_json(const json& json) {
+  op::OptimizerRule rule;
+  rule.kind = static_cast<op::OptimizerKind>(json.at(0).get<int>());
+  rule.weight_decay = json.at(1);
+  rule.momentum = json.at(2);
+  rule.decay = json.at(3);
+  rule.beta1 = json.at(4);
+  rule.beta2 = json.at(5);
+  rule.epsilon = json.at(6);
+  validate(rule);
+  return rule;
+}
+
+}  // namespace
+
+std::string_view to_string(Mode mode) { return mode == Mode::synchronous ? "synchronous" : "asynchronous"; }
+
+std::string to_text(const Setup& setup) {
+  json chunks = json::array();
+  for (const ChunkSetup& chunk : setup.chunks) {
+    chunks.push_back({chunk.name, chunk.elements, chunk.priority, to_json(chunk.rule)});
+  }
+  return json{{"workers", setup.workers},
+              {"mode", static_cast<int>(setup.mode)},
+              {"staleness", setup.staleness},
+              {"backup_workers", setup.backup_workers},
+              {"first_step", setup.first_step},
+              {"timeout_seconds", setup.timeout_seconds},
+              {"chunks", chunks}}
+      .dump(1);
+}
+
+Setup setup_from_text(const std::string& text) {
+  try {
+    const json from = json::parse(text);
+    Setup setup;
+    setup.workers = from.at("workers");
+    setup.mode = from.at("mode") == 0 ? Mode::synchronous : Mode::asynchronous;
+    setup.staleness = from.at("staleness");
+    setup.backup_workers = from.at("backup_workers");
+    setup.first_step = from.at("first_step");
+    setup.timeout_seconds = from.at("timeout_seconds");
+    for (const json& chunk : from.at("chunks")) {
+      setup.chunks.push_back({chunk.at(0), chunk.at(1), chunk.at(2), rule_from_json(chunk.at(3))});
+      if (setup.chunks.back().elements < 1) fail(ErrorKind::failed, "a chunk of no elements");
+    }
+    return setup;
+  } catch (const json::exception& error) {
+    fail(ErrorKind::failed, "what a worker wants of this server cannot be understood: {}", error.what());
+  }
+}
+
+void send_text(comm::Communicator& communicator, const std::string& text, int to) {
+  const std::uint64_t length = text.size();
+  communicator.send(std::as_bytes(std::span(&length, 1)), to, kTextTag);
+  communicator.send(std::as_bytes(std::span(text)), to, kTextTag);
+}
+
+std::string receive_text(comm::Communicator& communicator, int from) {
+  std::uint64_t length = 0;
+  communicator.receive(std::as_writable_bytes(std::span(&length, 1)), from, kTextTag);
+  if (length > kMostText) fail(ErrorKind::failed, "a text of {} bytes was announced, {} are allowed", length, kMostText);
+  std::string text(length, '\0');
+  communicator.receive(std::as_writable_bytes(std::span(text)), from, kTextTag);
+  return text;
+}
+
+}  // namespace trireme::ps

@@ -1,0 +1,276 @@
+#include "trireme/ps/server.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/comm/backoff.hpp"
+
+namespace trireme::ps {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// Workers compile, and time kernels, before they have anything to say.
+constexpr auto kSetupTimeout = std::chrono::hours(1);
+constexpr auto kBetweenChecks = std::chrono::milliseconds(200);
+
+}  // namespace
+
+Server::Server(comm::Communicator& communicator, int workers, ServerOptions options)
+    : communicator_(communicator), options_(std::move(options)), here_(static_cast<std::size_t>(workers), true) {
+  for (int worker = 0; worker < workers; ++worker) {
+    workers_.push_back({Inbox(communicator, worker), Outbox(communicator, worker)});
+  }
+}
+
+Server::~Server() = default;
+
+void Server::run() {
+  receive_setup();
+  receive_initial_values();
+  pool_ = std::make_unique<UpdatePool>(options_.threads, options_.start_thread);
+  comm::Backoff backoff;
+  while (here_count() > 0) {
+    bool moved = false;
+    for (int index = 0; index < static_cast<int>(workers_.size()); ++index) moved = serve(index) || moved;
+    for (Shard* shard : pool_->take_ended()) {
+      shard->end_update(counters_);
+      advance(*shard);
+      moved = true;
+    }
+    if (SteadyClock::now() >= next_check_) check_times();
+    if (moved) {
+      backoff = {};
+    } else if (pool_->is_busy()) {
+      backoff.pause();  // the pool cannot wake a communicator
+    } else {
+      communicator_.doze(backoff);
+    }
+  }
+  publish();
+}
+
+void Server::receive_setup() {
+  const auto timeout = communicator_.timeout();
+  communicator_.set_timeout(kSetupTimeout);
+  communicator_.set_context("waiting for the workers to say what they train");
+  const std::string first = receive_text(communicator_, 0);
+  for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker) {
+    if (receive_text(communicator_, worker) == first) continue;
+    fail(ErrorKind::failed, "{} and {} do not train the same: the same options and the same version are needed",
+         name_of(0), name_of(worker));
+  }
+  communicator_.set_timeout(timeout);
+  setup_ = setup_from_text(first);
+  if (setup_.workers != static_cast<int>(workers_.size())) {
+    fail(ErrorKind::failed, "{} speaks of {} workers, this server has {}", name_of(0), setup_.workers, workers_.size());
+  }
+}
+
+void Server::receive_initial_values() {
+  communicator_.set_context("initial values");
+  for (const ChunkSetup& chunk : setup_.chunks) {
+    auto shard = std::make_unique<Shard>(static_cast<std::uint32_t>(shards_.size()), chunk, setup_, here_);
+    communicator_.receive(std::as_writable_bytes(shard->values()), 0, kElementsTag);
+    shards_.push_back(std::move(shard));
+  }
+  communicator_.set_context("");
+}
+
+bool Server::serve(int index) {
+  if (!here_[static_cast<std::size_t>(index)]) return false;
+  try {
+    return look_at_worker(index);
+  } catch (const Error& error) {
+    lose(index, error.what());
+    return true;
+  }
+}
+
+bool Server::look_at_worker(int index) {
+  Worker& worker = workers_[static_cast<std::size_t>(index)];
+  bool moved = worker.outbox.progress();
+  switch (worker.inbox.progress()) {
+    case Inbox::State::waiting:
+      if (communicator_.presence(index) != comm::Presence::here && !worker.left) {
+        fail(ErrorKind::failed, "its connection has ended");
+      }
+      break;
+    case Inbox::State::header:
+      moved = true;
+      obey(index, worker.inbox.header());
+      break;
+    case Inbox::State::elements: {
+      moved = true;
+      const Header header = worker.inbox.header();
+      worker.inbox.next();
+      Shard& shard = *shards_[header.chunk];
+      shard.add(index, header);
+      advance(shard);
+      break;
+    }
+  }
+  if (worker.left && worker.outbox.empty()) leave(index);
+  return moved;
+}
+
+Shard& Server::checked_shard(int index, const Header& header) {
+  if (header.chunk >= shards_.size()) {
+    fail(ErrorKind::failed, "{} speaks of chunk {}, there are {}", name_of(index), header.chunk, shards_.size());
+  }
+  Shard& shard = *shards_[header.chunk];
+  if (header.version > shard.version()) {
+    fail(ErrorKind::failed, "{} speaks of version {} of '{}', the last one is {}", name_of(index), header.version,
+         shard.chunk().name, shard.version());
+  }
+  return shard;
+}
+
+void Server::obey(int index, const Header& header) {
+  Worker& worker = workers_[static_cast<std::size_t>(index)];
+  switch (header.kind) {
+    case Kind::push: {
+      Shard& shard = checked_shard(index, header);
+      const std::span<float> memory = shard.gradient(index);
+      if (memory.empty()) {
+        fail(ErrorKind::failed, "{} has sent gradients of '{}' twice in one step", name_of(index), shard.chunk().name);
+      }
+      ++counters_.pushes;
+      worker.inbox.expect(memory);
+      return;
+    }
+    case Kind::pull: {
+      Shard& shard = checked_shard(index, header);
+      ++counters_.pulls;
+      shard.pull(index);
+      advance(shard);
+      break;
+    }
+    case Kind::ask: {
+      publish();
+      const auto text = std::make_shared<std::string>(statistics());
+      // As whole floats, padded with blanks: outboxes carry elements.
+      text->resize((text->size() + sizeof(float) - 1) / sizeof(float) * sizeof(float), ' ');
+      const Header answer{.kind = Kind::text, .chunk = static_cast<std::uint32_t>(text->size() / sizeof(float))};
+      worker.outbox.add(0, answer, {reinterpret_cast<const float*>(text->data()), answer.chunk}, text);
+      break;
+    }
+    case Kind::leave:
+      worker.left = true;
+      break;
+    default:
+      fail(ErrorKind::failed, "{} has sent a message of no known kind ({})", name_of(index),
+           static_cast<std::uint32_t>(header.kind));
+  }
+  worker.inbox.next();
+}
+
+// Begins what can begin and answers who can be answered, after anything has changed about a shard.
+void Server::advance(Shard& shard) {
+  for (const Push& push : shard.take_answers(counters_)) answer(push.worker, shard, push.header.wants_value != 0);
+  for (const int index : shard.take_pulls()) answer(index, shard, true);
+  if (shard.begin_update()) pool_->begin(shard);
+}
+
+void Server::answer(int index, const Shard& shard, bool with_value) {
+  if (!here_[static_cast<std::size_t>(index)]) return;
+  const Header header{.kind = with_value ? Kind::value : Kind::acknowledge,
+                      .chunk = shard.index(),
+                      .version = shard.version(),
+                      .vote = shard.agreed()};
+  Outbox& outbox = workers_[static_cast<std::size_t>(index)].outbox;
+  if (with_value) {
+    outbox.add(shard.chunk().priority, header, shard.values(), shard.hold());
+  } else {
+    outbox.add(shard.chunk().priority, header);
+  }
+}
+
+void Server::leave(int index) {
+  here_[static_cast<std::size_t>(index)] = false;
+  // The others may have been waiting for it.
+  for (const auto& shard : shards_) advance(*shard);
+}
+
+void Server::lose(int index, const std::string& reason) {
+  here_[static_cast<std::size_t>(index)] = false;
+  const int left = here_count();
+  const std::string text = fmt::format("lost {}: {}", name_of(index), reason);
+  if (left == 0) fail(ErrorKind::failed, "{}; no worker is left", text);
+  const bool needed =
+      setup_.mode == Mode::synchronous && left < static_cast<int>(workers_.size()) - setup_.backup_workers;
+  if (needed) {
+    fail(ErrorKind::failed, "{}; synchronous updates need {} workers, {} are left", text,
+         static_cast<int>(workers_.size()) - setup_.backup_workers, left);
+  }
+  log(fmt::format("{}; {} worker{} go on", text, left, left == 1 ? "" : "s"));
+  for (const auto& shard : shards_) advance(*shard);
+}
+
+void Server::check_times() {
+  const auto now = SteadyClock::now();
+  next_check_ = now + kBetweenChecks;
+  if (stopping_.load(std::memory_order_relaxed)) fail(ErrorKind::failed, "the server was asked to shut down");
+  publish();
+  for (const auto& shard : shards_) {
+    const auto since = shard->waiting_since();
+    if (!since || std::chrono::duration<double>(now - *since).count() < setup_.timeout_seconds) continue;
+    fail(ErrorKind::failed, "{} did not send gradients of '{}' within {} of the first worker that did (--comm-timeout)",
+         names_of(shard->missing()), shard->chunk().name, format_seconds(setup_.timeout_seconds));
+  }
+}
+
+std::string Server::statistics() const {
+  const std::lock_guard lock(published_mutex_);
+  return published_;
+}
+
+void Server::publish() {
+  std::int64_t received = 0, sent = 0, bytes = 0;
+  nlohmann::json workers = nlohmann::json::array();
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    received += workers_[i].inbox.bytes_received();
+    sent += workers_[i].outbox.bytes_sent();
+    workers.push_back(here_[i] ? "here" : workers_[i].left ? "left" : "lost");
+  }
+  for (const auto& shard : shards_) bytes += shard->chunk().elements * static_cast<std::int64_t>(sizeof(float));
+  const double updates = static_cast<double>(std::max<std::int64_t>(1, counters_.updates));
+  const nlohmann::json json{{"chunks", shards_.size()},
+                            {"variable_bytes", bytes},
+                            {"mode", to_string(setup_.mode)},
+                            {"workers", workers},
+                            {"bytes_received", received},
+                            {"bytes_sent", sent},
+                            {"pushes", counters_.pushes},
+                            {"pulls", counters_.pulls},
+                            {"updates", counters_.updates},
+                            {"dropped_gradients", counters_.dropped},
+                            {"mean_staleness", static_cast<double>(counters_.stale_updates) / updates},
+                            {"max_staleness", counters_.most_stale},
+                            {"max_lead", counters_.most_lead}};
+  const std::lock_guard lock(published_mutex_);
+  published_ = json.dump();
+}
+
+int Server::here_count() const { return static_cast<int>(std::count(here_.begin(), here_.end(), true)); }
+
+std::string Server::name_of(int index) const {
+  const comm::Member& member = communicator_.members()[static_cast<std::size_t>(index)];
+  return fmt::format("{} ({})", member.name.empty() ? fmt::format("worker {}", index) : member.name, member.host);
+}
+
+std::string Server::names_of(const std::vector<int>& workers) const {
+  std::vector<std::string> names;
+  for (const int index : workers) names.push_back(name_of(index));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void Server::log(const std::string& text) const {
+  if (options_.log) options_.log(text);
+}
+
+}  // namespace trireme::ps

@@ -1,0 +1,190 @@
+#include "trireme/ps/shard.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "trireme/optim/apply_rule.hpp"
+
+namespace trireme::ps {
+
+Shard::Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const std::vector<bool>& here)
+    : index_(index),
+      chunk_(std::move(chunk)),
+      mode_(setup.mode),
+      staleness_(setup.staleness),
+      backup_workers_(setup.backup_workers),
+      first_step_(setup.first_step),
+      here_(here),
+      values_(std::make_shared<AlignedMemory>(chunk_.elements * static_cast<std::int64_t>(sizeof(float)))),
+      gradients_(here.size()),
+      clocks_(here.size()) {
+  for (int index = 0; index < op::state_count(chunk_.rule.kind); ++index) {
+    AlignedMemory& state = states_.emplace_back(values_->bytes());
+    auto* first = static_cast<float*>(state.at(0));
+    std::fill(first, first + chunk_.elements, op::initial_state(chunk_.rule.kind, index));
+  }
+}
+
+std::span<float> Shard::values() const {
+  return {static_cast<float*>(values_->at(0)), static_cast<std::size_t>(chunk_.elements)};
+}
+
+std::span<float> Shard::gradient(int worker) {
+  const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+                                 [worker](const Waiting& waiting) { return waiting.push.worker == worker; });
+  if (waits) return {};
+  AlignedMemory& memory = gradients_[static_cast<std::size_t>(worker)];
+  if (memory.bytes() == 0) memory = AlignedMemory(values_->bytes());
+  return {static_cast<float*>(memory.at(0)), static_cast<std::size_t>(chunk_.elements)};
+}
+
+void Shard::add(int worker, const Header& header) {
+  waiting_.push_back({{worker, header}, std::chrono::steady_clock::now()});
+}
+
+int Shard::required() const {
+  const auto workers = static_cast<int>(here_.size());
+  const auto present = static_cast<int>(std::count(here_.begin(), here_.end(), true));
+  return std::max(1, std::min(workers - backup_workers_, present));
+}
+
+bool Shard::begin_update() {
+  if (updating_) return false;
+  chosen_.clear();
+  weights_.clear();
+  chosen_workers_.clear();
+  votes_ = 0;
+  if (mode_ == Mode::synchronous) {
+    choose_synchronous();
+  } else {
+    choose_asynchronous();
+  }
+  if (chosen_workers_.empty()) return false;
+  for (const int worker : chosen_workers_) {
+    chosen_.push_back(static_cast<const float*>(gradients_[static_cast<std::size_t>(worker)].at(0)));
+  }
+  copies_first_ = values_.use_count() > 1;  // somebody is being sent these values
+  updating_ = true;
+  return true;
+}
+
+// The first gradients that come; added up in order of the workers, so that the sum does not depend on who was first.
+void Shard::choose_synchronous() {
+  std::vector<Waiting*> current;
+  for (Waiting& waiting : waiting_) {
+    if (is_current(waiting.push)) current.push_back(&waiting);
+  }
+  const auto needed = static_cast<std::size_t>(required());
+  if (current.size() < needed) return;
+  current.resize(needed);
+  std::sort(current.begin(), current.end(),
+            [](const Waiting* a, const Waiting* b) { return a->push.worker < b->push.worker; });
+  for (Waiting* waiting : current) {
+    waiting->applied = true;
+    chosen_workers_.push_back(waiting->push.worker);
+    weights_.push_back(waiting->push.header.weight);
+    votes_ += waiting->push.header.vote;
+    learning_rate_ = waiting->push.header.learning_rate;
+  }
+}
+
+void Shard::choose_asynchronous() {
+  const auto next =
+      std::find_if(waiting_.begin(), waiting_.end(), [](const Waiting& waiting) { return !waiting.applied; });
+  if (next == waiting_.end()) return;
+  next->applied = true;
+  chosen_workers_.push_back(next->push.worker);
+  weights_.push_back(next->push.header.weight);
+  votes_ = next->push.header.vote;
+  learning_rate_ = next->push.header.learning_rate;
+}
+
+void Shard::update() {
+  if (copies_first_) {
+    if (!spare_) spare_ = std::make_shared<AlignedMemory>(values_->bytes());
+    std::memcpy(spare_->at(0), values_->at(0), static_cast<std::size_t>(chunk_.elements) * sizeof(float));
+    std::swap(values_, spare_);
+  }
+  const auto state = [this](std::size_t index) {
+    return index < states_.size() ? static_cast<float*>(states_[index].at(0)) : nullptr;
+  };
+  const RuleRates rates(chunk_.rule, learning_rate_, first_step_ + version_);
+  const RuleArrays arrays{.values = values().data(), .first_state = state(0), .second_state = state(1)};
+  const MeanGradient mean{.gradients = chosen_, .weights = weights_, .count = static_cast<int>(chosen_.size())};
+  apply_mean(chunk_.rule, rates, arrays, mean, {.begin = 0, .count = chunk_.elements});
+}
+
+void Shard::end_update(Counters& counters) {
+  updating_ = false;
+  if (spare_.use_count() > 1) spare_.reset();  // still being sent: whoever sends it has it now
+  for (const Waiting& waiting : waiting_) {
+    if (!waiting.applied || mode_ == Mode::synchronous) continue;
+    if (waiting.push.worker != chosen_workers_.front()) continue;
+    const auto missed = static_cast<std::int64_t>(version_ - waiting.push.header.version);
+    counters.stale_updates += missed;
+    counters.most_stale = std::max(counters.most_stale, missed);
+  }
+  for (const int worker : chosen_workers_) ++clocks_[static_cast<std::size_t>(worker)];
+  agreed_ = votes_;
+  ++version_;
+  ++counters.updates;
+}
+
+std::uint64_t Shard::slowest_clock() const {
+  std::uint64_t slowest = UINT64_MAX;
+  for (std::size_t worker = 0; worker < here_.size(); ++worker) {
+    if (here_[worker]) slowest = std::min(slowest, clocks_[worker]);
+  }
+  return slowest;
+}
+
+std::int64_t Shard::lead(int worker) const {
+  const std::uint64_t clock = clocks_[static_cast<std::size_t>(worker)], slowest = slowest_clock();
+  return clock > slowest ? static_cast<std::int64_t>(clock - slowest) : 0;
+}
+
+bool Shard::may_answer(const Waiting& waiting) const {
+  if (mode_ == Mode::synchronous) return waiting.push.header.version < version_;  // part of the update, or too late
+  return waiting.applied && (staleness_ < 0 || lead(waiting.push.worker) <= staleness_);
+}
+
+std::vector<Push> Shard::take_answers(Counters& counters) {
+  std::vector<Push> answers;
+  if (updating_) return answers;
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    const auto worker = static_cast<std::size_t>(waiting.push.worker);
+    if (!here_[worker]) return true;
+    if (!may_answer(waiting)) return false;
+    if (!waiting.applied) ++counters.dropped;
+    counters.most_lead = std::max(counters.most_lead, lead(waiting.push.worker));
+    answers.push_back(waiting.push);
+    return true;
+  });
+  return answers;
+}
+
+std::vector<int> Shard::take_pulls() {
+  if (updating_) return {};
+  return std::exchange(pulls_, {});
+}
+
+std::optional<std::chrono::steady_clock::time_point> Shard::waiting_since() const {
+  if (waiting_.empty() || updating_) return std::nullopt;
+  return std::min_element(waiting_.begin(), waiting_.end(),
+                          [](const Waiting& a, const Waiting& b) { return a.since < b.since; })
+      ->since;
+}
+
+std::vector<int> Shard::missing() const {
+  std::vector<int> workers;
+  for (std::size_t worker = 0; worker < here_.size(); ++worker) {
+    const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [worker](const Waiting& waiting) {
+      return waiting.push.worker == static_cast<int>(worker);
+    });
+    const bool is_slowest = mode_ == Mode::synchronous || clocks_[worker] == slowest_clock();
+    if (here_[worker] && !waits && is_slowest) workers.push_back(static_cast<int>(worker));
+  }
+  return workers;
+}
+
+}  // namespace trireme::ps
