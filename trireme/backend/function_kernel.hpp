@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -28,9 +29,7 @@ class Operands {
   // Updates write their variable inputs.
   float* variable(std::size_t i) const { return static_cast<float*>(memory_.inputs[i]); }
   float* state(std::size_t pair, std::size_t i) const { return static_cast<float*>(memory_.optimizer_state[pair][i]); }
-  const float* gradient(std::size_t pair, int group) const {
-    return static_cast<const float*>(memory_.gradients[pair][static_cast<std::size_t>(group)]);
-  }
+  std::span<const float* const> gradients(std::size_t pair) const { return memory_.gradients[pair]; }  // by group
   template <typename Element>
   Element* shared(int group) const {
     return static_cast<Element*>(memory_.shared[static_cast<std::size_t>(group)]);

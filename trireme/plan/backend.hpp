@@ -59,7 +59,7 @@ struct KernelMemory {
   // [statistics group]: KernelChoice::shared_bytes that all groups see and that nothing else uses.
   std::vector<void*> shared;
   // ApplyGradients: the gradient of each pair in every group; [pair][group]. The update takes their mean.
-  std::vector<std::vector<void*>> gradients;
+  std::vector<std::vector<const float*>> gradients;
   // ApplyGradients: arrays of state of each (variable, gradient) pair; [pair][state].
   std::vector<std::vector<void*>> optimizer_state;
 };
