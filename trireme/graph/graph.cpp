@@ -65,7 +65,10 @@ Tensor Graph::add(Operation op, std::vector<Tensor> inputs, std::string name) {
   if (auto* dropout = std::get_if<op::Dropout>(&node.op); dropout != nullptr && dropout->key == 0) {
     dropout->key = random_key(0, node.name);
   }
-  if (node.as<op::Variable>() != nullptr) variables_.push_back(id);
+  if (auto* variable = std::get_if<op::Variable>(&node.op)) {
+    variable->device = merge(device_, variable->device);
+    variables_.push_back(id);
+  }
   nodes_.push_back(std::move(node));
   return output(id);
 }
@@ -97,5 +100,11 @@ Graph::Scope::Scope(Graph& graph, const std::string& name) : graph_(graph), oute
 }
 
 Graph::Scope::~Scope() { graph_.prefix_.resize(outer_length_); }
+
+Graph::DeviceScope::DeviceScope(Graph& graph, std::string_view device) : graph_(graph), outer_(graph.device_) {
+  graph_.device_ = merge(outer_, parse_device(device));
+}
+
+Graph::DeviceScope::~DeviceScope() { graph_.device_ = outer_; }
 
 }  // namespace trireme

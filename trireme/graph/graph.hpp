@@ -6,6 +6,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -60,6 +61,20 @@ class Graph {
     std::size_t outer_length_;
   };
 
+  // Variables added while a DeviceScope lives get its device, as with tf.device. Scopes nest: what the inner one or the
+  // variable itself leaves out is taken from the outer one.
+  class DeviceScope {
+   public:
+    DeviceScope(Graph& graph, std::string_view device);
+    ~DeviceScope();
+    DeviceScope(const DeviceScope&) = delete;
+    DeviceScope& operator=(const DeviceScope&) = delete;
+
+   private:
+    Graph& graph_;
+    Device outer_;
+  };
+
  private:
   std::string unique_name(std::string name);
 
@@ -67,6 +82,7 @@ class Graph {
   std::vector<NodeId> variables_;
   std::unordered_map<std::string, int> name_counts_;
   std::string prefix_;
+  Device device_;
 };
 
 // Adds the backward nodes that compute d(loss)/d(target) for each target and returns them in the same order. The loss

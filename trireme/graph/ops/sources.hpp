@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/host_tensor.hpp"
+#include "trireme/graph/device.hpp"
 #include "trireme/graph/ops/common.hpp"
 
 namespace trireme::op {
@@ -30,6 +31,7 @@ struct Variable {
   Shape shape;
   Initializer initializer;
   bool trainable = true;
+  Device device{};  // where it lives when there are parameter servers; what is not set is left to the placement
   static constexpr const char* kName = "variable";
 };
 
