@@ -1,4 +1,5 @@
-// `trireme models`: the networks, the layers of one, and the plan that it is compiled to.
+// `trireme models`: the networks, the layers of one, the plan that it is compiled to, and where parameter servers would
+// hold its variables.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/models_placement.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/lab/benchmark.hpp"
@@ -29,6 +31,8 @@ struct ModelsOptions {
   std::string model;
   bool plan = false, json = false;
   lab::BenchmarkOptions benchmark;  // the part of it that the plan depends on
+  int servers = 0;
+  std::string placement = "round_robin";
 };
 
 void print(const Json& json) { fmt::print("{}\n", json.dump(2)); }
@@ -217,6 +221,12 @@ void show_plan(const ModelsOptions& options) {
 int run(const ModelsOptions& options) {
   if (options.plan) {
     show_plan(options);
+  } else if (options.servers > 0) {
+    show_placement({.model = options.model,
+                    .num_classes = options.benchmark.num_classes.value_or(0),
+                    .servers = options.servers,
+                    .strategy = options.placement,
+                    .json = options.json});
   } else if (!options.model.empty()) {
     show_layers(options);
   } else {
@@ -233,6 +243,16 @@ Command add_models(CLI::App& parent) {
   lab::BenchmarkOptions& benchmark = options->benchmark;
   CLI::Option* model = app->add_option("--model", options->model, "Show the layers of this network");
   CLI::Option* plan = app->add_flag("--plan", options->plan, "Show the plan it is compiled to instead")->needs(model);
+  CLI::Option* servers =
+      app->add_option("--ps", options->servers, "Show on which of this many parameter servers its variables would be")
+          ->needs(model)
+          ->excludes(plan)
+          ->check(CLI::Range(1, 4096));
+  app->add_option("--placement", options->placement,
+                  "round_robin: in order of creation; greedy: to the server with the fewest bytes so far; split: large "
+                  "variables in a piece per server")
+      ->needs(servers)
+      ->capture_default_str();
   app->add_option("--num-classes", benchmark.num_classes, "Classes, where not the network's own")
       ->check(CLI::Range(2, 1 << 24));
   app->add_option("--batch-size", benchmark.batch_size, "Per worker; the network's own by default")->needs(plan);

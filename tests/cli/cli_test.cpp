@@ -148,6 +148,42 @@ TEST(Cli, PlanOfEveryBackendAndMode) {
   EXPECT_TRUE(contains(text.out, "batch size 2"));
 }
 
+TEST(Cli, PlacementOnParameterServers) {
+  const json placed = run_json({"models", "--model", "vgg11", "--ps", "3", "--placement", "greedy", "--json"});
+  EXPECT_EQ(placed.at("placement"), "greedy");
+  ASSERT_EQ(placed.at("servers").size(), 3U);
+  std::vector<std::int64_t> bytes(3);
+  for (const json& variable : placed.at("variables")) {
+    bytes.at(variable.at("server").get<std::size_t>()) += variable.at("bytes").get<std::int64_t>();
+  }
+  std::int64_t total = 0, largest = 0;
+  for (std::size_t server = 0; server < 3; ++server) {
+    EXPECT_EQ(placed.at("servers")[server].at("bytes"), bytes[server]);
+    total += bytes[server];
+    largest = std::max(largest, bytes[server]);
+  }
+  EXPECT_EQ(total, 4 * run_json({"models", "--model", "vgg11", "--json"}).at("parameters").get<std::int64_t>());
+  EXPECT_NEAR(placed.at("imbalance").get<double>(), 3.0 * static_cast<double>(largest) / static_cast<double>(total),
+              1e-9);
+
+  const CommandResult text = run_trireme({"models", "--model", "vgg11", "--ps", "2", "--placement", "split"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  for (const char* part : {"2 parameter servers, placement split", "conv1/weights", "cut: 50 % 50 %", "ps 1", "50.0 %",
+                           "imbalance", "1.000"}) {
+    EXPECT_TRUE(contains(text.out, part));
+  }
+}
+
+TEST(Cli, BadOptionsOfPlacement) {
+  expect_refused({"models", "--model", "lenet", "--placement", "greedy"}, {"--placement", "--ps"});
+  expect_refused({"models", "--ps", "2"}, {"--ps", "--model"});
+  expect_refused({"models", "--model", "lenet", "--ps", "2", "--plan"}, {"--ps", "--plan"});
+  expect_refused({"models", "--model", "lenet", "--ps", "0"}, {"--ps", "0"});
+  expect_refused({"models", "--model", "lenet", "--ps", "some"}, {"--ps", "some"});
+  expect_refused({"models", "--model", "lenet", "--ps", "2", "--placement", "random"},
+                 {"'random'", "round_robin, greedy, split"});
+}
+
 TEST(Cli, DoctorMeasures) {
   const json doctor = run_json({"doctor", "--json"});
   EXPECT_GE(doctor.at("machine").at("cores"), 1);
