@@ -50,7 +50,7 @@ void train_network(comm::Communicator& workers) {
 
   const auto backend = make_backend(default_backend());
   SessionOptions options;
-  replicas.configure(options);  // >>> gradients lie where the others see them
+  replicas.configure(graph, options);  // >>> gradients lie where the others see them
   Session session(graph, *backend, options);
   Executable& step = session.prepare(fetches);
   replicas.attach(session, step);  // >>> rank 0's initial values for all; gradients are averaged from now on

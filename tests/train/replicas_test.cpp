@@ -44,7 +44,7 @@ Values train_rank(const Job& job, comm::Communicator& world) {
   Replicas replicas(world, job.options);
   SessionOptions options{.seed = 7};
   options.compile.update_bytes = job.bucket_bytes;
-  replicas.configure(options);
+  replicas.configure(graph, options);
   Session session(graph, *backend, options);
   Executable& step = session.prepare(fetches);
   // A rank that starts from other values: those of rank 0 must win.
@@ -151,7 +151,7 @@ struct TinyStep {
   }
   SessionOptions configured() {
     SessionOptions options;
-    replicas.configure(options);
+    replicas.configure(graph, options);
     return options;
   }
 

@@ -152,7 +152,7 @@ void Communicator::introduce(const std::string& host, const std::string& node_ke
 void Communicator::set_members(std::vector<Member> members) { members_ = std::move(members); }
 
 void Communicator::check_peers() const {
-  if (interrupted_->load(std::memory_order_relaxed)) fail(ErrorKind::failed, "{}: interrupted", name_of(rank_));
+  if (interrupted_->load(std::memory_order_acquire)) fail(ErrorKind::failed, "{}: interrupted", name_of(rank_));
   check_group();
   if (members_.empty()) return;
   for (int rank = 0; rank < size_; ++rank) {

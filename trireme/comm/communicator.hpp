@@ -114,7 +114,7 @@ class Communicator {
 
   // From any thread: a wait that is going on, and every later one, fails within a moment. For ending the thread that
   // waits; the communicator is of no more use.
-  void interrupt() { interrupted_->store(true, std::memory_order_relaxed); }
+  void interrupt() { interrupted_->store(true, std::memory_order_release); }
   // From now on interrupting one of the two interrupts both: for a communicator that is split off for the inside of an
   // operation on `other`, and so is waited on by the same thread.
   void share_interruption_with(const Communicator& other) { interrupted_ = other.interrupted_; }

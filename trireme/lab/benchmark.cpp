@@ -207,8 +207,10 @@ void Benchmark::describe_workers() {
     setup_.bucket_bytes.push_back(bucket.bytes());
     largest = std::max(largest, bucket.bytes());
   }
-  setup_.all_reduce = comm::to_string(replicas_->sync().reducer().algorithm_for(largest));
-  setup_.wire = replicas_->sync().reducer().wire_for(largest);
+  const auto* sync = dynamic_cast<const train::AllReduceSync*>(&replicas_->sync());
+  if (sync == nullptr) return;
+  setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
+  setup_.wire = sync->reducer().wire_for(largest);
 }
 
 void Benchmark::build(const TuningOptions& tuning) {

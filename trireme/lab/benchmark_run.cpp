@@ -95,7 +95,7 @@ void Benchmark::add_times() {
   const Executable::ExchangeTimes& exchange = step_->executable().exchange_times();
   times_.update += exchange.update;
   times_.wait += exchange.wait;
-  const std::span<const double> buckets = replicas_->sync().bucket_seconds();
+  const std::span<const double> buckets = replicas_->sync().communication_seconds();
   times_.bucket_seconds.resize(buckets.size());
   for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];
 }
@@ -174,7 +174,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
   steps_done_ = steps_before;
   store.step = updates_before;
-  replicas_->broadcast_values(step_->session());
+  replicas_->restore_values(step_->session());
   executable.set_exchange(&replicas_->sync());
   if (result_.interrupted) return;  // half-done
   result_.baseline.independent.push_back(together);

@@ -33,7 +33,7 @@ PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan
   options.start_thread = [threads](int index) { perf::apply(threads, index); };
   if (replicas != nullptr) {
     options.compile.update_bytes = bucket_bytes_for(config.distribution, trainable_bytes(graph_));
-    replicas->configure(options);
+    replicas->configure(graph_, options);
   }
   session_ = std::make_unique<Session>(graph_, backend, options);
   split_ = &session_->prepare_split(step_.fetches);

@@ -18,9 +18,9 @@ Inbox::State Inbox::progress() {
   return State::header;
 }
 
-void Inbox::expect(std::span<float> memory) {
-  expected_ = static_cast<std::int64_t>(memory.size_bytes());
-  transfer_ = communicator_->start_receive(std::as_writable_bytes(memory), from_, kElementsTag);
+void Inbox::expect(std::span<std::byte> memory) {
+  expected_ = static_cast<std::int64_t>(memory.size());
+  transfer_ = communicator_->start_receive(memory, from_, kElementsTag);
   state_ = Internal::elements_under_way;
 }
 

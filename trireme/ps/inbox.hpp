@@ -17,7 +17,7 @@ class Inbox {
   // expect() was told about are there, and the caller calls next(). Throws what the communicator does.
   State progress();
   const Header& header() const { return header_; }
-  void expect(std::span<float> memory);
+  void expect(std::span<std::byte> memory);
   void next() { state_ = Internal::idle; }
   std::int64_t bytes_received() const { return bytes_received_; }  // of elements
 

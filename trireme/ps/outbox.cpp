@@ -13,7 +13,7 @@ bool Outbox::is_later(const Message& a, const Message& b) {
   return a.priority != b.priority ? a.priority > b.priority : a.number > b.number;
 }
 
-void Outbox::add(std::int64_t priority, const Header& header, std::span<const float> elements,
+void Outbox::add(std::int64_t priority, const Header& header, std::span<const std::byte> elements,
                  std::shared_ptr<void> keep) {
   waiting_.push_back({priority, count_++, header, elements, std::move(keep), {}, {}});
   std::push_heap(waiting_.begin(), waiting_.end(), is_later);
@@ -24,7 +24,7 @@ bool Outbox::progress() {
   while (!under_way_.empty()) {
     Message& first = under_way_.front();
     if (!communicator_->done(first.header_transfer) || !communicator_->done(first.elements_transfer)) break;
-    bytes_sent_ += static_cast<std::int64_t>(first.elements.size_bytes());
+    bytes_sent_ += static_cast<std::int64_t>(first.elements.size());
     under_way_.pop_front();
     moved = true;
   }
@@ -42,7 +42,7 @@ void Outbox::begin(Message message) {
   Message& sent = under_way_.emplace_back(std::move(message));
   sent.header_transfer = communicator_->start_send(std::as_bytes(std::span(&sent.header, 1)), to_, kHeaderTag);
   if (!sent.elements.empty()) {
-    sent.elements_transfer = communicator_->start_send(std::as_bytes(sent.elements), to_, kElementsTag);
+    sent.elements_transfer = communicator_->start_send(sent.elements, to_, kElementsTag);
   }
 }
 

@@ -20,7 +20,7 @@ class Outbox {
 
   // Messages of equal priority go in the order in which they came; a lower number goes first. The memory of the
   // elements has to stay as it is until they are sent; `keep` is held until then.
-  void add(std::int64_t priority, const Header& header, std::span<const float> elements = {},
+  void add(std::int64_t priority, const Header& header, std::span<const std::byte> elements = {},
            std::shared_ptr<void> keep = nullptr);
   // Moves things along; true if a message was begun or completed. Throws what the communicator does.
   bool progress();
@@ -32,7 +32,7 @@ class Outbox {
     std::int64_t priority = 0;
     std::uint64_t number = 0;
     Header header;
-    std::span<const float> elements;
+    std::span<const std::byte> elements;
     std::shared_ptr<void> keep;
     comm::Transfer header_transfer, elements_transfer;
   };

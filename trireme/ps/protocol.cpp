@@ -12,19 +12,19 @@ using nlohmann::json;
 constexpr std::uint64_t kMostText = 64U << 20U;
 
 json to_json(const op::OptimizerRule& rule) {
-  return {static_cast<int>(rule.kind), rule.weight_decay, rule.momentum, rule.decay, rule.beta1, rule.beta2,
-          rule.epsilon};
+  return {
+      static_cast<int>(rule.kind), rule.weight_decay, rule.momentum, rule.decay, rule.beta1, rule.beta2, rule.epsilon};
 }
 
-op::OptimizerRule rule_from_json(const json& json) {
+op::OptimizerRule rule_from_json(const json& from) {
   op::OptimizerRule rule;
-  rule.kind = static_cast<op::OptimizerKind>(json.at(0).get<int>());
-  rule.weight_decay = json.at(1);
-  rule.momentum = json.at(2);
-  rule.decay = json.at(3);
-  rule.beta1 = json.at(4);
-  rule.beta2 = json.at(5);
-  rule.epsilon = json.at(6);
+  rule.kind = static_cast<op::OptimizerKind>(from.at(0).get<int>());
+  rule.weight_decay = from.at(1);
+  rule.momentum = from.at(2);
+  rule.decay = from.at(3);
+  rule.beta1 = from.at(4);
+  rule.beta2 = from.at(5);
+  rule.epsilon = from.at(6);
   validate(rule);
   return rule;
 }
@@ -77,7 +77,8 @@ void send_text(comm::Communicator& communicator, const std::string& text, int to
 std::string receive_text(comm::Communicator& communicator, int from) {
   std::uint64_t length = 0;
   communicator.receive(std::as_writable_bytes(std::span(&length, 1)), from, kTextTag);
-  if (length > kMostText) fail(ErrorKind::failed, "a text of {} bytes was announced, {} are allowed", length, kMostText);
+  if (length > kMostText)
+    fail(ErrorKind::failed, "a text of {} bytes was announced, {} are allowed", length, kMostText);
   std::string text(length, '\0');
   communicator.receive(std::as_writable_bytes(std::span(text)), from, kTextTag);
   return text;

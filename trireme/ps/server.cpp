@@ -140,7 +140,7 @@ void Server::obey(int index, const Header& header) {
         fail(ErrorKind::failed, "{} has sent gradients of '{}' twice in one step", name_of(index), shard.chunk().name);
       }
       ++counters_.pushes;
-      worker.inbox.expect(memory);
+      worker.inbox.expect(std::as_writable_bytes(memory));
       return;
     }
     case Kind::pull: {
@@ -153,10 +153,8 @@ void Server::obey(int index, const Header& header) {
     case Kind::ask: {
       publish();
       const auto text = std::make_shared<std::string>(statistics());
-      // As whole floats, padded with blanks: outboxes carry elements.
-      text->resize((text->size() + sizeof(float) - 1) / sizeof(float) * sizeof(float), ' ');
-      const Header answer{.kind = Kind::text, .chunk = static_cast<std::uint32_t>(text->size() / sizeof(float))};
-      worker.outbox.add(0, answer, {reinterpret_cast<const float*>(text->data()), answer.chunk}, text);
+      const Header answer{.kind = Kind::text, .chunk = static_cast<std::uint32_t>(text->size())};
+      worker.outbox.add(0, answer, std::as_bytes(std::span(*text)), text);
       break;
     }
     case Kind::leave:
@@ -184,7 +182,7 @@ void Server::answer(int index, const Shard& shard, bool with_value) {
                       .vote = shard.agreed()};
   Outbox& outbox = workers_[static_cast<std::size_t>(index)].outbox;
   if (with_value) {
-    outbox.add(shard.chunk().priority, header, shard.values(), shard.hold());
+    outbox.add(shard.chunk().priority, header, std::as_bytes(shard.values()), shard.hold());
   } else {
     outbox.add(shard.chunk().priority, header);
   }

@@ -18,8 +18,8 @@
 namespace trireme::ps {
 
 struct ServerOptions {
-  int threads = 1;                           // that compute updates
-  std::function<void()> start_thread = {};   // called first on each of them
+  int threads = 1;                            // that compute updates
+  std::function<void()> start_thread = {};    // called first on each of them
   std::function<void(std::string)> log = {};  // what is worth a line: who was lost, that it goes on without
 };
 

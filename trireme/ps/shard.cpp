@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "trireme/optim/apply_rule.hpp"
 
@@ -18,10 +19,10 @@ Shard::Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const st
       values_(std::make_shared<AlignedMemory>(chunk_.elements * static_cast<std::int64_t>(sizeof(float)))),
       gradients_(here.size()),
       clocks_(here.size()) {
-  for (int index = 0; index < op::state_count(chunk_.rule.kind); ++index) {
+  for (int state_index = 0; state_index < op::state_count(chunk_.rule.kind); ++state_index) {
     AlignedMemory& state = states_.emplace_back(values_->bytes());
     auto* first = static_cast<float*>(state.at(0));
-    std::fill(first, first + chunk_.elements, op::initial_state(chunk_.rule.kind, index));
+    std::fill(first, first + chunk_.elements, op::initial_state(chunk_.rule.kind, state_index));
   }
 }
 

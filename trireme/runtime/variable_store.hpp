@@ -1,6 +1,7 @@
 // Values, gradients and optimizer state of a graph's variables in contiguous arenas: trainable variables first, by
-// owner and in order of creation, so that a bucket of neighbouring gradients is a view, not a copy. Each variable has the layout
-// that the first program wanted; get() and set() speak plain row-major order. Made by Session, shared by its programs.
+// owner and in order of creation, so that a bucket of neighbouring gradients is a view, not a copy. Each variable has
+// the layout that the first program wanted; get() and set() speak plain row-major order. Made by Session, shared by its
+// programs.
 #pragma once
 
 #include <cstdint>

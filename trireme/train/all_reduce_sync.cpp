@@ -36,6 +36,10 @@ AllReduceSync::~AllReduceSync() {
   if (thread_.joinable()) thread_.join();
 }
 
+void AllReduceSync::configure(const Graph&, SessionOptions& options) {
+  options.gradient_memory = [this](std::int64_t bytes) { return gradient_memory(bytes); };
+}
+
 void* AllReduceSync::gradient_memory(std::int64_t bytes) {
   if (communicator_.size() == 1) return nullptr;
   arena_ = communicator_.share(bytes);
@@ -44,19 +48,14 @@ void* AllReduceSync::gradient_memory(std::int64_t bytes) {
   return own_memory_.at(0);
 }
 
-void AllReduceSync::start(std::vector<GradientBucket> buckets) {
+void AllReduceSync::start(std::vector<GradientBucket> buckets, std::uint64_t) {
+  if (communicator_.size() == 1) return;
   buckets_ = std::move(buckets);
   bucket_seconds_.assign(buckets_.size(), 0.0);
   reducer_ = std::make_unique<comm::AllReducer>(communicator_, options_.all_reduce, arena_.get());
   vote_reducer_ = std::make_unique<comm::AllReducer>(
       communicator_, comm::AllReduceOptions{.algorithm = comm::Algorithm::tree, .cost = options_.all_reduce.cost});
   thread_ = std::thread([this] { work(); });
-}
-
-std::int64_t AllReduceSync::bytes() const {
-  std::int64_t bytes = 0;
-  for (const GradientBucket& bucket : buckets_) bytes += bucket.bytes();
-  return bytes;
 }
 
 std::uint32_t AllReduceSync::number_after(int bucket) const { return first_ + static_cast<std::uint32_t>(bucket) + 1; }

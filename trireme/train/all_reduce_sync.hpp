@@ -14,7 +14,7 @@
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/comm/all_reducer.hpp"
-#include "trireme/runtime/gradient_exchange.hpp"
+#include "trireme/train/gradient_sync.hpp"
 
 namespace trireme::train {
 
@@ -25,40 +25,33 @@ struct SyncOptions {
   std::function<void()> start_thread = {};
 };
 
-class AllReduceSync : public GradientExchange {
+class AllReduceSync : public GradientSync {
  public:
   // The communicator is this object's alone while it lives.
   AllReduceSync(comm::Communicator& communicator, SyncOptions options);
   // In the middle of a step, what is being reduced is given up.
   ~AllReduceSync() override;
 
-  // Memory that the gradients have to lie in: shared with the replicas of this node where that is possible. It is this
-  // object's, because its thread may still be at work when the session is gone. Collective; once.
-  void* gradient_memory(std::int64_t bytes);
-  // Starts the thread. Collective; once, after gradient_memory().
-  void start(std::vector<GradientBucket> buckets);
+  // Gradients lie in memory of this object, shared with the replicas of this node where that is possible.
+  void configure(const Graph& graph, SessionOptions& options) override;
+  void start(std::vector<GradientBucket> buckets, std::uint64_t step) override;
 
   void begin_step(std::uint64_t step) override;
   void complete(int bucket) override;
   bool ready(int bucket) override;
   void wait(int bucket) override;
 
-  // A number that goes with the gradients of the next step; afterwards agreed() is the sum over all replicas. Votes on
-  // ending early, counts of samples.
-  void set_vote(float value) { vote_ = value; }
-  float agreed() const { return thread_.joinable() ? agreed_ : vote_; }  // a replica alone agrees with itself
+  void set_vote(float value) override { vote_ = value; }
+  float agreed() const override { return thread_.joinable() ? agreed_ : vote_; }  // a replica alone agrees with itself
+  void set_weight(float weight) override { weight_ = weight; }
 
-  // This replica's gradients count this much in the mean of the next steps, 1 being an even share: its samples divided
-  // by the mean over replicas. 0 where it has run out of data.
-  void set_weight(float weight) { weight_ = weight; }
-
-  std::span<const GradientBucket> buckets() const { return buckets_; }
-  std::int64_t bytes() const;  // of all buckets
-  // Seconds that the last step's buckets took to be reduced, waiting for other replicas included.
-  std::span<const double> bucket_seconds() const { return bucket_seconds_; }
+  std::span<const GradientBucket> buckets() const override { return buckets_; }
+  std::span<const double> communication_seconds() const override { return bucket_seconds_; }
   const comm::AllReducer& reducer() const { return *reducer_; }
 
  private:
+  // Collective; once. It is this object's, because its thread may still be at work when the session is gone.
+  void* gradient_memory(std::int64_t bytes);
   void work() noexcept;
   void reduce_next(std::uint32_t number);
   void release(std::uint32_t number);  // lets the thread reduce buckets up to this one

@@ -78,19 +78,22 @@ class Replicas::Statistics : public ReplicaStatistics {
 };
 
 Replicas::Replicas(comm::Communicator& communicator, ReplicaOptions options)
-    : options_(std::move(options)),
-      communicator_(communicator.split(0, communicator.rank())),
-      sync_communicator_(communicator.split(0, communicator.rank())) {
+    : Replicas(communicator, nullptr, std::move(options)) {
+  sync_communicator_ = communicator.split(0, communicator.rank());
+  sync_ = std::make_unique<AllReduceSync>(*sync_communicator_, options_.sync);
+}
+
+Replicas::Replicas(comm::Communicator& communicator, std::unique_ptr<GradientSync> sync, ReplicaOptions options)
+    : options_(std::move(options)), communicator_(communicator.split(0, communicator.rank())), sync_(std::move(sync)) {
   if (options_.sync_batch_norm && size() > 1) {
     statistics_ = std::make_unique<Statistics>(communicator.split(0, communicator.rank()));
   }
-  sync_ = std::make_unique<AllReduceSync>(*sync_communicator_, options_.sync);
 }
 
 Replicas::~Replicas() = default;
 
-void Replicas::configure(SessionOptions& options) {
-  options.gradient_memory = [this](std::int64_t bytes) { return sync_->gradient_memory(bytes); };
+void Replicas::configure(const Graph& graph, SessionOptions& options) {
+  sync_->configure(graph, options);
   if (statistics_) options.replica = {.statistics = statistics_.get(), .replica = rank(), .replicas = size()};
 }
 
@@ -99,16 +102,16 @@ void Replicas::attach(Session& session, Executable& step) {
   attached_ = true;
   communicator_->set_context("comparing programs");
   check_same_program(session, step);
-  broadcast_values(session);
-  check_agreement(session);
-  if (size() == 1) return;
+  if (!sync_->updates_variables()) broadcast_values(session);
   if (options_.timeout.count() > 0) {
     communicator_->set_timeout(options_.timeout);
-    sync_communicator_->set_timeout(options_.timeout);
+    if (sync_communicator_) sync_communicator_->set_timeout(options_.timeout);
     if (statistics_) statistics_->set_timeout(options_.timeout);
   }
-  sync_->start(step.gradient_buckets());
-  step.set_exchange(sync_.get());
+  sync_->start(step.gradient_buckets(), session.variables().step);
+  session.variables().touch();
+  check_agreement(session);
+  if (size() > 1 || sync_->updates_variables()) step.set_exchange(sync_.get());
 }
 
 // Gradients are summed as they lie in memory: buckets, order and layouts must be the same.
@@ -137,6 +140,12 @@ void Replicas::check_same_program(Session& session, const Executable& step) {
        other, line_at(first), line_at(second));
 }
 
+void Replicas::restore_values(Session& session) {
+  if (!sync_->updates_variables()) return broadcast_values(session);
+  sync_->pull();
+  session.variables().touch();
+}
+
 void Replicas::broadcast_values(Session& session) {
   communicator_->set_context("initial values");
   VariableStore& store = session.variables();
@@ -148,6 +157,7 @@ void Replicas::broadcast_values(Session& session) {
 
 void Replicas::check_agreement(Session& session) {
   if (size() == 1) return;
+  sync_->settle();
   const VariableStore& store = session.variables();
   const std::vector<NodeId> ids = store.trainable();
   std::vector<std::uint64_t> hashes;

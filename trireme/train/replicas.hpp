@@ -3,7 +3,7 @@
 //
 //   const auto world = comm::join_world();                 // who we are: mpirun, srun and `trireme launch` say
 //   train::Replicas replicas(world->communicator());
-//   replicas.configure(session_options);                   // before the session is made
+//   replicas.configure(graph, session_options);            // before the session is made
 //   Executable& step = session.prepare(fetches);
 //   replicas.attach(session, step);                        // initial values from rank 0; gradients are averaged
 //   … feed samples of rank replicas.rank() of replicas.size() …
@@ -31,36 +31,41 @@ struct ReplicaOptions {
 
 class Replicas {
  public:
-  // Collective. The communicator stays the caller's: this one works on duplicates.
+  // Collective. The communicator stays the caller's: this one works on duplicates. Gradients are averaged by
+  // all-reduce,
   explicit Replicas(comm::Communicator& communicator, ReplicaOptions options = {});
+  // or the replicas agree in another way.
+  Replicas(comm::Communicator& communicator, std::unique_ptr<GradientSync> sync, ReplicaOptions options = {});
   ~Replicas();
 
   int rank() const { return communicator_->rank(); }
   int size() const { return communicator_->size(); }
 
-  // Sets what a session of replicas needs.
-  void configure(SessionOptions& options);
+  // Sets what a session of replicas of this graph needs.
+  void configure(const Graph& graph, SessionOptions& options);
   // Collective: checks that all replicas have the same program, gives them the values and the optimizer state of rank
-  // 0, and lets the gradients of the step go through the all-reduce from now on.
+  // 0, and lets the gradients of the step be exchanged from now on.
   void attach(Session& session, Executable& step);
-  // Collective: the values and state of rank 0 for all. After replicas went their own ways.
-  void broadcast_values(Session& session);
+  // Collective: the same values for all, those of rank 0 (with the optimizer state) or of the servers. After replicas
+  // went their own ways.
+  void restore_values(Session& session);
   // Collective: Error(failed) that names rank and variable if trained values are not the same everywhere to the bit.
   void check_agreement(Session& session);
 
-  AllReduceSync& sync() { return *sync_; }
-  const AllReduceSync& sync() const { return *sync_; }
+  GradientSync& sync() { return *sync_; }
+  const GradientSync& sync() const { return *sync_; }
 
  private:
   class Statistics;
 
   void check_same_program(Session& session, const Executable& step);
+  void broadcast_values(Session& session);
 
   ReplicaOptions options_;
   std::unique_ptr<comm::Communicator> communicator_;       // between steps
-  std::unique_ptr<comm::Communicator> sync_communicator_;  // the communication thread's
+  std::unique_ptr<comm::Communicator> sync_communicator_;  // the communication thread's, where it all-reduces
   std::unique_ptr<Statistics> statistics_;
-  std::unique_ptr<AllReduceSync> sync_;
+  std::unique_ptr<GradientSync> sync_;
   bool attached_ = false;
 };
 

@@ -1,0 +1,240 @@
+#include "trireme/ps/worker_sync.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+
+namespace trireme::ps {
+
+WorkerSync::WorkerSync(comm::Communicator& communicator, int workers, WorkerOptions options)
+    : communicator_(communicator), workers_(workers), options_(std::move(options)) {
+  if (communicator.rank() >= workers || communicator.size() <= workers) {
+    bad_input("a worker of parameter servers is one of {} workers before at least one server; this is rank {} of {}",
+              workers, communicator.rank(), communicator.size());
+  }
+  for (int rank = workers; rank < communicator.size(); ++rank) {
+    servers_.push_back({Inbox(communicator, rank), Outbox(communicator, rank), {}});
+  }
+}
+
+WorkerSync::~WorkerSync() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  ordered_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+// What one server has lies together in memory; a variable that is cut lies by itself.
+void WorkerSync::configure(const Graph& graph, SessionOptions& options) {
+  const auto servers = static_cast<int>(servers_.size());
+  placement_ = std::make_unique<Placement>(graph, options_.placement, servers);
+  int next_cut = servers;
+  for (const PlacedVariable& variable : placement_->variables()) {
+    options.compile.owners[variable.node] = variable.server >= 0 ? variable.server : next_cut++;
+  }
+}
+
+void WorkerSync::start(std::vector<GradientBucket> buckets, std::uint64_t step) {
+  buckets_ = std::move(buckets);
+  cut_into_chunks();
+  exchange_initial_values(step);
+  thread_ = std::thread([this] { work(); });
+  pull();
+}
+
+void WorkerSync::cut_into_chunks() {
+  const auto& variables = placement_->variables();
+  for (int bucket = 0; bucket < static_cast<int>(buckets_.size()); ++bucket) {
+    const GradientBucket& from = buckets_[static_cast<std::size_t>(bucket)];
+    const auto found = std::find_if(variables.begin(), variables.end(), [&](const PlacedVariable& variable) {
+      return variable.node == from.variables.front();
+    });
+    const auto variable = static_cast<std::size_t>(found - variables.begin());
+    const int server = placement_->server_of(variable);
+    for (std::size_t part = 0; part < from.parts.size(); ++part) {
+      if (server >= 0) {
+        add_chunks(bucket, server, from.parts[part], from.values[part]);
+        continue;
+      }
+      int piece_server = 0;
+      for (const ElementRange& cut : placement_->cuts(variable, static_cast<std::int64_t>(from.parts[part].size()))) {
+        const auto begin = static_cast<std::size_t>(cut.begin), count = static_cast<std::size_t>(cut.count());
+        add_chunks(bucket, piece_server++, from.parts[part].subspan(begin, count),
+                   from.values[part].subspan(begin, count));
+      }
+    }
+  }
+  missing_.assign(buckets_.size(), 0);
+  const auto first = std::min_element(chunks_.begin(), chunks_.end(),
+                                      [](const Chunk& a, const Chunk& b) { return a.priority < b.priority; });
+  voting_chunk_ = static_cast<int>(first - chunks_.begin());
+}
+
+void WorkerSync::add_chunks(int bucket, int server, std::span<float> gradients, std::span<float> values) {
+  const auto most = static_cast<std::size_t>(options_.chunk_elements);
+  for (std::size_t at = 0; at < gradients.size(); at += most) {
+    const std::size_t count = std::min(most, gradients.size() - at);
+    std::vector<int>& on_server = servers_[static_cast<std::size_t>(server)].chunks;
+    on_server.push_back(static_cast<int>(chunks_.size()));
+    chunks_.push_back({.bucket = bucket,
+                       .server = server,
+                       .index = static_cast<std::uint32_t>(on_server.size() - 1),
+                       .gradients = gradients.subspan(at, count),
+                       .values = values.subspan(at, count),
+                       .priority = buckets_[static_cast<std::size_t>(bucket)].first_use});
+  }
+}
+
+Setup WorkerSync::setup_for(const ServerLink& server, std::uint64_t step) const {
+  Setup setup{.workers = workers_,
+              .mode = options_.mode,
+              .staleness = options_.staleness,
+              .backup_workers = options_.backup_workers,
+              .first_step = step,
+              .timeout_seconds = options_.timeout_seconds,
+              .chunks = {}};
+  for (const int id : server.chunks) {
+    const Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+    const GradientBucket& bucket = buckets_[static_cast<std::size_t>(chunk.bucket)];
+    setup.chunks.push_back(
+        {bucket.name, static_cast<std::int64_t>(chunk.gradients.size()), chunk.priority, bucket.rule});
+  }
+  return setup;
+}
+
+void WorkerSync::exchange_initial_values(std::uint64_t step) {
+  communicator_.set_context("telling the servers what to hold");
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    send_text(communicator_, to_text(setup_for(servers_[i], step)), workers_ + static_cast<int>(i));
+  }
+  if (communicator_.rank() > 0) return;
+  communicator_.set_context("initial values");
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    for (const int id : servers_[i].chunks) {
+      const Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+      communicator_.send(std::as_bytes(chunk.values), workers_ + static_cast<int>(i), kElementsTag);
+    }
+  }
+}
+
+void WorkerSync::throw_if_failed() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
+void WorkerSync::give(Order order) {
+  {
+    const std::lock_guard lock(mutex_);
+    throw_if_failed();
+    orders_.push_back(order);
+    // What is ordered is missing from now on, whoever asks.
+    switch (order.kind) {
+      case Order::Kind::push:
+        for (const Chunk& chunk : chunks_) {
+          if (chunk.bucket != order.bucket) continue;
+          ++missing_[static_cast<std::size_t>(order.bucket)];
+          ++answers_missing_;
+        }
+        break;
+      case Order::Kind::pull:
+        for (const Chunk& chunk : chunks_) ++missing_[static_cast<std::size_t>(chunk.bucket)];
+        answers_missing_ += static_cast<int>(chunks_.size());
+        break;
+      case Order::Kind::ask:
+        answers_missing_ += static_cast<int>(servers_.size());
+        break;
+      case Order::Kind::leave:
+        break;
+    }
+    if (!busy_since_ && answers_missing_ > 0) busy_since_ = std::chrono::steady_clock::now();
+  }
+  ordered_.notify_one();
+}
+
+void WorkerSync::wait_until(const std::function<bool()>& condition) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return error_ != nullptr || condition(); });
+  throw_if_failed();
+}
+
+void WorkerSync::begin_step(std::uint64_t) {
+  const std::lock_guard lock(mutex_);
+  vote_missing_ = true;
+  if (options_.replicated) acknowledgements_missing_ = static_cast<int>(chunks_.size());
+}
+
+void WorkerSync::complete(int bucket) {
+  const GradientBucket& completed = buckets_[static_cast<std::size_t>(bucket)];
+  const Order order{.kind = Order::Kind::push,
+                    .bucket = bucket,
+                    .learning_rate = *completed.learning_rate,
+                    .weight = weight_,
+                    .vote = vote_};
+  if (options_.overlap) return give(order);
+  held_back_.push_back(order);
+  if (held_back_.size() < buckets_.size()) return;
+  for (const Order& held : held_back_) give(held);
+  held_back_.clear();
+}
+
+bool WorkerSync::ready(int bucket) {
+  const std::lock_guard lock(mutex_);
+  return error_ == nullptr && missing_[static_cast<std::size_t>(bucket)] == 0;
+}
+
+void WorkerSync::wait(int bucket) {
+  wait_until([&] { return missing_[static_cast<std::size_t>(bucket)] == 0; });
+}
+
+// The votes come with what the next step needs first: it would wait for that anyway.
+void WorkerSync::end_step() {
+  if (options_.replicated || !options_.overlap) {
+    settle();
+  } else if (is_lock_step()) {
+    wait_until([&] { return !vote_missing_; });
+  }
+  const std::lock_guard lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (busy_since_) {
+    busy_seconds_ += std::chrono::duration<double>(now - *busy_since_).count();
+    busy_since_ = now;
+  }
+  step_seconds_ = busy_seconds_;
+  busy_seconds_ = 0;
+}
+
+void WorkerSync::settle() {
+  if (!thread_.joinable()) return;
+  wait_until([&] { return answers_missing_ == 0; });
+}
+
+void WorkerSync::pull() {
+  settle();
+  give({.kind = Order::Kind::pull});
+  settle();
+}
+
+std::vector<std::string> WorkerSync::server_statistics() {
+  settle();
+  give({.kind = Order::Kind::ask});
+  settle();
+  std::vector<std::string> texts;
+  for (const ServerLink& server : servers_) texts.push_back(server.text);
+  return texts;
+}
+
+void WorkerSync::leave() {
+  settle();
+  give({.kind = Order::Kind::leave});
+  wait_until([&] { return left_; });
+}
+
+float WorkerSync::agreed() const {
+  const std::lock_guard lock(mutex_);
+  return is_lock_step() ? agreed_ : vote_;
+}
+
+}  // namespace trireme::ps

@@ -1,0 +1,144 @@
+// The worker's side of parameter servers: gradients are pushed as backward completes them, new values come back into
+// the variables while backward and the next forward go on, those that are needed first before the others. A thread of
+// its own moves the messages. Made by the laboratory for train::Replicas; the servers are ps/server.hpp.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trireme/ps/inbox.hpp"
+#include "trireme/ps/outbox.hpp"
+#include "trireme/ps/placement.hpp"
+#include "trireme/train/gradient_sync.hpp"
+
+namespace trireme::ps {
+
+struct WorkerOptions {
+  Strategy placement = Strategy::round_robin;
+  Mode mode = Mode::synchronous;
+  // distributed_replicated: a worker's own copy changes at the end of a step, after all servers have the gradients of
+  // all workers. Otherwise values come one by one, as soon as each is there.
+  bool replicated = false;
+  int staleness = -1;      // see Setup
+  int backup_workers = 0;  // see Setup
+  bool overlap = true;     // false: nothing is pushed before backward has ended, nothing is left for the next step
+  double timeout_seconds = 60;
+  std::int64_t chunk_elements = 1 << 20;
+  std::function<void()> start_thread = {};  // called first on the thread that moves messages
+};
+
+class WorkerSync : public train::GradientSync {
+ public:
+  // Of the communicator's ranks the first `workers` are the workers, this one among them, and the others the servers.
+  // It is this object's alone while it lives.
+  WorkerSync(comm::Communicator& communicator, int workers, WorkerOptions options);
+  ~WorkerSync() override;  // without leave(), servers and other workers see this one as lost
+
+  void configure(const Graph& graph, SessionOptions& options) override;
+  void start(std::vector<GradientBucket> buckets, std::uint64_t step) override;
+
+  void begin_step(std::uint64_t step) override;
+  void complete(int bucket) override;
+  bool ready(int bucket) override;
+  void wait(int bucket) override;
+  void end_step() override;
+  bool updates_variables() const override { return true; }
+
+  void pull() override;
+  void settle() override;
+  void leave() override;
+
+  bool is_lock_step() const override { return options_.mode == Mode::synchronous; }
+  void set_vote(float value) override { vote_ = value; }
+  float agreed() const override;
+  void set_weight(float weight) override { weight_ = weight; }
+  std::span<const GradientBucket> buckets() const override { return buckets_; }
+  std::span<const double> communication_seconds() const override { return {&step_seconds_, 1}; }
+
+  const Placement& placement() const { return *placement_; }
+  std::vector<std::string> server_statistics();  // what each server has counted, as JSON text
+
+ private:
+  struct Chunk {
+    int bucket = 0, server = 0;
+    std::uint32_t index = 0;  // on its server
+    std::span<float> gradients, values;
+    std::int64_t priority = 0;
+    std::uint64_t version = 0;
+    bool awaited = false;
+  };
+  struct ServerLink {
+    Inbox inbox;
+    Outbox outbox;
+    std::vector<int> chunks;  // by index on the server
+    std::string text = {};
+  };
+  // What the computing thread wants of the other.
+  struct Order {
+    enum class Kind : std::uint8_t { push, pull, ask, leave } kind = Kind::push;
+    int bucket = -1;
+    float learning_rate = 0, weight = 1, vote = 0;
+  };
+
+  // Before the thread is there.
+  void cut_into_chunks();
+  void add_chunks(int bucket, int server, std::span<float> gradients, std::span<float> values);
+  Setup setup_for(const ServerLink& server, std::uint64_t step) const;
+  void exchange_initial_values(std::uint64_t step);
+
+  void give(Order order);
+  void wait_until(const std::function<bool()>& condition);
+  void throw_if_failed() const;
+
+  // On the thread.
+  void work() noexcept;
+  bool take_orders();  // false: there is nothing more to do, ever
+  void carry_out(const Order& order);
+  void send_pull(int chunk);
+  bool progress(int server);
+  bool note_left();
+  void obey(int server, const Header& header);
+  void finish_chunk(int chunk, const Header& header);
+  void count_vote(int chunk, const Header& header);
+  void check_servers(std::chrono::steady_clock::time_point last_move) const;
+  bool is_idle() const;
+  std::string name_of(int server) const;
+
+  comm::Communicator& communicator_;
+  int workers_;
+  WorkerOptions options_;
+  std::unique_ptr<Placement> placement_;
+  std::vector<GradientBucket> buckets_;
+  std::vector<Chunk> chunks_;
+  std::vector<ServerLink> servers_;
+  bool left_ordered_ = false;  // of the thread
+  int voting_chunk_ = 0;       // the one that is needed first: its answer has the votes
+  float vote_ = 0, weight_ = 1;
+  double step_seconds_ = 0;
+  std::vector<Order> held_back_;  // without overlap: until backward has ended
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // for the computing thread
+  std::condition_variable ordered_;  // for the other one
+  std::deque<Order> orders_;
+  std::vector<int> missing_;  // [bucket]: chunks whose new values are not in place
+  int answers_missing_ = 0;   // of all buckets, texts included
+  int acknowledgements_missing_ = 0;
+  bool vote_missing_ = false;
+  float agreed_ = 0;
+  double busy_seconds_ = 0;  // since the last step ended
+  std::optional<std::chrono::steady_clock::time_point> busy_since_;
+  bool stopping_ = false, left_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace trireme::ps

@@ -1,0 +1,208 @@
+// The part of WorkerSync that runs on its thread: carries out orders, moves messages, writes new values.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/comm/backoff.hpp"
+#include "trireme/ps/worker_sync.hpp"
+
+namespace trireme::ps {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// A server that waits for another worker says so in time, and can name it: leave that to it.
+constexpr double kPatience = 1.5;
+
+}  // namespace
+
+void WorkerSync::work() noexcept {
+  try {
+    if (options_.start_thread) options_.start_thread();
+    comm::Backoff backoff;
+    auto last_move = SteadyClock::now();
+    while (take_orders()) {
+      bool moved = false;
+      for (int server = 0; server < static_cast<int>(servers_.size()); ++server) moved = progress(server) || moved;
+      if (moved) {
+        backoff = {};
+        last_move = SteadyClock::now();
+        continue;
+      }
+      check_servers(last_move);
+      communicator_.doze(backoff);
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+// Sleeps while there is nothing to do.
+bool WorkerSync::take_orders() {
+  std::deque<Order> orders;
+  {
+    std::unique_lock lock(mutex_);
+    ordered_.wait(lock, [this] { return stopping_ || !orders_.empty() || !is_idle(); });
+    if (stopping_) return false;
+    std::swap(orders, orders_);
+  }
+  for (const Order& order : orders) carry_out(order);
+  return true;
+}
+
+bool WorkerSync::is_idle() const {
+  if (answers_missing_ > 0) return false;
+  for (const ServerLink& server : servers_) {
+    if (!server.outbox.empty()) return false;
+  }
+  return true;
+}
+
+void WorkerSync::carry_out(const Order& order) {
+  switch (order.kind) {
+    case Order::Kind::push:
+      for (Chunk& chunk : chunks_) {
+        if (chunk.bucket != order.bucket) continue;
+        chunk.awaited = true;
+        const bool votes = &chunk == &chunks_[static_cast<std::size_t>(voting_chunk_)];
+        const Header header{.kind = Kind::push,
+                            .chunk = chunk.index,
+                            .version = chunk.version,
+                            .learning_rate = order.learning_rate,
+                            .weight = order.weight,
+                            .vote = votes ? order.vote : 0,
+                            .wants_value = options_.replicated ? 0U : 1U};
+        servers_[static_cast<std::size_t>(chunk.server)].outbox.add(chunk.priority, header,
+                                                                    std::as_bytes(chunk.gradients));
+      }
+      break;
+    case Order::Kind::pull:
+      for (int chunk = 0; chunk < static_cast<int>(chunks_.size()); ++chunk) send_pull(chunk);
+      break;
+    case Order::Kind::ask:
+      for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::ask});
+      break;
+    case Order::Kind::leave:
+      for (ServerLink& server : servers_)
+        server.outbox.add(std::numeric_limits<std::int64_t>::max(), {.kind = Kind::leave});
+      left_ordered_ = true;
+      break;
+  }
+}
+
+void WorkerSync::send_pull(int chunk) {
+  Chunk& pulled = chunks_[static_cast<std::size_t>(chunk)];
+  pulled.awaited = true;
+  servers_[static_cast<std::size_t>(pulled.server)].outbox.add(
+      pulled.priority, {.kind = Kind::pull, .chunk = pulled.index, .version = pulled.version});
+}
+
+bool WorkerSync::progress(int server) {
+  ServerLink& link = servers_[static_cast<std::size_t>(server)];
+  bool moved = link.outbox.progress();
+  if (left_ordered_) return note_left() || moved;
+  const Inbox::State state = link.inbox.progress();
+  if (state == Inbox::State::waiting) return moved;
+  const Header header = link.inbox.header();
+  if (state == Inbox::State::header) {
+    obey(server, header);
+    return true;
+  }
+  link.inbox.next();
+  if (header.kind == Kind::text) {
+    const std::lock_guard lock(mutex_);
+    --answers_missing_;
+    changed_.notify_all();
+  } else {
+    finish_chunk(link.chunks[header.chunk], header);
+  }
+  return true;
+}
+
+// After the last word is out the servers are of no more interest, nor is what comes from them.
+bool WorkerSync::note_left() {
+  const std::lock_guard lock(mutex_);
+  if (left_ || !is_idle()) return false;
+  left_ = true;
+  changed_.notify_all();
+  return true;
+}
+
+void WorkerSync::obey(int server, const Header& header) {
+  ServerLink& link = servers_[static_cast<std::size_t>(server)];
+  if (header.kind == Kind::text) {
+    link.text.resize(header.chunk);
+    return link.inbox.expect(std::as_writable_bytes(std::span(link.text)));
+  }
+  const bool known = header.kind == Kind::value || header.kind == Kind::acknowledge;
+  if (!known || header.chunk >= link.chunks.size()) {
+    fail(ErrorKind::failed, "{} has sent a message that makes no sense: kind {}, chunk {} of {}", name_of(server),
+         static_cast<std::uint32_t>(header.kind), header.chunk, link.chunks.size());
+  }
+  const int id = link.chunks[header.chunk];
+  Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+  if (!chunk.awaited) {
+    fail(ErrorKind::failed, "{} has sent values of '{}' that nobody has asked for", name_of(server),
+         buckets_[static_cast<std::size_t>(chunk.bucket)].name);
+  }
+  if (header.kind == Kind::value) return link.inbox.expect(std::as_writable_bytes(chunk.values));
+  link.inbox.next();
+  chunk.version = header.version;
+  count_vote(id, header);
+  bool all = false;
+  {
+    const std::lock_guard lock(mutex_);
+    all = --acknowledgements_missing_ == 0;
+  }
+  for (int other = 0; all && other < static_cast<int>(chunks_.size()); ++other) send_pull(other);
+}
+
+void WorkerSync::finish_chunk(int id, const Header& header) {
+  Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+  chunk.awaited = false;
+  chunk.version = header.version;
+  count_vote(id, header);
+  const std::lock_guard lock(mutex_);
+  --answers_missing_;
+  const bool complete = --missing_[static_cast<std::size_t>(chunk.bucket)] == 0;
+  if (answers_missing_ == 0 && busy_since_) {
+    busy_seconds_ += std::chrono::duration<double>(SteadyClock::now() - *busy_since_).count();
+    busy_since_.reset();
+  }
+  if (complete || answers_missing_ == 0) changed_.notify_all();
+}
+
+void WorkerSync::count_vote(int id, const Header& header) {
+  if (id != voting_chunk_) return;
+  const std::lock_guard lock(mutex_);
+  agreed_ = header.vote;
+  vote_missing_ = false;
+  changed_.notify_all();
+}
+
+void WorkerSync::check_servers(SteadyClock::time_point last_move) const {
+  const double waited = std::chrono::duration<double>(SteadyClock::now() - last_move).count();
+  for (int server = 0; server < static_cast<int>(servers_.size()); ++server) {
+    if (communicator_.presence(workers_ + server) != comm::Presence::here) {
+      fail(ErrorKind::failed, "lost {}: its connection has ended", name_of(server));
+    }
+    if (waited < kPatience * options_.timeout_seconds) continue;
+    for (const int id : servers_[static_cast<std::size_t>(server)].chunks) {
+      const Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+      if (!chunk.awaited) continue;
+      fail(ErrorKind::failed, "{} has not answered for {}: new values of '{}' are missing (--comm-timeout)",
+           name_of(server), format_seconds(waited), buckets_[static_cast<std::size_t>(chunk.bucket)].name);
+    }
+  }
+}
+
+std::string WorkerSync::name_of(int server) const {
+  const comm::Member& member = communicator_.members()[static_cast<std::size_t>(workers_ + server)];
+  return fmt::format("{} ({})", member.name.empty() ? fmt::format("ps {}", server) : member.name, member.host);
+}
+
+}  // namespace trireme::ps
