@@ -113,23 +113,31 @@ TEST(ApplyMean, OfOneGradientIsThatGradient) {
   }
 }
 
+// From one gradient to more than are read together.
 TEST(ApplyMean, IsTheWeightedSumOverTheCountForEveryRule) {
-  const std::vector<float> a = waves(kElements, 0), b = waves(kElements, 1), c = waves(kElements, 2);
-  const std::vector<const float*> gradients{a.data(), b.data(), c.data()};
-  const std::vector<float> weights{1.0f, 0.5f, 1.5f};
-  std::vector<float> expected(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    expected[i] = static_cast<float>((a[i] + 0.5 * b[i] + 1.5 * c[i]) / 3);
-  }
   for (const OptimizerKind kind : kAllKinds) {
-    SCOPED_TRACE(to_string(kind));
     op::OptimizerRule rule = optimizer_rule(kind, 0.01f);
     if (kind == OptimizerKind::adam) rule.epsilon = 0.1f;  // or a rounding in a gradient near 0 changes its whole step
-    Trained trained(kind);
-    BoundKernel reference = reference_update(rule, trained, expected);
-    apply_mean(rule, RuleRates(rule, kLearningRate, 0), trained.arrays(),
-               {.gradients = gradients, .weights = weights, .count = 3}, {0, kElements});
-    expect_close(trained.values, reference.run().input(1), 2e-6f);
+    for (const int count : {1, 2, 3, 4, 7, 8}) {
+      SCOPED_TRACE(fmt::format("{} of {}", to_string(kind), count));
+      std::vector<std::vector<float>> gradients;
+      std::vector<const float*> pointers;
+      std::vector<float> weights;
+      std::vector<double> sum(kElements);
+      for (int k = 0; k < count; ++k) {
+        pointers.push_back(gradients.emplace_back(waves(kElements, static_cast<float>(k))).data());
+        weights.push_back(0.5f + 0.25f * static_cast<float>(k));
+        for (std::size_t i = 0; i < sum.size(); ++i)
+          sum[i] += static_cast<double>(weights.back()) * gradients.back()[i];
+      }
+      std::vector<float> expected;
+      for (const double value : sum) expected.push_back(static_cast<float>(value / count));
+      Trained trained(kind);
+      BoundKernel reference = reference_update(rule, trained, expected);
+      apply_mean(rule, RuleRates(rule, kLearningRate, 0), trained.arrays(),
+                 {.gradients = pointers, .weights = weights, .count = count}, {0, kElements});
+      expect_close(trained.values, reference.run().input(1), 4e-6f);
+    }
   }
 }
 
