@@ -98,10 +98,10 @@ void show_placement(const PlacementOptions& options) {
     fmt::print("{}\n", placement_json(model.info.name, placement).dump(2));
     return;
   }
-  fmt::print(
-      "{}: {} variables on {} parameter servers, placement {}\n\n{}\n{}\nimbalance (largest load / mean): {:.3f}\n",
-      model.info.name, placement.variables().size(), placement.servers(), to_string(strategy),
-      variable_table(placement), server_table(placement), placement.imbalance());
+  fmt::print("{}: {} variables on {} parameter server{}, placement {}\n\n{}\n{}\n", model.info.name,
+             placement.variables().size(), placement.servers(), placement.servers() == 1 ? "" : "s",
+             to_string(strategy), variable_table(placement), server_table(placement));
+  fmt::print("imbalance (largest load / mean): {:.3f}\n", placement.imbalance());
 }
 
 }  // namespace trireme::cli
