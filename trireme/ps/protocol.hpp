@@ -5,6 +5,7 @@
 //
 //   worker to server   push         elements: gradients. Answered by value, or by acknowledge where the worker asks so
 //                      pull         answered by value
+//                      rest         no gradients come from it until its next push: nobody waits for them meanwhile
 //                      ask          answered by text: the server's statistics
 //                      leave        the last word
 //   server to worker   value        elements: values, after the update that the push was part of
@@ -34,7 +35,7 @@ inline constexpr int kHeaderTag = 0;
 inline constexpr int kElementsTag = 1;
 inline constexpr int kTextTag = 2;
 
-enum class Kind : std::uint32_t { push = 1, pull, ask, leave, value, acknowledge, text };
+enum class Kind : std::uint32_t { push = 1, pull, rest, ask, leave, value, acknowledge, text };
 
 struct Header {
   Kind kind = Kind::push;

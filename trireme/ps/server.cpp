@@ -21,7 +21,9 @@ constexpr auto kBetweenChecks = std::chrono::milliseconds(200);
 }  // namespace
 
 Server::Server(comm::Communicator& communicator, int workers, ServerOptions options)
-    : communicator_(communicator), options_(std::move(options)), here_(static_cast<std::size_t>(workers), true) {
+    : communicator_(communicator), options_(std::move(options)) {
+  crowd_.here.assign(static_cast<std::size_t>(workers), true);
+  crowd_.active = crowd_.here;
   for (int worker = 0; worker < workers; ++worker) {
     workers_.push_back({Inbox(communicator, worker), Outbox(communicator, worker)});
   }
@@ -34,7 +36,7 @@ void Server::run() {
   receive_initial_values();
   pool_ = std::make_unique<UpdatePool>(options_.threads, options_.start_thread);
   comm::Backoff backoff;
-  while (here_count() > 0) {
+  while (crowd_.count_here() > 0) {
     bool moved = false;
     for (int index = 0; index < static_cast<int>(workers_.size()); ++index) moved = serve(index) || moved;
     for (Shard* shard : pool_->take_ended()) {
@@ -74,7 +76,7 @@ void Server::receive_setup() {
 void Server::receive_initial_values() {
   communicator_.set_context("initial values");
   for (const ChunkSetup& chunk : setup_.chunks) {
-    auto shard = std::make_unique<Shard>(static_cast<std::uint32_t>(shards_.size()), chunk, setup_, here_);
+    auto shard = std::make_unique<Shard>(static_cast<std::uint32_t>(shards_.size()), chunk, setup_, crowd_);
     communicator_.receive(std::as_writable_bytes(shard->values()), 0, kElementsTag);
     shards_.push_back(std::move(shard));
   }
@@ -82,7 +84,7 @@ void Server::receive_initial_values() {
 }
 
 bool Server::serve(int index) {
-  if (!here_[static_cast<std::size_t>(index)]) return false;
+  if (!crowd_.here[static_cast<std::size_t>(index)]) return false;
   try {
     return look_at_worker(index);
   } catch (const Error& error) {
@@ -140,6 +142,7 @@ void Server::obey(int index, const Header& header) {
         fail(ErrorKind::failed, "{} has sent gradients of '{}' twice in one step", name_of(index), shard.chunk().name);
       }
       ++counters_.pushes;
+      wake(index);
       worker.inbox.expect(std::as_writable_bytes(memory));
       return;
     }
@@ -150,6 +153,9 @@ void Server::obey(int index, const Header& header) {
       advance(shard);
       break;
     }
+    case Kind::rest:
+      rest(index);
+      break;
     case Kind::ask: {
       publish();
       const auto text = std::make_shared<std::string>(statistics());
@@ -175,7 +181,7 @@ void Server::advance(Shard& shard) {
 }
 
 void Server::answer(int index, const Shard& shard, bool with_value) {
-  if (!here_[static_cast<std::size_t>(index)]) return;
+  if (!crowd_.here[static_cast<std::size_t>(index)]) return;
   const Header header{.kind = with_value ? Kind::value : Kind::acknowledge,
                       .chunk = shard.index(),
                       .version = shard.version(),
@@ -189,14 +195,25 @@ void Server::answer(int index, const Shard& shard, bool with_value) {
 }
 
 void Server::leave(int index) {
-  here_[static_cast<std::size_t>(index)] = false;
-  // The others may have been waiting for it.
+  crowd_.here[static_cast<std::size_t>(index)] = false;
+  rest(index);
+}
+
+// The others may have been waiting for it.
+void Server::rest(int index) {
+  crowd_.active[static_cast<std::size_t>(index)] = false;
   for (const auto& shard : shards_) advance(*shard);
 }
 
+void Server::wake(int index) {
+  if (crowd_.active[static_cast<std::size_t>(index)]) return;
+  for (const auto& shard : shards_) shard->resume(index);
+  crowd_.active[static_cast<std::size_t>(index)] = true;
+}
+
 void Server::lose(int index, const std::string& reason) {
-  here_[static_cast<std::size_t>(index)] = false;
-  const int left = here_count();
+  crowd_.here[static_cast<std::size_t>(index)] = false;
+  const int left = crowd_.count_here();
   const std::string text = fmt::format("lost {}: {}", name_of(index), reason);
   if (left == 0) fail(ErrorKind::failed, "{}; no worker is left", text);
   const bool needed =
@@ -206,7 +223,7 @@ void Server::lose(int index, const std::string& reason) {
          static_cast<int>(workers_.size()) - setup_.backup_workers, left);
   }
   log(fmt::format("{}; {} worker{} go on", text, left, left == 1 ? "" : "s"));
-  for (const auto& shard : shards_) advance(*shard);
+  rest(index);
 }
 
 void Server::check_times() {
@@ -233,7 +250,7 @@ void Server::publish() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     received += workers_[i].inbox.bytes_received();
     sent += workers_[i].outbox.bytes_sent();
-    workers.push_back(here_[i] ? "here" : workers_[i].left ? "left" : "lost");
+    workers.push_back(crowd_.here[i] ? "here" : workers_[i].left ? "left" : "lost");
   }
   for (const auto& shard : shards_) bytes += shard->chunk().elements * static_cast<std::int64_t>(sizeof(float));
   const double updates = static_cast<double>(std::max<std::int64_t>(1, counters_.updates));
@@ -253,8 +270,6 @@ void Server::publish() {
   const std::lock_guard lock(published_mutex_);
   published_ = json.dump();
 }
-
-int Server::here_count() const { return static_cast<int>(std::count(here_.begin(), here_.end(), true)); }
 
 std::string Server::name_of(int index) const {
   const comm::Member& member = communicator_.members()[static_cast<std::size_t>(index)];

@@ -51,11 +51,12 @@ class Server {
   void answer(int index, const Shard& shard, bool with_value);
   void advance(Shard& shard);
   void leave(int index);
+  void rest(int index);
+  void wake(int index);
   void lose(int index, const std::string& reason);
   void check_times();
   void publish();
   Shard& checked_shard(int index, const Header& header);
-  int here_count() const;
   std::string name_of(int index) const;
   std::string names_of(const std::vector<int>& workers) const;
   void log(const std::string& text) const;
@@ -63,7 +64,7 @@ class Server {
   comm::Communicator& communicator_;
   ServerOptions options_;
   Setup setup_;
-  std::vector<bool> here_;  // [worker]
+  Crowd crowd_;
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<UpdatePool> pool_;

@@ -8,17 +8,17 @@
 
 namespace trireme::ps {
 
-Shard::Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const std::vector<bool>& here)
+Shard::Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const Crowd& crowd)
     : index_(index),
       chunk_(std::move(chunk)),
       mode_(setup.mode),
       staleness_(setup.staleness),
       backup_workers_(setup.backup_workers),
       first_step_(setup.first_step),
-      here_(here),
+      crowd_(crowd),
       values_(std::make_shared<AlignedMemory>(chunk_.elements * static_cast<std::int64_t>(sizeof(float)))),
-      gradients_(here.size()),
-      clocks_(here.size()) {
+      gradients_(crowd.here.size()),
+      clocks_(crowd.here.size()) {
   for (int state_index = 0; state_index < op::state_count(chunk_.rule.kind); ++state_index) {
     AlignedMemory& state = states_.emplace_back(values_->bytes());
     auto* first = static_cast<float*>(state.at(0));
@@ -43,10 +43,16 @@ void Shard::add(int worker, const Header& header) {
   waiting_.push_back({{worker, header}, std::chrono::steady_clock::now()});
 }
 
+void Shard::resume(int worker) {
+  const std::uint64_t slowest = slowest_clock();
+  std::uint64_t& clock = clocks_[static_cast<std::size_t>(worker)];
+  if (slowest != UINT64_MAX) clock = std::max(clock, slowest);
+}
+
 int Shard::required() const {
-  const auto workers = static_cast<int>(here_.size());
-  const auto present = static_cast<int>(std::count(here_.begin(), here_.end(), true));
-  return std::max(1, std::min(workers - backup_workers_, present));
+  const auto workers = static_cast<int>(crowd_.active.size());
+  const auto active = static_cast<int>(std::count(crowd_.active.begin(), crowd_.active.end(), true));
+  return std::max(1, std::min(workers - backup_workers_, active));
 }
 
 bool Shard::begin_update() {
@@ -133,8 +139,8 @@ void Shard::end_update(Counters& counters) {
 
 std::uint64_t Shard::slowest_clock() const {
   std::uint64_t slowest = UINT64_MAX;
-  for (std::size_t worker = 0; worker < here_.size(); ++worker) {
-    if (here_[worker]) slowest = std::min(slowest, clocks_[worker]);
+  for (std::size_t worker = 0; worker < clocks_.size(); ++worker) {
+    if (crowd_.active[worker]) slowest = std::min(slowest, clocks_[worker]);
   }
   return slowest;
 }
@@ -154,7 +160,7 @@ std::vector<Push> Shard::take_answers(Counters& counters) {
   if (updating_) return answers;
   std::erase_if(waiting_, [&](const Waiting& waiting) {
     const auto worker = static_cast<std::size_t>(waiting.push.worker);
-    if (!here_[worker]) return true;
+    if (!crowd_.here[worker]) return true;
     if (!may_answer(waiting)) return false;
     if (!waiting.applied) ++counters.dropped;
     counters.most_lead = std::max(counters.most_lead, lead(waiting.push.worker));
@@ -178,12 +184,12 @@ std::optional<std::chrono::steady_clock::time_point> Shard::waiting_since() cons
 
 std::vector<int> Shard::missing() const {
   std::vector<int> workers;
-  for (std::size_t worker = 0; worker < here_.size(); ++worker) {
+  for (std::size_t worker = 0; worker < clocks_.size(); ++worker) {
     const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [worker](const Waiting& waiting) {
       return waiting.push.worker == static_cast<int>(worker);
     });
     const bool is_slowest = mode_ == Mode::synchronous || clocks_[worker] == slowest_clock();
-    if (here_[worker] && !waits && is_slowest) workers.push_back(static_cast<int>(worker));
+    if (crowd_.active[worker] && !waits && is_slowest) workers.push_back(static_cast<int>(worker));
   }
   return workers;
 }

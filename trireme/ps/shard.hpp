@@ -3,6 +3,7 @@
 // a thread of the pool and has the values and the state for itself while it does.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -22,6 +23,13 @@ struct Counters {
   std::int64_t most_lead = 0;
 };
 
+// The workers as a server sees them: whether each is still there, and whether gradients are to be expected from it.
+struct Crowd {
+  std::vector<bool> here, active;
+
+  int count_here() const { return static_cast<int>(std::count(here.begin(), here.end(), true)); }
+};
+
 struct Push {
   int worker = 0;
   Header header;
@@ -29,8 +37,8 @@ struct Push {
 
 class Shard {
  public:
-  // `here` says which workers are still there; the server keeps it.
-  Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const std::vector<bool>& here);
+  // The server keeps the crowd.
+  Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const Crowd& crowd);
 
   std::uint32_t index() const { return index_; }  // of the server's chunks
   const ChunkSetup& chunk() const { return chunk_; }
@@ -46,6 +54,8 @@ class Shard {
   // They are in place.
   void add(int worker, const Header& header);
   void pull(int worker) { pulls_.push_back(worker); }
+  // A worker that has rested is as far as the slowest of the others, at least.
+  void resume(int worker);
 
   // Whether an update can be made of what has come. Then it is begun: call update(), then end_update().
   bool begin_update();
@@ -79,7 +89,7 @@ class Shard {
   Mode mode_;
   int staleness_, backup_workers_;
   std::uint64_t first_step_;
-  const std::vector<bool>& here_;
+  const Crowd& crowd_;
 
   std::shared_ptr<AlignedMemory> values_, spare_;
   std::vector<AlignedMemory> states_;

@@ -146,6 +146,7 @@ void WorkerSync::give(Order order) {
       case Order::Kind::ask:
         answers_missing_ += static_cast<int>(servers_.size());
         break;
+      case Order::Kind::rest:
       case Order::Kind::leave:
         break;
     }
@@ -224,6 +225,11 @@ std::vector<std::string> WorkerSync::server_statistics() {
   std::vector<std::string> texts;
   for (const ServerLink& server : servers_) texts.push_back(server.text);
   return texts;
+}
+
+void WorkerSync::rest() {
+  settle();
+  give({.kind = Order::Kind::rest});
 }
 
 void WorkerSync::leave() {

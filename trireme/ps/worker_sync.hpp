@@ -54,6 +54,7 @@ class WorkerSync : public train::GradientSync {
 
   void pull() override;
   void settle() override;
+  void rest() override;
   void leave() override;
 
   bool is_lock_step() const override { return options_.mode == Mode::synchronous; }
@@ -83,7 +84,7 @@ class WorkerSync : public train::GradientSync {
   };
   // What the computing thread wants of the other.
   struct Order {
-    enum class Kind : std::uint8_t { push, pull, ask, leave } kind = Kind::push;
+    enum class Kind : std::uint8_t { push, pull, rest, ask, leave } kind = Kind::push;
     int bucket = -1;
     float learning_rate = 0, weight = 1, vote = 0;
   };

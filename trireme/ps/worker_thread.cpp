@@ -83,6 +83,9 @@ void WorkerSync::carry_out(const Order& order) {
     case Order::Kind::pull:
       for (int chunk = 0; chunk < static_cast<int>(chunks_.size()); ++chunk) send_pull(chunk);
       break;
+    case Order::Kind::rest:
+      for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::rest});
+      break;
     case Order::Kind::ask:
       for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::ask});
       break;

@@ -20,6 +20,8 @@ class GradientSync : public GradientExchange {
   // way any more. Otherwise there is nothing to do.
   virtual void pull() {}
   virtual void settle() {}
+  // Nothing comes from this replica until its next step: others do not wait for it meanwhile.
+  virtual void rest() {}
   // The last call when all is well.
   virtual void leave() {}
 

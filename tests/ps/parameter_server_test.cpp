@@ -1,0 +1,310 @@
+// Workers and servers as threads: every mode, placement and number of tasks trains like one process with the whole
+// batch. Over real processes and the other data planes: tests/distributed.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/random.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/local/run_local.hpp"
+#include "trireme/graph/functions.hpp"
+#include "trireme/models/model.hpp"
+#include "trireme/optim/optimizer.hpp"
+#include "trireme/ps/server.hpp"
+#include "trireme/ps/worker_sync.hpp"
+#include "trireme/train/replicas.hpp"
+
+namespace trireme::ps {
+namespace {
+
+constexpr std::int64_t kBatch = 12;  // of all workers together
+
+using Values = std::vector<std::pair<std::string, HostTensor>>;
+
+struct Job {
+  int workers = 1, servers = 1;
+  WorkerOptions options;
+  std::string model = "mnist";
+  bool sync_batch_norm = false;
+  op::OptimizerKind optimizer = op::OptimizerKind::momentum;
+  float learning_rate = 0.01f;
+  int steps = 20;
+  std::function<void(int worker, int step)> before_step = {};
+};
+
+struct Outcome {
+  Values values;
+  std::vector<double> losses;            // of worker 0
+  std::vector<nlohmann::json> counters;  // [server]
+};
+
+// A convex problem.
+Model logistic_regression(Graph& graph, std::int64_t batch) {
+  Model model;
+  model.images = placeholder(graph, {batch, 40}, "points");
+  model.labels = placeholder(graph, {batch}, "labels", DataType::i32);
+  const Tensor weights = variable(graph, {5, 40}, op::Initializer::constant(0), "weights");
+  model.loss = softmax_cross_entropy(fully_connected(model.images, weights), model.labels);
+  return model;
+}
+
+Model build(Graph& graph, const Job& job, std::int64_t batch) {
+  if (job.model == "convex") return logistic_regression(graph, batch);
+  return build_model(graph, job.model,
+                     {.batch_size = batch, .groups = job.sync_batch_norm ? job.workers : 1, .num_classes = 5});
+}
+
+class WorkerRun {
+ public:
+  WorkerRun(const Job& job, comm::Communicator& all, comm::Communicator& workers)
+      : job_(job),
+        rank_(workers.rank()),
+        share_(kBatch / job.workers),
+        model_(build(graph_, job, share_)),
+        replicas_(workers, std::make_unique<WorkerSync>(all, job.workers, job.options),
+                  {.sync = {}, .sync_batch_norm = job.sync_batch_norm, .timeout = {}}) {
+    omp_set_num_threads(1);  // the ranks are threads already
+    std::vector<Tensor> fetches{model_.loss};
+    for (const Tensor& update : minimize(model_.loss, optimizer_rule(job.optimizer), job.learning_rate)) {
+      fetches.push_back(update);
+    }
+    SessionOptions options{.seed = 7};
+    options.compile.update_bytes = 64 << 10;  // several buckets
+    replicas_.configure(graph_, options);
+    session_ = std::make_unique<Session>(graph_, *backend_, options);
+    step_ = &session_->prepare(fetches);
+    // A worker that starts from other values: those of worker 0 must win.
+    for (const NodeId id : session_->variables().trainable()) {
+      if (rank_ > 0) session_->variables().set(id, HostTensor(graph_.node(id).outputs[0]));
+    }
+    replicas_.attach(*session_, *step_);
+    fill_batch();
+  }
+
+  Outcome run(comm::Communicator& workers) {
+    Outcome outcome;
+    for (int i = 0; i < job_.steps; ++i) {
+      if (job_.before_step) job_.before_step(rank_, i);
+      step_->run();
+      outcome.losses.push_back(step_->output(0)[0]);
+    }
+    auto& sync = dynamic_cast<WorkerSync&>(replicas_.sync());
+    sync.rest();
+    comm::barrier(workers);
+    replicas_.restore_values(*session_);
+    replicas_.check_agreement(*session_);
+    for (const NodeId id : session_->variables().trainable()) {
+      outcome.values.emplace_back(graph_.node(id).name, session_->variables().get(id));
+    }
+    for (const std::string& text : sync.server_statistics()) outcome.counters.push_back(nlohmann::json::parse(text));
+    comm::barrier(workers);
+    sync.leave();
+    return outcome;
+  }
+
+ private:
+  void fill_batch() {
+    const std::int64_t first = rank_ * share_, pixels = model_.images.shape().elements() / share_;
+    std::vector<float> images(static_cast<std::size_t>(kBatch * pixels));
+    fill_truncated_normal(images, 0.0f, 1.0f, random_key(3, "images"));
+    std::copy_n(images.begin() + first * pixels, share_ * pixels, step_->input_f32(model_.images).begin());
+    for (std::int64_t i = 0; i < share_; ++i) {
+      step_->input_i32(model_.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) % 5);
+    }
+    step_->sample_offset = first;
+  }
+
+  const Job& job_;
+  int rank_;
+  std::int64_t share_;
+  Graph graph_;
+  Model model_;
+  std::unique_ptr<Backend> backend_ = make_backend(backend_names().front());
+  train::Replicas replicas_;
+  std::unique_ptr<Session> session_;
+  Executable* step_ = nullptr;
+};
+
+Outcome train(const Job& job) {
+  Outcome of_first;
+  comm::run_local(job.workers + job.servers, [&](comm::Communicator& all) {
+    const bool works = all.rank() < job.workers;
+    const auto workers = all.split(works ? 0 : -1, all.rank());
+    if (!works) return Server(all, job.workers, {.threads = 2}).run();
+    WorkerRun run(job, all, *workers);
+    Outcome outcome = run.run(*workers);
+    if (all.rank() == 0) of_first = std::move(outcome);
+  });
+  return of_first;
+}
+
+Values train_alone(const std::string& model, op::OptimizerKind optimizer) {
+  Graph graph;
+  const Model built = build_model(graph, model, {.batch_size = kBatch, .num_classes = 5});
+  std::vector<Tensor> fetches{built.loss};
+  for (const Tensor& update : minimize(built.loss, optimizer_rule(optimizer), 0.01f)) fetches.push_back(update);
+  const auto backend = make_backend(backend_names().front());
+  Session session(graph, *backend, {.seed = 7});
+  Executable& step = session.prepare(fetches);
+  fill_truncated_normal(step.input_f32(built.images), 0.0f, 1.0f, random_key(3, "images"));
+  for (std::int64_t i = 0; i < kBatch; ++i) {
+    step.input_i32(built.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i % 5);
+  }
+  for (int i = 0; i < 20; ++i) step.run();
+  Values values;
+  for (const NodeId id : session.variables().trainable()) {
+    values.emplace_back(graph.node(id).name, session.variables().get(id));
+  }
+  return values;
+}
+
+void expect_close(const Values& actual, const Values& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t v = 0; v < actual.size(); ++v) {
+    const auto a = actual[v].second.f32(), e = expected[v].second.f32();
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference += std::pow(static_cast<double>(a[i]) - e[i], 2);
+      size += std::pow(static_cast<double>(e[i]), 2);
+    }
+    EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(size) + 1e-6) << actual[v].first;
+  }
+}
+
+class Synchronous : public testing::TestWithParam<std::tuple<int, int, Strategy, bool>> {};
+
+TEST_P(Synchronous, TrainsLikeOneWithTheWholeBatch) {
+  const auto [workers, servers, placement, replicated] = GetParam();
+  static const Values alone = train_alone("mnist", op::OptimizerKind::momentum);
+  Job job{.workers = workers, .servers = servers};
+  job.options.placement = placement;
+  job.options.replicated = replicated;
+  job.options.chunk_elements = 10'000;  // several per bucket
+  const Outcome outcome = train(job);
+  expect_close(outcome.values, alone, 1e-4);
+  for (const auto& counters : outcome.counters) {
+    EXPECT_EQ(counters.at("updates"), counters.at("chunks").get<int>() * job.steps);
+    EXPECT_EQ(counters.at("max_staleness"), 0);
+    EXPECT_EQ(counters.at("dropped_gradients"), 0);
+    EXPECT_EQ(counters.at("bytes_received"),
+              counters.at("variable_bytes").get<std::int64_t>() * job.steps * job.workers);
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<Synchronous::ParamType>& instance) {
+  const auto [workers, servers, placement, replicated] = instance.param;
+  return fmt::format("{}_workers_{}_servers_{}{}", workers, servers, to_string(placement),
+                     replicated ? "_replicated" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, Synchronous,
+                         testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(1, 2, 3),
+                                          testing::Values(Strategy::round_robin, Strategy::greedy, Strategy::split),
+                                          testing::Bool()),
+                         case_name);
+
+TEST(ParameterServer, EveryOptimizerTrainsLikeOneProcess) {
+  for (const auto kind :
+       {op::OptimizerKind::sgd, op::OptimizerKind::nesterov, op::OptimizerKind::rmsprop, op::OptimizerKind::adam}) {
+    SCOPED_TRACE(op::to_string(kind));
+    // The first moments of Adam turn rounding errors of small gradients into whole steps.
+    expect_close(train({.workers = 2, .servers = 2, .optimizer = kind}).values, train_alone("mnist", kind),
+                 kind == op::OptimizerKind::adam ? 1e-2 : 1e-4);
+  }
+}
+
+TEST(ParameterServer, WithoutOverlapTheResultIsTheSame) {
+  Job job{.workers = 3, .servers = 2};
+  const Outcome with = train(job);
+  job.options.overlap = false;
+  const Outcome without = train(job);
+  for (std::size_t v = 0; v < with.values.size(); ++v) {
+    EXPECT_TRUE(std::ranges::equal(with.values[v].second.f32(), without.values[v].second.f32()))
+        << with.values[v].first;
+  }
+}
+
+TEST(ParameterServer, BatchNormOverAllWorkers) {
+  Job job{.workers = 2, .servers = 1, .model = "resnet20", .sync_batch_norm = true, .steps = 3};
+  const Outcome outcome = train(job);
+  EXPECT_LT(outcome.losses.back(), outcome.losses.front());
+}
+
+struct Problem {
+  const char* model;
+  op::OptimizerKind optimizer;
+  float learning_rate;
+  int steps;
+};
+// A convex one and a small convolutional network.
+constexpr std::array kProblems{Problem{"convex", op::OptimizerKind::sgd, 0.2f, 100},
+                               Problem{"mnist", op::OptimizerKind::sgd, 0.02f, 80}};
+
+Job asynchronous_job(const Problem& problem) {
+  Job job{.workers = 3,
+          .servers = 2,
+          .model = problem.model,
+          .optimizer = problem.optimizer,
+          .learning_rate = problem.learning_rate,
+          .steps = problem.steps};
+  job.options.mode = Mode::asynchronous;
+  return job;
+}
+
+TEST(ParameterServer, AsynchronousUpdatesConverge) {
+  for (const Problem& problem : kProblems) {
+    SCOPED_TRACE(problem.model);
+    const Job job = asynchronous_job(problem);
+    const Outcome outcome = train(job);
+    EXPECT_LT(outcome.losses.back(), 0.3 * outcome.losses.front());
+    for (const auto& counters : outcome.counters) {
+      EXPECT_EQ(counters.at("updates"), counters.at("chunks").get<int>() * job.steps * job.workers);
+    }
+  }
+}
+
+class BoundedStaleness : public testing::TestWithParam<int> {};
+
+// Worker 0 sleeps: the others would run away from it.
+TEST_P(BoundedStaleness, NobodyIsFurtherAheadThanTheBound) {
+  for (const Problem& problem : kProblems) {
+    SCOPED_TRACE(problem.model);
+    Job job = asynchronous_job(problem);
+    job.options.staleness = GetParam();
+    job.before_step = [](int worker, int) {
+      if (worker == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    };
+    const Outcome outcome = train(job);
+    EXPECT_LT(outcome.losses.back(), 0.3 * outcome.losses.front());
+    for (const auto& counters : outcome.counters) {
+      EXPECT_LE(counters.at("max_lead"), GetParam());
+      // A gradient misses at most what the others may do between the slowest and the fastest they can be.
+      EXPECT_LE(counters.at("max_staleness"), (2 * GetParam() + 1) * (job.workers - 1));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Bounds, BoundedStaleness, testing::Values(0, 1, 3));
+
+TEST(ParameterServer, ASlowBackupWorkerIsNotWaitedFor) {
+  Job job{.workers = 3, .servers = 1, .steps = 20};
+  job.options.backup_workers = 1;
+  job.before_step = [](int worker, int) {
+    if (worker == 2) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  const Outcome outcome = train(job);
+  EXPECT_LT(outcome.losses.back(), outcome.losses.front());
+  EXPECT_GT(outcome.counters[0].at("dropped_gradients"), 0);
+}
+
+}  // namespace
+}  // namespace trireme::ps
