@@ -71,10 +71,10 @@ std::map<std::string, std::string> sharing_environment(int threads) {
           {"OMP_WAIT_POLICY", "passive"}};
 }
 
-cluster::ClusterSpec make_spec(const LaunchOptions& options, const cluster::CoreDivision& cores) {
+cluster::Job make_job(const LaunchOptions& options, const cluster::CoreDivision& cores) {
   std::vector<std::string> command{options.program.empty() ? this_binary() : cluster::find_program(options.program)};
   command.insert(command.end(), options.command.begin(), options.command.end());
-  cluster::ClusterSpec spec;
+  cluster::Job job;
   for (int rank = 0; rank < options.demand.tasks; ++rank) {
     cluster::Task task{.role = cluster::kWorkerRole,
                        .index = rank,
@@ -87,13 +87,13 @@ cluster::ClusterSpec make_spec(const LaunchOptions& options, const cluster::Core
     task.environment[cluster::kTaskIndexVariable] = std::to_string(rank);
     task.environment[cluster::kTaskCountVariable] = std::to_string(options.demand.tasks);
     if (rank == 0 && isatty(STDERR_FILENO) != 0) task.environment[cluster::kProgressVariable] = "terminal";
-    spec.tasks.push_back(std::move(task));
+    job.tasks.push_back(std::move(task));
   }
-  return spec;
+  return job;
 }
 
-std::string placement_text(const cluster::ClusterSpec& spec, const cluster::CoreDivision& cores) {
-  std::string text = "trireme: " + cluster::describe(spec);
+std::string placement_text(const cluster::Job& job, const cluster::CoreDivision& cores) {
+  std::string text = "trireme: " + cluster::describe(job);
   text.pop_back();
   if (cores.shared) text += fmt::format("; they share the cores, {} thread(s) each", cores.cores_per_task);
   if (cores.idle_cores > 0) text += fmt::format("; {} core(s) idle", cores.idle_cores);
@@ -115,30 +115,29 @@ std::string shell_text(const std::map<std::string, std::string>& environment, co
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-void print_plan(const cluster::ClusterSpec& spec, const cluster::Starter& starter) {
+void print_plan(const cluster::Job& job, const cluster::Starter& starter) {
   fmt::print("to be started:\n");
-  for (const auto& start : starter(spec, "PRIVATE_FOLDER")) {
+  for (const auto& start : starter(job, "PRIVATE_FOLDER")) {
     fmt::print("  {}\n", shell_text(start.environment, start.command));
   }
   fmt::print("which runs:\n");
-  for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
-    fmt::print("  {}{}\n", spec.prefix(static_cast<int>(i)),
-               shell_text(spec.tasks[i].environment, spec.tasks[i].command));
+  for (std::size_t i = 0; i < job.tasks.size(); ++i) {
+    fmt::print("  {}{}\n", job.prefix(static_cast<int>(i)), shell_text(job.tasks[i].environment, job.tasks[i].command));
   }
 }
 
 int run_launch(const LaunchOptions& options, const CommandCheck& check_command) {
   check(options, check_command);
   const cluster::CoreDivision cores = cluster::divide_this_machine(options.demand);
-  const cluster::ClusterSpec spec = make_spec(options, cores);
+  const cluster::Job job = make_job(options, cores);
   const cluster::Starter starter =
       options.starter == "mpi" ? cluster::mpi_starter(this_binary()) : cluster::process_starter(this_binary());
-  std::fputs(placement_text(spec, cores).c_str(), stderr);
+  std::fputs(placement_text(job, cores).c_str(), stderr);
   if (options.dry_run) {
-    print_plan(spec, starter);
+    print_plan(job, starter);
     return 0;
   }
-  cluster::Supervisor supervisor(spec, starter,
+  cluster::Supervisor supervisor(job, starter,
                                  {.program = this_binary(), .console = {.output_folder = options.output_folder}});
   return supervisor.run();
 }

@@ -41,7 +41,7 @@ TEST(LineBuffer, ALineWithoutEndIsBounded) {
   EXPECT_EQ(lines.size(), 3U);
 }
 
-ClusterSpec two_workers() { return {{Task{.index = 0}, Task{.index = 1}}}; }
+Job two_workers() { return {{Task{.index = 0}, Task{.index = 1}}}; }
 
 // What a terminal of one column of lines shows after these characters.
 Lines screen(const std::string& text) {
@@ -86,8 +86,8 @@ class Terminal {
 
 TEST(Console, OnATerminalTheBarStaysBelowTheLines) {
   Terminal terminal;
-  const ClusterSpec spec = two_workers();
-  Console console(spec, {.out = terminal.descriptor(), .err = terminal.descriptor(), .output_folder = ""});
+  const Job job = two_workers();
+  Console console(job, {.out = terminal.descriptor(), .err = terminal.descriptor(), .output_folder = ""});
   ASSERT_TRUE(console.shows_bar());
   console.add_output(0, 2, "\r[##..] 50 %\x1b[K");
   console.flush();
@@ -109,8 +109,8 @@ TEST(Console, OnATerminalTheBarStaysBelowTheLines) {
 
 TEST(Console, DoesNotWaitForAReaderAndNoticesItsEnd) {
   PipeEnds pipe = make_pipe();
-  const ClusterSpec spec = two_workers();
-  Console console(spec, {.out = pipe.write.get(), .err = pipe.write.get(), .output_folder = ""});
+  const Job job = two_workers();
+  Console console(job, {.out = pipe.write.get(), .err = pipe.write.get(), .output_folder = ""});
   const std::string line = std::string(999, 'x') + "\n";
   for (int i = 0; i < 2000; ++i) {
     console.add_output(0, 1, line);

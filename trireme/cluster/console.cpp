@@ -29,14 +29,14 @@ void open_files(const Task& task, bool only_workers, const std::string& folder, 
 
 }  // namespace
 
-Console::Console(const ClusterSpec& spec, const ConsoleOptions& options)
-    : spec_(spec), options_(options), shows_bar_(isatty(options.err) != 0), tasks_(spec.tasks.size()) {
+Console::Console(const Job& job, const ConsoleOptions& options)
+    : job_(job), options_(options), shows_bar_(isatty(options.err) != 0), tasks_(job.tasks.size()) {
   if (options.output_folder.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(options.output_folder, error);
   if (error) bad_input("--output-dir {}: cannot make this folder: {}", options.output_folder, error.message());
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    open_files(spec.tasks[i], spec.has_only_workers(), options.output_folder, tasks_[i].files);
+    open_files(job.tasks[i], job.has_only_workers(), options.output_folder, tasks_[i].files);
   }
 }
 
@@ -71,7 +71,7 @@ void Console::keep_error(int task, std::string_view text) {
 
 void Console::show_line(int task, int stream, const std::string& line) {
   hide_bar();
-  write(stream == 1 ? options_.out : options_.err, fmt::format("{}{}\n", spec_.prefix(task), line));
+  write(stream == 1 ? options_.out : options_.err, fmt::format("{}{}\n", job_.prefix(task), line));
   show_bar();
 }
 

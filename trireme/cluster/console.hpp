@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trireme/cluster/cluster_spec.hpp"
+#include "trireme/cluster/job.hpp"
 #include "trireme/cluster/line_buffer.hpp"
 
 namespace trireme::cluster {
@@ -23,7 +23,7 @@ struct ConsoleOptions {
 class Console {
  public:
   // Makes the files: Error(bad_input) where that is impossible.
-  Console(const ClusterSpec& spec, const ConsoleOptions& options);
+  Console(const Job& job, const ConsoleOptions& options);
 
   bool shows_bar() const { return shows_bar_; }  // of the first task: the launcher's stderr is a terminal
   void add_output(int task, int stream, std::string_view text);  // stream: 1 stdout, 2 stderr
@@ -52,7 +52,7 @@ class Console {
   void show_bar();
   bool write_first_chunk();
 
-  const ClusterSpec& spec_;
+  const Job& job_;
   ConsoleOptions options_;
   bool shows_bar_;
   std::vector<TaskOutput> tasks_;

@@ -55,10 +55,10 @@ std::vector<std::string> variables_of_another_job() {
 }  // namespace
 
 Starter process_starter(const std::string& program) {
-  return [program](const ClusterSpec& spec, const std::string&) {
+  return [program](const Job& job, const std::string&) {
     std::vector<StartCommand> commands;
-    for (int task = 0; task < static_cast<int>(spec.tasks.size()); ++task) {
-      commands.push_back({.name = fmt::format("the runner of {}", spec.name(task)),
+    for (int task = 0; task < static_cast<int>(job.tasks.size()); ++task) {
+      commands.push_back({.name = fmt::format("the runner of {}", job.name(task)),
                           .command = {program, "launch-task", "--task", std::to_string(task)},
                           .environment = {},
                           .dropped_variables = {},
@@ -69,8 +69,8 @@ Starter process_starter(const std::string& program) {
 }
 
 Starter mpi_starter(const std::string& program) {
-  return [program, mpirun = find_mpirun()](const ClusterSpec& spec, const std::string& folder) {
-    std::vector<int> tasks(spec.tasks.size());
+  return [program, mpirun = find_mpirun()](const Job& job, const std::string& folder) {
+    std::vector<int> tasks(job.tasks.size());
     std::iota(tasks.begin(), tasks.end(), 0);
     return std::vector<StartCommand>{
         {.name = "mpirun",

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/cluster/cluster_spec.hpp"
+#include "trireme/cluster/job.hpp"
 
 namespace trireme::cluster {
 
@@ -20,7 +20,7 @@ struct StartCommand {
 };
 
 // Made when the job starts, with the job's private folder.
-using Starter = std::function<std::vector<StartCommand>(const ClusterSpec& spec, const std::string& folder)>;
+using Starter = std::function<std::vector<StartCommand>(const Job& job, const std::string& folder)>;
 
 // The program is the `trireme` binary on this machine.
 Starter process_starter(const std::string& program);

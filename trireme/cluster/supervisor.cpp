@@ -41,14 +41,14 @@ bool is_asked_for(const Ending& ending) {
 
 }  // namespace
 
-Supervisor::Supervisor(ClusterSpec spec, const Starter& starter, const SupervisorOptions& options)
-    : spec_(std::move(spec)),
+Supervisor::Supervisor(Job job, const Starter& starter, const SupervisorOptions& options)
+    : job_(std::move(job)),
       options_(options),
-      console_(spec_, options.console),
+      console_(job_, options.console),
       guard_(options.program, listener_.address()),
-      tasks_(spec_.tasks.size()),
+      tasks_(job_.tasks.size()),
       deadline_(Clock::now() + options.start_timeout) {
-  start(starter(spec_, guard_.folder()));
+  start(starter(job_, guard_.folder()));
 }
 
 void Supervisor::start(const std::vector<StartCommand>& commands) {
@@ -213,7 +213,7 @@ std::string Supervisor::starter_text(const StarterState& starter, const Ending& 
   std::string text = ending.signal != 0 ? fmt::format(" was killed by {}", signal_text(ending.signal))
                                         : fmt::format(" ended with exit code {}", ending.code);
   if (const auto missing = missing_tasks(); !missing.empty()) {
-    text += fmt::format(" before {} had reported", names(spec_, missing));
+    text += fmt::format(" before {} had reported", names(job_, missing));
   }
   if (const std::string said = condensed(starter.said); !said.empty()) text += ": " + said;
   return text;
@@ -257,7 +257,7 @@ void Supervisor::advance() {
     if (missing_tasks().empty()) {
       run_tasks();
     } else if (late) {
-      fail_job({Cause::not_started, -1, names(spec_, missing_tasks()),
+      fail_job({Cause::not_started, -1, names(job_, missing_tasks()),
                 fmt::format(" did not report within {} s of the start",
                             std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count()),
                 1});
@@ -271,7 +271,7 @@ void Supervisor::advance() {
 
 void Supervisor::run_tasks() {
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    tasks_[i].channel->send({{"type", "run"}, {"task", to_json(spec_.tasks[i])}});
+    tasks_[i].channel->send({{"type", "run"}, {"task", to_json(job_.tasks[i])}});
   }
   phase_ = Phase::running;
   deadline_ = Clock::now() + kNoDeadline;
@@ -342,7 +342,7 @@ std::vector<int> Supervisor::missing_tasks() const {
 std::string Supervisor::full_name(int task) const {
   const TaskState& named = tasks_[static_cast<std::size_t>(task)];
   const std::string pid = named.pid != 0 ? fmt::format(", pid {}", named.pid) : "";
-  return fmt::format("{} ({}{})", spec_.name(task), named.host, pid);
+  return fmt::format("{} ({}{})", job_.name(task), named.host, pid);
 }
 
 }  // namespace trireme::cluster

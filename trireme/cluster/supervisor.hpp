@@ -11,9 +11,9 @@
 #include "trireme/cluster/channel.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
-#include "trireme/cluster/cluster_spec.hpp"
 #include "trireme/cluster/console.hpp"
 #include "trireme/cluster/failure_log.hpp"
+#include "trireme/cluster/job.hpp"
 #include "trireme/cluster/signals.hpp"
 #include "trireme/cluster/starter.hpp"
 
@@ -30,7 +30,7 @@ struct SupervisorOptions {
 
 class Supervisor {
  public:
-  Supervisor(ClusterSpec spec, const Starter& starter, const SupervisorOptions& options);
+  Supervisor(Job job, const Starter& starter, const SupervisorOptions& options);
 
   int run();  // the job's exit code: 0, that of the first task that failed, or kInterruptedCode
 
@@ -91,7 +91,7 @@ class Supervisor {
   std::string starter_text(const StarterState& starter, const Ending& ending) const;
   TaskState& state(int task) { return tasks_[static_cast<std::size_t>(task)]; }
 
-  const ClusterSpec spec_;
+  const Job job_;
   const SupervisorOptions options_;
   Console console_;
   EndRequests end_requests_;

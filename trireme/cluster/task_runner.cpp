@@ -17,7 +17,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/channel.hpp"
 #include "trireme/cluster/child_process.hpp"
-#include "trireme/cluster/cluster_spec.hpp"
+#include "trireme/cluster/job.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/comm/host.hpp"
 

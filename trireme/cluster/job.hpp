@@ -23,7 +23,7 @@ struct Task {
 nlohmann::json to_json(const Task& task);
 Task task_from_json(const nlohmann::json& json);
 
-struct ClusterSpec {
+struct Job {
   std::vector<Task> tasks;
 
   bool has_only_workers() const;
@@ -32,12 +32,12 @@ struct ClusterSpec {
 };
 
 // "rank 2", "ranks 1, 2 and 4", "worker 0 and ps 1": the given tasks, not none.
-std::string names(const ClusterSpec& spec, const std::vector<int>& tasks);
+std::string names(const Job& job, const std::vector<int>& tasks);
 
 // "0-3,8" for 0, 1, 2, 3, 8.
 std::string range_text(const std::vector<int>& numbers);
 
 // "4 workers on host: rank 0 on processors 0-3, rank 1 on processors 4-7, ...", a line per host.
-std::string describe(const ClusterSpec& spec);
+std::string describe(const Job& job);
 
 }  // namespace trireme::cluster

@@ -1,4 +1,4 @@
-#include "trireme/cluster/cluster_spec.hpp"
+#include "trireme/cluster/job.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,30 +23,30 @@ Task task_from_json(const nlohmann::json& json) {
           .environment = json.at("environment")};
 }
 
-bool ClusterSpec::has_only_workers() const {
+bool Job::has_only_workers() const {
   return std::all_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.role == kWorkerRole; });
 }
 
-std::string ClusterSpec::name(int task) const {
+std::string Job::name(int task) const {
   const Task& named = tasks.at(static_cast<std::size_t>(task));
   return fmt::format("{} {}", has_only_workers() ? "rank" : named.role, named.index);
 }
 
-std::string ClusterSpec::prefix(int task) const {
+std::string Job::prefix(int task) const {
   const Task& named = tasks.at(static_cast<std::size_t>(task));
   return has_only_workers() ? fmt::format("[{}] ", named.index) : fmt::format("[{} {}] ", named.role, named.index);
 }
 
-std::string names(const ClusterSpec& spec, const std::vector<int>& tasks) {
-  if (tasks.size() == 1) return spec.name(tasks.front());
+std::string names(const Job& job, const std::vector<int>& tasks) {
+  if (tasks.size() == 1) return job.name(tasks.front());
   std::vector<std::string> texts;
   for (const int task : tasks) {
-    texts.push_back(spec.has_only_workers() ? fmt::format("{}", spec.tasks.at(static_cast<std::size_t>(task)).index)
-                                            : spec.name(task));
+    texts.push_back(job.has_only_workers() ? fmt::format("{}", job.tasks.at(static_cast<std::size_t>(task)).index)
+                                           : job.name(task));
   }
   const std::string last = texts.back();
   texts.pop_back();
-  return fmt::format("{}{} and {}", spec.has_only_workers() ? "ranks " : "", fmt::join(texts, ", "), last);
+  return fmt::format("{}{} and {}", job.has_only_workers() ? "ranks " : "", fmt::join(texts, ", "), last);
 }
 
 std::string range_text(const std::vector<int>& numbers) {
@@ -69,9 +69,9 @@ std::string place_text(const std::vector<int>& processors) {
 }
 
 // "4 workers", "4 workers and 2 ps"
-std::string count_text(const ClusterSpec& spec, const std::vector<int>& tasks) {
+std::string count_text(const Job& job, const std::vector<int>& tasks) {
   std::map<std::string, int> counts;
-  for (const int task : tasks) ++counts[spec.tasks[static_cast<std::size_t>(task)].role];
+  for (const int task : tasks) ++counts[job.tasks[static_cast<std::size_t>(task)].role];
   std::vector<std::string> texts;
   for (const auto& [role, count] : counts) {
     texts.push_back(fmt::format("{} {}{}", count, role, role == kWorkerRole && count != 1 ? "s" : ""));
@@ -81,17 +81,17 @@ std::string count_text(const ClusterSpec& spec, const std::vector<int>& tasks) {
 
 }  // namespace
 
-std::string describe(const ClusterSpec& spec) {
+std::string describe(const Job& job) {
   std::map<std::string, std::vector<int>> tasks_of_host;
-  for (std::size_t i = 0; i < spec.tasks.size(); ++i) tasks_of_host[spec.tasks[i].host].push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < job.tasks.size(); ++i) tasks_of_host[job.tasks[i].host].push_back(static_cast<int>(i));
   std::string text;
   for (const auto& [host, tasks] : tasks_of_host) {
     std::vector<std::string> places;
     for (const int task : tasks) {
       places.push_back(
-          fmt::format("{} {}", spec.name(task), place_text(spec.tasks[static_cast<std::size_t>(task)].processors)));
+          fmt::format("{} {}", job.name(task), place_text(job.tasks[static_cast<std::size_t>(task)].processors)));
     }
-    text += fmt::format("{} on {}: {}\n", count_text(spec, tasks), host, fmt::join(places, ", "));
+    text += fmt::format("{} on {}: {}\n", count_text(job, tasks), host, fmt::join(places, ", "));
   }
   return text;
 }

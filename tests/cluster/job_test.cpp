@@ -1,4 +1,4 @@
-#include "trireme/cluster/cluster_spec.hpp"
+#include "trireme/cluster/job.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,27 +11,26 @@ Task task(const std::string& role, int index, const std::string& host, std::vect
   return {.role = role, .index = index, .host = host, .processors = std::move(processors)};
 }
 
-TEST(ClusterSpec, WorkersAloneAreRanks) {
-  const ClusterSpec spec{
-      {task("worker", 0, "a", {0, 1, 2, 3}), task("worker", 1, "a", {4, 8}), task("worker", 2, "a", {})}};
-  EXPECT_EQ(spec.name(1), "rank 1");
-  EXPECT_EQ(spec.prefix(1), "[1] ");
-  EXPECT_EQ(names(spec, {0}), "rank 0");
-  EXPECT_EQ(names(spec, {0, 1, 2}), "ranks 0, 1 and 2");
-  EXPECT_EQ(describe(spec), "3 workers on a: rank 0 on processors 0-3, rank 1 on processors 4,8, rank 2 not bound\n");
+TEST(Job, WorkersAloneAreRanks) {
+  const Job job{{task("worker", 0, "a", {0, 1, 2, 3}), task("worker", 1, "a", {4, 8}), task("worker", 2, "a", {})}};
+  EXPECT_EQ(job.name(1), "rank 1");
+  EXPECT_EQ(job.prefix(1), "[1] ");
+  EXPECT_EQ(names(job, {0}), "rank 0");
+  EXPECT_EQ(names(job, {0, 1, 2}), "ranks 0, 1 and 2");
+  EXPECT_EQ(describe(job), "3 workers on a: rank 0 on processors 0-3, rank 1 on processors 4,8, rank 2 not bound\n");
 }
 
-TEST(ClusterSpec, BesideServersTasksHaveTheirRole) {
-  const ClusterSpec spec{{task("ps", 0, "a", {0}), task("worker", 0, "a", {1}), task("worker", 1, "b", {0})}};
-  EXPECT_EQ(spec.name(0), "ps 0");
-  EXPECT_EQ(spec.prefix(2), "[worker 1] ");
-  EXPECT_EQ(names(spec, {0, 2}), "ps 0 and worker 1");
-  EXPECT_EQ(describe(spec),
+TEST(Job, BesideServersTasksHaveTheirRole) {
+  const Job job{{task("ps", 0, "a", {0}), task("worker", 0, "a", {1}), task("worker", 1, "b", {0})}};
+  EXPECT_EQ(job.name(0), "ps 0");
+  EXPECT_EQ(job.prefix(2), "[worker 1] ");
+  EXPECT_EQ(names(job, {0, 2}), "ps 0 and worker 1");
+  EXPECT_EQ(describe(job),
             "1 ps and 1 worker on a: ps 0 on processor 0, worker 0 on processor 1\n"
             "1 worker on b: worker 1 on processor 0\n");
 }
 
-TEST(ClusterSpec, ATaskTravelsUnchanged) {
+TEST(Job, ATaskTravelsUnchanged) {
   Task sent = task("worker", 3, "host", {1, 5});
   sent.command = {"/bin/sh", "-c", "echo '\xff\n'"};
   sent.environment = {{"NAME", "value with = and \xfe"}};
