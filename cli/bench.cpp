@@ -99,7 +99,7 @@ bool run_other(const lab::BenchmarkConfig& config, comm::Communicator& workers, 
 int run_bench(const BenchArguments& arguments) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const comm::LaunchPlace place = comm::launch_place();
-  const lab::BenchmarkConfig config = lab::resolve(arguments.options, place.size);
+  const lab::BenchmarkConfig config = lab::resolve(arguments.options, {.workers = place.size});
   if (place.rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
   const Interrupt interrupt;
   const std::unique_ptr<comm::World> world = comm::join_world();

@@ -9,16 +9,21 @@
 namespace trireme::lab {
 namespace {
 
-DistributionConfig resolved(int workers, const std::function<void(DistributionOptions&)>& change = {},
-                            bool forward_only = false) {
+using Change = std::function<void(DistributionOptions&)>;
+
+DistributionConfig resolved(const JobSize& job, const Change& change = {}, bool forward_only = false) {
   DistributionOptions options;
   if (change) change(options);
-  return resolve(options, workers, forward_only);
+  return resolve(options, job, forward_only);
 }
 
-void expect_refused(int workers, const std::function<void(DistributionOptions&)>& change, const std::string& part) {
+DistributionConfig resolved(int workers, const Change& change = {}, bool forward_only = false) {
+  return resolved(JobSize{.workers = workers}, change, forward_only);
+}
+
+void expect_refused(const JobSize& job, const Change& change, const std::string& part, bool forward_only = false) {
   try {
-    resolved(workers, change);
+    resolved(job, change, forward_only);
     FAIL() << "not refused: " << part;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::bad_input);
@@ -35,25 +40,26 @@ TEST(Distribution, SeveralWorkersTrainTogetherUnlessToldOtherwise) {
 
 TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
   expect_refused(
-      2, [](auto& o) { o.variable_update = "horovod"; }, "auto, all_reduce, independent");
+      {.workers = 2}, [](auto& o) { o.variable_update = "horovod"; },
+      "auto, all_reduce, parameter_server, distributed_replicated, independent");
   expect_refused(
-      2, [](auto& o) { o.all_reduce = "nccl"; }, "halving_doubling");
+      {.workers = 2}, [](auto& o) { o.all_reduce = "nccl"; }, "halving_doubling");
   expect_refused(
-      2, [](auto& o) { o.bucket_mb = "-3"; }, "--bucket-mb -3");
+      {.workers = 2}, [](auto& o) { o.bucket_mb = "-3"; }, "--bucket-mb -3");
   expect_refused(
-      2, [](auto& o) { o.bucket_mb = "4x"; }, "--bucket-mb 4x");
+      {.workers = 2}, [](auto& o) { o.bucket_mb = "4x"; }, "--bucket-mb 4x");
   expect_refused(
-      2, [](auto& o) { o.overlap = "yes"; }, "on or off");
+      {.workers = 2}, [](auto& o) { o.overlap = "yes"; }, "on or off");
   expect_refused(
-      2, [](auto& o) { o.gradient_precision = "int8"; }, "bf16");
+      {.workers = 2}, [](auto& o) { o.gradient_precision = "int8"; }, "bf16");
   expect_refused(
-      2, [](auto& o) { o.comm_timeout = 0; }, "--comm-timeout");
+      {.workers = 2}, [](auto& o) { o.comm_timeout = 0; }, "--comm-timeout");
   expect_refused(
-      2, [](auto& o) { o.check_replicas = -1; }, "--check-replicas");
+      {.workers = 2}, [](auto& o) { o.check_replicas = -1; }, "--check-replicas");
   expect_refused(
-      1, [](auto& o) { o.baseline = true; }, "one worker");
+      {.workers = 1}, [](auto& o) { o.baseline = true; }, "one worker");
   expect_refused(
-      2,
+      {.workers = 2},
       [](auto& o) {
         o.sync_batch_norm = true;
         o.variable_update = "independent";
@@ -61,29 +67,157 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
       "--sync-batch-norm");
 }
 
+constexpr JobSize kWithServers{.workers = 3, .servers = 2};
+
+TEST(Distribution, ServersAreUsedWhereThereAreSome) {
+  const DistributionConfig config = resolved(kWithServers);
+  EXPECT_EQ(config.update, VariableUpdate::parameter_server);
+  EXPECT_TRUE(config.uses_servers());
+  EXPECT_TRUE(config.is_synchronous());
+  EXPECT_FALSE(config.survives_lost_workers());
+  EXPECT_EQ(config.placement, "split");
+  EXPECT_EQ(resolved(kWithServers, [](auto& o) { o.placement = "greedy"; }).placement, "greedy");
+  EXPECT_EQ(resolved(2).placement, "");
+  EXPECT_TRUE(resolved(kWithServers, [](auto& o) { o.variable_update = "distributed_replicated"; }).is_synchronous());
+}
+
+TEST(Distribution, WorkersThatWaitForNobodySurviveALoss) {
+  const DistributionConfig free = resolved(kWithServers, [](auto& o) { o.asynchronous = true; });
+  EXPECT_TRUE(free.asynchronous);
+  EXPECT_FALSE(free.staleness);
+  EXPECT_FALSE(free.is_synchronous());
+  EXPECT_TRUE(free.survives_lost_workers());
+  const DistributionConfig bounded = resolved(kWithServers, [](auto& o) { o.staleness = 3; });
+  EXPECT_TRUE(bounded.asynchronous);
+  EXPECT_EQ(bounded.staleness, 3);
+  const DistributionConfig backup = resolved(kWithServers, [](auto& o) { o.backup_workers = 2; });
+  EXPECT_TRUE(backup.is_synchronous());
+  EXPECT_TRUE(backup.survives_lost_workers());
+}
+
+TEST(Distribution, WhatNeedsServersIsRefusedWithoutThem) {
+  const std::string how = "trireme launch --ps N";
+  for (const char* update : {"parameter_server", "distributed_replicated"}) {
+    expect_refused(
+        {.workers = 2}, [&](auto& o) { o.variable_update = update; },
+        std::string("--variable-update ") + update + " needs parameter servers: " + how);
+  }
+  expect_refused(
+      {.workers = 2}, [](auto& o) { o.placement = "greedy"; }, "--placement has no effect without");
+  expect_refused(
+      {.workers = 2}, [](auto& o) { o.asynchronous = true; }, "--async has no effect without");
+  expect_refused(
+      {.workers = 2}, [](auto& o) { o.staleness = 0; }, "--staleness has no effect without");
+  expect_refused(
+      {.workers = 2}, [](auto& o) { o.backup_workers = 1; }, "--backup-workers has no effect without");
+}
+
+TEST(Distribution, ServersThatNobodyUsesAreRefused) {
+  for (const char* update : {"all_reduce", "independent"}) {
+    expect_refused(
+        kWithServers, [&](auto& o) { o.variable_update = update; },
+        std::string("--variable-update ") + update + " uses no parameter servers, and there are 2; leave out --ps");
+  }
+  expect_refused(kWithServers, {}, "--forward-only updates nothing", true);
+}
+
+TEST(Distribution, ContradictionsAreRefused) {
+  const auto refused = [](const Change& change, const std::string& part) {
+    expect_refused(kWithServers, change, part);
+  };
+  refused([](auto& o) { o.synchronous = o.asynchronous = true; }, "--sync and --async");
+  refused(
+      [](auto& o) {
+        o.synchronous = true;
+        o.staleness = 2;
+      },
+      "--sync and --staleness");
+  refused([](auto& o) { o.staleness = -1; }, "--staleness -1: must be 0 or more");
+  refused([](auto& o) { o.placement = "random"; }, "--placement random: must be one of round_robin, greedy, split");
+  refused([](auto& o) { o.backup_workers = 3; }, "--backup-workers 3: must be from 0 to 2");
+  refused([](auto& o) { o.backup_workers = -1; }, "--backup-workers -1");
+  refused(
+      [](auto& o) {
+        o.backup_workers = 1;
+        o.asynchronous = true;
+      },
+      "--backup-workers is for synchronous training");
+  refused(
+      [](auto& o) {
+        o.backup_workers = 1;
+        o.variable_update = "distributed_replicated";
+      },
+      "--backup-workers needs --variable-update parameter_server");
+  refused(
+      [](auto& o) {
+        o.asynchronous = true;
+        o.variable_update = "distributed_replicated";
+      },
+      "leave out --async");
+  refused(
+      [](auto& o) {
+        o.sync_batch_norm = true;
+        o.staleness = 1;
+      },
+      "--sync-batch-norm needs workers that train in lock-step");
+  refused(
+      [](auto& o) {
+        o.sync_batch_norm = true;
+        o.backup_workers = 1;
+      },
+      "--sync-batch-norm waits for all");
+  refused([](auto& o) { o.gradient_precision = "bf16"; }, "--gradient-precision bf16: gradients travel");
+  refused([](auto& o) { o.all_reduce = "ring"; }, "--all-reduce ring has no effect");
+  refused(
+      [](auto& o) {
+        o.asynchronous = true;
+        o.check_replicas = 5;
+      },
+      "--check-replicas 5: asynchronous");
+  refused(
+      [](auto& o) {
+        o.asynchronous = true;
+        o.baseline = true;
+      },
+      "there is no lock-step");
+}
+
+TEST(Distribution, SyncBatchNormSuitsAllThatIsSynchronous) {
+  for (const char* update : {"auto", "distributed_replicated"}) {
+    EXPECT_TRUE(resolved(kWithServers, [&](auto& o) {
+                  o.sync_batch_norm = true;
+                  o.variable_update = update;
+                }).sync_batch_norm);
+  }
+}
+
 TEST(Distribution, WorkersDecideWhatElseIsPossible) {
   BenchmarkOptions options;
   options.batch_split = "2";
-  EXPECT_THROW(resolve(options, 2), Error);
+  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
   options.batch_split = "auto";
-  EXPECT_EQ(resolve(options, 2).batch_split, 1);
-  EXPECT_EQ(resolve(options, 1).batch_split, 0);
+  EXPECT_EQ(resolve(options, {.workers = 2}).batch_split, 1);
+  EXPECT_EQ(resolve(options, {.workers = 1}).batch_split, 0);
   options.num_inter_threads = 2;
-  EXPECT_THROW(resolve(options, 2), Error);
+  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
   options.num_inter_threads = 0;
   options.deterministic = true;
-  EXPECT_EQ(resolve(options, 2).autotune, Autotune::off);
+  EXPECT_EQ(resolve(options, {.workers = 2}).autotune, Autotune::off);
   options.distribution.all_reduce = "library";
-  EXPECT_THROW(resolve(options, 2), Error);
+  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
+  options.distribution.all_reduce = "auto";
+  EXPECT_EQ(resolve(options, {.workers = 1, .servers = 1}).batch_split, 1);
+  options.distribution.asynchronous = true;
+  EXPECT_THROW(resolve(options, {.workers = 2, .servers = 1}), Error) << "deterministic";
 }
 
 TEST(Distribution, AnEpochIsThatOfAllWorkers) {
   BenchmarkOptions options;
   options.batch_size = 8;
-  const auto alone = resolve(options, 1).schedule.steps_per_epoch;
-  EXPECT_EQ(resolve(options, 4).schedule.steps_per_epoch, alone / 4);
+  const auto alone = resolve(options, {.workers = 1}).schedule.steps_per_epoch;
+  EXPECT_EQ(resolve(options, {.workers = 4}).schedule.steps_per_epoch, alone / 4);
   options.distribution.variable_update = "independent";
-  EXPECT_EQ(resolve(options, 4).schedule.steps_per_epoch, alone);
+  EXPECT_EQ(resolve(options, {.workers = 4}).schedule.steps_per_epoch, alone);
 }
 
 TEST(Distribution, BucketsFollowTheSizeOfTheNetwork) {

@@ -299,14 +299,18 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
     // Timings differ from run to run, and so would what they choose.
     config.autotune = Autotune::off;
     if (config.batch_split == 0) config.batch_split = 1;
+    if (distribution.asynchronous)
+      bad_input("--deterministic and {} exclude each other: servers apply gradients in the order in which they come",
+                options.distribution.asynchronous ? "--async" : "--staleness");
   }
-  if (distribution.workers == 1) return;
+  if (distribution.workers == 1 && !distribution.uses_servers()) return;
   if (config.batch_split > 1) {
-    bad_input("--batch-split {}: with {} workers each works on its batch as a whole; use more workers instead",
-              config.batch_split, distribution.workers);
+    bad_input("--batch-split {}: workers that train together work on their batch as a whole; use more workers instead",
+              config.batch_split);
   }
   config.batch_split = 1;
-  if (distribution.is_synchronous() && config.inter_threads > 1) {
+  const bool exchanges = distribution.is_synchronous() || distribution.uses_servers();
+  if (exchanges && config.inter_threads > 1) {
     bad_input("--num-inter-threads {}: workers that exchange gradients run one operation at a time",
               config.inter_threads);
   }
@@ -314,13 +318,13 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
 
 }  // namespace
 
-BenchmarkConfig resolve(const BenchmarkOptions& options, int workers) {
+BenchmarkConfig resolve(const BenchmarkOptions& options, const JobSize& job) {
   const ModelInfo& model = find_model(options.model);
   require_choice("device", options.device, "cpu", "no other device was built in");
 
   BenchmarkConfig config;
   config.model = model.name;
-  config.distribution = resolve(options.distribution, workers, options.forward_only);
+  config.distribution = resolve(options.distribution, job, options.forward_only);
   resolve_size(options, model, config);
   if (options.num_classes) {
     // Two at least: synthetic labels are drawn below the last class.

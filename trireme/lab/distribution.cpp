@@ -1,6 +1,9 @@
 #include "trireme/lab/distribution.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -10,18 +13,43 @@ namespace trireme::lab {
 namespace {
 
 constexpr std::int64_t kMegabyte = 1'000'000;
+constexpr std::array kUpdates{VariableUpdate::independent, VariableUpdate::all_reduce, VariableUpdate::parameter_server,
+                              VariableUpdate::distributed_replicated};
+constexpr std::array<std::string_view, 3> kPlacements{"round_robin", "greedy", "split"};
+constexpr std::string_view kDefaultPlacement = "split";  // all servers carry the same bytes
+constexpr const char* kHowToGetServers = "trireme launch --ps N starts them, --ps-hosts names those started by hand";
 
-VariableUpdate parse_update(const std::string& text, int workers, bool forward_only) {
-  if (text == "auto") {
-    return workers > 1 && !forward_only ? VariableUpdate::all_reduce : VariableUpdate::independent;
+VariableUpdate automatic_update(const JobSize& job, bool forward_only) {
+  if (job.servers > 0) return VariableUpdate::parameter_server;
+  return job.workers > 1 && !forward_only ? VariableUpdate::all_reduce : VariableUpdate::independent;
+}
+
+VariableUpdate parse_update(const std::string& text, const JobSize& job, bool forward_only) {
+  if (text == "auto") return automatic_update(job, forward_only);
+  const auto found =
+      std::find_if(kUpdates.begin(), kUpdates.end(), [&](VariableUpdate update) { return text == to_string(update); });
+  if (found == kUpdates.end()) {
+    bad_input(
+        "--variable-update {}: must be one of auto, all_reduce, parameter_server, distributed_replicated, independent",
+        text);
   }
-  for (const VariableUpdate update : {VariableUpdate::independent, VariableUpdate::all_reduce}) {
-    if (text != to_string(update)) continue;
-    if (update == VariableUpdate::all_reduce && forward_only)
-      bad_input("--variable-update all_reduce has no effect with --forward-only: nothing is updated");
-    return update;
+  return *found;
+}
+
+// The way of updating suits the servers there are, and training.
+void check_update(const DistributionConfig& config, bool forward_only) {
+  if (forward_only && config.servers > 0)
+    bad_input("--forward-only updates nothing, so there is nothing for servers to do; leave out --ps");
+  if (forward_only && config.update != VariableUpdate::independent) {
+    bad_input("--variable-update {} has no effect with --forward-only: nothing is updated", to_string(config.update));
   }
-  bad_input("--variable-update {}: this build has: auto, all_reduce, independent", text);
+  if (config.uses_servers() && config.servers == 0) {
+    bad_input("--variable-update {} needs parameter servers: {}", to_string(config.update), kHowToGetServers);
+  }
+  if (!config.uses_servers() && config.servers > 0) {
+    bad_input("--variable-update {} uses no parameter servers, and there {} {}; leave out --ps",
+              to_string(config.update), config.servers == 1 ? "is" : "are", config.servers);
+  }
 }
 
 bool parse_switch(const char* option, const std::string& text) {
@@ -39,16 +67,116 @@ std::int64_t parse_bucket(const std::string& text) {
   return std::max<std::int64_t>(1, std::llround(megabytes * kMegabyte));
 }
 
+std::string parse_placement(const std::string& text) {
+  if (text.empty()) return std::string(kDefaultPlacement);
+  if (std::find(kPlacements.begin(), kPlacements.end(), text) == kPlacements.end()) {
+    bad_input("--placement {}: must be one of {}", text, fmt::join(kPlacements, ", "));
+  }
+  return text;
+}
+
+// What only servers can do is asked for where there are none.
+void check_without_servers(const DistributionOptions& options) {
+  const auto refuse = [](bool given, const char* option) {
+    if (given) bad_input("{} has no effect without parameter servers: {}", option, kHowToGetServers);
+  };
+  refuse(!options.placement.empty(), "--placement");
+  refuse(options.asynchronous, "--async");
+  refuse(options.staleness.has_value(), "--staleness");
+  refuse(options.backup_workers != 0, "--backup-workers");
+}
+
+void check_order(const DistributionOptions& options, const DistributionConfig& config) {
+  if (options.synchronous && options.asynchronous) bad_input("--sync and --async exclude each other");
+  if (options.synchronous && options.staleness) {
+    bad_input("--sync and --staleness exclude each other: synchronous workers are never ahead of each other");
+  }
+  if (options.staleness && *options.staleness < 0) {
+    bad_input("--staleness {}: must be 0 or more steps", *options.staleness);
+  }
+  if (config.asynchronous && config.update == VariableUpdate::distributed_replicated) {
+    bad_input(
+        "--variable-update distributed_replicated is synchronous: its replicas are updated together; leave out {}",
+        options.asynchronous ? "--async" : "--staleness");
+  }
+  if (config.asynchronous && config.check_replicas > 0) {
+    bad_input("--check-replicas {}: asynchronous workers have different variables by design", config.check_replicas);
+  }
+}
+
+void check_backup(const DistributionConfig& config) {
+  const int backup = config.backup_workers;
+  if (backup == 0) return;
+  if (backup < 0 || backup >= config.workers) {
+    bad_input("--backup-workers {}: must be from 0 to {}, less than the {} worker{} there {}", backup,
+              config.workers - 1, config.workers, config.workers == 1 ? "" : "s", config.workers == 1 ? "is" : "are");
+  }
+  if (config.asynchronous) {
+    bad_input("--backup-workers is for synchronous training: asynchronous workers wait for nobody anyway");
+  }
+  if (config.update == VariableUpdate::distributed_replicated) {
+    bad_input(
+        "--backup-workers needs --variable-update parameter_server: replicas are updated with the gradients of all "
+        "workers");
+  }
+}
+
+void check_servers(const DistributionOptions& options, const DistributionConfig& config) {
+  check_order(options, config);
+  check_backup(config);
+  if (config.wire != comm::Wire::fp32) {
+    bad_input("--gradient-precision {}: gradients travel to parameter servers in fp32", options.gradient_precision);
+  }
+  if (options.all_reduce != "auto") {
+    bad_input("--all-reduce {} has no effect with parameter servers; leave it out", options.all_reduce);
+  }
+}
+
+void check_batch_norm(const DistributionConfig& config) {
+  if (!config.sync_batch_norm) return;
+  if (config.update == VariableUpdate::independent)
+    bad_input("--sync-batch-norm needs --variable-update all_reduce: other workers share nothing");
+  if (config.asynchronous) {
+    bad_input("--sync-batch-norm needs workers that train in lock-step: leave out --async and --staleness");
+  }
+  if (config.backup_workers > 0)
+    bad_input("--sync-batch-norm waits for all workers, and --backup-workers is there not to; leave one of them out");
+}
+
+void check_baseline(const DistributionConfig& config) {
+  if (!config.baseline) return;
+  if (!config.is_synchronous()) {
+    bad_input("--baseline compares workers that train together with one alone; there is {} and --variable-update {}",
+              config.workers == 1   ? "one worker"
+              : config.asynchronous ? "no lock-step"
+                                    : "nothing to exchange",
+              to_string(config.update));
+  }
+  if (config.sync_batch_norm)
+    bad_input("--baseline and --sync-batch-norm exclude each other: a worker alone has no others' statistics");
+}
+
 }  // namespace
 
 std::string_view to_string(VariableUpdate update) {
-  return update == VariableUpdate::all_reduce ? "all_reduce" : "independent";
+  switch (update) {
+    case VariableUpdate::independent:
+      return "independent";
+    case VariableUpdate::all_reduce:
+      return "all_reduce";
+    case VariableUpdate::parameter_server:
+      return "parameter_server";
+    case VariableUpdate::distributed_replicated:
+      return "distributed_replicated";
+  }
+  return "";
 }
 
-DistributionConfig resolve(const DistributionOptions& options, int workers, bool forward_only) {
+DistributionConfig resolve(const DistributionOptions& options, const JobSize& job, bool forward_only) {
   DistributionConfig config;
-  config.workers = workers;
-  config.update = parse_update(options.variable_update, workers, forward_only);
+  config.workers = job.workers;
+  config.servers = job.servers;
+  config.update = parse_update(options.variable_update, job, forward_only);
   config.all_reduce = comm::parse_algorithm(options.all_reduce);
   config.bucket_bytes = parse_bucket(options.bucket_mb);
   config.wire = comm::parse_wire(options.gradient_precision);
@@ -60,14 +188,18 @@ DistributionConfig resolve(const DistributionOptions& options, int workers, bool
   if (!(options.comm_timeout > 0 && options.comm_timeout <= 1e6))
     bad_input("--comm-timeout {}: must be a number of seconds above 0", options.comm_timeout);
   config.comm_timeout = options.comm_timeout;
-  if (config.sync_batch_norm && config.update != VariableUpdate::all_reduce)
-    bad_input("--sync-batch-norm needs --variable-update all_reduce: other workers share nothing");
-  if (config.baseline && !config.is_synchronous()) {
-    bad_input("--baseline compares workers that train together with one alone; there is {} and --variable-update {}",
-              workers == 1 ? "one worker" : "nothing to exchange", to_string(config.update));
+  config.asynchronous = options.asynchronous || options.staleness.has_value();
+  config.staleness = options.staleness;
+  config.backup_workers = options.backup_workers;
+  check_update(config, forward_only);
+  if (config.uses_servers()) {
+    config.placement = parse_placement(options.placement);
+    check_servers(options, config);
+  } else {
+    check_without_servers(options);
   }
-  if (config.baseline && config.sync_batch_norm)
-    bad_input("--baseline and --sync-batch-norm exclude each other: a worker alone has no others' statistics");
+  check_batch_norm(config);
+  check_baseline(config);
   return config;
 }
 
@@ -84,6 +216,12 @@ void add_json(const DistributionConfig& config, report::Json& json) {
   json["check_replicas"] = config.check_replicas;
   json["comm_timeout"] = config.comm_timeout;
   json["baseline"] = config.baseline;
+  json["servers"] = config.servers;
+  if (!config.uses_servers()) return;
+  json["asynchronous"] = config.asynchronous;
+  json["staleness"] = config.staleness ? report::Json(*config.staleness) : report::Json(nullptr);
+  json["backup_workers"] = config.backup_workers;
+  json["placement"] = config.placement;
 }
 
 std::int64_t bucket_bytes_for(const DistributionConfig& config, std::int64_t gradient_bytes) {

@@ -1,8 +1,9 @@
 // How the workers of a benchmark train together: what a user writes, and what it was resolved to. Part of
-// BenchmarkOptions and BenchmarkConfig.
+// BenchmarkOptions and BenchmarkConfig; the launcher resolves it too, to find mistakes before anything starts.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,12 +13,14 @@
 namespace trireme::lab {
 
 enum class VariableUpdate : std::uint8_t {
-  independent,  // workers exchange nothing: the ceiling
-  all_reduce,   // every worker has all variables, gradients are averaged
+  independent,             // workers exchange nothing: the ceiling
+  all_reduce,              // every worker has all variables, gradients are averaged
+  parameter_server,        // servers have the variables: workers pull them and push gradients
+  distributed_replicated,  // every worker has all variables, updated with what servers have summed
 };
 
 struct DistributionOptions {
-  std::string variable_update = "auto";  // all_reduce where several workers train
+  std::string variable_update = "auto";  // parameter_server where there are servers, all_reduce where workers train
   std::string all_reduce = "auto";
   std::string bucket_mb = "auto";
   std::string gradient_precision = "fp32";
@@ -26,25 +29,47 @@ struct DistributionOptions {
   std::int64_t check_replicas = 0;
   double comm_timeout = 60;
   bool baseline = false;
+  bool synchronous = false;  // --sync: what holds anyway, said
+  bool asynchronous = false;
+  std::optional<int> staleness = {};
+  int backup_workers = 0;
+  std::string placement = {};  // empty: not given
+};
+
+// Beside which others a process trains.
+struct JobSize {
+  int workers = 1;
+  int servers = 0;
 };
 
 struct DistributionConfig {
   int workers = 1;
+  int servers = 0;
   VariableUpdate update = VariableUpdate::independent;
   comm::Algorithm all_reduce = comm::Algorithm::automatic;
   std::int64_t bucket_bytes = 0;  // 0: from the size of the network
   comm::Wire wire = comm::Wire::fp32;
   bool overlap = true;
   bool sync_batch_norm = false;
-  std::int64_t check_replicas = 0;  // compare the replicas after every so many steps; 0: at the end only
-  double comm_timeout = 60;         // seconds
-  bool baseline = false;            // measure one worker alone, and workers that exchange nothing, in the same run
+  std::int64_t check_replicas = 0;    // compare the replicas after every so many steps; 0: at the end only
+  double comm_timeout = 60;           // seconds
+  bool baseline = false;              // measure one worker alone, and workers that exchange nothing, in the same run
+  bool asynchronous = false;          // servers apply each worker's gradients as they come
+  std::optional<int> staleness = {};  // asynchronous: steps that a worker may be ahead of the slowest; nothing: any
+  int backup_workers = 0;             // synchronous: servers take the gradients of the first workers - this
+  std::string placement = {};         // which server has which variable; empty without servers
 
-  bool is_synchronous() const { return update == VariableUpdate::all_reduce && workers > 1; }
+  bool uses_servers() const {
+    return update == VariableUpdate::parameter_server || update == VariableUpdate::distributed_replicated;
+  }
+  // The workers train in lock-step: one update with the mean of their gradients per step.
+  bool is_synchronous() const { return workers > 1 && update != VariableUpdate::independent && !asynchronous; }
+  // The others can go on where a worker is lost.
+  bool survives_lost_workers() const { return asynchronous || backup_workers > 0; }
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.
-DistributionConfig resolve(const DistributionOptions& options, int workers, bool forward_only);
+DistributionConfig resolve(const DistributionOptions& options, const JobSize& job, bool forward_only);
 
 void add_json(const DistributionConfig& config, report::Json& json);
 
