@@ -123,6 +123,11 @@ std::string signal_text(int signal) {
   return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name) : fmt::format("signal {}", signal);
 }
 
+std::string ending_text(const Ending& ending) {
+  if (ending.signal != 0) return fmt::format("was killed by {}", signal_text(ending.signal));
+  return fmt::format("ended with exit code {}", ending.code);
+}
+
 ChildProcess::ChildProcess(const ChildOptions& options) {
   std::vector<std::string> arguments = options.command;
   const std::string program = find_program(arguments.at(0));

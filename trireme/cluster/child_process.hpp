@@ -30,7 +30,8 @@ struct Ending {
   int exit_code() const { return signal != 0 ? 128 + signal : code; }  // as a shell has it
 };
 Ending ending_of(int wait_status);
-std::string signal_text(int signal);  // "signal 9 (SIGKILL)"
+std::string signal_text(int signal);            // "signal 9 (SIGKILL)"
+std::string ending_text(const Ending& ending);  // "was killed by signal 9 (SIGKILL)", "ended with exit code 1"
 
 class ChildProcess {
  public:

@@ -30,13 +30,14 @@ class FailureLog {
   // A second failure of the same task is no news: it ends after its words.
   void add(Failure failure);
   bool empty() const { return failures_.empty(); }
-  void settle();                                              // what is first stays so from now on
-  const Failure& first() const { return failures_[first_]; }  // after settle()
+  const std::vector<Failure>& all() const { return failures_; }  // as they came
+  void settle();                                                 // what is first stays so from now on
+  const Failure& first() const { return failures_[first_]; }     // after settle()
   // All others that have something else to say, shortened; a few at most.
   std::vector<std::string> others() const;
 
  private:
-  std::vector<Failure> failures_;  // as they came
+  std::vector<Failure> failures_;
   std::size_t first_ = 0;
 };
 

@@ -70,8 +70,12 @@ std::string place_text(const std::vector<int>& processors) {
 
 // "4 workers", "4 workers and 2 ps"
 std::string count_text(const Job& job, const std::vector<int>& tasks) {
-  std::map<std::string, int> counts;
-  for (const int task : tasks) ++counts[job.tasks[static_cast<std::size_t>(task)].role];
+  std::vector<std::pair<std::string, int>> counts;  // in the order of the tasks
+  for (const int task : tasks) {
+    const std::string& role = job.tasks[static_cast<std::size_t>(task)].role;
+    if (counts.empty() || counts.back().first != role) counts.emplace_back(role, 0);
+    ++counts.back().second;
+  }
   std::vector<std::string> texts;
   for (const auto& [role, count] : counts) {
     texts.push_back(fmt::format("{} {}{}", count, role, role == kWorkerRole && count != 1 ? "s" : ""));

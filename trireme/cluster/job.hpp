@@ -10,6 +10,7 @@
 namespace trireme::cluster {
 
 inline constexpr const char* kWorkerRole = "worker";
+inline constexpr const char* kServerRole = "ps";
 
 struct Task {
   std::string role = kWorkerRole;
@@ -25,6 +26,7 @@ Task task_from_json(const nlohmann::json& json);
 
 struct Job {
   std::vector<Task> tasks;
+  bool survives_lost_workers = false;  // as long as one is left; a job never survives the loss of another task
 
   bool has_only_workers() const;
   std::string name(int task) const;    // "rank 2"; beside other roles "worker 2", "ps 0"

@@ -22,6 +22,11 @@ std::string find_mpirun() {
        "plain processes with --starter process");
 }
 
+// UCX's segments lie in the folder that is removed with the job.
+std::map<std::string, std::string> shared_memory_environment(const std::string& folder) {
+  return {{"UCX_POSIX_DIR", folder}};
+}
+
 // Settings go by the environment, not by options: an MPI launcher that does not know one takes no offence.
 std::map<std::string, std::string> mpi_environment(const std::string& folder) {
   std::map<std::string, std::string> environment{
@@ -38,8 +43,8 @@ std::map<std::string, std::string> mpi_environment(const std::string& folder) {
       {"OMPI_MCA_btl_vader_backing_directory", folder},
       {"OMPI_MCA_osc_sm_backing_directory", folder},
       {"OMPI_MCA_osc_rdma_backing_directory", folder},
-      {"UCX_POSIX_DIR", folder},
   };
+  environment.merge(shared_memory_environment(folder));
   if (geteuid() == 0) {  // it asks twice whether this is meant
     environment.emplace("OMPI_ALLOW_RUN_AS_ROOT", "1");
     environment.emplace("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -55,12 +60,12 @@ std::vector<std::string> variables_of_another_job() {
 }  // namespace
 
 Starter process_starter(const std::string& program) {
-  return [program](const Job& job, const std::string&) {
+  return [program](const Job& job, const std::string& folder) {
     std::vector<StartCommand> commands;
     for (int task = 0; task < static_cast<int>(job.tasks.size()); ++task) {
       commands.push_back({.name = fmt::format("the runner of {}", job.name(task)),
                           .command = {program, "launch-task", "--task", std::to_string(task)},
-                          .environment = {},
+                          .environment = shared_memory_environment(folder),
                           .dropped_variables = {},
                           .tasks = {task}});
     }

@@ -1,21 +1,23 @@
 // Runs a job: starts its tasks, shows their output, passes on Ctrl-C, and ends everything when one task fails, with the
-// first error first. It knows what happens from the runners beside the tasks (task_runner.hpp), which connect to it; it
-// parses nobody's output. Made by `trireme launch`; when it is done, no process and no file of the job is left.
+// first error first; or goes on without it, where that is a worker and the job survives it. When the workers are done,
+// so is the job: servers get a moment to leave. It knows what happens from the runners beside the tasks
+// (task_runner.hpp), which connect to it; it parses nobody's output. Made by `trireme launch`; when it is done, no
+// process and no file of the job is left.
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "trireme/cluster/channel.hpp"
-#include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/console.hpp"
 #include "trireme/cluster/failure_log.hpp"
 #include "trireme/cluster/job.hpp"
 #include "trireme/cluster/signals.hpp"
 #include "trireme/cluster/starter.hpp"
+#include "trireme/cluster/starter_process.hpp"
+#include "trireme/cluster/task_states.hpp"
 
 namespace trireme::cluster {
 
@@ -25,6 +27,7 @@ struct SupervisorOptions {
   std::string program;  // the `trireme` binary, for the guard
   ConsoleOptions console;
   std::chrono::milliseconds start_timeout{60'000};  // until all runners have connected
+  std::chrono::milliseconds servers_leave{3'000};   // after the last worker, until servers are asked to end
   std::chrono::milliseconds grace{2'000};  // after a failure, from asking the other tasks to end to killing them
 };
 
@@ -40,29 +43,13 @@ class Supervisor {
   enum class Phase {
     starting,  // runners connect
     running,
+    leaving,   // the workers are done; the servers have not left yet
     settling,  // something failed; what else arrives now may be its cause
     ending,    // the tasks have been asked to end
     killing,   // the runners have been told to kill
     over,
   };
 
-  struct TaskState {
-    std::optional<Channel> channel;
-    std::string host;
-    int pid = 0;         // of its program; 0: not started yet
-    int stopped_by = 0;  // signal
-    bool over = false;   // ended, lost or never started
-  };
-
-  struct StarterState {
-    StartCommand start;
-    ChildProcess process;
-    UniqueFd output;
-    std::string said;
-    bool over = false;
-  };
-
-  void start(const std::vector<StartCommand>& commands);
   void wait_for_events(std::chrono::milliseconds timeout);
   void accept_runners();
   void listen_to(Channel& newcomer);
@@ -71,25 +58,23 @@ class Supervisor {
   void handle(int task, const nlohmann::json& message);
   void handle_ended(int task, const Ending& ending);
   void lose(int task);
-  void listen_to(StarterState& starter);
+  void listen_to(StarterProcess& starter);
   void handle_end_request(int signal);
 
   void advance();  // from phase to phase, by what has happened and by the clock
   void run_tasks();
+  void begin_leaving();
   void begin_settling();
   void begin_ending();
+  void ask_to_end();
   void begin_killing();
   void fail_job(Failure failure);
-  void tell_all(const nlohmann::json& message);
+  void go_on();
   void finish();
 
   bool is_failing() const { return phase_ >= Phase::settling; }
-  bool all_tasks_over() const;
-  bool any_task_runs() const;
-  std::vector<int> missing_tasks() const;  // whose runners have not connected
-  std::string full_name(int task) const;   // "rank 2 (host, pid 4711)"
-  std::string starter_text(const StarterState& starter, const Ending& ending) const;
-  TaskState& state(int task) { return tasks_[static_cast<std::size_t>(task)]; }
+  bool is_late() const { return Clock::now() >= deadline_; }
+  std::string starter_text(const StarterProcess& starter, const Ending& ending) const;
 
   const Job job_;
   const SupervisorOptions options_;
@@ -97,12 +82,13 @@ class Supervisor {
   EndRequests end_requests_;
   Listener listener_;
   Guard guard_;  // before the starters: it ends everything when they are no longer needed
-  std::vector<TaskState> tasks_;
-  std::vector<StarterState> starters_;
+  TaskStates tasks_;
+  std::vector<StarterProcess> starters_;
   std::vector<Channel> newcomers_;  // connected, but have not said who they are
   FailureLog failures_;
   Phase phase_ = Phase::starting;
   Clock::time_point deadline_;  // of the phase
+  bool started_ = false;        // the tasks were told to run
   bool interrupted_ = false;
   bool killed_ = false;     // the user did not want to wait
   bool abandoned_ = false;  // not even for the rest of the output

@@ -1,0 +1,15 @@
+// Whether a job goes on when tasks of it have failed. Asked by the Supervisor.
+#pragma once
+
+#include <vector>
+
+#include "trireme/cluster/failure_log.hpp"
+#include "trireme/cluster/job.hpp"
+
+namespace trireme::cluster {
+
+// It does where workers alone have failed, by nothing that the others share, and where a worker is left beside these
+// and the ones that were lost before.
+bool survives(const Job& job, const std::vector<Failure>& failures, const std::vector<int>& lost);
+
+}  // namespace trireme::cluster
