@@ -11,17 +11,18 @@ namespace {
 
 using Change = std::function<void(DistributionOptions&)>;
 
-DistributionConfig resolved(const JobSize& job, const Change& change = {}, bool forward_only = false) {
+DistributionConfig resolved(const comm::JobSize& job, const Change& change = {}, bool forward_only = false) {
   DistributionOptions options;
   if (change) change(options);
   return resolve(options, job, forward_only);
 }
 
 DistributionConfig resolved(int workers, const Change& change = {}, bool forward_only = false) {
-  return resolved(JobSize{.workers = workers}, change, forward_only);
+  return resolved(comm::JobSize{.workers = workers}, change, forward_only);
 }
 
-void expect_refused(const JobSize& job, const Change& change, const std::string& part, bool forward_only = false) {
+void expect_refused(const comm::JobSize& job, const Change& change, const std::string& part,
+                    bool forward_only = false) {
   try {
     resolved(job, change, forward_only);
     FAIL() << "not refused: " << part;
@@ -67,7 +68,7 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
       "--sync-batch-norm");
 }
 
-constexpr JobSize kWithServers{.workers = 3, .servers = 2};
+constexpr comm::JobSize kWithServers{.workers = 3, .servers = 2};
 
 TEST(Distribution, ServersAreUsedWhereThereAreSome) {
   const DistributionConfig config = resolved(kWithServers);

@@ -12,6 +12,10 @@ inline constexpr const char* kLaunchVariable = "TRIREME_LAUNCH";
 inline constexpr const char* kTaskRoleVariable = "TRIREME_TASK_ROLE";
 inline constexpr const char* kTaskIndexVariable = "TRIREME_TASK_INDEX";
 inline constexpr const char* kTaskCountVariable = "TRIREME_TASK_COUNT";  // tasks of the same role
+// Where the tasks of the job meet over the network: a comm::ClusterSpec as JSON, and the secret by which they know each
+// other. Not set where they meet over MPI.
+inline constexpr const char* kClusterVariable = "TRIREME_CLUSTER";
+inline constexpr const char* kJobSecretVariable = "TRIREME_JOB_SECRET";
 // "terminal": this task's progress is shown on a terminal, though its own stderr is none.
 inline constexpr const char* kProgressVariable = "TRIREME_PROGRESS";
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trireme/comm/job_size.hpp"
+
 namespace trireme::comm {
 
 inline constexpr const char* kWorkerJob = "worker";
@@ -30,6 +32,9 @@ struct ClusterSpec {
   std::vector<std::string> workers, servers;
 
   int size() const { return static_cast<int>(workers.size() + servers.size()); }
+  JobSize job_size() const {
+    return {.workers = static_cast<int>(workers.size()), .servers = static_cast<int>(servers.size())};
+  }
   int rank_of(const TaskPlace& place) const;
   TaskPlace place_of(int rank) const;
   std::string name_of(int rank) const { return to_string(place_of(rank)); }

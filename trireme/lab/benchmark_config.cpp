@@ -318,7 +318,7 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
 
 }  // namespace
 
-BenchmarkConfig resolve(const BenchmarkOptions& options, const JobSize& job) {
+BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& job) {
   const ModelInfo& model = find_model(options.model);
   require_choice("device", options.device, "cpu", "no other device was built in");
 

@@ -102,7 +102,7 @@ struct BenchmarkConfig {
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.
-BenchmarkConfig resolve(const BenchmarkOptions& options, const JobSize& job = {});
+BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& job = {});
 
 CompileOptions compile_options(const BenchmarkConfig& config);
 

@@ -19,12 +19,12 @@ constexpr std::array<std::string_view, 3> kPlacements{"round_robin", "greedy", "
 constexpr std::string_view kDefaultPlacement = "split";  // all servers carry the same bytes
 constexpr const char* kHowToGetServers = "trireme launch --ps N starts them, --ps-hosts names those started by hand";
 
-VariableUpdate automatic_update(const JobSize& job, bool forward_only) {
+VariableUpdate automatic_update(const comm::JobSize& job, bool forward_only) {
   if (job.servers > 0) return VariableUpdate::parameter_server;
   return job.workers > 1 && !forward_only ? VariableUpdate::all_reduce : VariableUpdate::independent;
 }
 
-VariableUpdate parse_update(const std::string& text, const JobSize& job, bool forward_only) {
+VariableUpdate parse_update(const std::string& text, const comm::JobSize& job, bool forward_only) {
   if (text == "auto") return automatic_update(job, forward_only);
   const auto found =
       std::find_if(kUpdates.begin(), kUpdates.end(), [&](VariableUpdate update) { return text == to_string(update); });
@@ -172,7 +172,7 @@ std::string_view to_string(VariableUpdate update) {
   return "";
 }
 
-DistributionConfig resolve(const DistributionOptions& options, const JobSize& job, bool forward_only) {
+DistributionConfig resolve(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
   DistributionConfig config;
   config.workers = job.workers;
   config.servers = job.servers;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "trireme/comm/all_reducer.hpp"
+#include "trireme/comm/job_size.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme::lab {
@@ -34,12 +35,6 @@ struct DistributionOptions {
   std::optional<int> staleness = {};
   int backup_workers = 0;
   std::string placement = {};  // empty: not given
-};
-
-// Beside which others a process trains.
-struct JobSize {
-  int workers = 1;
-  int servers = 0;
 };
 
 struct DistributionConfig {
@@ -69,7 +64,7 @@ struct DistributionConfig {
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.
-DistributionConfig resolve(const DistributionOptions& options, const JobSize& job, bool forward_only);
+DistributionConfig resolve(const DistributionOptions& options, const comm::JobSize& job, bool forward_only);
 
 void add_json(const DistributionConfig& config, report::Json& json);
 

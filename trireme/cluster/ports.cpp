@@ -1,0 +1,71 @@
+#include "trireme/cluster/ports.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+constexpr int kLastPort = 65535;
+
+// Not open where another process has the name. It ends with the socket, and so with the process, however that ends.
+UniqueFd bind_name(const std::string& name) {
+  UniqueFd bound(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // a first byte of 0: no file
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(bound.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) bound.reset();
+  return bound;
+}
+
+// What a server does that is about to start. Connections of the past that still linger are no obstacle.
+bool can_listen(int port) {
+  const UniqueFd tried(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  setsockopt(tried.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return bind(tried.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+         listen(tried.get(), 1) == 0;
+}
+
+}  // namespace
+
+bool PortClaims::try_claim(int port) {
+  UniqueFd name = bind_name(fmt::format("trireme-port-{}", port));
+  if (!name.is_open() || !can_listen(port)) return false;
+  claims_.push_back(std::move(name));
+  return true;
+}
+
+std::vector<int> PortClaims::claim(const PortRange& range) {
+  std::vector<int> ports;
+  int port = range.first.value_or(range.usual_first);
+  if (range.first && (port < 1 || port > kLastPort - range.count + 1)) {
+    bad_input("{} {}: must be from 1 to {}, to leave room for {} tasks", range.option, port,
+              kLastPort - range.count + 1, range.count);
+  }
+  for (; static_cast<int>(ports.size()) < range.count && port <= kLastPort; ++port) {
+    if (try_claim(port)) {
+      ports.push_back(port);
+    } else if (range.first) {
+      bad_input("{} {}: port {} is in use on this machine, or may not be used", range.option, *range.first, port);
+    }
+  }
+  if (static_cast<int>(ports.size()) < range.count) {
+    fail(ErrorKind::unavailable, "there are no {} free ports from {} on", range.count, range.usual_first);
+  }
+  return ports;
+}
+
+}  // namespace trireme::cluster
