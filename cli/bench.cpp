@@ -98,6 +98,10 @@ bool run_other(const lab::BenchmarkConfig& config, comm::Communicator& workers, 
 
 int run_bench(const BenchArguments& arguments) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
+  if (const auto cluster = resolve_cluster(arguments.cluster)) {
+    fail(ErrorKind::unavailable, "{} has no {} in this build to meet the other tasks", to_string(cluster->place),
+         cluster->protocol);
+  }
   const comm::LaunchPlace place = comm::launch_place();
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, {.workers = place.size});
   if (place.rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
@@ -110,6 +114,15 @@ int run_bench(const BenchArguments& arguments) {
   return interrupted ? kInterruptedExitCode : 0;
 }
 
+// What can be known before the processes are there.
+LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& size) {
+  if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
+  const lab::DistributionConfig distribution =
+      lab::resolve(arguments.options.distribution, size, arguments.options.forward_only);
+  return {.protocol = protocol_in_launch(arguments.cluster),
+          .survives_lost_workers = distribution.survives_lost_workers()};
+}
+
 }  // namespace
 
 Command add_bench(CLI::App& parent) {
@@ -117,7 +130,8 @@ Command add_bench(CLI::App& parent) {
       "bench", "Throughput of training a network (or of inference) on this machine, on synthetic images");
   auto arguments = std::make_shared<BenchArguments>();  // lives as long as the parser and the command refer to it
   add_bench_options(*app, *arguments);
-  return {app, [arguments] { return run_bench(*arguments); }};
+  return {app, [arguments] { return run_bench(*arguments); },
+          [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
 }
 
 }  // namespace trireme::cli

@@ -12,6 +12,8 @@ constexpr const char* kNetwork = "Network";
 constexpr const char* kOptimizer = "Optimizer";
 constexpr const char* kMachine = "Machine";
 constexpr const char* kWorkers = "Workers";
+constexpr const char* kServers = "Parameter servers";
+constexpr const char* kCluster = "Cluster";
 constexpr const char* kOutput = "Output";
 
 void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
@@ -146,8 +148,9 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
 void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
   lab::DistributionOptions& options = bench.distribution;
   app.add_option("--variable-update", options.variable_update,
-                 "How workers (see `trireme launch`) agree on the variables: all_reduce, independent (they exchange\n"
-                 "nothing), or auto: all_reduce where several train")
+                 "How workers (see `trireme launch`) agree on the variables: all_reduce, parameter_server,\n"
+                 "distributed_replicated, independent (they exchange nothing), or auto: parameter_server where there\n"
+                 "are servers, all_reduce where several train")
       ->capture_default_str()
       ->group(kWorkers);
   app.add_option("--all-reduce", options.all_reduce,
@@ -183,6 +186,24 @@ void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
       ->group(kWorkers);
 }
 
+void add_servers(CLI::App& app, lab::DistributionOptions& options) {
+  app.add_flag("--sync", options.synchronous, "One update with the mean of all workers' gradients (default)")
+      ->group(kServers);
+  app.add_flag("--async", options.asynchronous, "Servers apply the gradients of each worker as they come")
+      ->group(kServers);
+  app.add_option("--staleness", options.staleness,
+                 "Asynchronous, but no worker gets more than so many steps ahead of the slowest")
+      ->group(kServers);
+  app.add_option("--backup-workers", options.backup_workers,
+                 "Synchronous, without waiting for the last so many workers in each step")
+      ->capture_default_str()
+      ->group(kServers);
+  app.add_option("--placement", options.placement,
+                 "Which server has which variable: round_robin (in order of creation), greedy (by bytes) or\n"
+                 "split (large ones cut, so that servers carry the same; default)")
+      ->group(kServers);
+}
+
 void add_output(CLI::App& app, BenchArguments& arguments) {
   lab::BenchmarkOptions& options = arguments.options;
   app.add_option("--display-every", options.display_every, "A line every so many steps")
@@ -202,21 +223,13 @@ void add_output(CLI::App& app, BenchArguments& arguments) {
 // why.
 void add_refused(CLI::App& app, BenchArguments& arguments) {
   constexpr const char* kSynthetic = "this build has synthetic data only; leave it out";
-  constexpr const char* kNoServers = "this build has no parameter servers; `trireme launch` starts workers";
   struct Refused {
     const char *name, *reason;
   };
   constexpr std::array kRefused{
       Refused{"--data-dir", kSynthetic},
       Refused{"--data-name", kSynthetic},
-      Refused{"--job-name", kNoServers},
-      Refused{"--task-index", kNoServers},
-      Refused{"--ps-hosts", kNoServers},
-      Refused{"--worker-hosts", kNoServers},
-      Refused{"--protocol", kNoServers},
-      Refused{"--server-protocol", kNoServers},
-      Refused{"--placement", kNoServers},
-      Refused{"--staleness", kNoServers},
+      Refused{"--server-protocol", "say --protocol"},
       Refused{"--use-fp16", "this build has --precision fp32 and bf16"},
       Refused{"--trace", "this build does not write traces; --profile tells where the time goes"},
   };
@@ -238,6 +251,8 @@ void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_optimizer(app, arguments.options);
   add_machine(app, arguments.options);
   add_workers(app, arguments.options);
+  add_servers(app, arguments.options.distribution);
+  add_cluster_options(app, arguments.cluster, kCluster);
   add_output(app, arguments);
   add_refused(app, arguments);
 }

@@ -4,12 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/cluster_options.hpp"
 #include "trireme/lab/benchmark_config.hpp"
 
 namespace trireme::cli {
 
 struct BenchArguments {
   lab::BenchmarkOptions options;
+  ClusterArguments cluster;
   std::string record;   // path; "-": stdout; empty: none
   std::string refused;  // an option of a later build that was given, with the reason
 };

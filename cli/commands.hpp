@@ -7,15 +7,27 @@
 #include <string>
 #include <vector>
 
+#include "trireme/comm/job_size.hpp"
+
 namespace trireme::cli {
+
+// What a command asks of the launch that starts it.
+struct LaunchNeeds {
+  std::string protocol = "auto";       // how its processes talk, as --protocol has it
+  bool survives_lost_workers = false;  // the others go on where a worker is lost
+};
 
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;  // returns the exit code
+  // After parsing, of a command that can be one of several: Error(bad_input) where its options do not suit such a
+  // launch. None: it has no use for others, and for parameter servers least of all.
+  std::function<LaunchNeeds(const comm::JobSize& size)> launch_needs = {};
 };
 
-// Throws Error(bad_input) where this is not a command line (without the program) that main() would take.
-using CommandCheck = std::function<void(const std::vector<std::string>& arguments)>;
+// Error(bad_input) where this is not a command line (without the program) that main() would take, or that can be
+// launched so.
+using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& arguments, const comm::JobSize& size)>;
 
 Command add_bench(CLI::App& parent);
 Command add_models(CLI::App& parent);

@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/exit_code.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/perf/build_info.hpp"
 
@@ -19,18 +20,7 @@ namespace {
 
 using trireme::Error;
 using trireme::ErrorKind;
-
-int exit_code(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::bad_input:
-      return 2;
-    case ErrorKind::unavailable:
-      return 3;
-    case ErrorKind::failed:
-      return 1;
-  }
-  return 1;
-}
+using trireme::exit_code;
 
 // One line, whatever the message was made of. A launcher that has started this process says it in its own way.
 int report(std::string message, int code) {
@@ -90,30 +80,20 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}; see {}", message, help);
 }
 
-int dispatch(CLI::App& app, const std::vector<trireme::cli::Command>& commands) {
-  for (const auto& command : commands) {
-    if (!command.app->parsed()) continue;
-    const int code = command.run();
-    if (std::fflush(stdout) != 0) trireme::fail(ErrorKind::failed, "cannot write to standard output");
-    return code;
-  }
-  fmt::print(stderr, "{}", app.help());
-  return exit_code(ErrorKind::bad_input);
-}
-
 class CommandLine {
  public:
   CommandLine();
   void parse(const std::vector<std::string>& arguments);  // without the program; throws CLI::ParseError
-  int run() { return dispatch(app_, commands_); }
+  int run();
   CLI::App& app() { return app_; }
+  const trireme::cli::Command* chosen() const;  // none: no command was given
 
  private:
   CLI::App app_{"Trains convolutional networks and measures how fast that goes, and why.", "trireme"};
   std::vector<trireme::cli::Command> commands_;
 };
 
-void check_command(const std::vector<std::string>& arguments) {
+trireme::cli::LaunchNeeds check_command(const std::vector<std::string>& arguments, const trireme::comm::JobSize& size) {
   CommandLine line;
   try {
     line.parse(arguments);
@@ -122,10 +102,13 @@ void check_command(const std::vector<std::string>& arguments) {
       trireme::bad_input("help is for one process: trireme {}", fmt::join(arguments, " "));
     trireme::bad_input("{}", explain(line.app(), error));
   }
-  const auto chosen = line.app().get_subcommands();
-  if (chosen.empty() || is_hidden(*chosen.front())) {
+  const trireme::cli::Command* command = line.chosen();
+  if (command == nullptr || is_hidden(*command->app)) {
     trireme::bad_input("{}", unknown_command(line.app(), arguments.front()));
   }
+  if (command->launch_needs) return command->launch_needs(size);
+  if (size.servers > 0) trireme::bad_input("--ps: `{}` has no use for parameter servers", command->app->get_name());
+  return {};
 }
 
 CommandLine::CommandLine() {
@@ -140,6 +123,23 @@ void CommandLine::parse(const std::vector<std::string>& arguments) {
   std::vector<std::string> usual = normalised(arguments);
   std::reverse(usual.begin(), usual.end());  // it takes them from the end
   app_.parse(usual);
+}
+
+const trireme::cli::Command* CommandLine::chosen() const {
+  const auto found = std::find_if(commands_.begin(), commands_.end(),
+                                  [](const trireme::cli::Command& command) { return command.app->parsed(); });
+  return found == commands_.end() ? nullptr : &*found;
+}
+
+int CommandLine::run() {
+  const trireme::cli::Command* command = chosen();
+  if (command == nullptr) {
+    fmt::print(stderr, "{}", app_.help());
+    return exit_code(ErrorKind::bad_input);
+  }
+  const int code = command->run();
+  if (std::fflush(stdout) != 0) trireme::fail(ErrorKind::failed, "cannot write to standard output");
+  return code;
 }
 
 int run(const std::vector<std::string>& arguments) {

@@ -82,8 +82,8 @@ TEST_F(Bench, RecomputationTradesWorkForMemoryAndSaysSo) {
 TEST_F(Bench, WhatThisBuildLacksIsSaid) {
   expect_one_line(run_trireme({"bench", "--data-dir", "/data"}), "--data-dir: this build has synthetic data only");
   expect_one_line(run_trireme({"bench", "--device", "cuda"}), "this build has: cpu");
-  expect_one_line(run_trireme({"bench", "--variable-update", "parameter_server"}), "this build has: auto, all_reduce, independent");
-  expect_one_line(run_trireme({"bench", "--ps-hosts=a,b"}), "--ps-hosts: this build has no parameter servers");
+  expect_one_line(run_trireme({"bench", "--variable-update", "parameter_server"}),
+                  "--variable-update parameter_server needs parameter servers: trireme launch --ps N");
 }
 
 TEST_F(Bench, APrecisionThatIsNotFastHereIsRefused) {
@@ -154,10 +154,10 @@ TEST_F(Bench, HelpNamesTheOptions) {
   const CommandResult result = run_trireme({"bench", "--help"});
   EXPECT_EQ(result.exit_code, 0);
   for (const char* part :
-       {"--model", "--batch-size", "--num-batches", "--record", "--profile", "--num-intra-threads"}) {
+       {"--model", "--batch-size", "--num-batches", "--record", "--profile", "--num-intra-threads", "--ps-hosts"}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part;
   }
-  EXPECT_EQ(result.out.find("--ps-hosts"), std::string::npos);
+  EXPECT_EQ(result.out.find("--server-protocol"), std::string::npos);
 }
 
 }  // namespace

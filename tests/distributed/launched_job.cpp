@@ -125,6 +125,7 @@ std::vector<JobProcess> LaunchedJob::processes() const {
     std::replace(process.command.begin(), process.command.end(), '\0', ' ');
     const std::string rank = value_of(environment, "TRIREME_TASK_INDEX");
     if (!rank.empty()) process.rank = std::stoi(rank);
+    process.role = value_of(environment, "TRIREME_TASK_ROLE");
     found.push_back(process);
   }
   for (const JobProcess& process : found) {
@@ -143,14 +144,17 @@ std::vector<JobProcess> LaunchedJob::programs(std::size_t count) const {
         programs.clear();
         for (const JobProcess& process : processes()) {
           const bool is_first = std::none_of(programs.begin(), programs.end(), [&](const JobProcess& other) {
-            return other.rank == process.rank;  // the program comes before what it has started
+            return other.rank == process.rank &&
+                   other.role == process.role;  // the program comes before what it has started
           });
           if (process.rank >= 0 && is_first) programs.push_back(process);
         }
         return programs.size() >= count;
       },
       30s);
-  std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.role == "ps", a.rank) < std::pair(b.role == "ps", b.rank);
+  });
   return programs;
 }
 

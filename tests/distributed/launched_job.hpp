@@ -17,7 +17,8 @@ namespace trireme::testkit {
 struct JobProcess {
   pid_t pid = 0;
   std::string command;  // arguments, separated by spaces
-  int rank = -1;        // of a task's program; -1: another process
+  int rank = -1;        // of a task's program, within its role; -1: another process
+  std::string role;     // likewise: "worker", "ps"
 };
 
 class LaunchedJob {
@@ -29,6 +30,7 @@ class LaunchedJob {
   LaunchedJob& operator=(const LaunchedJob&) = delete;
 
   pid_t pid() const { return pid_; }
+  const std::filesystem::path& temporary_folder() const { return temporary_; }  // its TMPDIR
   std::string out() const;
   std::string err() const;
   // Waits for the launcher's end; 128 + signal where one ended it. Fails the test, and gives -1, when that takes
@@ -38,7 +40,7 @@ class LaunchedJob {
 
   // Processes that live now and that this launch has started, directly or not; with the launcher.
   std::vector<JobProcess> processes() const;
-  // The programs of the tasks, by rank; waits until there are so many.
+  // The programs of the tasks, by rank, servers after workers; waits until there are so many.
   std::vector<JobProcess> programs(std::size_t count) const;
   // Everything is gone: processes, the folder for shared segments, files in the folder for temporary ones.
   bool is_gone_within(std::chrono::milliseconds timeout) const;

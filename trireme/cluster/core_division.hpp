@@ -1,21 +1,26 @@
-// How the cores of one machine are given out to the tasks on it, so that no two compete. Used by the launcher; the
-// threads inside a task are then planned by perf::plan_threads(), which sees the task's own processors only.
+// How the cores of one machine are given out to the tasks on it, so that no two workers compete. Used by the launcher;
+// the threads inside a task are then planned by perf::plan_threads(), which sees the task's own processors only.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 namespace trireme::cluster {
 
 struct CoreDemand {
-  int tasks = 1;
-  int cores_per_task = 0;  // 0: the usable cores divided evenly; what does not divide is left idle
+  int workers = 1;
+  int servers = 0;
+  int cores_per_worker = 0;  // 0: what is left divided evenly; what does not divide is left idle
+  // 0: servers share the workers' cores. Nothing: they do, unless there are so many that one each is no loss.
+  std::optional<int> cores_per_server = {};
   bool oversubscribe = false;
 };
 
 struct CoreDivision {
   // Logical processors of each task, all siblings of its cores. Empty where the tasks share all cores, unbound.
-  std::vector<std::vector<int>> processors;
-  int cores_per_task = 0;
+  std::vector<std::vector<int>> workers, servers;
+  int cores_per_worker = 0;
+  int cores_per_server = 0;  // 0: those of all workers
   int idle_cores = 0;
   bool shared = false;
 };

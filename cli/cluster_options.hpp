@@ -1,0 +1,48 @@
+// How a command that trains joins other processes over the network: the options by which a user names servers and
+// workers, and what they, or the environment of a launch, come to. Used by `trireme bench`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "trireme/comm/cluster_spec.hpp"
+
+namespace trireme::cli {
+
+struct ClusterArguments {
+  std::string ps_hosts = {}, worker_hosts = {}, cluster_file = {}, job_name = {};
+  std::optional<int> task_index = {};
+  std::string protocol = "auto";
+  std::string secret_file = {};
+  std::string tls_cert = {}, tls_key = {}, tls_ca = {};
+  double join_timeout = 60;  // seconds
+};
+
+void add_cluster_options(CLI::App& app, ClusterArguments& arguments, const std::string& group);
+
+// PEM files; all empty: no TLS.
+struct TlsFiles {
+  std::string certificate = {}, key = {}, authority = {};
+  bool is_used() const { return !certificate.empty(); }
+};
+
+// Which task of which cluster this process is, and how it meets the others.
+struct ClusterPlace {
+  comm::ClusterSpec spec;
+  comm::TaskPlace place;
+  std::string protocol = {};  // "grpc", "grpc+ucx" or "grpc+mpi"
+  std::string secret = {};    // that all tasks know and nobody else does
+  TlsFiles tls = {};
+  double join_timeout = 60;  // seconds
+};
+
+// Nothing: this process is alone, or its ranks are MPI's. Error(bad_input) where options are missing, wrong or in
+// contradiction to the launch that this process is part of.
+std::optional<ClusterPlace> resolve_cluster(const ClusterArguments& arguments);
+
+// The protocol that a launch has to provide for; the places of its tasks are the launch's business, so options that
+// name them are an Error(bad_input).
+std::string protocol_in_launch(const ClusterArguments& arguments);
+
+}  // namespace trireme::cli

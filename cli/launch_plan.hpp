@@ -1,0 +1,45 @@
+// What a launch is going to start, worked out before anything is: the tasks with their processors, addresses and
+// environment, and who starts them. Made and carried out by `trireme launch`; --dry-run prints it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "trireme/cluster/core_division.hpp"
+#include "trireme/cluster/job.hpp"
+#include "trireme/cluster/ports.hpp"
+#include "trireme/cluster/starter.hpp"
+
+namespace trireme::cli {
+
+struct LaunchOptions {
+  cluster::CoreDemand demand;
+  std::optional<int> worker_port, ps_port;  // of the first one
+  std::string starter = "auto";
+  std::string program;  // empty: this binary
+  std::string output_folder;
+  bool keep_going = false;
+  bool dry_run = false;
+  std::vector<std::string> command;
+};
+
+struct LaunchPlan {
+  cluster::Job job;
+  cluster::CoreDivision cores;
+  cluster::Starter starter;
+  cluster::PortClaims ports;  // for as long as the job runs
+};
+
+// Error(bad_input) or Error(unavailable) for everything that can be known to be wrong before a process is started.
+LaunchPlan plan_launch(const LaunchOptions& options, const CommandCheck& check_command);
+
+// Where the tasks run, for people: a line that starts with "trireme: ", and warnings.
+std::string placement_text(const LaunchPlan& plan);
+// The commands and environments, as one could type them; without the job's secret.
+std::string commands_text(const LaunchPlan& plan);
+
+std::string this_binary();
+
+}  // namespace trireme::cli
