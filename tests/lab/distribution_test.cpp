@@ -76,9 +76,8 @@ TEST(Distribution, ServersAreUsedWhereThereAreSome) {
   EXPECT_TRUE(config.uses_servers());
   EXPECT_TRUE(config.is_synchronous());
   EXPECT_FALSE(config.survives_lost_workers());
-  EXPECT_EQ(config.placement, "split");
-  EXPECT_EQ(resolved(kWithServers, [](auto& o) { o.placement = "greedy"; }).placement, "greedy");
-  EXPECT_EQ(resolved(2).placement, "");
+  EXPECT_EQ(config.placement, ps::Strategy::split);
+  EXPECT_EQ(resolved(kWithServers, [](auto& o) { o.placement = "greedy"; }).placement, ps::Strategy::greedy);
   EXPECT_TRUE(resolved(kWithServers, [](auto& o) { o.variable_update = "distributed_replicated"; }).is_synchronous());
 }
 
@@ -134,7 +133,8 @@ TEST(Distribution, ContradictionsAreRefused) {
       },
       "--sync and --staleness");
   refused([](auto& o) { o.staleness = -1; }, "--staleness -1: must be 0 or more");
-  refused([](auto& o) { o.placement = "random"; }, "--placement random: must be one of round_robin, greedy, split");
+  refused([](auto& o) { o.placement = "random"; },
+          "unknown placement 'random'; choose one of round_robin, greedy, split");
   refused([](auto& o) { o.backup_workers = 3; }, "--backup-workers 3: must be from 0 to 2");
   refused([](auto& o) { o.backup_workers = -1; }, "--backup-workers -1");
   refused(

@@ -1,7 +1,5 @@
 #include "trireme/lab/distribution.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -15,8 +13,6 @@ namespace {
 constexpr std::int64_t kMegabyte = 1'000'000;
 constexpr std::array kUpdates{VariableUpdate::independent, VariableUpdate::all_reduce, VariableUpdate::parameter_server,
                               VariableUpdate::distributed_replicated};
-constexpr std::array<std::string_view, 3> kPlacements{"round_robin", "greedy", "split"};
-constexpr std::string_view kDefaultPlacement = "split";  // all servers carry the same bytes
 constexpr const char* kHowToGetServers = "trireme launch --ps N starts them, --ps-hosts names those started by hand";
 
 VariableUpdate automatic_update(const comm::JobSize& job, bool forward_only) {
@@ -65,14 +61,6 @@ std::int64_t parse_bucket(const std::string& text) {
     bad_input("--bucket-mb {}: must be auto or a number of megabytes above 0", text);
   }
   return std::max<std::int64_t>(1, std::llround(megabytes * kMegabyte));
-}
-
-std::string parse_placement(const std::string& text) {
-  if (text.empty()) return std::string(kDefaultPlacement);
-  if (std::find(kPlacements.begin(), kPlacements.end(), text) == kPlacements.end()) {
-    bad_input("--placement {}: must be one of {}", text, fmt::join(kPlacements, ", "));
-  }
-  return text;
 }
 
 // What only servers can do is asked for where there are none.
@@ -193,7 +181,7 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   config.backup_workers = options.backup_workers;
   check_update(config, forward_only);
   if (config.uses_servers()) {
-    config.placement = parse_placement(options.placement);
+    if (!options.placement.empty()) config.placement = ps::parse_strategy(options.placement);
     check_servers(options, config);
   } else {
     check_without_servers(options);
@@ -221,7 +209,7 @@ void add_json(const DistributionConfig& config, report::Json& json) {
   json["asynchronous"] = config.asynchronous;
   json["staleness"] = config.staleness ? report::Json(*config.staleness) : report::Json(nullptr);
   json["backup_workers"] = config.backup_workers;
-  json["placement"] = config.placement;
+  json["placement"] = ps::to_string(config.placement);
 }
 
 std::int64_t bucket_bytes_for(const DistributionConfig& config, std::int64_t gradient_bytes) {

@@ -9,6 +9,7 @@
 
 #include "trireme/comm/all_reducer.hpp"
 #include "trireme/comm/job_size.hpp"
+#include "trireme/ps/placement.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme::lab {
@@ -52,7 +53,7 @@ struct DistributionConfig {
   bool asynchronous = false;          // servers apply each worker's gradients as they come
   std::optional<int> staleness = {};  // asynchronous: steps that a worker may be ahead of the slowest; nothing: any
   int backup_workers = 0;             // synchronous: servers take the gradients of the first workers - this
-  std::string placement = {};         // which server has which variable; empty without servers
+  ps::Strategy placement = ps::Strategy::split;  // which server has which variable: all carry the same bytes
 
   bool uses_servers() const {
     return update == VariableUpdate::parameter_server || update == VariableUpdate::distributed_replicated;
