@@ -146,8 +146,8 @@ void Supervisor::handle_ended(int task, const Ending& ending) {
   if (ending.is_success()) tasks_[task].channel->send({{"type", "release"}});
   if (ending.is_success() || (interrupted_ && is_asked_for(ending))) return;
   if (phase_ >= Phase::ending) return;  // by our request
-  fail_job({ending.signal != 0 ? Cause::killed : Cause::error, task, tasks_.full_name(task), " " + ending_text(ending),
-            ending.exit_code()});
+  fail_job({ending.signal != 0 ? Cause::killed : Cause::error, task, tasks_.full_name(task),
+            fmt::format(" {}", ending_text(ending)), ending.exit_code()});
 }
 
 void Supervisor::lose(int task) {
@@ -169,7 +169,7 @@ void Supervisor::listen_to(StarterProcess& starter) {
 }
 
 std::string Supervisor::starter_text(const StarterProcess& starter, const Ending& ending) const {
-  std::string text = " " + ending_text(ending);
+  std::string text = fmt::format(" {}", ending_text(ending));
   if (const auto missing = tasks_.missing(); !missing.empty()) {
     text += fmt::format(" before {} had reported", names(job_, missing));
   }

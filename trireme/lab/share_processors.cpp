@@ -34,13 +34,13 @@ std::string share_processors(comm::Communicator& workers) {
     if (rank < workers.rank()) ++before;
   }
   if (sharing == 1) return "";
-  const cluster::CoreDivision division = cluster::divide_this_machine({.tasks = sharing, .oversubscribe = true});
+  const cluster::CoreDivision division = cluster::divide_this_machine({.workers = sharing, .oversubscribe = true});
   if (division.shared) {
     return fmt::format("{} workers on {} share {} processors: they slow each other down", sharing, workers.self().host,
                        CPU_COUNT(&mine));
   }
   // All threads: threads are planned from what the process may use, and MPI has started some already.
-  if (!perf::limit_process(division.processors[static_cast<std::size_t>(before)])) {
+  if (!perf::limit_process(division.workers[static_cast<std::size_t>(before)])) {
     return "the system refuses to keep this worker on processors of its own";
   }
   return "";
