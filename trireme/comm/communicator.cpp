@@ -157,7 +157,7 @@ void Communicator::check_peers() const {
   if (members_.empty()) return;
   for (int rank = 0; rank < size_; ++rank) {
     const Member& member = members_[static_cast<std::size_t>(rank)];
-    if (member.node != self().node || member.pid == self().pid) continue;
+    if (member.node != self().node || member.pid == self().pid || presence(rank) == Presence::left) continue;
     if (kill(static_cast<pid_t>(member.pid), 0) == 0 || errno != ESRCH) continue;
     fail(ErrorKind::failed, "{}: {}, process {}, has ended while others wait for it{}", name_of(rank_), name_of(rank),
          member.pid, context_.empty() ? "" : fmt::format(" ({})", context_));

@@ -10,6 +10,9 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/local/run_local.hpp"
+#ifdef TRIREME_WITH_GRPC
+#include "trireme/comm/grpc/grpc_world.hpp"
+#endif
 #ifdef TRIREME_WITH_MPI
 #include "trireme/comm/mpi/mpi_world.hpp"
 #endif
@@ -93,6 +96,9 @@ std::vector<std::pair<std::string, std::string>> transport_versions() {
   return {
 #ifdef TRIREME_WITH_MPI
       {"MPI", mpi::library_version()},
+#endif
+#ifdef TRIREME_WITH_GRPC
+      {"gRPC", rpc::library_version()},
 #endif
   };
 }

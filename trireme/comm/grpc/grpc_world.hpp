@@ -1,0 +1,74 @@
+// gRPC as a transport between tasks that each listen on an address of their own, and the control service beside it:
+// joining, health, statistics, shutdown. Made by whoever knows the list of tasks (a launcher's environment, or the
+// command line); no gRPC name appears outside this folder.
+//
+// Security: every call and every stream carries the job's secret. Without TLS it travels readably, which is right for
+// networks whose hosts trust each other; with TLS both sides show a certificate that the authority has signed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/comm/world.hpp"
+
+namespace trireme::comm::rpc {
+
+// Paths of PEM files; all empty: no TLS. The certificate must be valid for the addresses of all tasks that use it.
+struct TlsFiles {
+  std::string certificate, key, authority;
+};
+
+struct RpcTask {
+  std::string name;     // "ps 0"
+  std::string address;  // "10.0.0.1:2230"
+};
+
+struct RpcOptions {
+  std::vector<RpcTask> tasks = {};  // the same on all tasks; its order is that of ranks
+  int self = 0;
+  std::string secret = {};  // the same on all tasks, not empty
+  TlsFiles tls = {};
+  std::chrono::duration<double> join_timeout = std::chrono::seconds(60);
+  // Connections that share the tensors from one task to another.
+  int streams = 2;
+  // Tensors travel in parts of at most so many bytes, so that streams can share them and copying overlaps with
+  // receiving.
+  std::int64_t part_bytes = 1 << 20;
+  // Gets whole lines, from any thread: who is missing, refused calls, lost tasks.
+  std::function<void(const std::string&)> log = {};
+};
+
+// Tasks by name, as one of them sees the others.
+struct Health {
+  std::string state;  // "joining", "running", "leaving"
+  std::vector<std::string> here, missing, left, lost;
+};
+
+class RpcWorld : public World {
+ public:
+  // Waits until all that was sent has arrived at those who are still there, and says goodbye to them. Others go on.
+  void leave() override = 0;
+
+  // JSON text of this task, for those who ask. Called by a thread of the transport: quick, and safe from any thread.
+  virtual void set_statistics(std::function<std::string()> statistics) = 0;
+  // What another task says. Error(failed) when it cannot be asked within a few seconds.
+  virtual std::string statistics_of(int task) = 0;
+
+  // Called by a thread of the transport when another task asks this one to end: should do no more than take note.
+  virtual void set_shutdown(std::function<void()> shutdown) = 0;
+  virtual void shut_down(int task) = 0;
+
+  virtual Health health_of(int task) = 0;
+};
+
+// Listens on the address of tasks[self] and returns when all tasks have met. Error(bad_input) when the list, a file or
+// the address is wrong or the place is taken; Error(failed) that names who did not come, or refused us.
+std::unique_ptr<RpcWorld> join(const RpcOptions& options);
+
+std::string library_version();  // "1.51.1"
+
+}  // namespace trireme::comm::rpc

@@ -1,0 +1,112 @@
+#include "trireme/comm/grpc/inbox.hpp"
+
+#include <thread>
+
+namespace trireme::comm::rpc {
+namespace {
+
+// No sender is so far ahead of its receiver; a frame that says so was made up.
+constexpr std::uint64_t kFurthestAhead = std::uint64_t{1} << 24;
+
+}  // namespace
+
+std::shared_ptr<Receive> Inbox::post(int from, int tag, std::span<std::byte> data) {
+  auto receive = std::make_shared<Receive>();
+  std::unique_lock lock(mutex_);
+  Lane& lane = lanes_[{from, tag}];
+  receive->from = from;
+  receive->tag = tag;
+  receive->sequence = lane.posted++;
+  receive->data = data;
+  Message& message = lane.open[receive->sequence];
+  message.receive = receive;
+  if (!message.is_known) return receive;
+  const std::vector<Part> kept = std::move(message.kept);
+  if (message.total_bytes == data.size()) {
+    ++message.copying;
+    ++copying_;
+    lock.unlock();
+    for (const Part& part : kept) part.payload->copy_to(data.data() + part.offset);
+    lock.lock();
+    --message.copying;
+    --copying_;
+  }
+  finish_if_complete(lane, receive->sequence, message);
+  return receive;
+}
+
+bool Inbox::deliver(int from, const FrameHeader& header, std::unique_ptr<Payload> payload) {
+  std::unique_lock lock(mutex_);
+  if (is_closed_) return true;
+  Lane& lane = lanes_[{from, header.tag}];
+  const auto found = lane.open.find(header.sequence);
+  if (found == lane.open.end() && (header.sequence < lane.posted || header.sequence - lane.posted > kFurthestAhead)) {
+    return false;
+  }
+  Message& message = found == lane.open.end() ? lane.open[header.sequence] : found->second;
+  if (!message.is_known) {
+    message.is_known = true;
+    message.total_bytes = header.total_bytes;
+  }
+  const std::uint64_t bytes = payload->size();
+  if (message.total_bytes != header.total_bytes || bytes > message.total_bytes - message.claimed_bytes) return false;
+  message.claimed_bytes += bytes;
+
+  if (message.receive == nullptr) {
+    message.kept.push_back({header.offset, std::move(payload)});
+  } else if (message.receive->data.size() == message.total_bytes) {
+    std::byte* const target = message.receive->data.data() + header.offset;
+    ++message.copying;
+    ++copying_;
+    lock.unlock();
+    payload->copy_to(target);
+    lock.lock();
+    --message.copying;
+    --copying_;
+  }
+  message.stored_bytes += bytes;
+  finish_if_complete(lane, header.sequence, message);
+  return true;
+}
+
+void Inbox::finish_if_complete(Lane& lane, std::uint64_t sequence, Message& message) {
+  if (message.receive == nullptr || message.copying > 0 || message.stored_bytes < message.total_bytes) return;
+  message.receive->came_bytes = message.total_bytes;
+  message.receive->is_complete.store(true, std::memory_order_release);
+  lane.open.erase(sequence);
+  bell_->ring();
+}
+
+bool Inbox::withdraw(Receive& receive) {
+  const std::lock_guard lock(mutex_);
+  Lane& lane = lanes_[{receive.from, receive.tag}];
+  const auto found = lane.open.find(receive.sequence);
+  if (found == lane.open.end() || found->second.copying > 0) return false;
+  lane.open.erase(found);
+  return true;
+}
+
+void Inbox::close() {
+  std::unique_lock lock(mutex_);
+  is_closed_ = true;
+  while (copying_ > 0) {  // a part at most
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  lanes_.clear();
+}
+
+std::shared_ptr<Inbox> Inboxes::get(int context) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Inbox>& inbox = inboxes_[context];
+  if (inbox == nullptr) inbox = std::make_shared<Inbox>(std::make_shared<Bell>());
+  return inbox;
+}
+
+void Inboxes::ring_all() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [context, inbox] : inboxes_) inbox->bell().ring();
+}
+
+}  // namespace trireme::comm::rpc

@@ -1,0 +1,325 @@
+#include "trireme/comm/grpc/outlet.hpp"
+
+#include <fmt/format.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+#include "trireme/comm/grpc/events.hpp"
+#include "trireme/comm/grpc/security.hpp"
+
+namespace trireme::comm::rpc {
+namespace {
+
+constexpr std::size_t kCopiedBytes = 4096;  // smaller messages are copied: cheaper than keeping track of them
+
+// A frame on its way.
+struct Part {
+  grpc::Slice front;  // the header, and the data where it is copied
+  std::span<const std::byte> data;
+  std::shared_ptr<Send> send;  // null where nothing of the caller's is referred to
+};
+
+// Writing and letting go of the memory are two steps: gRPC says of a write that it is done when it is on its way, and
+// may read the memory after that.
+constexpr int kStepsPerPart = 2;
+
+grpc::ByteBuffer to_buffer(const Part& part) {
+  if (part.send == nullptr) return {&part.front, 1};
+  auto* const owner = new std::shared_ptr<Send>(part.send);
+  const auto let_go = [](void* given) {
+    const std::unique_ptr<std::shared_ptr<Send>> send(static_cast<std::shared_ptr<Send>*>(given));
+    (*send)->finish();
+  };
+  // gRPC takes memory that may be written to, and only reads it.
+  auto* const memory = const_cast<std::byte*>(part.data.data());
+  const grpc::Slice slices[] = {part.front, grpc::Slice(memory, part.data.size(), let_go, owner)};
+  return {slices, 2};
+}
+
+grpc::Slice front_of(const FrameHeader& header, std::span<const std::byte> copied) {
+  std::array<std::byte, FrameHeader::kBytes + kCopiedBytes> bytes;
+  const FrameBytes encoded = encode(header);
+  const auto end = std::copy(encoded.begin(), encoded.end(), bytes.begin());
+  std::copy(copied.begin(), copied.end(), end);
+  return {bytes.data(), encoded.size() + copied.size()};
+}
+
+std::string reason_of(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return status.error_message();
+  if (status.error_message() == "Socket closed") return "connection closed";
+  return fmt::format("connection closed ({})", status.error_message());
+}
+
+// What all streams of a process share.
+struct Shared {
+  const RpcOptions& options;
+  const Tls& tls;
+  const Identity& self;
+  Roster& roster;
+  grpc::CompletionQueue queue;
+};
+
+class Link;
+
+// One call that never ends while all is well: frames go out, nothing comes in.
+class Stream {
+ public:
+  Stream(Link& link, Shared& shared, int task);
+
+  void start() { call_->StartCall(started_.tag()); }
+  // Writes the next part that waits, unless it is writing; from any thread.
+  void pump();
+  void cancel() { context_.TryCancel(); }
+
+ private:
+  void on_started(bool is_ok);
+  void on_written(bool is_ok);
+  void on_end();
+  void on_finished();
+  void on_settled();
+
+  Link& link_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> call_;
+  grpc::ByteBuffer never_;
+  grpc::Status status_;
+  Event started_{[this](bool is_ok) { on_started(is_ok); }};
+  Event written_{[this](bool is_ok) { on_written(is_ok); }};
+  Event half_closed_{[this](bool) { on_settled(); }};
+  Event read_{[this](bool) { on_end(); }};
+  Event finished_{[this](bool) { on_finished(); }};
+
+  // Guarded by the link's mutex.
+  bool is_started_ = false, is_writing_ = false, has_said_goodbye_ = false, is_over_ = false;
+  int under_way_ = 1;           // operations, from starting on
+  std::shared_ptr<Send> send_;  // of what is being written
+};
+
+// All streams to one task, and what waits for them.
+class Link {
+ public:
+  Link(Shared& shared, int task) : shared_(shared), task_(task) {}
+
+  void open() {
+    {
+      const std::lock_guard lock(mutex);
+      open_streams_ = shared_.options.streams;
+    }
+    for (int i = 0; i < shared_.options.streams; ++i)
+      streams.push_back(std::make_unique<Stream>(*this, shared_, task_));
+    for (const auto& stream : streams) stream->start();
+  }
+
+  bool post(const FrameHeader& message, std::span<const std::byte> data, const std::shared_ptr<Send>& send) {
+    {
+      const std::lock_guard lock(mutex);
+      if (is_broken) return false;
+      if (data.size() <= kCopiedBytes) {
+        queue.push_back({front_of(message, data), {}, nullptr});
+      } else {
+        push_parts(message, data, send);
+      }
+    }
+    for (const auto& stream : streams) stream->pump();
+    return true;
+  }
+
+  void leave() {
+    {
+      const std::lock_guard lock(mutex);
+      is_leaving = true;
+    }
+    for (const auto& stream : streams) stream->pump();
+  }
+
+  void cancel() {
+    for (const auto& stream : streams) stream->cancel();
+  }
+
+  // Whether all streams have ended.
+  bool wait_for_end(std::chrono::steady_clock::time_point until) {
+    std::unique_lock lock(mutex);
+    return ended_.wait_until(lock, until, [&] { return open_streams_ == 0; });
+  }
+
+  // A stream has ended otherwise than by our goodbye: the task is lost, and what waits can never be sent.
+  void break_off(const grpc::Status& status) {
+    std::deque<Part> unsent;
+    {
+      const std::lock_guard lock(mutex);
+      is_broken = true;
+      unsent.swap(queue);
+    }
+    shared_.roster.lose(task_, reason_of(status));
+    for (const Part& part : unsent) {
+      if (part.send == nullptr) continue;
+      part.send->fail();
+      part.send->finish(kStepsPerPart);
+    }
+    cancel();
+  }
+
+  void stream_ended() {  // under the mutex
+    --open_streams_;
+    ended_.notify_all();
+  }
+
+  std::mutex mutex;
+  std::deque<Part> queue;
+  bool is_leaving = false, is_broken = false;
+  std::vector<std::unique_ptr<Stream>> streams;  // does not change once open
+
+ private:
+  void push_parts(FrameHeader header, std::span<const std::byte> data, const std::shared_ptr<Send>& send) {
+    const auto most = static_cast<std::size_t>(shared_.options.part_bytes);
+    const std::size_t parts = (data.size() + most - 1) / most;
+    send->begin(static_cast<int>(parts) * kStepsPerPart);
+    for (std::size_t at = 0; at < data.size(); at += most) {
+      header.offset = at;
+      queue.push_back({front_of(header, {}), data.subspan(at, std::min(most, data.size() - at)), send});
+    }
+  }
+
+  Shared& shared_;
+  const int task_;
+  int open_streams_ = 0;
+  std::condition_variable ended_;
+};
+
+Stream::Stream(Link& link, Shared& shared, int task) : link_(link) {
+  context_.AddMetadata(kSecretKey, shared.options.secret);
+  context_.AddMetadata(kTaskKey, std::to_string(shared.self.index));
+  context_.AddMetadata(kInstanceKey, shared.self.instance);
+  context_.AddMetadata(kStreamsKey, std::to_string(shared.options.streams));
+  grpc::GenericStub stub(make_channel(shared.options.tasks[static_cast<std::size_t>(task)].address, shared.tls));
+  call_ = stub.PrepareCall(&context_, kDataMethod, &shared.queue);
+}
+
+void Stream::on_started(bool is_ok) {
+  if (!is_ok) return on_end();
+  {
+    const std::lock_guard lock(link_.mutex);
+    is_started_ = true;
+  }
+  // Nothing is ever read, but it tells when the stream ends. It takes the place of this operation.
+  call_->Read(&never_, read_.tag());
+  pump();
+}
+
+void Stream::pump() {
+  Part part;
+  {
+    const std::lock_guard lock(link_.mutex);
+    if (!is_started_ || is_writing_ || has_said_goodbye_ || is_over_) return;
+    if (!link_.queue.empty()) {
+      part = std::move(link_.queue.front());
+      link_.queue.pop_front();
+    } else if (link_.is_leaving) {
+      part.front = front_of({.kind = FrameKind::goodbye}, {});
+      has_said_goodbye_ = true;
+    } else {
+      return;
+    }
+    is_writing_ = true;
+    ++under_way_;
+    send_ = part.send;
+  }
+  call_->Write(to_buffer(part), written_.tag());
+}
+
+void Stream::on_written(bool is_ok) {
+  std::shared_ptr<Send> send;
+  bool half_close = false;
+  {
+    const std::lock_guard lock(link_.mutex);
+    is_writing_ = false;
+    send = std::move(send_);
+    half_close = is_ok && has_said_goodbye_ && !is_over_;
+    if (half_close) ++under_way_;
+  }
+  if (send != nullptr) {
+    if (!is_ok) send->fail();
+    send->finish();
+  }
+  if (half_close) {
+    call_->WritesDone(half_closed_.tag());
+  } else if (is_ok) {
+    pump();
+  }
+  on_settled();
+}
+
+void Stream::on_end() {
+  {
+    const std::lock_guard lock(link_.mutex);
+    is_over_ = true;
+  }
+  call_->Finish(&status_, finished_.tag());  // takes the place of the reading
+}
+
+void Stream::on_finished() {
+  bool is_goodbye = false;
+  {
+    const std::lock_guard lock(link_.mutex);
+    is_goodbye = has_said_goodbye_ && status_.ok();
+  }
+  if (!is_goodbye) link_.break_off(status_);
+  on_settled();
+}
+
+// The link, and with it this stream, may be gone afterwards.
+void Stream::on_settled() {
+  const std::lock_guard lock(link_.mutex);
+  if (--under_way_ == 0) link_.stream_ended();
+}
+
+}  // namespace
+
+class Outlet::Impl {
+ public:
+  Impl(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster)
+      : shared_{options, tls, self, roster, {}} {
+    for (std::size_t task = 0; task < options.tasks.size(); ++task) {
+      links_.push_back(std::make_unique<Link>(shared_, static_cast<int>(task)));
+    }
+    thread_ = std::thread([this] { turn(shared_.queue); });
+  }
+
+  ~Impl() {
+    for (const auto& link : links_) link->cancel();
+    for (const auto& link : links_) link->wait_for_end(std::chrono::steady_clock::now() + std::chrono::hours(1));
+    shared_.queue.Shutdown();
+    thread_.join();
+  }
+
+  Link& link(int task) { return *links_[static_cast<std::size_t>(task)]; }
+
+  void leave(std::chrono::milliseconds longest) {
+    const auto until = std::chrono::steady_clock::now() + longest;
+    for (const auto& link : links_) link->leave();
+    for (const auto& link : links_) link->wait_for_end(until);
+  }
+
+ private:
+  Shared shared_;
+  std::vector<std::unique_ptr<Link>> links_;  // by task; that to this task stays closed
+  std::thread thread_;
+};
+
+Outlet::Outlet(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster)
+    : impl_(std::make_unique<Impl>(options, tls, self, roster)) {}
+Outlet::~Outlet() = default;
+
+void Outlet::open(int task) { impl_->link(task).open(); }
+
+bool Outlet::post(int task, const FrameHeader& header, std::span<const std::byte> data,
+                  const std::shared_ptr<Send>& send) {
+  return impl_->link(task).post(header, data, send);
+}
+
+void Outlet::leave(std::chrono::milliseconds longest) { impl_->leave(longest); }
+
+}  // namespace trireme::comm::rpc

@@ -1,0 +1,56 @@
+// The sending half of the transport: some streams to every other task, each a connection of its own, that take parts
+// from one queue per task. Made by the world, used by its communicators.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+
+#include "trireme/comm/grpc/bell.hpp"
+#include "trireme/comm/grpc/frame.hpp"
+#include "trireme/comm/grpc/roster.hpp"
+
+namespace trireme::comm::rpc {
+
+struct Tls;
+
+// A message under way whose memory gRPC reads: complete when all of it was written and nobody refers to it any more.
+class Send {
+ public:
+  explicit Send(std::shared_ptr<Bell> bell) : bell_(std::move(bell)) {}
+
+  void begin(int steps) { steps_left_.store(steps, std::memory_order_relaxed); }
+  void finish(int steps = 1) {
+    if (steps_left_.fetch_sub(steps, std::memory_order_acq_rel) == steps) bell_->ring();
+  }
+  void fail() { has_failed_.store(true, std::memory_order_release); }
+  bool is_complete() const { return steps_left_.load(std::memory_order_acquire) == 0; }
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
+
+ private:
+  std::shared_ptr<Bell> bell_;
+  std::atomic<int> steps_left_{0};
+  std::atomic<bool> has_failed_{false};
+};
+
+class Outlet {
+ public:
+  // All live longer.
+  Outlet(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster);
+  ~Outlet();
+
+  // Once the task has welcomed us.
+  void open(int task);
+  // Small messages are copied, and `send` is left alone: they are complete at once. False: the task is gone.
+  [[nodiscard]] bool post(int task, const FrameHeader& header, std::span<const std::byte> data,
+                          const std::shared_ptr<Send>& send);
+  // Returns when all tasks that are there have got everything and our goodbye, or after this time.
+  void leave(std::chrono::milliseconds longest);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace trireme::comm::rpc

@@ -1,0 +1,152 @@
+#include "trireme/comm/grpc/roster.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/host.hpp"
+
+namespace trireme::comm::rpc {
+namespace {
+
+std::string random_text() {
+  std::uint64_t numbers[2] = {};
+  if (getrandom(numbers, sizeof numbers, 0) != sizeof numbers) fail(ErrorKind::failed, "no random numbers to be had");
+  return fmt::format("{:016x}{:016x}", numbers[0], numbers[1]);
+}
+
+std::string describe_process(const Identity& identity) {
+  return fmt::format("process {} on {}", identity.pid, identity.host);
+}
+
+}  // namespace
+
+Identity own_identity(const RpcOptions& options) {
+  return {.index = options.self,
+          .name = options.tasks[static_cast<std::size_t>(options.self)].name,
+          .host = host_name(),
+          .pid = getpid(),
+          .instance = random_text()};
+}
+
+Roster::Roster(const RpcOptions& options)
+    : tasks_(options.tasks), self_(options.self), log_(options.log), places_(options.tasks.size()) {
+  place(self_).is_reached = true;
+}
+
+std::string Roster::admit(const Identity& identity) {
+  const std::lock_guard lock(mutex_);
+  const auto size = static_cast<int>(tasks_.size());
+  if (identity.index < 0 || identity.index >= size) {
+    return fmt::format("there is no task {}: they are 0 to {}", identity.index, size - 1);
+  }
+  const std::string& name = tasks_[static_cast<std::size_t>(identity.index)].name;
+  if (identity.name != name) return fmt::format("task {} is {}, not {}", identity.index, name, identity.name);
+  Place& taken = place(identity.index);
+  if (taken.identity.instance.empty() && identity.index != self_) taken.identity = identity;
+  if (taken.identity.instance == identity.instance && identity.index != self_) return "";
+  const Identity& holder = taken.identity;
+  return fmt::format("two processes claim to be {}: {} and {}", name,
+                     identity.index == self_ ? "the one that is asked" : describe_process(holder),
+                     describe_process(identity));
+}
+
+bool Roster::is_admitted(int task, const std::string& instance) const {
+  const std::lock_guard lock(mutex_);
+  return task >= 0 && task < static_cast<int>(places_.size()) && !instance.empty() &&
+         place(task).identity.instance == instance;
+}
+
+void Roster::reached(int task) {
+  const std::lock_guard lock(mutex_);
+  place(task).is_reached = true;
+}
+
+bool Roster::is_reached(int task) const {
+  const std::lock_guard lock(mutex_);
+  return place(task).is_reached;
+}
+
+bool Roster::has_reached_all() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(places_.begin(), places_.end(), [](const Place& place) { return place.is_reached; });
+}
+
+void Roster::leave(int task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_ || presence(task) != Presence::here) return;
+    place(task).presence.store(Presence::left, std::memory_order_release);
+  }
+  on_absence_();
+}
+
+void Roster::lose(int task, const std::string& reason) {
+  std::string line;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_ || presence(task) != Presence::here) return;
+    place(task).reason = reason;
+    place(task).presence.store(Presence::lost, std::memory_order_release);
+    line = fmt::format("lost {}: {}", name_of_locked(task), reason);
+  }
+  if (log_) log_(line);
+  on_absence_();
+}
+
+Presence Roster::presence(int task) const { return place(task).presence.load(std::memory_order_acquire); }
+
+std::string Roster::describe_absence(int task) const {
+  const std::lock_guard lock(mutex_);
+  if (presence(task) == Presence::left) return name_of_locked(task) + " has left";
+  return fmt::format("lost {}: {}", name_of_locked(task), place(task).reason);
+}
+
+std::string Roster::name_of(int task) const {
+  const std::lock_guard lock(mutex_);
+  return name_of_locked(task);
+}
+
+std::string Roster::name_of_locked(int task) const {
+  const RpcTask& listed = tasks_[static_cast<std::size_t>(task)];
+  const Identity& identity = place(task).identity;
+  return fmt::format("{} ({})", listed.name, identity.host.empty() ? listed.address : identity.host);
+}
+
+Health Roster::health() const {
+  const std::lock_guard lock(mutex_);
+  Health health;
+  health.state = state_;
+  for (std::size_t task = 0; task < places_.size(); ++task) {
+    const Place& seen = places_[task];
+    const Presence presence = seen.presence.load(std::memory_order_acquire);
+    const std::string& name = tasks_[task].name;
+    if (presence == Presence::left) {
+      health.left.push_back(name);
+    } else if (presence == Presence::lost) {
+      health.lost.push_back(name);
+    } else if (seen.is_reached || !seen.identity.instance.empty()) {
+      health.here.push_back(name);
+    } else {
+      health.missing.push_back(fmt::format("{} ({})", name, tasks_[task].address));
+    }
+  }
+  return health;
+}
+
+void Roster::set_state(const std::string& state) {
+  const std::lock_guard lock(mutex_);
+  state_ = state;
+}
+
+void Roster::close() {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+}
+
+void Roster::set_on_absence(std::function<void()> on_absence) { on_absence_ = std::move(on_absence); }
+
+}  // namespace trireme::comm::rpc

@@ -1,0 +1,114 @@
+#include "trireme/comm/grpc/rpc_communicator.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/backoff.hpp"
+
+namespace trireme::comm::rpc {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestDoze{10};
+
+class OwnPayload : public Payload {
+ public:
+  explicit OwnPayload(std::span<const std::byte> data) : data_(data.begin(), data.end()) {}
+  std::size_t size() const override { return data_.size(); }
+  void copy_to(std::byte* target) const override { std::copy(data_.begin(), data_.end(), target); }
+
+ private:
+  std::vector<std::byte> data_;
+};
+
+}  // namespace
+
+RpcCommunicator::RpcCommunicator(Transport& transport, std::vector<int> tasks, int rank, int context)
+    : Communicator(rank, static_cast<int>(tasks.size())),
+      transport_(transport),
+      tasks_(std::move(tasks)),
+      context_(context),
+      inbox_(transport.inboxes.get(context)) {}
+
+RpcCommunicator::~RpcCommunicator() { inbox_->close(); }
+
+// The bell is rung by every completion; the time is for what nobody rings for.
+void RpcCommunicator::doze(Backoff&) { inbox_->bell().wait(kLongestDoze); }
+
+void RpcCommunicator::abort(int code) { std::_Exit(code); }
+
+void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
+  const FrameHeader header{
+      .context = context_, .tag = tag, .sequence = sequences_[{to, tag}]++, .total_bytes = data.size()};
+  State& sending = state(slot);
+  sending = {.peer = task(to), .send = nullptr, .receive = nullptr};
+  if (to == rank()) {
+    send_to_self(header, data);
+    return;
+  }
+  sending.send = std::make_shared<Send>(inbox_->shared_bell());
+  sending.has_failed = !transport_.outlet.post(task(to), header, data, sending.send);
+}
+
+void RpcCommunicator::send_to_self(const FrameHeader& header, std::span<const std::byte> data) {
+  if (inbox_->deliver(transport_.self, header, std::make_unique<OwnPayload>(data))) return;
+  fail(ErrorKind::failed, "{}: a message to itself does not fit those before it", name_of(rank()));
+}
+
+void RpcCommunicator::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
+  state(slot) = {.peer = task(from), .send = nullptr, .receive = inbox_->post(task(from), tag, data)};
+}
+
+bool RpcCommunicator::test(int slot) {
+  const State& tested = states_[static_cast<std::size_t>(slot)];
+  return tested.receive != nullptr ? test_receive(slot, tested) : test_send(slot, tested);
+}
+
+// A send fails only when gRPC could not write it: one that has just arrived may be complete although its receiver has
+// left meanwhile.
+bool RpcCommunicator::test_send(int slot, const State& tested) const {
+  if (tested.has_failed) fail_absent(slot, tested.peer);
+  if (tested.send == nullptr) return true;
+  if (!tested.send->is_complete()) return false;
+  if (tested.send->has_failed()) fail_absent(slot, tested.peer);
+  return true;
+}
+
+bool RpcCommunicator::test_receive(int slot, const State& tested) {
+  const bool is_here = transport_.roster.presence(tested.peer) == Presence::here;  // before looking for the message
+  if (tested.receive->is_complete.load(std::memory_order_acquire)) {
+    if (tested.receive->came_bytes == tested.receive->data.size()) return true;
+    fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot),
+         tested.receive->came_bytes);
+  }
+  if (is_here || !inbox_->withdraw(*tested.receive)) return false;
+  fail_absent(slot, tested.peer);
+}
+
+void RpcCommunicator::fail_absent(int slot, int peer) const {
+  fail(ErrorKind::failed, "{}: {}", describe(slot), transport_.roster.describe_absence(peer));
+}
+
+std::unique_ptr<Communicator> RpcCommunicator::make_group(const std::vector<int>& ranks, int context) {
+  std::vector<int> tasks;
+  for (const int rank : ranks) tasks.push_back(task(rank));
+  const auto own = std::find(ranks.begin(), ranks.end(), rank());
+  return std::make_unique<RpcCommunicator>(transport_, std::move(tasks), static_cast<int>(own - ranks.begin()),
+                                           context);
+}
+
+// Collectives wait for ranks that wait for others: a lost one is the end of all of them.
+void RpcCommunicator::check_group() const {
+  for (const int task : tasks_) {
+    if (transport_.roster.presence(task) != Presence::lost) continue;
+    fail(ErrorKind::failed, "{}: {}", name_of(rank()), transport_.roster.describe_absence(task));
+  }
+}
+
+RpcCommunicator::State& RpcCommunicator::state(int slot) {
+  if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
+  return states_[static_cast<std::size_t>(slot)];
+}
+
+}  // namespace trireme::comm::rpc

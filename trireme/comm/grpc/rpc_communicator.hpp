@@ -1,0 +1,67 @@
+// A group of tasks over gRPC. Its messages come together in an inbox of its own, so that communicators do not get in
+// each other's way. Made by the world, and by split().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "trireme/comm/communicator.hpp"
+#include "trireme/comm/grpc/inbox.hpp"
+#include "trireme/comm/grpc/outlet.hpp"
+#include "trireme/comm/grpc/roster.hpp"
+
+namespace trireme::comm::rpc {
+
+// What the communicators of a process share; lives longer than they do.
+struct Transport {
+  Roster& roster;
+  Inboxes& inboxes;
+  Outlet& outlet;
+  int self = 0;
+  std::string description;
+};
+
+class RpcCommunicator : public Communicator {
+ public:
+  RpcCommunicator(Transport& transport, std::vector<int> tasks, int rank, int context);
+  ~RpcCommunicator() override;
+
+  std::string_view protocol() const override { return "grpc"; }
+  std::string transport() const override { return transport_.description; }
+  Presence presence(int rank) const override { return transport_.roster.presence(task(rank)); }
+  void doze(Backoff& backoff) override;
+  [[noreturn]] void abort(int code) override;
+  using Communicator::introduce;
+
+ protected:
+  void post_send(int slot, std::span<const std::byte> data, int to, int tag) override;
+  void post_receive(int slot, std::span<std::byte> data, int from, int tag) override;
+  bool test(int slot) override;
+  std::unique_ptr<Communicator> make_group(const std::vector<int>& ranks, int context) override;
+  void check_group() const override;
+
+ private:
+  struct State {
+    int peer = -1;                     // a task
+    std::shared_ptr<Send> send;        // null: a receive, or a message that was copied
+    std::shared_ptr<Receive> receive;  // null: a send
+    bool has_failed = false;           // at once
+  };
+  int task(int rank) const { return tasks_[static_cast<std::size_t>(rank)]; }
+  State& state(int slot);
+  void send_to_self(const FrameHeader& header, std::span<const std::byte> data);
+  bool test_send(int slot, const State& state) const;
+  bool test_receive(int slot, const State& state);
+  [[noreturn]] void fail_absent(int slot, int peer) const;
+
+  Transport& transport_;
+  const std::vector<int> tasks_;  // by rank
+  const int context_;
+  std::shared_ptr<Inbox> inbox_;
+  std::vector<State> states_;                               // by slot
+  std::map<std::pair<int, int>, std::uint64_t> sequences_;  // of the next message, by rank and tag
+};
+
+}  // namespace trireme::comm::rpc
