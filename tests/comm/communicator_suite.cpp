@@ -37,6 +37,10 @@ int left_of(const Communicator& communicator) {
   return (communicator.rank() + communicator.size() - 1) % communicator.size();
 }
 
+std::string name_of(const Member& member) {
+  return member.name.empty() ? "rank " + std::to_string(member.world_rank) : member.name;
+}
+
 void members_are_known(Communicator& communicator) {
   expect(static_cast<int>(communicator.members().size()) == communicator.size(), "one member per rank");
   expect(communicator.self().pid == getpid(), "a rank knows its process");
@@ -104,8 +108,8 @@ void waiting_ends(Communicator& communicator) {
   const std::string message = error_of([&] { communicator.wait(receive); });
   communicator.set_timeout(timeout);
   communicator.set_context("");
-  expect_contains(message, "rank " + std::to_string(communicator.rank()) + " (" + communicator.self().host + ")");
-  expect_contains(message, "rank " + std::to_string(left_of(communicator)) + " (");
+  expect_contains(message, name_of(communicator.self()) + " (" + communicator.self().host + ")");
+  expect_contains(message, name_of(communicator.members()[static_cast<std::size_t>(left_of(communicator))]) + " (");
   expect_contains(message, "receive of 3 B");
   expect_contains(message, "did not complete within");
   expect_contains(message, "bucket 3 of step 17");

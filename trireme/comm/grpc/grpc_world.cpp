@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
@@ -20,6 +21,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLongestLeave{10000};
+// One that is refused stays for a moment, so that the others hear the same from it, and not nothing.
+constexpr std::chrono::milliseconds kParting{500};
 constexpr std::int64_t kLargestPart = 32 << 20;  // messages of twice the size are refused by all servers
 
 const RpcOptions& check(const RpcOptions& options) {
@@ -127,7 +130,10 @@ class RpcWorldOverSockets : public RpcWorld {
 
   void take(const ControlClient::Greeting& greeting) {
     using Outcome = ControlClient::Greeting::Outcome;
-    if (greeting.outcome == Outcome::refused) fail(ErrorKind::failed, "{}", greeting.reason);
+    if (greeting.outcome == Outcome::refused) {
+      std::this_thread::sleep_for(kParting);
+      fail(ErrorKind::failed, "{}", greeting.reason);
+    }
     if (greeting.outcome == Outcome::interrupted) {
       client_.start_hello(greeting.task);
       return;

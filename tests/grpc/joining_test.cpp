@@ -1,0 +1,151 @@
+// How tasks meet over gRPC, and what they hear when they cannot.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "processes.hpp"
+#include "tests/comm/suite_check.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/comm/collectives.hpp"
+
+namespace trireme::comm::testkit {
+namespace {
+
+using namespace std::chrono_literals;
+
+void expect_in(const std::string& part, const std::string& text) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in '" << text << "'";
+}
+
+std::string meet(const rpc::RpcOptions& options) {
+  const auto world = rpc::join(options);
+  barrier(world->communicator());
+  world->leave();
+  return "met";
+}
+
+TEST(GrpcJoining, TasksMayComeInAnyOrder) {
+  const auto tasks = local_tasks(3);
+  for (const int late : {0, 2}) {
+    Processes processes;
+    for (int self = 0; self < 3; ++self) {
+      processes.start([&, self] {
+        if (self == late) std::this_thread::sleep_for(400ms);
+        return meet(options_of(tasks, self));
+      });
+    }
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(processes.wait(i).answer, "met");
+  }
+}
+
+TEST(GrpcJoining, WhoDoesNotComeIsNamed) {
+  const auto tasks = local_tasks(3);
+  Processes processes;
+  for (int self = 0; self < 2; ++self) {
+    processes.start([&, self] {
+      auto options = options_of(tasks, self);
+      options.join_timeout = self == 0 ? 2s : 20s;
+      return meet(options);
+    });
+  }
+  const Outcome first = processes.wait(0), second = processes.wait(1);
+  EXPECT_FALSE(first.is_success);
+  expect_in("worker 2 (" + tasks[2].address + ") did not come within 2", first.answer);
+  expect_in("here are: worker 0, worker 1", first.answer);
+  EXPECT_FALSE(second.is_success);
+  expect_in("lost worker 0 while waiting for worker 2 (" + tasks[2].address + ")", second.answer);
+}
+
+TEST(GrpcJoining, AnotherSecretIsRefusedAtOnce) {
+  const auto tasks = local_tasks(2);
+  Processes processes;
+  for (int self = 0; self < 2; ++self) {
+    processes.start([&, self] {
+      auto options = options_of(tasks, self);
+      options.secret += std::to_string(self);
+      return meet(options);
+    });
+  }
+  expect_in("worker 1 (" + tasks[1].address + ") refuses the secret of worker 0", processes.wait(0, 20s).answer);
+  expect_in("worker 0 (" + tasks[0].address + ") refuses the secret of worker 1", processes.wait(1, 20s).answer);
+}
+
+TEST(GrpcJoining, AnotherListOfTasksIsRefused) {
+  const auto tasks = local_tasks(2);
+  Processes processes;
+  for (int self = 0; self < 2; ++self) {
+    processes.start([&, self] {
+      auto options = options_of(tasks, self);
+      if (self == 1) options.tasks[0].name = "ps 0";
+      return meet(options);
+    });
+  }
+  expect_in("task 0 is 'ps 0 " + tasks[0].address + "' here and 'worker 0 " + tasks[0].address + "' there",
+            processes.wait(0, 20s).answer);
+  EXPECT_FALSE(processes.wait(1, 20s).is_success);
+}
+
+TEST(GrpcJoining, APortInUseIsNoticed) {
+  const auto tasks = local_tasks(2);
+  Processes processes;
+  processes.start([&] { return meet(options_of(tasks, 0)); });
+  processes.start([&] {
+    std::this_thread::sleep_for(500ms);
+    return meet(options_of(tasks, 0));
+  });
+  const Outcome second = processes.wait(1, 20s);
+  EXPECT_FALSE(second.is_success);
+  expect_in("worker 0: " + tasks[0].address + " is in use; another process, or a second task with this index",
+            second.answer);
+}
+
+TEST(GrpcJoining, WrongOptionsAreRefused) {
+  Processes processes;
+  processes.start([] {
+    const auto tasks = local_tasks(1);
+    const auto error_with = [&](const std::function<void(rpc::RpcOptions&)>& change) {
+      auto options = options_of(tasks, 0);
+      change(options);
+      return error_of([&] { rpc::join(options); });
+    };
+    const trireme::testkit::TemporaryFolder folder;
+    expect_contains(error_with([](auto& options) { options.tasks[0].address = "192.0.2.1:2230"; }),
+                    "192.0.2.1:2230 is no address of this host");
+    expect_contains(error_with([](auto& options) { options.tasks[0].address = "nonsense"; }), "HOST:PORT");
+    expect_contains(error_with([](auto& options) { options.secret.clear(); }), "needs a secret");
+    expect_contains(error_with([](auto& options) { options.self = 1; }), "its list has 1 tasks");
+    expect_contains(error_with([](auto& options) { options.streams = 0; }), "0 streams");
+    expect_contains(error_with([](auto& options) { options.tls.certificate = "/no/such/file"; }),
+                    "--tls-cert /no/such/file: No such file");
+    return "";
+  });
+  const Outcome outcome = processes.wait(0);
+  EXPECT_TRUE(outcome.is_success) << outcome.answer;
+}
+
+TEST(GrpcControl, TasksAnswerEachOther) {
+  const auto outcomes = run_tasks(2, [](rpc::RpcWorld& world) {
+    Communicator& communicator = world.communicator();
+    std::atomic<bool> is_asked_to_end = false;
+    world.set_statistics([&] { return R"({"rank": )" + std::to_string(communicator.rank()) + "}"; });
+    world.set_shutdown([&] { is_asked_to_end = true; });
+    barrier(communicator);
+    const int other = 1 - communicator.rank();
+    expect(world.statistics_of(other) == R"({"rank": )" + std::to_string(other) + "}", "statistics of another task");
+    const rpc::Health health = world.health_of(other);
+    expect(health.state == "running", "a task that has joined is running");
+    expect(health.here == std::vector<std::string>{"worker 0", "worker 1"}, "both are here");
+    expect(health.missing.empty() && health.left.empty() && health.lost.empty(), "nobody is not");
+    world.shut_down(other);
+    barrier(communicator);
+    expect(is_asked_to_end, "a task hears that it shall end");
+    expect(communicator.members()[1].name == "worker 1", "members have names");
+    world.leave();
+    return "";
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.is_success) << outcome.answer;
+}
+
+}  // namespace
+}  // namespace trireme::comm::testkit
