@@ -53,6 +53,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tl
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // otherwise channels would share a connection
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // To be able to try a call again gRPC would hold on to the memory of what was sent first.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);  // how long one attempt may take
