@@ -131,8 +131,13 @@ Contestant grpc_contestant(int streams, std::int64_t part_bytes) {
     tasks.push_back({name, fmt::format("127.0.0.1:{}", port)});
   }
   const auto make = [=](int rank) {
-    return std::make_unique<WorldCarrier>(comm::rpc::join(
-        {.tasks = tasks, .self = rank, .secret = "of the bench", .streams = streams, .part_bytes = part_bytes}));
+    return std::make_unique<WorldCarrier>(
+        comm::rpc::join({.tasks = tasks,
+                         .self = rank,
+                         .secret = "of the bench",
+                         .streams = streams,
+                         .part_bytes = part_bytes,
+                         .log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }}));
   };
   return {fmt::format("gRPC, {} x {} KiB", streams, part_bytes >> 10), make};
 }

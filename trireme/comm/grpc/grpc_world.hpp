@@ -34,7 +34,7 @@ struct RpcOptions {
   TlsFiles tls = {};
   std::chrono::duration<double> join_timeout = std::chrono::seconds(60);
   // Connections that share the tensors from one task to another.
-  int streams = 2;
+  int streams = 4;
   // Tensors travel in parts of at most so many bytes, so that streams can share them and copying overlaps with
   // receiving.
   std::int64_t part_bytes = 1 << 20;
