@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/comm/grpc/grpc_world.hpp"
@@ -197,6 +198,7 @@ void print(const std::vector<Contestant>& contestants, double bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  trireme::keep_freed_memory();  // as the program does
   try {
     const int rounds = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 9;
     const auto bytes = static_cast<std::size_t>((argc > 2 ? std::atof(argv[2]) : 100) * 1e6);
