@@ -36,7 +36,7 @@ constexpr std::array kOptionalLibraries{
     OptionalLibrary{"oneDNN", "libdnnl-dev", "fast kernels on the CPU", true},
     OptionalLibrary{"MPI", "openmpi-bin, libopenmpi-dev", "several processes and nodes", true},
     OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler-grpc", "parameter servers over TCP", true},
-    OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", false},
+    OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
     OptionalLibrary{"libjpeg-turbo", "libturbojpeg0-dev", "real images", false},
     OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
     OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", false},

@@ -33,4 +33,9 @@ else()
   message(WARNING "gRPC was not found: there are no parameter servers over it (packages libgrpc++-dev, "
                   "protobuf-compiler-grpc, libprotobuf-dev, protobuf-compiler)")
 endif()
+# UCX is optional: without it, data between parameter servers and workers goes by another protocol.
+pkg_check_modules(ucx QUIET IMPORTED_TARGET ucx)
+if(NOT ucx_FOUND)
+  message(WARNING "UCX was not found: no RDMA networks (package libucx-dev)")
+endif()
 find_package(GTest QUIET)

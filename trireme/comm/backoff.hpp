@@ -12,11 +12,14 @@ class Backoff {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // Whether to look again at once: so for the first few looks.
+  bool spin() {
+    if (looks_ >= kSpins) return false;
+    ++looks_;
+    return true;
+  }
   void pause() {
-    if (looks_ < kSpins) {
-      ++looks_;
-      return;
-    }
+    if (spin()) return;
     std::this_thread::sleep_for(sleep_);
     sleep_ = std::min(sleep_ * 2, kLongestSleep);
   }

@@ -105,6 +105,11 @@ class Communicator {
   // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, where the system refuses on any.
   std::unique_ptr<SharedMemory> share(std::int64_t bytes);
 
+  // Memory, zeroed, from which this transport sends fastest: ordinary memory unless it has better. For what is sent
+  // again and again: others may keep it mapped as long as they have a communicator of these ranks. Any communicator
+  // that was split off sends as fast from it.
+  virtual std::shared_ptr<void> allocate(std::int64_t bytes);
+
   // For each single wait: how long without completion is an error.
   void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
   std::chrono::duration<double> timeout() const { return timeout_; }
@@ -150,6 +155,9 @@ class Communicator {
   // equal node keys share memory.
   void introduce(const std::string& host, const std::string& node_key, const std::string& name = "");
 
+  // Instead, where the ranks know each other already.
+  void set_members(std::vector<Member> members);
+
   // For the transport's messages: "rank 0 (alpha): send of 4.0 MB with rank 1 (beta) (bucket 3 of step 17)".
   std::string describe(int slot) const;
   std::string name_of(int rank) const;  // "rank 1 (beta)", by its rank in the job
@@ -163,7 +171,6 @@ class Communicator {
   };
 
   int take_slot(const char* operation, int peer, std::int64_t bytes);
-  void set_members(std::vector<Member> members);
   void check_peer(const char* operation, int peer, int tag) const;
 
   int rank_;

@@ -16,6 +16,9 @@
 #ifdef TRIREME_WITH_MPI
 #include "trireme/comm/mpi/mpi_world.hpp"
 #endif
+#ifdef TRIREME_WITH_UCX
+#include "trireme/comm/ucx/make_communicator.hpp"
+#endif
 
 namespace trireme::comm {
 namespace {
@@ -99,6 +102,9 @@ std::vector<std::pair<std::string, std::string>> transport_versions() {
 #endif
 #ifdef TRIREME_WITH_GRPC
       {"gRPC", rpc::library_version()},
+#endif
+#ifdef TRIREME_WITH_UCX
+      {"UCX", ucx::library_version()},
 #endif
   };
 }

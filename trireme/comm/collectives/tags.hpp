@@ -13,6 +13,7 @@ enum CollectiveTag : int {
   kRingTag,
   kHalvingDoublingTag,
   kTreeTag,
+  kAddressTag,  // of transports that connect a group over another communicator
 };
 
 }  // namespace trireme::comm

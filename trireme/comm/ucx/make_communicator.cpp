@@ -1,0 +1,32 @@
+#include "trireme/comm/ucx/make_communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "trireme/comm/ucx/ucx_communicator.hpp"
+
+namespace trireme::comm::ucx {
+
+std::unique_ptr<Communicator> make_communicator(Communicator& control, const UcxOptions& options) {
+  const std::shared_ptr<const UcxJob> job(new UcxJob{std::make_shared<UcxContext>(), control, options});
+  auto worker = std::make_unique<UcxWorker>(*job->context);
+  UcxCommunicator::Group group{.rank = control.rank(), .control_ranks = {}, .members = {}, .addresses = {}};
+  group.control_ranks.resize(static_cast<std::size_t>(control.size()));
+  std::iota(group.control_ranks.begin(), group.control_ranks.end(), 0);
+  group.members.assign(control.members().begin(), control.members().end());
+  group.addresses = exchange_texts(control, group.control_ranks, worker->address());
+  auto made = std::make_unique<UcxCommunicator>(job, std::move(worker), std::move(group));
+  made->set_timeout(control.timeout());
+  return made;
+}
+
+std::string library_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+}  // namespace trireme::comm::ucx

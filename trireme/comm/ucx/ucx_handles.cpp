@@ -1,0 +1,119 @@
+#include "trireme/comm/ucx/ucx_handles.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <sstream>
+
+namespace trireme::comm::ucx {
+
+UcxContext::UcxContext() {
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+  params.mt_workers_shared = 1;  // communicators, each with a worker, are used by several threads
+  params.name = "trireme";
+  check(ucp_init(&params, nullptr, &context_), "starting UCX");
+}
+
+UcxContext::~UcxContext() { ucp_cleanup(context_); }
+
+std::shared_ptr<void> UcxContext::allocate(std::int64_t bytes) {
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+  params.length = static_cast<std::size_t>(bytes);
+  params.flags = UCP_MEM_MAP_ALLOCATE;
+  ucp_mem_h handle = nullptr;
+  if (ucp_mem_map(context_, &params, &handle) != UCS_OK) return nullptr;
+
+  ucp_mem_attr_t attributes{};
+  attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
+  void* key = nullptr;
+  std::size_t key_bytes = 0;
+  const bool usable = ucp_mem_query(handle, &attributes) == UCS_OK &&
+                      ucp_rkey_pack(context_, handle, &key, &key_bytes) == UCS_OK && key_bytes <= Region::kMostKeyBytes;
+  Mapped mapped{.bytes = params.length, .handle = handle, .region = {}};
+  if (usable) {
+    mapped.region.key_bytes = static_cast<std::uint32_t>(key_bytes);
+    std::memcpy(mapped.region.key.data(), key, key_bytes);
+  }
+  if (key != nullptr) ucp_rkey_buffer_release(key);
+  if (!usable) {
+    ucp_mem_unmap(context_, handle);
+    return nullptr;
+  }
+
+  auto* const begin = static_cast<std::byte*>(attributes.address);
+  std::fill_n(begin, params.length, std::byte{0});
+  const std::lock_guard lock(mutex_);
+  mapped.region.id = ++regions_;
+  mapped_.emplace(begin, mapped);
+  return {begin, [self = shared_from_this()](std::byte* released) { self->release(released); }};
+}
+
+void UcxContext::release(std::byte* begin) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(begin);
+  ucp_mem_unmap(context_, found->second.handle);
+  mapped_.erase(found);
+}
+
+std::optional<Region> UcxContext::region_of(std::span<const std::byte> data) const {
+  const std::lock_guard lock(mutex_);
+  const auto after = mapped_.upper_bound(data.data());
+  if (after == mapped_.begin()) return std::nullopt;
+  const auto& [begin, mapped] = *std::prev(after);
+  if (data.data() + data.size() > begin + mapped.bytes) return std::nullopt;
+  return mapped.region;
+}
+
+UcxWorker::UcxWorker(const UcxContext& context) {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  check(ucp_worker_create(context.handle(), &params, &worker_), "making a UCX worker");
+  const ucs_status_t status = ucp_worker_get_efd(worker_, &event_descriptor_);
+  if (status == UCS_OK) return;
+  ucp_worker_destroy(worker_);
+  check(status, "asking for the event descriptor of a UCX worker");
+}
+
+UcxWorker::~UcxWorker() { ucp_worker_destroy(worker_); }
+
+std::string UcxWorker::address() const {
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  check(ucp_worker_get_address(worker_, &address, &bytes), "asking for the address of a UCX worker");
+  std::string text(reinterpret_cast<const char*>(address), bytes);
+  ucp_worker_release_address(worker_, address);
+  return text;
+}
+
+// UCX 1.13 tells of them only in a text for people, with lines such as
+// "#  lane[0]:  3:sysv/memory.0 md[2]  -> md[2]/sysv/sysdev[255] am am_bw#0".
+std::vector<std::string> transports_of(ucp_ep_h endpoint) {
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::FILE* stream = open_memstream(&text, &bytes);
+  if (stream == nullptr) return {};
+  ucp_ep_print_info(endpoint, stream);
+  std::fclose(stream);
+  std::istringstream lines(std::string(text, bytes));
+  std::free(text);
+
+  std::vector<std::string> transports;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t lane = line.find("lane[");
+    const std::size_t number = lane == std::string::npos ? lane : line.find(':', lane);
+    const std::size_t name = number == std::string::npos ? number : line.find(':', number + 1);
+    const std::size_t end = name == std::string::npos ? name : line.find('/', name);
+    if (end == std::string::npos) continue;
+    const std::string transport = line.substr(name + 1, end - name - 1);
+    if (std::find(transports.begin(), transports.end(), transport) == transports.end()) transports.push_back(transport);
+  }
+  return transports;
+}
+
+}  // namespace trireme::comm::ucx
