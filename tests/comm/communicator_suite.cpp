@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -227,36 +226,6 @@ void memory_is_shared(Communicator& communicator) {
   expect_contains(error_of([&] { communicator.share(0); }), "at least 1");
 }
 
-void sends_from_memory_of_the_transport(Communicator& communicator) {
-  constexpr std::size_t kCount = 300000;
-  const auto memory = communicator.allocate(kCount * sizeof(int));
-  const std::span<int> sent(static_cast<int*>(memory.get()), kCount);
-  expect(sent.front() == 0 && sent.back() == 0, "it comes zeroed");
-  const auto copy = communicator.split(0, communicator.rank());
-  for (Communicator* by : {&communicator, copy.get()}) {
-    for (int round = 0; round < 3; ++round) {
-      const auto right = numbers(communicator.rank() + round, kCount);
-      std::copy(right.begin(), right.end(), sent.begin());
-      // The whole of it, and a part that begins elsewhere, at the same time.
-      std::vector<int> whole(kCount), part(1000);
-      const Transfer receive_whole = by->start_receive(bytes_of(whole), left_of(communicator), 8);
-      const Transfer receive_part = by->start_receive(bytes_of(part), left_of(communicator), 9);
-      const Transfer send_part = by->start_send(std::as_bytes(sent.subspan(777, 1000)), right_of(communicator), 9);
-      const Transfer send_whole = by->start_send(std::as_bytes(sent), right_of(communicator), 8);
-      for (const Transfer transfer : {send_whole, send_part, receive_part, receive_whole}) by->wait(transfer);
-      const auto expected = numbers(left_of(communicator) + round, kCount);
-      expect(whole == expected, "what is received is what was sent");
-      expect(std::equal(part.begin(), part.end(), expected.begin() + 777), "and so is a part of it");
-    }
-  }
-  std::vector<int> other_size(500);
-  const Transfer receive = communicator.start_receive(bytes_of(other_size), left_of(communicator), 10);
-  const Transfer send = communicator.start_send(std::as_bytes(sent.first(400)), right_of(communicator), 10);
-  expect_contains(error_of([&] { communicator.wait(receive); }), "1600 bytes came");
-  communicator.done(send);
-  barrier(communicator);  // nobody's memory goes while others read it
-}
-
 }  // namespace
 
 std::vector<SuiteCase> communicator_suite() {
@@ -273,8 +242,7 @@ std::vector<SuiteCase> communicator_suite() {
           {"ReducesIn16Bits", reduces_in_16_bits},
           {"Splits", splits},
           {"ReducesByTheLibraryInGroups", reduces_by_the_library_in_groups},
-          {"MemoryIsShared", memory_is_shared},
-          {"SendsFromMemoryOfTheTransport", sends_from_memory_of_the_transport}};
+          {"MemoryIsShared", memory_is_shared}};
 }
 
 }  // namespace trireme::comm::testkit

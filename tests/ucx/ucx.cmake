@@ -21,6 +21,4 @@ target_link_libraries(ucx_suite PRIVATE trireme::trireme trireme_warnings)
 foreach(ranks 1 2 3 4)
   add_mpi_test(ucx.suite.${ranks} ${ranks} $<TARGET_FILE:ucx_suite>)
 endforeach()
-# All that lies in the transport's own memory is fetched, small or large.
-add_mpi_test(ucx.suite.fetched 3 $<TARGET_FILE:ucx_suite> 1)
 add_mpi_test(ucx.suite.tcp 3 ${CMAKE_COMMAND} -E env UCX_TLS=tcp,self $<TARGET_FILE:ucx_suite>)

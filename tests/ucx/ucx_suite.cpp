@@ -1,8 +1,7 @@
 // The suite of all communicators over UCX, with MPI as the control: started by mpirun, ends with 0 when everything
-// holds on all ranks. Usage: ucx_suite [BYTES]: sends of so many bytes from the transport's own memory are fetched.
+// holds on all ranks.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <exception>
 
 #include "tests/comm/communicator_suite.hpp"
@@ -10,15 +9,13 @@
 #include "trireme/comm/mpi/mpi_world.hpp"
 #include "trireme/comm/ucx/make_communicator.hpp"
 
-int main(int argc, char** argv) {
+int main() {
   using namespace trireme::comm;
   std::string doing = "joining";
   try {
     const auto world = mpi::join();
     doing = "making a communicator";
-    ucx::UcxOptions options;
-    if (argc > 1) options.fetched_bytes = std::atoll(argv[1]);
-    auto communicator = ucx::make_communicator(world->communicator(), options);
+    auto communicator = ucx::make_communicator(world->communicator());
     if (communicator->rank() == 0) {
       fmt::print("data by {}; control by {}\n", communicator->transport(), world->communicator().transport());
     }

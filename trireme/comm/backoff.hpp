@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace trireme::comm {
 
@@ -19,10 +20,10 @@ class Backoff {
     return true;
   }
   void pause() {
-    if (spin()) return;
-    std::this_thread::sleep_for(sleep_);
-    sleep_ = std::min(sleep_ * 2, kLongestSleep);
+    if (!spin()) std::this_thread::sleep_for(next_sleep());
   }
+  // How long to sleep then; for those who can be woken before.
+  std::chrono::microseconds next_sleep() { return std::exchange(sleep_, std::min(sleep_ * 2, kLongestSleep)); }
   std::chrono::duration<double> waited() const { return Clock::now() - start_; }
 
  private:

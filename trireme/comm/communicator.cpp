@@ -10,7 +10,6 @@
 #include <cstring>
 #include <map>
 
-#include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/backoff.hpp"
@@ -130,11 +129,6 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 }
 
 std::unique_ptr<SharedMemory> Communicator::share(std::int64_t bytes) { return make_shared_memory(*this, bytes); }
-
-std::shared_ptr<void> Communicator::allocate(std::int64_t bytes) {
-  const auto memory = std::make_shared<AlignedMemory>(bytes);
-  return {memory, memory->at(0)};
-}
 
 void Communicator::introduce(const std::string& host, const std::string& node_key, const std::string& name) {
   Introduction mine;

@@ -105,11 +105,6 @@ class Communicator {
   // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, where the system refuses on any.
   std::unique_ptr<SharedMemory> share(std::int64_t bytes);
 
-  // Memory, zeroed, from which this transport sends fastest: ordinary memory unless it has better. For what is sent
-  // again and again: others may keep it mapped as long as they have a communicator of these ranks. Any communicator
-  // that was split off sends as fast from it.
-  virtual std::shared_ptr<void> allocate(std::int64_t bytes);
-
   // For each single wait: how long without completion is an error.
   void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
   std::chrono::duration<double> timeout() const { return timeout_; }

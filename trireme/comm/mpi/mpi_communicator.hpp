@@ -29,6 +29,7 @@ class MpiCommunicator : public Communicator {
   MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<int> world_ranks, int rank, int context);
 
   std::string_view protocol() const override { return "mpi"; }
+  std::string transport() const override { return transport_in_words(); }
   bool has_library_all_reduce() const override { return true; }
   void prepare_library_all_reduce() override;
   [[noreturn]] void abort(int code) override;

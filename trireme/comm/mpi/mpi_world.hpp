@@ -20,5 +20,8 @@ std::unique_ptr<World> join(const MpiOptions& options = {});
 
 // "Open MPI 4.1.4", say. Before MPI is started too.
 std::string library_version();
+// With what carries its messages, as far as the library tells: "Open MPI 4.1.4, pml ob1, btl self+vader+tcp". Once MPI
+// is started.
+std::string transport_in_words();
 
 }  // namespace trireme::comm::mpi

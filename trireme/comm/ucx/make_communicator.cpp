@@ -8,9 +8,9 @@
 
 namespace trireme::comm::ucx {
 
-std::unique_ptr<Communicator> make_communicator(Communicator& control, const UcxOptions& options) {
-  const std::shared_ptr<const UcxJob> job(new UcxJob{std::make_shared<UcxContext>(), control, options});
-  auto worker = std::make_unique<UcxWorker>(*job->context);
+std::unique_ptr<Communicator> make_communicator(Communicator& control) {
+  const std::shared_ptr<const UcxJob> job(new UcxJob{control});
+  auto worker = std::make_unique<UcxWorker>(job->context);
   UcxCommunicator::Group group{.rank = control.rank(), .control_ranks = {}, .members = {}, .addresses = {}};
   group.control_ranks.resize(static_cast<std::size_t>(control.size()));
   std::iota(group.control_ranks.begin(), group.control_ranks.end(), 0);

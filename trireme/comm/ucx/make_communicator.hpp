@@ -4,7 +4,6 @@
 // UCX's own settings (UCX_TLS, UCX_NET_DEVICES, ...) are honoured.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -12,15 +11,9 @@
 
 namespace trireme::comm::ucx {
 
-struct UcxOptions {
-  // Sends of so many bytes and more from memory that allocate() gave are fetched by a receiver that sees this memory.
-  // Below, one message is less work than announcing, fetching and confirming. Tests make it small.
-  std::int64_t fetched_bytes = 64 * 1024;
-};
-
 // The same ranks, with the same names, as those of `control`; collective over it. The control must live longer: it
 // carries the addresses and knows who is gone (presence() asks it, from any thread). Its timeout is taken over.
-std::unique_ptr<Communicator> make_communicator(Communicator& control, const UcxOptions& options = {});
+std::unique_ptr<Communicator> make_communicator(Communicator& control);
 
 // "1.13.1", say: of the library that is loaded.
 std::string library_version();

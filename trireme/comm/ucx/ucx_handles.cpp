@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <iterator>
 #include <sstream>
 
 namespace trireme::comm::ucx {
@@ -12,62 +10,13 @@ namespace trireme::comm::ucx {
 UcxContext::UcxContext() {
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
   params.mt_workers_shared = 1;  // communicators, each with a worker, are used by several threads
   params.name = "trireme";
   check(ucp_init(&params, nullptr, &context_), "starting UCX");
 }
 
 UcxContext::~UcxContext() { ucp_cleanup(context_); }
-
-std::shared_ptr<void> UcxContext::allocate(std::int64_t bytes) {
-  ucp_mem_map_params_t params{};
-  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-  params.length = static_cast<std::size_t>(bytes);
-  params.flags = UCP_MEM_MAP_ALLOCATE;
-  ucp_mem_h handle = nullptr;
-  if (ucp_mem_map(context_, &params, &handle) != UCS_OK) return nullptr;
-
-  ucp_mem_attr_t attributes{};
-  attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
-  void* key = nullptr;
-  std::size_t key_bytes = 0;
-  const bool usable = ucp_mem_query(handle, &attributes) == UCS_OK &&
-                      ucp_rkey_pack(context_, handle, &key, &key_bytes) == UCS_OK && key_bytes <= Region::kMostKeyBytes;
-  Mapped mapped{.bytes = params.length, .handle = handle, .region = {}};
-  if (usable) {
-    mapped.region.key_bytes = static_cast<std::uint32_t>(key_bytes);
-    std::memcpy(mapped.region.key.data(), key, key_bytes);
-  }
-  if (key != nullptr) ucp_rkey_buffer_release(key);
-  if (!usable) {
-    ucp_mem_unmap(context_, handle);
-    return nullptr;
-  }
-
-  auto* const begin = static_cast<std::byte*>(attributes.address);
-  std::fill_n(begin, params.length, std::byte{0});
-  const std::lock_guard lock(mutex_);
-  mapped.region.id = ++regions_;
-  mapped_.emplace(begin, mapped);
-  return {begin, [self = shared_from_this()](std::byte* released) { self->release(released); }};
-}
-
-void UcxContext::release(std::byte* begin) {
-  const std::lock_guard lock(mutex_);
-  const auto found = mapped_.find(begin);
-  ucp_mem_unmap(context_, found->second.handle);
-  mapped_.erase(found);
-}
-
-std::optional<Region> UcxContext::region_of(std::span<const std::byte> data) const {
-  const std::lock_guard lock(mutex_);
-  const auto after = mapped_.upper_bound(data.data());
-  if (after == mapped_.begin()) return std::nullopt;
-  const auto& [begin, mapped] = *std::prev(after);
-  if (data.data() + data.size() > begin + mapped.bytes) return std::nullopt;
-  return mapped.region;
-}
 
 UcxWorker::UcxWorker(const UcxContext& context) {
   ucp_worker_params_t params{};
