@@ -111,7 +111,7 @@ TEST(BenchmarkConfig, WhatThisBuildLacksIsRefusedWithWhatItHas) {
   expect_refused([](auto& o) { o.device = "cuda"; }, "this build has: cpu");
   expect_refused([](auto& o) { o.precision = "fp16"; }, "must be fp32 or bf16");
   expect_refused([](auto& o) { o.precision = "bf16", o.backend = "reference"; }, "use --precision fp32");
-  expect_refused([](auto& o) { o.distribution.variable_update = "parameter_server"; }, "auto, all_reduce, independent");
+  expect_refused([](auto& o) { o.distribution.variable_update = "parameter_server"; }, "needs parameter servers");
 }
 
 TEST(BenchmarkConfig, OptionsThatWouldHaveNoEffectAreRefused) {
