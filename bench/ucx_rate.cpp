@@ -110,7 +110,9 @@ void measure(Communicator& control, int rounds, double megabytes) {
   };
   for (Carrier& carrier : carriers) carrier.carry(bytes);  // warm
   for (int round = 0; round < rounds; ++round) {
-    for (Carrier& carrier : carriers) {
+    for (std::size_t i = 0; i < carriers.size(); ++i) {
+      // In turn, so that none always finds what another has left in the cache.
+      Carrier& carrier = carriers[(static_cast<std::size_t>(round) + i) % carriers.size()];
       barrier(control);
       carrier.seconds.push_back(seconds_of([&] { carrier.carry(bytes); }));
     }
