@@ -43,7 +43,7 @@ class GrpcSuite : public testing::TestWithParam<int> {};
 
 TEST_P(GrpcSuite, Holds) {
   expect_suite(
-      GetParam(), [](rpc::RpcOptions&) {}, "over TCP, 4 streams");
+      GetParam(), [](rpc::RpcOptions&) {}, "over TCP, 2 streams");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, GrpcSuite, testing::Values(1, 2, 3, 4));

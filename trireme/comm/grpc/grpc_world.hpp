@@ -34,10 +34,10 @@ struct RpcOptions {
   TlsFiles tls = {};
   std::chrono::duration<double> join_timeout = std::chrono::seconds(60);
   // Connections that share the tensors from one task to another.
-  int streams = 4;
+  int streams = 2;
   // Tensors travel in parts of at most so many bytes, so that streams can share them and copying overlaps with
   // receiving.
-  std::int64_t part_bytes = 1 << 20;
+  std::int64_t part_bytes = 4 << 20;
   // Gets whole lines, from any thread: who is missing, refused calls, lost tasks.
   std::function<void(const std::string&)> log = {};
 };
