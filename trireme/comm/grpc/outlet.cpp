@@ -116,7 +116,8 @@ class Link {
   bool post(const FrameHeader& message, std::span<const std::byte> data, const std::shared_ptr<Send>& send) {
     {
       const std::lock_guard lock(mutex);
-      if (is_broken) return false;
+      // The other direction may have been the first to notice: our own writes would still find room somewhere.
+      if (is_broken || shared_.roster.presence(task_) != Presence::here) return false;
       if (data.size() <= kCopiedBytes) {
         queue.push_back({front_of(message, data), {}, nullptr});
       } else {
