@@ -8,6 +8,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/serve.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/comm/world.hpp"
@@ -58,9 +59,15 @@ void say_tuning() {
       stderr);
 }
 
+// Who runs the benchmark together: the workers and, where there are servers, all tasks.
+struct Crew {
+  comm::Communicator& workers;
+  comm::Communicator* with_servers = nullptr;
+};
+
 // A failure after the options were found good is part of the record: it is written before the error goes on to main().
 // Returns whether the run was interrupted, on any of the workers.
-bool run_first(const lab::BenchmarkConfig& config, comm::Communicator& workers, const std::string& record_path,
+bool run_first(const lab::BenchmarkConfig& config, const Crew& crew, const std::string& record_path,
                std::stop_token stop) {
   // Text goes where it cannot mix with a record on stdout.
   std::FILE* text_stream = record_path == "-" ? stderr : stdout;
@@ -72,7 +79,7 @@ bool run_first(const lab::BenchmarkConfig& config, comm::Communicator& workers, 
     report::write_json(to_json(record), record_path);
   };
   try {
-    benchmark.emplace(config, workers, say_tuning);
+    benchmark.emplace(config, crew.workers, say_tuning, crew.with_servers);
     run_and_show(*benchmark, text_stream, stop);
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
@@ -89,29 +96,47 @@ bool run_first(const lab::BenchmarkConfig& config, comm::Communicator& workers, 
   return benchmark->result().interrupted;
 }
 
-bool run_other(const lab::BenchmarkConfig& config, comm::Communicator& workers, std::stop_token stop) {
-  lab::Benchmark benchmark(config, workers);
+bool run_other(const lab::BenchmarkConfig& config, const Crew& crew, std::stop_token stop) {
+  lab::Benchmark benchmark(config, crew.workers, {}, crew.with_servers);
   lab::BenchmarkObserver silent;
   benchmark.run(silent, stop);
   return benchmark.result().interrupted;
 }
 
+int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& config, const Crew& crew) {
+  const Interrupt interrupt;
+  const bool interrupted = crew.workers.rank() == 0 ? run_first(config, crew, arguments.record, interrupt.token())
+                                                    : run_other(config, crew, interrupt.token());
+  return interrupted ? kInterruptedExitCode : 0;
+}
+
+int run_task(const BenchArguments& arguments, const comm::ClusterPlace& place) {
+  const lab::BenchmarkConfig config = lab::resolve(arguments.options, place.spec.job_size());
+  const auto world = comm::join_cluster(place, log_line);
+  int code = 0;
+  {
+    const auto workers = world->data().split(place.place.is_server() ? -1 : 0, place.rank());
+    if (place.place.is_server()) {
+      serve(*world, place);
+    } else {
+      code = run_worker(arguments, config, {*workers, place.spec.servers.empty() ? nullptr : &world->data()});
+    }
+  }
+  world->leave();
+  return code;
+}
+
 int run_bench(const BenchArguments& arguments) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
-  if (const auto cluster = resolve_cluster(arguments.cluster)) {
-    fail(ErrorKind::unavailable, "{} has no {} in this build to meet the other tasks", to_string(cluster->place),
-         cluster->protocol);
-  }
-  const comm::LaunchPlace place = comm::launch_place();
-  const lab::BenchmarkConfig config = lab::resolve(arguments.options, {.workers = place.size});
-  if (place.rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
-  const Interrupt interrupt;
+  const auto cluster = resolve_cluster(arguments.cluster);
+  const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
+  if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
+  if (cluster) return run_task(arguments, *cluster);
+  const lab::BenchmarkConfig config = lab::resolve(arguments.options, {.workers = comm::launch_place().size});
   const std::unique_ptr<comm::World> world = comm::join_world();
-  const bool interrupted = place.rank == 0
-                               ? run_first(config, world->communicator(), arguments.record, interrupt.token())
-                               : run_other(config, world->communicator(), interrupt.token());
+  const int code = run_worker(arguments, config, {world->communicator()});
   world->leave();
-  return interrupted ? kInterruptedExitCode : 0;
+  return code;
 }
 
 // What can be known before the processes are there.

@@ -15,11 +15,11 @@
 namespace trireme::cli {
 namespace {
 
-constexpr std::array<std::string_view, 5> kProtocols{"auto", "mpi", "grpc", "grpc+ucx", "grpc+mpi"};
-
 void check_protocol(const std::string& protocol) {
-  if (std::find(kProtocols.begin(), kProtocols.end(), protocol) != kProtocols.end()) return;
-  bad_input("--protocol {}: must be one of {}{}", protocol, fmt::join(kProtocols, ", "),
+  std::vector<std::string> known = comm::cluster_protocols();
+  known.insert(known.begin(), {"auto", "mpi"});
+  if (std::find(known.begin(), known.end(), protocol) != known.end()) return;
+  bad_input("--protocol {}: must be one of {}{}", protocol, fmt::join(known, ", "),
             protocol == "grpc+verbs" ? "; what verbs are for is done by grpc+ucx" : "");
 }
 
@@ -89,7 +89,7 @@ void check_mpi_order(const comm::ClusterSpec& spec, const comm::TaskPlace& place
   }
 }
 
-TlsFiles tls_files(const ClusterArguments& arguments) {
+comm::TlsFiles tls_files(const ClusterArguments& arguments) {
   const std::array<std::pair<const char*, std::string>, 3> files{
       {{"--tls-cert", arguments.tls_cert}, {"--tls-key", arguments.tls_key}, {"--tls-ca", arguments.tls_ca}}};
   const auto is_given = [](const auto& file) { return !file.second.empty(); };
@@ -118,14 +118,14 @@ std::string find_secret(const ClusterArguments& arguments) {
 }
 
 // What says where the tasks are, if anything does, and which one this is.
-std::optional<ClusterPlace> find_place(const ClusterArguments& arguments) {
+std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) {
   if (cluster::is_launched()) {
     check_not_by_hand(arguments);
     const std::string told = from_environment(cluster::kClusterVariable);
     if (told.empty()) return std::nullopt;
-    return ClusterPlace{.spec = comm::cluster_from_json(told, cluster::kClusterVariable).spec,
-                        .place = {.job = from_environment(cluster::kTaskRoleVariable),
-                                  .index = std::atoi(from_environment(cluster::kTaskIndexVariable).c_str())}};
+    return comm::ClusterPlace{.spec = comm::cluster_from_json(told, cluster::kClusterVariable).spec,
+                              .place = {.job = from_environment(cluster::kTaskRoleVariable),
+                                        .index = std::atoi(from_environment(cluster::kTaskIndexVariable).c_str())}};
   }
   const std::string option = option_given_by_hand(arguments);
   if (option.empty()) return std::nullopt;
@@ -133,7 +133,7 @@ std::optional<ClusterPlace> find_place(const ClusterArguments& arguments) {
     bad_input("{} is of use only with --worker-hosts (and --ps-hosts), or with --cluster", option);
   }
   const comm::ClusterDescription description = description_by_hand(arguments);
-  return ClusterPlace{.spec = description.spec, .place = place_by_hand(arguments, description)};
+  return comm::ClusterPlace{.spec = description.spec, .place = place_by_hand(arguments, description)};
 }
 
 }  // namespace
@@ -166,13 +166,13 @@ void add_cluster_options(CLI::App& app, ClusterArguments& arguments, const std::
       ->group(group);
 }
 
-std::optional<ClusterPlace> resolve_cluster(const ClusterArguments& arguments) {
+std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments) {
   check_protocol(arguments.protocol);
   if (!(arguments.join_timeout > 0 && arguments.join_timeout <= 1e6)) {
     bad_input("--join-timeout {}: must be a number of seconds above 0", arguments.join_timeout);
   }
-  std::optional<ClusterPlace> place = find_place(arguments);
-  const TlsFiles tls = tls_files(arguments);
+  std::optional<comm::ClusterPlace> place = find_place(arguments);
+  const comm::TlsFiles tls = tls_files(arguments);
   const bool wants_cluster = arguments.protocol.starts_with("grpc");
   if (!place && wants_cluster) {
     bad_input(

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trireme/comm/cluster_spec.hpp"
+#include "trireme/comm/cluster_world.hpp"
 
 namespace trireme::cli {
 
@@ -21,25 +21,9 @@ struct ClusterArguments {
 
 void add_cluster_options(CLI::App& app, ClusterArguments& arguments, const std::string& group);
 
-// PEM files; all empty: no TLS.
-struct TlsFiles {
-  std::string certificate = {}, key = {}, authority = {};
-  bool is_used() const { return !certificate.empty(); }
-};
-
-// Which task of which cluster this process is, and how it meets the others.
-struct ClusterPlace {
-  comm::ClusterSpec spec;
-  comm::TaskPlace place;
-  std::string protocol = {};  // "grpc", "grpc+ucx" or "grpc+mpi"
-  std::string secret = {};    // that all tasks know and nobody else does
-  TlsFiles tls = {};
-  double join_timeout = 60;  // seconds
-};
-
 // Nothing: this process is alone, or its ranks are MPI's. Error(bad_input) where options are missing, wrong or in
 // contradiction to the launch that this process is part of.
-std::optional<ClusterPlace> resolve_cluster(const ClusterArguments& arguments);
+std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments);
 
 // The protocol that a launch has to provide for; the places of its tasks are the launch's business, so options that
 // name them are an Error(bad_input).

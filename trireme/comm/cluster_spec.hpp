@@ -64,6 +64,13 @@ void check_place(const ClusterSpec& spec, const TaskPlace& place, const std::str
 // The host of a task's address is this machine, which is to listen there; asks the system's names and interfaces.
 void check_is_local(const ClusterSpec& spec, const TaskPlace& place);
 
+// PEM files, of a task that encrypts its connections: its certificate, valid for the addresses of all tasks that use
+// it, the key to it, and who has signed those of all. All empty: no TLS.
+struct TlsFiles {
+  std::string certificate = {}, key = {}, authority = {};
+  bool is_used() const { return !certificate.empty(); }
+};
+
 struct Address {
   std::string host;  // without brackets
   int port = 0;

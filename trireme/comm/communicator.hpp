@@ -101,6 +101,10 @@ class Communicator {
   // split(0, rank()) is a duplicate.
   std::unique_ptr<Communicator> split(int color, int key);
 
+  // A communicator of the ranks that are still there, in the same order. All of them have to call it, having seen the
+  // same others go.
+  std::unique_ptr<Communicator> without_lost();
+
   // Memory of so many bytes on every rank, zeroed, its own with page tables filled, seen by all ranks of the same node.
   // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, where the system refuses on any.
   std::unique_ptr<SharedMemory> share(std::int64_t bytes);
@@ -165,6 +169,7 @@ class Communicator {
     std::uint32_t generation = 0;  // counts the transfers that have been done in this slot
   };
 
+  std::unique_ptr<Communicator> group_of(const std::vector<int>& ranks, int context);
   int take_slot(const char* operation, int peer, std::int64_t bytes);
   void check_peer(const char* operation, int peer, int tag) const;
 

@@ -54,6 +54,19 @@ train::ReplicaOptions replica_options(const DistributionConfig& config, const st
   return options;
 }
 
+ps::WorkerOptions worker_options(const DistributionConfig& config, const std::vector<int>& processors) {
+  ps::WorkerOptions options;
+  options.placement = config.placement;
+  options.mode = config.asynchronous ? ps::Mode::asynchronous : ps::Mode::synchronous;
+  options.replicated = config.update == VariableUpdate::distributed_replicated;
+  options.staleness = config.staleness.value_or(-1);
+  options.backup_workers = config.backup_workers;
+  options.overlap = config.overlap;
+  options.timeout_seconds = config.comm_timeout;
+  if (!processors.empty()) options.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
+  return options;
+}
+
 bool has_batch_norm(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
                      [](const Node& node) { return node.as<op::BatchNorm>() != nullptr; });
@@ -81,15 +94,17 @@ std::string keep_timings(TuneCache& cache) {
 }
 
 Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning)
-    : Benchmark(config, comm::make_single(), std::move(on_tuning)) {}
+    : Benchmark(config, comm::make_single(), std::move(on_tuning), nullptr) {}
 
-Benchmark::Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning)
+Benchmark::Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning,
+                     comm::Communicator* with_servers)
     // Not owned.
-    : Benchmark(config, std::shared_ptr<comm::Communicator>(std::shared_ptr<void>(), &workers), std::move(on_tuning)) {}
+    : Benchmark(config, std::shared_ptr<comm::Communicator>(std::shared_ptr<void>(), &workers), std::move(on_tuning),
+                with_servers) {}
 
 Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers,
-                     std::function<void()> on_tuning)
-    : workers_(std::move(workers)), slow_seconds_(slowness_of(workers_->rank())) {
+                     std::function<void()> on_tuning, comm::Communicator* with_servers)
+    : workers_(std::move(workers)), with_servers_(with_servers), slow_seconds_(slowness_of(workers_->rank())) {
   if (workers_->size() != config.distribution.workers) {
     bad_input("a benchmark of {} workers was given {} ranks", config.distribution.workers, workers_->size());
   }
@@ -178,6 +193,7 @@ void Benchmark::measure_peak() {
 void Benchmark::prepare(const TuningOptions& tuning) {
   if (workers_->size() == 1) {
     build(tuning);
+    describe_workers();
     return;
   }
   workers_->set_timeout(kTuningTimeout);
@@ -202,6 +218,12 @@ void Benchmark::time_kernels(const TuningOptions& tuning) {
 void Benchmark::describe_workers() {
   setup_.members.assign(workers_->members().begin(), workers_->members().end());
   if (!replicas_) return;
+  setup_.transport = (servers_ != nullptr ? *with_servers_ : *workers_).transport();
+  if (servers_ != nullptr) {
+    const auto members = with_servers_->members().subspan(setup_.members.size());
+    setup_.servers.assign(members.begin(), members.end());
+    setup_.server_loads = servers_->placement().loads();
+  }
   std::int64_t largest = 0;
   for (const GradientBucket& bucket : replicas_->sync().buckets()) {
     setup_.bucket_bytes.push_back(bucket.bytes());
@@ -213,13 +235,23 @@ void Benchmark::describe_workers() {
   setup_.wire = sync->reducer().wire_for(largest);
 }
 
+std::unique_ptr<train::Replicas> Benchmark::make_replicas() {
+  const DistributionConfig& distribution = setup_.config.distribution;
+  const std::vector<int>& processors = setup_.threads.cores;
+  if (distribution.uses_servers()) {
+    auto sync = std::make_unique<ps::WorkerSync>(*with_servers_, distribution.workers,
+                                                 worker_options(distribution, processors));
+    servers_ = sync.get();
+    return std::make_unique<train::Replicas>(*workers_, std::move(sync), replica_options(distribution, processors));
+  }
+  if (!distribution.is_synchronous()) return nullptr;
+  return std::make_unique<train::Replicas>(*workers_, replica_options(distribution, processors));
+}
+
 void Benchmark::build(const TuningOptions& tuning) {
   BenchmarkConfig& config = setup_.config;
   backend_ = make_backend(config.backend, tuning);
-  if (config.distribution.is_synchronous()) {
-    replicas_ =
-        std::make_unique<train::Replicas>(*workers_, replica_options(config.distribution, setup_.threads.cores));
-  }
+  replicas_ = make_replicas();
   step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank());
   setup_.model = step_->model().info;
   config.num_classes = setup_.model.classes;

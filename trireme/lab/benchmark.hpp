@@ -14,7 +14,9 @@
 #include "trireme/lab/choose_split.hpp"
 #include "trireme/lab/prepared_step.hpp"
 #include "trireme/lab/rank_report.hpp"
+#include "trireme/lab/server_report.hpp"
 #include "trireme/perf/peak.hpp"
+#include "trireme/ps/worker_sync.hpp"
 
 namespace trireme::lab {
 
@@ -36,6 +38,9 @@ struct BenchmarkSetup {
   // Where workers train together.
   std::vector<comm::Member> members;  // by rank
   std::vector<std::int64_t> bucket_bytes;
+  std::string transport;  // what carries them
+  std::vector<ps::ServerLoad> server_loads;
+  std::vector<comm::Member> servers;
   std::string all_reduce;              // what the largest bucket is reduced by
   comm::Wire wire = comm::Wire::fp32;  // and in which form it travels
 };
@@ -53,8 +58,9 @@ struct BenchmarkResult {
   bool interrupted = false;
   bool out_of_time = false;  // max_seconds ended warm-up or a repeat early
   Baseline baseline;
-  std::vector<RankReport> ranks;     // once all steps are done
-  std::uint64_t replicas_agree = 0;  // steps after which the replicas were found to be the same to the bit; 0: never
+  std::vector<RankReport> ranks;      // once all steps are done
+  std::uint64_t replicas_agree = 0;   // steps after which the replicas were found to be the same to the bit; 0: never
+  std::vector<ServerReport> servers;  // once all steps are done
 };
 
 struct StepEvent {
@@ -88,8 +94,10 @@ class Benchmark {
  public:
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. on_tuning is called when
   // kernels have to be timed first, which takes seconds. Collective where there are several workers; the communicator
-  // has config.distribution.workers ranks and outlives this.
-  Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning = {});
+  // has config.distribution.workers ranks and outlives this. Where there are parameter servers, `with_servers` has the
+  // same ranks and then the servers.
+  Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning = {},
+            comm::Communicator* with_servers = nullptr);
   explicit Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning = {});  // one worker
 
   // Once. Ends early, with what was measured so far, when stop is requested on any worker or the time is up. Throws
@@ -113,8 +121,9 @@ class Benchmark {
     std::vector<double> bucket_seconds;
   };
 
-  Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers,
-            std::function<void()> on_tuning);
+  Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, std::function<void()> on_tuning,
+            comm::Communicator* with_servers);
+  std::unique_ptr<train::Replicas> make_replicas();
   void check_same_config();
   void share_cores();
   void divide_cores(const TuningOptions& tuning);
@@ -132,20 +141,30 @@ class Benchmark {
   End vote(End wish, bool first);
   bool ends(bool asked, bool out_of_time, bool first);
   void agree_on_interrupt(bool asked);
+  void meet(bool timed);
+  void leave_lost_behind();
+  void count_traffic(int sign);
+  bool in_lock_step() const { return replicas_ && replicas_->sync().is_lock_step(); }
   void add_times();
   double shown_loss(double loss, std::int64_t step);
   void check_finite(double loss) const;
   void check_replicas();
   RankReport rank_report() const;
+  std::vector<ServerReport> server_reports() const;
 
   BenchmarkSetup setup_;
   BenchmarkResult result_;
   std::shared_ptr<comm::Communicator> workers_;
+  comm::Communicator* with_servers_;
   double slow_seconds_ = 0;  // this worker is made slow on purpose, for tests
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<train::Replicas> replicas_;  // where workers train together
+  ps::WorkerSync* servers_ = nullptr;          // of the replicas, where they do so by servers
   std::unique_ptr<PreparedStep> step_;
   StepTimes times_;
+  // Of the servers, on rank 0: what they last said, and what went through them in timed steps.
+  std::vector<std::string> statistics_;
+  std::vector<Traffic> traffic_;
   std::int64_t steps_done_ = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include "trireme/base/units.hpp"
 #include "trireme/lab/job_figures.hpp"
+#include "trireme/lab/workers_output.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -17,8 +18,6 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kBarWidth = 30;
-
-std::string workers_text(int workers) { return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"); }
 
 std::string batch_size_text(const BenchmarkSetup& setup) {
   const BenchmarkConfig& config = setup.config;
@@ -103,34 +102,6 @@ std::string peak_text(const perf::Peak& peak) {
                      to_string(peak.type), peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
 }
 
-std::string update_text(const BenchmarkSetup& setup) {
-  const DistributionConfig& distribution = setup.config.distribution;
-  if (distribution.workers == 1) return "independent: one process";
-  if (!distribution.is_synchronous()) return "independent: workers exchange nothing";
-  std::int64_t bytes = 0;
-  for (const std::int64_t bucket : setup.bucket_bytes) bytes += bucket;
-  std::string text = fmt::format("all_reduce ({}): {} of gradients in {} buckets, {}", setup.all_reduce,
-                                 format_bytes(static_cast<double>(bytes)), setup.bucket_bytes.size(),
-                                 distribution.overlap ? "during backward" : "after backward (--overlap off)");
-  if (distribution.wire != comm::Wire::fp32) text += fmt::format(", {} on the wire", comm::to_string(setup.wire));
-  return text + (distribution.sync_batch_norm ? ", batch norm over all workers" : "");
-}
-
-std::string members_text(const std::vector<comm::Member>& members) {
-  std::vector<std::string> hosts;
-  std::vector<int> counts;
-  for (const comm::Member& member : members) {
-    if (hosts.empty() || hosts.back() != member.host) {
-      hosts.push_back(member.host);
-      counts.push_back(0);
-    }
-    ++counts.back();
-  }
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < hosts.size(); ++i) words.push_back(fmt::format("{} on {}", counts[i], hosts[i]));
-  return fmt::format("{}: {}", members.size(), fmt::join(words, ", "));
-}
-
 std::string repeats_text(const JobFigures& figures) {
   std::string text;
   std::size_t number = 0;
@@ -144,50 +115,6 @@ std::string repeats_text(const JobFigures& figures) {
   const perf::Summary summary = perf::summarize(figures.per_repeat);
   return text + fmt::format("median of {} repeats: {:.2f} images/sec, from {:.2f} to {:.2f}\n", number, summary.median,
                             summary.minimum, summary.maximum);
-}
-
-std::string milliseconds(const std::optional<double>& seconds) {
-  return fmt::format("{:.1f}", 1e3 * seconds.value_or(0));
-}
-
-// Where a step goes on every rank, and who keeps the others waiting.
-std::string workers_table(const WorkerSummary& workers, const std::vector<RankReport>& ranks) {
-  using report::Align;
-  report::Table table({{"rank", Align::right},
-                       {"host", Align::left},
-                       {"compute", Align::right},
-                       {"optimizer", Align::right},
-                       {"exposed comm.", Align::right},
-                       {"idle", Align::right},
-                       {"step", Align::right},
-                       {"straggling", Align::right}});
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const report::Breakdown& part = workers.ranks[rank];
-    table.add_row({fmt::format("{}", rank), ranks[rank].host, milliseconds(part.compute), milliseconds(part.optimizer),
-                   milliseconds(part.exposed_communication), milliseconds(part.idle), milliseconds(ranks[rank].step),
-                   fmt::format("{:.2f}", workers.straggling[rank])});
-  }
-  std::string text = "per step and rank, in ms:\n" + table.text();
-  text += fmt::format("communication: {} ms per step", milliseconds(workers.communication));
-  if (workers.overlap) text += fmt::format(", {:.0f} % of it hidden behind compute", 100 * *workers.overlap);
-  text += "\n";
-  const auto slowest = static_cast<std::size_t>(workers.slowest);
-  if (workers.straggling[slowest] >= WorkerSummary::kSlow) {
-    text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, who wait for it\n", slowest,
-                        ranks[slowest].host, workers.straggling[slowest]);
-  }
-  return text;
-}
-
-std::string baseline_text(const BenchmarkSetup& setup, const BenchmarkResult& result, const JobFigures& figures) {
-  if (!figures.scaling_efficiency || !figures.share_of_independent) return "";
-  const int workers = setup.config.distribution.workers;
-  return fmt::format(
-      "efficiency:  {:.1f} % of {} x one worker alone ({:.2f} images/sec); {:.1f} % of {} workers that exchange "
-      "nothing "
-      "({:.2f} images/sec)\n",
-      100 * *figures.scaling_efficiency, workers, perf::summarize(result.baseline.alone).median,
-      100 * *figures.share_of_independent, workers, perf::summarize(result.baseline.independent).median);
 }
 
 std::string early_end_text(const BenchmarkSetup& setup, const BenchmarkResult& result, std::size_t steps) {
@@ -210,6 +137,7 @@ std::string banner(const BenchmarkSetup& setup) {
   table.add_row({"Batch size:", batch_size_text(setup)});
   table.add_row({"Steps:", steps_text(config)});
   if (setup.members.size() > 1) table.add_row({"Workers:", members_text(setup.members)});
+  if (!setup.servers.empty()) table.add_row({"Servers:", servers_text(setup)});
   table.add_row(
       {setup.members.size() > 1 ? "Devices of rank 0:" : "Devices:", fmt::format("cpu: {}", setup.threads.describe())});
   table.add_row({"Batch split:", split_text(setup)});
@@ -219,6 +147,7 @@ std::string banner(const BenchmarkSetup& setup) {
   if (!config.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
   table.add_row({"Variables:", variables_text(setup)});
   table.add_row({"Update mode:", update_text(setup)});
+  if (!setup.transport.empty()) table.add_row({"Transport:", setup.transport});
   table.add_row({"Memory:", memory_text(setup.memory)});
   if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",
@@ -252,6 +181,7 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   text += rule + "\n";
   text += baseline_text(setup, result, figures);
   if (figures.workers) text += workers_table(*figures.workers, result.ranks);
+  if (!result.servers.empty()) text += servers_table(setup, result.servers);
   if (result.replicas_agree > 0)
     text += fmt::format("replicas:    the same to the bit after {} steps\n", result.replicas_agree);
   text += fmt::format("step time:   median {}, 95th percentile {}, mean {} +/- {}, {} steps\n",

@@ -61,6 +61,7 @@ report::Results make_results(const Benchmark& benchmark) {
     for (const RankReport& rank : measured.ranks) results.breakdown.push_back(breakdown(benchmark, rank.step));
     if (measured.ranks.empty()) results.breakdown.push_back(breakdown(benchmark, summary.mean));
   }
+  for (const ServerReport& server : measured.servers) results.servers.push_back(to_json(server));
   for (const RankReport& rank : measured.ranks)
     results.peak_rss_bytes = std::max(results.peak_rss_bytes, rank.peak_rss_bytes);
   results.flops_per_second = setup.config.distribution.workers * setup.flops_per_step / summary.mean;
@@ -93,10 +94,13 @@ void fill_record(report::RunRecord& record, const Benchmark& benchmark) {
     record.losses = {benchmark.result().losses};
   }
   for (const RankReport& rank : ranks) {
-    record.cluster.push_back(
-        {.role = "worker", .index = static_cast<int>(record.cluster.size()), .host = rank.host, .cores = rank.cores});
+    record.cluster.push_back({.role = "worker", .index = rank.rank, .host = rank.host, .cores = rank.cores});
     record.steps.push_back(rank.step_seconds);
     record.losses.push_back(rank.losses);
+  }
+  for (const comm::Member& server : setup.servers) {
+    const int index = static_cast<int>(&server - setup.servers.data());
+    record.cluster.push_back({.role = "ps", .index = index, .host = server.host, .cores = {}});
   }
   record.results = make_results(benchmark);
   record.interrupted = benchmark.result().interrupted;

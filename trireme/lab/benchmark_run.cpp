@@ -47,7 +47,7 @@ double Benchmark::run_step() {
 // gradients of the coming step and is known to all when that is done. `first` is the first step of its kind: the time
 // that votes before it were about is over.
 Benchmark::End Benchmark::vote(End wish, bool first) {
-  if (!replicas_) return wish;
+  if (!in_lock_step()) return wish;
   const float all = replicas_->sync().agreed();
   const float agreed = first && all < kInterruptVote ? 0 : all;
   replicas_->sync().set_vote(wish == End::interrupted ? kInterruptVote : wish == End::out_of_time ? 1.0f : 0.0f);
@@ -102,7 +102,9 @@ void Benchmark::add_times() {
 
 // The mean over all workers where a line is shown; between lines nobody asks.
 double Benchmark::shown_loss(double loss, std::int64_t step) {
-  if (!replicas_ || !is_displayed(step, setup_.config.display_every)) return loss;
+  if (!in_lock_step() || setup_.config.distribution.backup_workers > 0 ||
+      !is_displayed(step, setup_.config.display_every))
+    return loss;
   workers_->set_context("loss of all workers");
   double sum = 0;
   for (const double each : comm::all_gather_value(*workers_, loss)) sum += each;
@@ -131,7 +133,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
     check_finite(loss);
     add_times();
     const std::int64_t check = config.distribution.check_replicas;
-    if (replicas_ && check > 0 && (done + 1) % check == 0) check_replicas();
+    if (in_lock_step() && check > 0 && (done + 1) % check == 0) check_replicas();
     observer.on_step({.repeat = repeat,
                       .step = done + 1,
                       .steps = config.num_batches,
@@ -181,6 +183,46 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   result_.baseline.alone.push_back(alone);
 }
 
+// Collective, between the steps of one kind and of another. Where servers have the variables, a worker that is through
+// earlier than others does not keep them waiting, and all go on from the same values.
+void Benchmark::meet(bool timed) {
+  if (replicas_) replicas_->sync().rest();
+  leave_lost_behind();
+  agree_on_interrupt(result_.interrupted);
+  if (servers_ == nullptr) return;
+  if (timed) count_traffic(1);
+  comm::barrier(*workers_);
+  replicas_->restore_values(step_->session());
+  comm::barrier(*workers_);
+}
+
+// Where the others can do without a worker: from now on they meet without it.
+void Benchmark::leave_lost_behind() {
+  if (!setup_.config.distribution.survives_lost_workers()) return;
+  for (int rank = 0; rank < workers_->size(); ++rank) {
+    if (workers_->presence(rank) != comm::Presence::lost) continue;
+    if (rank == 0) {
+      fail(ErrorKind::failed, "lost worker 0 ({}), which keeps the results of the others", workers_->members()[0].host);
+    }
+    std::shared_ptr<comm::Communicator> left = workers_->without_lost();
+    replicas_->set_communicator(*left);
+    workers_ = std::move(left);
+    return;
+  }
+}
+
+// Of the timed steps alone: subtracted before, added after, while nothing goes on.
+void Benchmark::count_traffic(int sign) {
+  if (servers_ == nullptr || workers_->rank() > 0) return;
+  statistics_ = servers_->server_statistics();
+  traffic_.resize(statistics_.size());
+  for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    const Traffic now = traffic_of(statistics_[i]);
+    traffic_[i].received += sign * now.received;
+    traffic_[i].sent += sign * now.sent;
+  }
+}
+
 // Collective. Steps of workers that exchange nothing end at different times: one that was asked to end says so here.
 void Benchmark::agree_on_interrupt(bool asked) {
   for (const bool each : comm::all_gather_value(*workers_, static_cast<char>(asked)))
@@ -189,6 +231,7 @@ void Benchmark::agree_on_interrupt(bool asked) {
 
 RankReport Benchmark::rank_report() const {
   RankReport report;
+  report.rank = workers_->self().world_rank;
   report.host = workers_->self().host;
   report.cores = setup_.threads.cores;
   report.step_seconds = result_.step_seconds;
@@ -202,25 +245,36 @@ RankReport Benchmark::rank_report() const {
   return report;
 }
 
+std::vector<ServerReport> Benchmark::server_reports() const {
+  std::vector<ServerReport> reports;
+  for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    reports.push_back(server_report(statistics_[i], setup_.servers[i].host, traffic_[i], times_.steps));
+  }
+  return reports;
+}
+
 void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
   observer.on_start(setup_);
   Clock clock{.limit_seconds = setup_.config.max_seconds};
-  const bool several = workers_->size() > 1;
-  if (several && !replicas_) workers_->set_timeout(kUnevenTimeout);
+  if (!in_lock_step() || setup_.config.distribution.backup_workers > 0) workers_->set_timeout(kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
-    if (several) agree_on_interrupt(result_.interrupted);
+    meet(false);
     if (setup_.config.profile) step_->enable_profile();
     for (std::int64_t repeat = 0; repeat < setup_.config.repeats && !result_.interrupted; ++repeat) {
+      count_traffic(-1);
+      if (servers_ != nullptr) comm::barrier(*workers_);
       run_repeat(observer, stop, clock, repeat);
+      meet(true);
       if (replicas_) check_replicas();
-      if (several) agree_on_interrupt(result_.interrupted);
       if (!setup_.config.distribution.baseline || result_.interrupted) continue;
       const auto start = SteadyClock::now();
       run_baselines(stop);
       clock.start += SteadyClock::now() - start;  // its time is not the repeats'
     }
     result_.ranks = gather_reports(*workers_, rank_report());
+    result_.servers = server_reports();
+    if (replicas_) replicas_->sync().leave();
   } catch (...) {
     observer.on_end(setup_, result_);
     throw;

@@ -59,7 +59,9 @@ struct DistributionConfig {
     return update == VariableUpdate::parameter_server || update == VariableUpdate::distributed_replicated;
   }
   // The workers train in lock-step: one update with the mean of their gradients per step.
-  bool is_synchronous() const { return workers > 1 && update != VariableUpdate::independent && !asynchronous; }
+  bool is_synchronous() const {
+    return !asynchronous && (uses_servers() || (workers > 1 && update == VariableUpdate::all_reduce));
+  }
   // The others can go on where a worker is lost.
   bool survives_lost_workers() const { return asynchronous || backup_workers > 0; }
 };

@@ -13,6 +13,15 @@ double images_per_second(const BenchmarkSetup& setup, const std::vector<RankRepo
   return sum;
 }
 
+// Images whose gradients came too late have taught nobody anything.
+double share_of_used_gradients(const BenchmarkSetup& setup, const BenchmarkResult& result) {
+  if (setup.config.distribution.backup_workers == 0 || result.servers.empty()) return 1;
+  double used = 0;
+  for (const ServerReport& server : result.servers)
+    used += server.used_gradients / static_cast<double>(result.servers.size());
+  return used;
+}
+
 std::optional<double> median_ratio(const std::vector<double>& speeds, const std::vector<double>& base, double factor) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < speeds.size() && i < base.size(); ++i) {
@@ -39,7 +48,8 @@ JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& resul
   const std::vector<double> seconds = joined(figures.step_seconds);
   if (seconds.empty()) return figures;
   const auto global_batch = setup.config.global_batch_size();
-  const bool together = distribution.is_synchronous();
+  // With backup workers everybody goes at his own pace, and some gradients are dropped.
+  const bool together = distribution.is_synchronous() && distribution.backup_workers == 0;
   figures.jitter = throughput(seconds, setup.config.batch_size).jitter;
   figures.images_per_second =
       together ? throughput(seconds, global_batch).images_per_second
@@ -53,6 +63,10 @@ JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& resul
     double loss = 0;
     for (const RankReport& rank : ranks) loss += rank.losses[repeat].back() / static_cast<double>(ranks.size());
     figures.loss = loss;
+  }
+  if (const double share = share_of_used_gradients(setup, result); share < 1) {
+    figures.images_per_second *= share;
+    for (double& speed : figures.per_repeat) speed *= share;
   }
   if (together && !result.ranks.empty()) figures.workers = summarize(ranks);
   figures.scaling_efficiency = median_ratio(figures.per_repeat, result.baseline.alone, distribution.workers);

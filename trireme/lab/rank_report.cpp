@@ -9,7 +9,8 @@ namespace trireme::lab {
 namespace {
 
 report::Json to_json(const RankReport& rank) {
-  return {{"host", rank.host},
+  return {{"rank", rank.rank},
+          {"host", rank.host},
           {"cores", rank.cores},
           {"step_seconds", rank.step_seconds},
           {"losses", rank.losses},
@@ -22,6 +23,7 @@ report::Json to_json(const RankReport& rank) {
 
 RankReport from_json(const report::Json& json) {
   RankReport rank;
+  json.at("rank").get_to(rank.rank);
   json.at("host").get_to(rank.host);
   json.at("cores").get_to(rank.cores);
   json.at("step_seconds").get_to(rank.step_seconds);

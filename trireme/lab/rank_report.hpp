@@ -12,6 +12,7 @@ namespace trireme::lab {
 
 // Of one rank. Times are seconds per timed step, means over all of them.
 struct RankReport {
+  int rank = 0;
   std::string host;
   std::vector<int> cores;
   std::vector<std::vector<double>> step_seconds, losses;  // [repeat][step]

@@ -5,7 +5,7 @@
 //
 //   worker to server   push         elements: gradients. Answered by value, or by acknowledge where the worker asks so
 //                      pull         answered by value
-//                      rest         no gradients come from it until its next push: nobody waits for them meanwhile
+//                      rest         no gradients come from it until its next push or pull: nobody waits for them
 //                      ask          answered by text: the server's statistics
 //                      leave        the last word
 //   server to worker   value        elements: values, after the update that the push was part of

@@ -149,6 +149,7 @@ void Server::obey(int index, const Header& header) {
     case Kind::pull: {
       Shard& shard = checked_shard(index, header);
       ++counters_.pulls;
+      wake(index);
       shard.pull(index);
       advance(shard);
       break;

@@ -58,6 +58,7 @@ Json to_json(const Results& results) {
           {"breakdown", list(results.breakdown)},
           {"overlap", number(results.overlap)},
           {"straggling", results.straggling},
+          {"servers", results.servers},
           {"scaling_efficiency", number(results.scaling_efficiency)},
           {"share_of_independent", number(results.share_of_independent)},
           {"alone_images_per_second", results.alone_images_per_second},

@@ -48,6 +48,7 @@ struct Results {
   // the same run.
   std::optional<double> scaling_efficiency, share_of_independent;
   std::vector<double> alone_images_per_second, independent_images_per_second;  // per repeat
+  std::vector<Json> servers;  // what each parameter server holds, moves and counts
   std::int64_t peak_rss_bytes = 0;
   std::optional<double> flops_per_second;
   std::optional<double> utilisation;  // of the peak measured in this run

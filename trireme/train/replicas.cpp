@@ -92,6 +92,10 @@ Replicas::Replicas(comm::Communicator& communicator, std::unique_ptr<GradientSyn
 
 Replicas::~Replicas() = default;
 
+void Replicas::set_communicator(comm::Communicator& communicator) {
+  communicator_ = communicator.split(0, communicator.rank());
+}
+
 void Replicas::configure(const Graph& graph, SessionOptions& options) {
   sync_->configure(graph, options);
   if (statistics_) options.replica = {.statistics = statistics_.get(), .replica = rank(), .replicas = size()};

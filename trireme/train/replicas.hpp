@@ -52,6 +52,10 @@ class Replicas {
   // Collective: Error(failed) that names rank and variable if trained values are not the same everywhere to the bit.
   void check_agreement(Session& session);
 
+  // The replicas between steps are those of this communicator from now on: some of the others were lost.
+  // Collective.
+  void set_communicator(comm::Communicator& communicator);
+
   GradientSync& sync() { return *sync_; }
   const GradientSync& sync() const { return *sync_; }
 

@@ -13,14 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "trireme/comm/cluster_spec.hpp"
 #include "trireme/comm/world.hpp"
 
 namespace trireme::comm::rpc {
-
-// Paths of PEM files; all empty: no TLS. The certificate must be valid for the addresses of all tasks that use it.
-struct TlsFiles {
-  std::string certificate, key, authority;
-};
 
 struct RpcTask {
   std::string name;     // "ps 0"
