@@ -25,6 +25,9 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/comm/grpc/grpc_world.hpp"
+#ifdef TRIREME_WITH_UCX
+#include "trireme/comm/ucx/make_communicator.hpp"
+#endif
 #include "trireme/report/table.hpp"
 
 namespace {
@@ -115,15 +118,16 @@ class WorldCarrier : public Carrier {
 // What no transport can be faster than: the sender copies, the receiver has nothing to do.
 class MemcpyCarrier : public Carrier {
  public:
-  explicit MemcpyCarrier(std::size_t bytes) : target_(bytes) {}
-  void send(std::span<const std::byte> tensor) override { std::memcpy(target_.data(), tensor.data(), tensor.size()); }
+  explicit MemcpyCarrier(std::size_t bytes) : target_(static_cast<std::int64_t>(bytes)) {}
+  void send(std::span<const std::byte> tensor) override { std::memcpy(target_.at(0), tensor.data(), tensor.size()); }
   void receive(std::span<std::byte>) override {}
 
  private:
-  std::vector<std::byte> target_;
+  AlignedMemory target_;
 };
 
-Contestant grpc_contestant(int streams, std::int64_t part_bytes) {
+// Joins two tasks over gRPC when called with the rank.
+std::function<std::unique_ptr<comm::World>(int)> two_tasks(int streams, std::int64_t part_bytes) {
   std::vector<comm::rpc::RpcTask> tasks;
   std::vector<UniqueFd> sockets;  // both at once, so that the ports differ; free again when the tasks listen
   for (const char* name : {"sender", "receiver"}) {
@@ -131,26 +135,57 @@ Contestant grpc_contestant(int streams, std::int64_t part_bytes) {
     sockets.push_back(listen_somewhere(port));
     tasks.push_back({name, fmt::format("127.0.0.1:{}", port)});
   }
-  const auto make = [=](int rank) {
-    return std::make_unique<WorldCarrier>(
-        comm::rpc::join({.tasks = tasks,
-                         .self = rank,
-                         .secret = "of the bench",
-                         .streams = streams,
-                         .part_bytes = part_bytes,
-                         .log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }}));
+  return [=](int rank) {
+    return comm::rpc::join({.tasks = tasks,
+                            .self = rank,
+                            .secret = "of the bench",
+                            .streams = streams,
+                            .part_bytes = part_bytes,
+                            .log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
   };
-  return {fmt::format("gRPC, {} x {} KiB", streams, part_bytes >> 10), make};
 }
+
+Contestant grpc_contestant(int streams, std::int64_t part_bytes) {
+  const auto join = two_tasks(streams, part_bytes);
+  return {fmt::format("gRPC, {} x {} KiB", streams, part_bytes >> 10),
+          [join](int rank) { return std::make_unique<WorldCarrier>(join(rank)); }};
+}
+
+#ifdef TRIREME_WITH_UCX
+class UcxCarrier : public Carrier {
+ public:
+  explicit UcxCarrier(std::unique_ptr<comm::World> control)
+      : control_(std::move(control)), communicator_(comm::ucx::make_communicator(control_->communicator())) {}
+  ~UcxCarrier() override {
+    communicator_.reset();
+    control_->leave();
+  }
+  void send(std::span<const std::byte> tensor) override { communicator_->send(tensor, 1, 0); }
+  void receive(std::span<std::byte> tensor) override { communicator_->receive(tensor, 0, 0); }
+
+ private:
+  std::unique_ptr<comm::World> control_;
+  std::unique_ptr<comm::Communicator> communicator_;
+};
+
+Contestant ucx_contestant() {
+  const comm::rpc::RpcOptions defaults;
+  const auto join = two_tasks(defaults.streams, defaults.part_bytes);
+  return {"UCX", [join](int rank) { return std::make_unique<UcxCarrier>(join(rank)); }};
+}
+#endif
 
 // Both processes go through the same rounds; the sender measures.
 void run(std::vector<Contestant>& contestants, int rank, int rounds, std::size_t bytes, int pipe) {
-  std::vector<std::byte> tensor(bytes, static_cast<std::byte>(rank));
+  const AlignedMemory memory(static_cast<std::int64_t>(bytes));  // what variables and gradients lie in
+  const std::span tensor(static_cast<std::byte*>(memory.at(0)), bytes);
+  std::fill(tensor.begin(), tensor.end(), static_cast<std::byte>(rank));
   std::vector<std::unique_ptr<Carrier>> carriers;
   for (const Contestant& contestant : contestants) carriers.push_back(contestant.make(rank));
   char word = 0;
   for (int round = -1; round < rounds; ++round) {  // the first warms up
-    for (std::size_t i = 0; i < carriers.size(); ++i) {
+    for (std::size_t turn = 0; turn < carriers.size(); ++turn) {
+      const std::size_t i = (turn + static_cast<std::size_t>(round + 1)) % carriers.size();  // nobody is always first
       if (rank == 1) {
         carriers[i]->receive(tensor);
         check(write(pipe, &word, 1) == 1, "acknowledging");
@@ -210,6 +245,9 @@ int main(int argc, char** argv) {
         {"memcpy", [&](int) { return std::make_unique<MemcpyCarrier>(bytes); }},
         grpc_contestant(defaults.streams, defaults.part_bytes),
     };
+#ifdef TRIREME_WITH_UCX
+    contestants.push_back(ucx_contestant());
+#endif
     for (int i = 3; i < argc; ++i) {
       int streams = 0, kib = 0;
       if (std::sscanf(argv[i], "%d:%d", &streams, &kib) != 2) bad_input("'{}' is not STREAMS:PART_KIB", argv[i]);
