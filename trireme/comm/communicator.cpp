@@ -118,18 +118,14 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
     return requests[static_cast<std::size_t>(a)].key < requests[static_cast<std::size_t>(b)].key;
   });
-  return group_of(ranks, context);
+  return make_member_group(ranks, context);
 }
 
-std::unique_ptr<Communicator> Communicator::without_lost() {
-  std::vector<int> ranks;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (presence(rank) == Presence::here) ranks.push_back(rank);
-  }
-  return group_of(ranks, ++*last_context_);
+std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int>& ranks) {
+  return make_member_group(ranks, ++*last_context_);
 }
 
-std::unique_ptr<Communicator> Communicator::group_of(const std::vector<int>& ranks, int context) {
+std::unique_ptr<Communicator> Communicator::make_member_group(const std::vector<int>& ranks, int context) {
   std::unique_ptr<Communicator> group = make_group(ranks, context);
   std::vector<Member> members;
   for (const int rank : ranks) members.push_back(members_[static_cast<std::size_t>(rank)]);

@@ -101,9 +101,8 @@ class Communicator {
   // split(0, rank()) is a duplicate.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  // A communicator of the ranks that are still there, in the same order. All of them have to call it, having seen the
-  // same others go.
-  std::unique_ptr<Communicator> without_lost();
+  // A communicator of some ranks, in this order. Those ranks, and no others, call it with the same list.
+  std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks);
 
   // Memory of so many bytes on every rank, zeroed, its own with page tables filled, seen by all ranks of the same node.
   // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, where the system refuses on any.
@@ -123,6 +122,9 @@ class Communicator {
   // operation on `other`, and so is waited on by the same thread.
   void share_interruption_with(const Communicator& other) { interrupted_ = other.interrupted_; }
 
+  // For those who end early with transfers under way: gives all of them up, here and in all other communicators of the
+  // same job, so that nobody touches their memory after this returns. Nothing can be sent or received any more.
+  virtual void abandon() { interrupt(); }
   // Ends all ranks of the job, from any of them, without their help.
   [[noreturn]] virtual void abort(int code) = 0;
 
@@ -169,7 +171,7 @@ class Communicator {
     std::uint32_t generation = 0;  // counts the transfers that have been done in this slot
   };
 
-  std::unique_ptr<Communicator> group_of(const std::vector<int>& ranks, int context);
+  std::unique_ptr<Communicator> make_member_group(const std::vector<int>& ranks, int context);
   int take_slot(const char* operation, int peer, std::int64_t bytes);
   void check_peer(const char* operation, int peer, int tag) const;
 

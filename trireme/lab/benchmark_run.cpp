@@ -204,7 +204,7 @@ void Benchmark::leave_lost_behind() {
     if (rank == 0) {
       fail(ErrorKind::failed, "lost worker 0 ({}), which keeps the results of the others", workers_->members()[0].host);
     }
-    std::shared_ptr<comm::Communicator> left = workers_->without_lost();
+    std::shared_ptr<comm::Communicator> left = workers_->subgroup({});
     replicas_->set_communicator(*left);
     workers_ = std::move(left);
     return;
