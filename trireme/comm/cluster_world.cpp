@@ -15,7 +15,7 @@
 namespace trireme::comm {
 namespace {
 
-[[noreturn]] void lacks(const std::string& protocol, const char* what, const char* packages) {
+[[noreturn, maybe_unused]] void lacks(const std::string& protocol, const char* what, const char* packages) {
   fail(ErrorKind::unavailable, "--protocol {}: this build has no {}; install {} and build again", protocol, what,
        packages);
 }

@@ -158,9 +158,10 @@ class Benchmark {
   comm::Communicator* with_servers_;
   double slow_seconds_ = 0;  // this worker is made slow on purpose, for tests
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<train::Replicas> replicas_;  // where workers train together
-  ps::WorkerSync* servers_ = nullptr;          // of the replicas, where they do so by servers
   std::unique_ptr<PreparedStep> step_;
+  // Where workers train together. After the step: when that goes, nobody writes into its variables any more.
+  std::unique_ptr<train::Replicas> replicas_;
+  ps::WorkerSync* servers_ = nullptr;  // of the replicas, where they do so by servers
   StepTimes times_;
   // Of the servers, on rank 0: what they last said, and what went through them in timed steps.
   std::vector<std::string> statistics_;

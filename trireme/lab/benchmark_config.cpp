@@ -161,6 +161,13 @@ void refuse_unused_schedule_options(const BenchmarkOptions& options, std::string
     refuse("piecewise-learning-rate-schedule");
 }
 
+// Of those that one set of variables learns from while a worker makes a step.
+std::int64_t images_per_step(const BenchmarkConfig& config) {
+  const DistributionConfig& distribution = config.distribution;
+  const bool together = distribution.is_synchronous() || distribution.uses_servers();
+  return together ? config.batch_size * (distribution.workers - distribution.backup_workers) : config.batch_size;
+}
+
 void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
   LearningRateSchedule& schedule = config.schedule;
   std::string kind = options.learning_rate_schedule;
@@ -187,8 +194,7 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
   config.learning_rate_chosen = !options.init_learning_rate && kind != "piecewise";
   schedule.warmup_epochs =
       checked_at_least_zero("num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs);
-  const std::int64_t batch = config.distribution.is_synchronous() ? config.global_batch_size() : config.batch_size;
-  schedule.steps_per_epoch = std::max<std::int64_t>(1, images_per_epoch(model) / batch);
+  schedule.steps_per_epoch = std::max<std::int64_t>(1, images_per_epoch(model) / images_per_step(config));
 }
 
 Precision resolve_precision(const std::string& name, const std::string& backend) {

@@ -5,6 +5,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/comm/survivors.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -167,13 +168,14 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   const auto updates_before = store.step;
   executable.set_exchange(nullptr);
   workers_->set_context("baseline");
+  const auto timeout = workers_->timeout();
   workers_->set_timeout(kUnevenTimeout);
   const double own = measure_alone(stop, true);
   double together = 0;
   for (const double each : comm::all_gather_value(*workers_, own)) together += each;
   const double alone = comm::all_gather_value(*workers_, measure_alone(stop, workers_->rank() == 0))[0];
   agree_on_interrupt(stop.stop_requested());
-  workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+  workers_->set_timeout(timeout);
   steps_done_ = steps_before;
   store.step = updates_before;
   replicas_->restore_values(step_->session());
@@ -198,17 +200,11 @@ void Benchmark::meet(bool timed) {
 
 // Where the others can do without a worker: from now on they meet without it.
 void Benchmark::leave_lost_behind() {
-  if (!setup_.config.distribution.survives_lost_workers()) return;
-  for (int rank = 0; rank < workers_->size(); ++rank) {
-    if (workers_->presence(rank) != comm::Presence::lost) continue;
-    if (rank == 0) {
-      fail(ErrorKind::failed, "lost worker 0 ({}), which keeps the results of the others", workers_->members()[0].host);
-    }
-    std::shared_ptr<comm::Communicator> left = workers_->subgroup({});
-    replicas_->set_communicator(*left);
-    workers_ = std::move(left);
-    return;
-  }
+  if (!setup_.config.distribution.survives_lost_workers() || workers_->size() == 1) return;
+  const std::vector<int> left = comm::agree_on_survivors(*workers_);
+  if (static_cast<int>(left.size()) == workers_->size()) return;
+  workers_ = workers_->subgroup(left);
+  replicas_->set_communicator(*workers_);
 }
 
 // Of the timed steps alone: subtracted before, added after, while nothing goes on.
@@ -256,7 +252,7 @@ std::vector<ServerReport> Benchmark::server_reports() const {
 void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
   observer.on_start(setup_);
   Clock clock{.limit_seconds = setup_.config.max_seconds};
-  if (!in_lock_step() || setup_.config.distribution.backup_workers > 0) workers_->set_timeout(kUnevenTimeout);
+  if (!in_lock_step()) workers_->set_timeout(kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
     meet(false);

@@ -87,8 +87,9 @@ void check_order(const DistributionOptions& options, const DistributionConfig& c
         "--variable-update distributed_replicated is synchronous: its replicas are updated together; leave out {}",
         options.asynchronous ? "--async" : "--staleness");
   }
-  if (config.asynchronous && config.check_replicas > 0) {
-    bad_input("--check-replicas {}: asynchronous workers have different variables by design", config.check_replicas);
+  if ((config.asynchronous || config.backup_workers > 0) && config.check_replicas > 0) {
+    bad_input("--check-replicas {}: workers that do not wait for each other have different variables by design",
+              config.check_replicas);
   }
 }
 

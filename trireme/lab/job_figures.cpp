@@ -16,10 +16,12 @@ double images_per_second(const BenchmarkSetup& setup, const std::vector<RankRepo
 // Images whose gradients came too late have taught nobody anything.
 double share_of_used_gradients(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   if (setup.config.distribution.backup_workers == 0 || result.servers.empty()) return 1;
-  double used = 0;
-  for (const ServerReport& server : result.servers)
-    used += server.used_gradients / static_cast<double>(result.servers.size());
-  return used;
+  std::int64_t pushes = 0, dropped = 0;
+  for (const ServerReport& server : result.servers) {
+    pushes += server.pushes;
+    dropped += server.dropped_gradients;
+  }
+  return pushes > 0 ? 1 - static_cast<double>(dropped) / static_cast<double>(pushes) : 1;
 }
 
 std::optional<double> median_ratio(const std::vector<double>& speeds, const std::vector<double>& base, double factor) {

@@ -15,15 +15,13 @@ ServerReport server_report(const std::string& statistics, const std::string& hos
   const auto per_step = [steps](std::int64_t bytes) {
     return static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, steps));
   };
-  const auto pushes = std::max<std::int64_t>(1, json.at("pushes"));
-  const auto dropped = json.at("dropped_gradients").get<std::int64_t>();
   return {.host = host,
           .variable_bytes = json.at("variable_bytes"),
           .bytes_received_per_step = per_step(traffic.received),
           .bytes_sent_per_step = per_step(traffic.sent),
           .updates = json.at("updates"),
-          .dropped_gradients = dropped,
-          .used_gradients = 1 - static_cast<double>(dropped) / static_cast<double>(pushes),
+          .dropped_gradients = json.at("dropped_gradients"),
+          .pushes = json.at("pushes"),
           .mean_staleness = json.at("mean_staleness"),
           .max_staleness = json.at("max_staleness"),
           .max_lead = json.at("max_lead")};

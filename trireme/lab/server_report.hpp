@@ -15,7 +15,7 @@ struct ServerReport {
   double bytes_received_per_step = 0, bytes_sent_per_step = 0;  // of all workers, in the timed steps
   std::int64_t updates = 0;
   std::int64_t dropped_gradients = 0;  // that came too late: backup workers
-  double used_gradients = 1;           // share of those that came
+  std::int64_t pushes = 0;             // gradients that came
   double mean_staleness = 0;           // updates between the values that a gradient is of and its own
   std::int64_t max_staleness = 0;
   std::int64_t max_lead = 0;  // steps that a worker was ahead of the slowest

@@ -24,7 +24,6 @@ bool Outbox::progress() {
   while (!under_way_.empty()) {
     Message& first = under_way_.front();
     if (!communicator_->done(first.header_transfer) || !communicator_->done(first.elements_transfer)) break;
-    bytes_sent_ += static_cast<std::int64_t>(first.elements.size());
     under_way_.pop_front();
     moved = true;
   }
@@ -40,6 +39,7 @@ bool Outbox::progress() {
 
 void Outbox::begin(Message message) {
   Message& sent = under_way_.emplace_back(std::move(message));
+  bytes_sent_ += static_cast<std::int64_t>(sent.elements.size());
   sent.header_transfer = communicator_->start_send(std::as_bytes(std::span(&sent.header, 1)), to_, kHeaderTag);
   if (!sent.elements.empty()) {
     sent.elements_transfer = communicator_->start_send(sent.elements, to_, kElementsTag);

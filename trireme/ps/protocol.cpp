@@ -18,7 +18,9 @@ json to_json(const op::OptimizerRule& rule) {
 
 op::OptimizerRule rule_from_json(const json& from) {
   op::OptimizerRule rule;
-  rule.kind = static_cast<op::OptimizerKind>(from.at(0).get<int>());
+  const int kind = from.at(0);
+  if (kind < 0 || kind > static_cast<int>(op::OptimizerKind::adam)) fail(ErrorKind::failed, "optimizer {}", kind);
+  rule.kind = static_cast<op::OptimizerKind>(kind);
   rule.weight_decay = from.at(1);
   rule.momentum = from.at(2);
   rule.decay = from.at(3);

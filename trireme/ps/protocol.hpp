@@ -11,6 +11,7 @@
 //   server to worker   value        elements: values, after the update that the push was part of
 //                      acknowledge  the update is done
 //                      text         so many bytes follow
+//                      failed       likewise: why the server is about to end
 //
 // Before that, once: every worker sends each server its Setup as text; worker 0 sends the initial elements of each
 // chunk, in order.
@@ -35,11 +36,11 @@ inline constexpr int kHeaderTag = 0;
 inline constexpr int kElementsTag = 1;
 inline constexpr int kTextTag = 2;
 
-enum class Kind : std::uint32_t { push = 1, pull, rest, ask, leave, value, acknowledge, text };
+enum class Kind : std::uint32_t { push = 1, pull, rest, ask, leave, value, acknowledge, text, failed };
 
 struct Header {
   Kind kind = Kind::push;
-  std::uint32_t chunk = 0;        // on this server; text: its length
+  std::uint32_t chunk = 0;        // on this server; text, failed: its length
   std::uint64_t version = 0;      // push: of the values that the gradients were computed from; value: of these
   float learning_rate = 0;        // push
   float weight = 1;               // push: 1 is an even share in the mean

@@ -17,6 +17,8 @@ using SteadyClock = std::chrono::steady_clock;
 // Workers compile, and time kernels, before they have anything to say.
 constexpr auto kSetupTimeout = std::chrono::hours(1);
 constexpr auto kBetweenChecks = std::chrono::milliseconds(200);
+constexpr auto kLastWords = std::chrono::seconds(1);
+constexpr std::int64_t kMostUrgent = -1;
 
 }  // namespace
 
@@ -29,9 +31,43 @@ Server::Server(comm::Communicator& communicator, int workers, ServerOptions opti
   }
 }
 
-Server::~Server() = default;
+Server::~Server() {
+  if (!ended_well_) communicator_.abandon();  // nobody may write into what is freed now
+}
 
 void Server::run() {
+  try {
+    serve_all();
+    ended_well_ = true;
+  } catch (const Error& error) {
+    tell_workers(error.what());
+    throw;
+  }
+}
+
+// They would see no more than that this server is gone, and not why.
+void Server::tell_workers(const std::string& reason) {
+  const auto text = std::make_shared<std::string>(reason);
+  const Header header{.kind = Kind::failed, .chunk = static_cast<std::uint32_t>(text->size())};
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (crowd_.here[i]) workers_[i].outbox.add(kMostUrgent, header, std::as_bytes(std::span(*text)), text);
+  }
+  comm::Backoff backoff;
+  const auto end = SteadyClock::now() + kLastWords;
+  const auto deliver = [this](std::size_t i) {
+    try {
+      workers_[i].outbox.progress();
+      return workers_[i].outbox.empty();
+    } catch (const Error&) {
+      return true;  // this one does not hear it
+    }
+  };
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    while (crowd_.here[i] && !deliver(i) && SteadyClock::now() < end) communicator_.doze(backoff);
+  }
+}
+
+void Server::serve_all() {
   receive_setup();
   receive_initial_values();
   pool_ = std::make_unique<UpdatePool>(options_.threads, options_.start_thread);
@@ -57,7 +93,6 @@ void Server::run() {
 }
 
 void Server::receive_setup() {
-  const auto timeout = communicator_.timeout();
   communicator_.set_timeout(kSetupTimeout);
   communicator_.set_context("waiting for the workers to say what they train");
   const std::string first = receive_text(communicator_, 0);
@@ -66,8 +101,8 @@ void Server::receive_setup() {
     fail(ErrorKind::failed, "{} and {} do not train the same: the same options and the same version are needed",
          name_of(0), name_of(worker));
   }
-  communicator_.set_timeout(timeout);
   setup_ = setup_from_text(first);
+  communicator_.set_timeout(std::chrono::duration<double>(setup_.timeout_seconds));
   if (setup_.workers != static_cast<int>(workers_.size())) {
     fail(ErrorKind::failed, "{} speaks of {} workers, this server has {}", name_of(0), setup_.workers, workers_.size());
   }
@@ -96,11 +131,14 @@ bool Server::serve(int index) {
 bool Server::look_at_worker(int index) {
   Worker& worker = workers_[static_cast<std::size_t>(index)];
   bool moved = worker.outbox.progress();
+  if (worker.left) {
+    if (worker.outbox.empty()) leave(index);
+    return moved;
+  }
   switch (worker.inbox.progress()) {
     case Inbox::State::waiting:
-      if (communicator_.presence(index) != comm::Presence::here && !worker.left) {
-        fail(ErrorKind::failed, "its connection has ended");
-      }
+      // A transport that fails transfers with those who are gone has done so by now.
+      if (communicator_.presence(index) == comm::Presence::lost) fail(ErrorKind::failed, "its connection has ended");
       break;
     case Inbox::State::header:
       moved = true;
@@ -116,7 +154,6 @@ bool Server::look_at_worker(int index) {
       break;
     }
   }
-  if (worker.left && worker.outbox.empty()) leave(index);
   return moved;
 }
 

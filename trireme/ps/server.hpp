@@ -33,7 +33,10 @@ class Server {
   // where one is lost that cannot be done without, or takes too long.
   void run();
   // From any thread: run() ends with an Error within a moment.
-  void stop() { stopping_.store(true, std::memory_order_relaxed); }
+  void stop() {
+    stopping_.store(true, std::memory_order_relaxed);
+    communicator_.interrupt();
+  }
   // As JSON text, from any thread.
   std::string statistics() const;
 
@@ -43,6 +46,8 @@ class Server {
     Outbox outbox;
     bool left = false;
   };
+  void serve_all();
+  void tell_workers(const std::string& reason);
   void receive_setup();
   void receive_initial_values();
   bool serve(int index);
@@ -70,6 +75,7 @@ class Server {
   std::unique_ptr<UpdatePool> pool_;
   Counters counters_;
   std::chrono::steady_clock::time_point next_check_;
+  bool ended_well_ = false;
   std::atomic<bool> stopping_{false};
   mutable std::mutex published_mutex_;
   std::string published_ = "{}";

@@ -35,7 +35,7 @@ std::span<float> Shard::gradient(int worker) {
                                  [worker](const Waiting& waiting) { return waiting.push.worker == worker; });
   if (waits) return {};
   AlignedMemory& memory = gradients_[static_cast<std::size_t>(worker)];
-  if (memory.bytes() == 0) memory = AlignedMemory(values_->bytes());
+  if (memory.bytes() == 0) memory = AlignedMemory(chunk_.elements * static_cast<std::int64_t>(sizeof(float)));
   return {static_cast<float*>(memory.at(0)), static_cast<std::size_t>(chunk_.elements)};
 }
 
@@ -46,7 +46,7 @@ void Shard::add(int worker, const Header& header) {
 void Shard::resume(int worker) {
   const std::uint64_t slowest = slowest_clock();
   std::uint64_t& clock = clocks_[static_cast<std::size_t>(worker)];
-  if (slowest != UINT64_MAX) clock = std::max(clock, slowest);
+  clock = slowest == UINT64_MAX ? 0 : slowest;
 }
 
 int Shard::required() const {

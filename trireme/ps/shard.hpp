@@ -54,7 +54,7 @@ class Shard {
   // They are in place.
   void add(int worker, const Header& header);
   void pull(int worker) { pulls_.push_back(worker); }
-  // A worker that has rested is as far as the slowest of the others, at least.
+  // A worker that has rested begins where the slowest of the others is.
   void resume(int worker);
 
   // Whether an update can be made of what has come. Then it is begun: call update(), then end_update().

@@ -1,10 +1,8 @@
 #include "trireme/ps/worker_sync.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/units.hpp"
 
 namespace trireme::ps {
 
@@ -26,6 +24,7 @@ WorkerSync::~WorkerSync() {
   }
   ordered_.notify_all();
   if (thread_.joinable()) thread_.join();
+  if (!left_) communicator_.abandon();  // nobody may write into the variables, or send from the gradients, after this
 }
 
 // What one server has lies together in memory; a variable that is cut lies by itself.
@@ -107,17 +106,25 @@ Setup WorkerSync::setup_for(const ServerLink& server, std::uint64_t step) const 
 }
 
 void WorkerSync::exchange_initial_values(std::uint64_t step) {
+  communicator_.set_timeout(std::chrono::duration<double>(options_.timeout_seconds));
   communicator_.set_context("telling the servers what to hold");
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     send_text(communicator_, to_text(setup_for(servers_[i], step)), workers_ + static_cast<int>(i));
   }
   if (communicator_.rank() > 0) return;
   communicator_.set_context("initial values");
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    for (const int id : servers_[i].chunks) {
-      const Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
-      communicator_.send(std::as_bytes(chunk.values), workers_ + static_cast<int>(i), kElementsTag);
+  // Chunk by chunk to all servers at the same time: none waits until all others have everything.
+  std::size_t most = 0;
+  for (const ServerLink& server : servers_) most = std::max(most, server.chunks.size());
+  for (std::size_t index = 0; index < most; ++index) {
+    std::vector<comm::Transfer> transfers;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      if (index >= servers_[i].chunks.size()) continue;
+      const Chunk& chunk = chunks_[static_cast<std::size_t>(servers_[i].chunks[index])];
+      transfers.push_back(
+          communicator_.start_send(std::as_bytes(chunk.values), workers_ + static_cast<int>(i), kElementsTag));
     }
+    for (const comm::Transfer transfer : transfers) communicator_.wait(transfer);
   }
 }
 
@@ -181,6 +188,12 @@ void WorkerSync::complete(int bucket) {
   held_back_.clear();
 }
 
+void WorkerSync::check() {
+  if (!has_failed_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(mutex_);
+  throw_if_failed();
+}
+
 bool WorkerSync::ready(int bucket) {
   const std::lock_guard lock(mutex_);
   return error_ == nullptr && missing_[static_cast<std::size_t>(bucket)] == 0;
@@ -216,12 +229,20 @@ void WorkerSync::pull() {
   settle();
   give({.kind = Order::Kind::pull});
   settle();
+  stop_timing();
+}
+
+// What was asked for between steps is not the next step's communication.
+void WorkerSync::stop_timing() {
+  const std::lock_guard lock(mutex_);
+  busy_seconds_ = 0;
 }
 
 std::vector<std::string> WorkerSync::server_statistics() {
   settle();
   give({.kind = Order::Kind::ask});
   settle();
+  stop_timing();
   std::vector<std::string> texts;
   for (const ServerLink& server : servers_) texts.push_back(server.text);
   return texts;

@@ -50,6 +50,7 @@ class WorkerSync : public train::GradientSync {
   bool ready(int bucket) override;
   void wait(int bucket) override;
   void end_step() override;
+  void check() override;
   bool updates_variables() const override { return true; }
 
   void pull() override;
@@ -57,7 +58,8 @@ class WorkerSync : public train::GradientSync {
   void rest() override;
   void leave() override;
 
-  bool is_lock_step() const override { return options_.mode == Mode::synchronous; }
+  // With backup workers everybody goes at his own pace.
+  bool is_lock_step() const override { return options_.mode == Mode::synchronous && options_.backup_workers == 0; }
   void set_vote(float value) override { vote_ = value; }
   float agreed() const override;
   void set_weight(float weight) override { weight_ = weight; }
@@ -89,6 +91,7 @@ class WorkerSync : public train::GradientSync {
     float learning_rate = 0, weight = 1, vote = 0;
   };
 
+  void stop_timing();
   // Before the thread is there.
   void cut_into_chunks();
   void add_chunks(int bucket, int server, std::span<float> gradients, std::span<float> values);
@@ -108,8 +111,10 @@ class WorkerSync : public train::GradientSync {
   bool note_left();
   void obey(int server, const Header& header);
   void finish_chunk(int chunk, const Header& header);
+  void count_answer();
   void count_vote(int chunk, const Header& header);
   void check_servers(std::chrono::steady_clock::time_point last_move) const;
+  void check_presence() const;
   bool is_idle() const;
   std::string name_of(int server) const;
 
@@ -139,6 +144,7 @@ class WorkerSync : public train::GradientSync {
   std::optional<std::chrono::steady_clock::time_point> busy_since_;
   bool stopping_ = false, left_ = false;
   std::exception_ptr error_;
+  std::atomic<bool> has_failed_{false};
   std::thread thread_;
 };
 

@@ -15,6 +15,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 // A server that waits for another worker says so in time, and can name it: leave that to it.
 constexpr double kPatience = 1.5;
+constexpr auto kBetweenLooks = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -37,16 +38,20 @@ void WorkerSync::work() noexcept {
   } catch (...) {
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
+    has_failed_.store(true, std::memory_order_relaxed);
     changed_.notify_all();
   }
 }
 
-// Sleeps while there is nothing to do.
+// Sleeps while there is nothing to do, but looks now and then whether the servers are still there.
 bool WorkerSync::take_orders() {
   std::deque<Order> orders;
   {
     std::unique_lock lock(mutex_);
-    ordered_.wait(lock, [this] { return stopping_ || !orders_.empty() || !is_idle(); });
+    const auto is_wanted = [this] { return stopping_ || !orders_.empty() || !is_idle(); };
+    while (!ordered_.wait_for(lock, kBetweenLooks, is_wanted)) {
+      if (!left_) check_presence();
+    }
     if (stopping_) return false;
     std::swap(orders, orders_);
   }
@@ -116,10 +121,10 @@ bool WorkerSync::progress(int server) {
     return true;
   }
   link.inbox.next();
+  if (header.kind == Kind::failed) fail(ErrorKind::failed, "{}: {}", name_of(server), link.text);
   if (header.kind == Kind::text) {
     const std::lock_guard lock(mutex_);
-    --answers_missing_;
-    changed_.notify_all();
+    count_answer();
   } else {
     finish_chunk(link.chunks[header.chunk], header);
   }
@@ -137,7 +142,7 @@ bool WorkerSync::note_left() {
 
 void WorkerSync::obey(int server, const Header& header) {
   ServerLink& link = servers_[static_cast<std::size_t>(server)];
-  if (header.kind == Kind::text) {
+  if (header.kind == Kind::text || header.kind == Kind::failed) {
     link.text.resize(header.chunk);
     return link.inbox.expect(std::as_writable_bytes(std::span(link.text)));
   }
@@ -170,13 +175,16 @@ void WorkerSync::finish_chunk(int id, const Header& header) {
   chunk.version = header.version;
   count_vote(id, header);
   const std::lock_guard lock(mutex_);
-  --answers_missing_;
-  const bool complete = --missing_[static_cast<std::size_t>(chunk.bucket)] == 0;
-  if (answers_missing_ == 0 && busy_since_) {
-    busy_seconds_ += std::chrono::duration<double>(SteadyClock::now() - *busy_since_).count();
-    busy_since_.reset();
-  }
-  if (complete || answers_missing_ == 0) changed_.notify_all();
+  if (--missing_[static_cast<std::size_t>(chunk.bucket)] == 0) changed_.notify_all();
+  count_answer();
+}
+
+// With the mutex held.
+void WorkerSync::count_answer() {
+  if (--answers_missing_ > 0) return;
+  busy_seconds_ += std::chrono::duration<double>(SteadyClock::now() - *busy_since_).count();
+  busy_since_.reset();
+  changed_.notify_all();
 }
 
 void WorkerSync::count_vote(int id, const Header& header) {
@@ -187,12 +195,17 @@ void WorkerSync::count_vote(int id, const Header& header) {
   changed_.notify_all();
 }
 
+void WorkerSync::check_presence() const {
+  for (int server = 0; server < static_cast<int>(servers_.size()); ++server) {
+    if (communicator_.presence(workers_ + server) == comm::Presence::here) continue;
+    fail(ErrorKind::failed, "lost {}: its connection has ended", name_of(server));
+  }
+}
+
 void WorkerSync::check_servers(SteadyClock::time_point last_move) const {
+  check_presence();
   const double waited = std::chrono::duration<double>(SteadyClock::now() - last_move).count();
   for (int server = 0; server < static_cast<int>(servers_.size()); ++server) {
-    if (communicator_.presence(workers_ + server) != comm::Presence::here) {
-      fail(ErrorKind::failed, "lost {}: its connection has ended", name_of(server));
-    }
     if (waited < kPatience * options_.timeout_seconds) continue;
     for (const int id : servers_[static_cast<std::size_t>(server)].chunks) {
       const Chunk& chunk = chunks_[static_cast<std::size_t>(id)];

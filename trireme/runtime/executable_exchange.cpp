@@ -171,6 +171,7 @@ void Executable::run_with_served_variables() {
   std::size_t complete = 0;
   for (const int item : items_) {
     const auto index = static_cast<std::size_t>(item);
+    exchange_->check();
     use(used_buckets_[index]);
     if (complete < bucket_updates_.size() && index == bucket_updates_[complete]) {
       awaited_[complete] = true;

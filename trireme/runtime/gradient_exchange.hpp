@@ -41,6 +41,8 @@ class GradientExchange {
   virtual bool ready(int bucket) = 0;     // whether they are the mean over all replicas now,
   virtual void wait(int bucket) = 0;      // until they are
   virtual void end_step() {}
+  // Throws what has gone wrong meanwhile. Called before every instruction: costs next to nothing.
+  virtual void check() {}
 
   // True: the exchange writes the variables itself. Then the updates of the program are left out, and ready() and
   // wait() are about new values being in place, maybe in the next step.

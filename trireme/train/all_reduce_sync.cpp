@@ -29,11 +29,13 @@ AllReduceSync::AllReduceSync(comm::Communicator& communicator, SyncOptions optio
 
 AllReduceSync::~AllReduceSync() {
   // A step that ended half-way: the other replicas may never come.
-  if (!reached(reduced_.load(), released_.load())) communicator_.interrupt();
+  const bool half_way = !reached(reduced_.load(), released_.load());
+  if (half_way) communicator_.interrupt();
   stopping_.store(true, std::memory_order_release);
   released_.fetch_add(1, std::memory_order_release);
   released_.notify_all();
   if (thread_.joinable()) thread_.join();
+  if (half_way) communicator_.abandon();
 }
 
 void AllReduceSync::configure(const Graph&, SessionOptions& options) {
