@@ -117,7 +117,7 @@ int run_task(const BenchArguments& arguments, const comm::ClusterPlace& place) {
   {
     const auto workers = world->data().split(place.place.is_server() ? -1 : 0, place.rank());
     if (place.place.is_server()) {
-      serve(*world, place);
+      serve(*world, place, config.intra_threads);
     } else {
       code = run_worker(arguments, config, {*workers, place.spec.servers.empty() ? nullptr : &world->data()});
     }
@@ -144,8 +144,10 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const lab::DistributionConfig distribution =
       lab::resolve(arguments.options.distribution, size, arguments.options.forward_only);
-  return {.protocol = protocol_in_launch(arguments.cluster),
-          .survives_lost_workers = distribution.survives_lost_workers()};
+  const std::string protocol = protocol_in_launch(arguments.cluster);
+  // MPI does not go on without a rank.
+  return {.protocol = protocol,
+          .survives_lost_workers = distribution.survives_lost_workers() && protocol != "grpc+mpi"};
 }
 
 }  // namespace

@@ -190,6 +190,10 @@ std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& argume
   check_place(place->spec, place->place, "--job-name", "--task-index");
   if (place->protocol == "grpc+mpi") check_mpi_order(place->spec, place->place);
   check_is_local(place->spec, place->place);
+  if (tls.is_used() && place->protocol != "grpc") {
+    bad_input("--tls-cert: gRPC alone is encrypted, and with --protocol {} tensors go another way; take grpc",
+              place->protocol);
+  }
   place->secret = find_secret(arguments);
   place->tls = tls;
   place->join_timeout = arguments.join_timeout;

@@ -11,12 +11,13 @@ namespace trireme::cli {
 
 void log_line(const std::string& text) { fmt::print(stderr, "trireme: {}\n", text); }
 
-void serve(comm::ClusterWorld& world, const comm::ClusterPlace& place) {
+void serve(comm::ClusterWorld& world, const comm::ClusterPlace& place, int threads) {
   const auto workers = static_cast<int>(place.spec.workers.size());
-  const int threads = perf::plan_threads(0, 1, false).intra_threads;
   log_line(fmt::format("{} serves {} worker{} at {}, over {}", to_string(place.place), workers, workers == 1 ? "" : "s",
                        place.spec.address_of(place.place), world.data().transport()));
-  ps::Server server(world.data(), workers, {.threads = threads, .start_thread = {}, .log = log_line});
+  ps::Server server(
+      world.data(), workers,
+      {.threads = perf::plan_threads(threads, 1, false).intra_threads, .start_thread = {}, .log = log_line});
   world.set_statistics([&server] { return server.statistics(); });
   world.set_shutdown([&server] { server.stop(); });
   const auto forget = [&world] {

@@ -10,7 +10,8 @@ namespace trireme::cli {
 // A line of a task's log, on stderr.
 void log_line(const std::string& text);
 
-// Serves until the workers have left. Errors are thrown.
-void serve(comm::ClusterWorld& world, const comm::ClusterPlace& place);
+// Serves until the workers have left, with so many threads (0: one per core that this process may use). Errors are
+// thrown.
+void serve(comm::ClusterWorld& world, const comm::ClusterPlace& place, int threads);
 
 }  // namespace trireme::cli
