@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/distributed/bench_record.hpp"
 #include "tests/distributed/launched_job.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/comm/world.hpp"
@@ -18,9 +19,6 @@ namespace trireme::testkit {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 bool has_mpi() {
   const auto names = comm::protocol_names();
@@ -40,36 +38,21 @@ Words bench(int workers, const Words& options) {
   return words;
 }
 
-nlohmann::json read(const std::filesystem::path& path) { return nlohmann::json::parse(std::ifstream(path)); }
-
-// Losses of the timed steps, the mean over all workers.
-std::vector<double> losses(const nlohmann::json& record) {
-  std::vector<double> means;
-  const auto& ranks = record.at("losses");
-  for (std::size_t step = 0; step < ranks.at(0).at(0).size(); ++step) {
-    double sum = 0;
-    for (const auto& rank : ranks) sum += rank.at(0).at(step).get<double>();
-    means.push_back(sum / static_cast<double>(ranks.size()));
-  }
-  return means;
-}
-
 nlohmann::json run(int workers, Words options, const std::filesystem::path& record) {
   options.insert(options.end(), {"--record", record.string(), "--num-warmup-batches", "0", "--num-batches", "20"});
   LaunchedJob job(bench(workers, options));
   EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
-  return read(record);
+  return read_record(record);
 }
 
 TEST_F(BenchWorkers, TrainLikeOneWithTheirBatches) {
   const TemporaryFolder folder;
-  const auto one = losses(run(1, {"--model", "mnist", "--batch-size", "12"}, folder.path() / "1.json"));
+  const auto one = mean_losses(run(1, {"--model", "mnist", "--batch-size", "12"}, folder.path() / "1.json"));
   for (const int workers : {2, 3, 4}) {
     const nlohmann::json record =
         run(workers, {"--model", "mnist", "--batch-size", std::to_string(12 / workers)}, folder.path() / "n.json");
-    const auto many = losses(record);
-    ASSERT_EQ(many.size(), one.size());
-    for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(many[i], one[i], 1e-4 * one[i]) << "step " << i;
+    const auto many = mean_losses(record);
+    expect_same_losses(many, one, 1e-4);
     EXPECT_EQ(record.at("cluster").size(), static_cast<std::size_t>(workers));
     EXPECT_EQ(record.at("steps").size(), static_cast<std::size_t>(workers));
     EXPECT_EQ(record.at("results").at("breakdown").size(), static_cast<std::size_t>(workers));
@@ -80,30 +63,30 @@ TEST_F(BenchWorkers, TrainLikeOneWithTheirBatches) {
 TEST_F(BenchWorkers, TrainAlikeWithEveryAlgorithm) {
   const TemporaryFolder folder;
   const Words common{"--model", "mnist", "--batch-size", "4"};
-  const auto expected = losses(run(3, common, folder.path() / "a.json"));
+  const auto expected = mean_losses(run(3, common, folder.path() / "a.json"));
   const std::vector<Words> settings{{"--all-reduce", "ring"},
                                     {"--all-reduce", "halving_doubling", "--overlap", "off"},
                                     {"--all-reduce", "library"},
                                     {"--bucket-mb", "0.5", "--check-replicas", "5"}};
   for (Words options : settings) {
     options.insert(options.end(), common.begin(), common.end());
-    const auto actual = losses(run(3, options, folder.path() / "b.json"));
-    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-4 * expected[i]);
+    expect_same_losses(mean_losses(run(3, options, folder.path() / "b.json")), expected, 1e-4);
   }
 }
 
 TEST_F(BenchWorkers, SyncBatchNormIsThatOfTheWholeBatch) {
   const TemporaryFolder folder;
-  const auto one = losses(run(1, {"--model", "resnet20", "--batch-size", "8"}, folder.path() / "1.json"));
+  const auto one = mean_losses(run(1, {"--model", "resnet20", "--batch-size", "8"}, folder.path() / "1.json"));
   const auto two =
-      losses(run(2, {"--model", "resnet20", "--batch-size", "4", "--sync-batch-norm"}, folder.path() / "2.json"));
+      mean_losses(run(2, {"--model", "resnet20", "--batch-size", "4", "--sync-batch-norm"}, folder.path() / "2.json"));
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(two[i], one[i], 2e-3 * one[i]) << "step " << i;
 }
 
 TEST_F(BenchWorkers, DeterministicRunsRepeatToTheBit) {
   const TemporaryFolder folder;
   const Words options{"--model", "resnet20", "--batch-size", "4", "--deterministic"};
-  EXPECT_EQ(losses(run(3, options, folder.path() / "1.json")), losses(run(3, options, folder.path() / "2.json")));
+  EXPECT_EQ(mean_losses(run(3, options, folder.path() / "1.json")),
+            mean_losses(run(3, options, folder.path() / "2.json")));
 }
 
 TEST_F(BenchWorkers, BaselinesAreMeasuredInTheSameRun) {
@@ -192,7 +175,7 @@ TEST_F(BenchWorkers, RunUnderAPlainMpirun) {
   std::ifstream stream(out);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   EXPECT_TRUE(has(text, "4 global = 2 per worker x 2 workers")) << text;
-  const auto cluster = read(record).at("cluster");
+  const auto cluster = read_record(record).at("cluster");
   if (std::thread::hardware_concurrency() >= 2) {
     EXPECT_NE(cluster.at(0).at("cores"), cluster.at(1).at("cores")) << "each has processors of its own";
   }

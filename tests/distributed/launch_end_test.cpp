@@ -12,8 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::vector<std::string> shell(const std::string& starter, const std::string& script, int workers = 3) {
   return {
       "--workers", std::to_string(workers), "--oversubscribe", "--starter", starter, "--program", "/bin/sh", "--", "-c",

@@ -19,9 +19,6 @@ namespace trireme::testkit {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;

@@ -52,8 +52,6 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST_P(Launch, ShowsWholeLinesWithTheRankInFront) {
   // Every line is written in pieces, and all ranks write at once.
   LaunchedJob job(shell(

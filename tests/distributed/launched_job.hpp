@@ -3,14 +3,7 @@
 // it goes.
 #pragma once
 
-#include <sys/types.h>
-
-#include <chrono>
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include "tests/support/temporary_folder.hpp"
+#include "tests/distributed/running_command.hpp"
 
 namespace trireme::testkit {
 
@@ -21,22 +14,11 @@ struct JobProcess {
   std::string role;     // likewise: "worker", "ps"
 };
 
-class LaunchedJob {
+class LaunchedJob : public RunningCommand {
  public:
-  // The arguments follow `trireme launch`. "NAME=value" may be added to the environment.
-  explicit LaunchedJob(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+  // The arguments follow `trireme launch`.
+  explicit LaunchedJob(const Words& arguments, const Words& environment = {});
   ~LaunchedJob();
-  LaunchedJob(const LaunchedJob&) = delete;
-  LaunchedJob& operator=(const LaunchedJob&) = delete;
-
-  pid_t pid() const { return pid_; }
-  const std::filesystem::path& temporary_folder() const { return temporary_; }  // its TMPDIR
-  std::string out() const;
-  std::string err() const;
-  // Waits for the launcher's end; 128 + signal where one ended it. Fails the test, and gives -1, when that takes
-  // longer.
-  int exit_code(std::chrono::milliseconds timeout = std::chrono::seconds(30));
-  bool wait_for_output(const std::string& text, std::chrono::milliseconds timeout = std::chrono::seconds(30)) const;
 
   // Processes that live now and that this launch has started, directly or not; with the launcher.
   std::vector<JobProcess> processes() const;
@@ -46,16 +28,10 @@ class LaunchedJob {
   bool is_gone_within(std::chrono::milliseconds timeout) const;
 
  private:
-  std::string folder_of_segments() const;  // as the guard was told; empty: no guard was seen yet
-  bool has_ended();
+  LaunchedJob(const std::string& mark, const Words& arguments, const Words& environment);
 
-  std::string mark_;
-  TemporaryFolder folder_;
-  std::filesystem::path temporary_;
-  mutable std::string segments_;
-  pid_t pid_ = -1;
-  int code_ = -1;
-  bool reaped_ = false;
+  std::string mark_;              // in the environment of all its processes
+  mutable std::string segments_;  // the folder for shared segments, as the guard was told; empty: none was seen yet
 };
 
 }  // namespace trireme::testkit
