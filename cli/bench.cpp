@@ -103,15 +103,16 @@ bool run_other(const lab::BenchmarkConfig& config, const Crew& crew, std::stop_t
   return benchmark.result().interrupted;
 }
 
-int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& config, const Crew& crew) {
-  const Interrupt interrupt;
-  const bool interrupted = crew.workers.rank() == 0 ? run_first(config, crew, arguments.record, interrupt.token())
-                                                    : run_other(config, crew, interrupt.token());
+int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& config, const Crew& crew,
+               std::stop_token stop) {
+  const bool interrupted =
+      crew.workers.rank() == 0 ? run_first(config, crew, arguments.record, stop) : run_other(config, crew, stop);
   return interrupted ? kInterruptedExitCode : 0;
 }
 
 int run_task(const BenchArguments& arguments, const comm::ClusterPlace& place) {
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, place.spec.job_size());
+  Interrupt interrupt;
   const auto world = comm::join_cluster(place, log_line);
   int code = 0;
   {
@@ -119,7 +120,8 @@ int run_task(const BenchArguments& arguments, const comm::ClusterPlace& place) {
     if (place.place.is_server()) {
       serve(*world, place, config.intra_threads);
     } else {
-      code = run_worker(arguments, config, {*workers, place.spec.servers.empty() ? nullptr : &world->data()});
+      code = run_worker(arguments, config, {*workers, place.spec.servers.empty() ? nullptr : &world->data()},
+                        interrupt.listen());
     }
   }
   world->leave();
@@ -133,8 +135,9 @@ int run_bench(const BenchArguments& arguments) {
   if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
   if (cluster) return run_task(arguments, *cluster);
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, {.workers = comm::launch_place().size});
+  Interrupt interrupt;
   const std::unique_ptr<comm::World> world = comm::join_world();
-  const int code = run_worker(arguments, config, {world->communicator()});
+  const int code = run_worker(arguments, config, {world->communicator()}, interrupt.listen());
   world->leave();
   return code;
 }

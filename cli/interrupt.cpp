@@ -33,7 +33,7 @@ void Interrupt::wait_for_signals() {
     int signal = 0;
     if (sigwait(&signals_, &signal) != 0) continue;
     if (closing_) return;
-    if (source_.stop_requested()) _exit(kInterruptedExitCode);
+    if (!listening_ || source_.stop_requested()) _exit(kInterruptedExitCode);
     source_.request_stop();
     if (!is_silent) std::fputs("\ninterrupted: ending after this step (once more to end at once)\n", stderr);
   }

@@ -1,5 +1,7 @@
 // Ctrl-C (and SIGTERM) as a request to stop: the first one asks the running command to end after what it is doing, with
-// its results; the second ends the process at once. Held by a command while it runs; made before it starts threads.
+// its results; the second ends the process at once. So does the first while there is nothing yet to end well. Held by a
+// command while it runs; made before anything starts threads, those of libraries included: a signal goes to any thread
+// that does not block it.
 #pragma once
 
 #include <atomic>
@@ -16,13 +18,17 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  std::stop_token token() const { return source_.get_token(); }
+  // From now on somebody looks at the token.
+  std::stop_token listen() {
+    listening_ = true;
+    return source_.get_token();
+  }
 
  private:
   void wait_for_signals();
 
   std::stop_source source_;
-  std::atomic<bool> closing_ = false;
+  std::atomic<bool> closing_ = false, listening_ = false;
   sigset_t signals_{};
   sigset_t previous_{};
   std::thread waiter_;  // last: uses all of the above
