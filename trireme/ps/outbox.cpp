@@ -38,8 +38,9 @@ bool Outbox::progress() {
 }
 
 void Outbox::begin(Message message) {
+  // When it begins: who has got all of it and asks is told of it, even where its completion was not looked at yet.
+  if (message.header.kind != Kind::text) bytes_sent_ += static_cast<std::int64_t>(message.elements.size());
   Message& sent = under_way_.emplace_back(std::move(message));
-  bytes_sent_ += static_cast<std::int64_t>(sent.elements.size());
   sent.header_transfer = communicator_->start_send(std::as_bytes(std::span(&sent.header, 1)), to_, kHeaderTag);
   if (!sent.elements.empty()) {
     sent.elements_transfer = communicator_->start_send(sent.elements, to_, kElementsTag);

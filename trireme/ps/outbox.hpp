@@ -25,7 +25,7 @@ class Outbox {
   // Moves things along; true if a message was begun or completed. Throws what the communicator does.
   bool progress();
   bool empty() const { return waiting_.empty() && under_way_.empty(); }
-  std::int64_t bytes_sent() const { return bytes_sent_; }  // of elements
+  std::int64_t bytes_sent() const { return bytes_sent_; }  // of variables and gradients
 
  private:
   struct Message {
