@@ -170,7 +170,7 @@ TEST_P(EndingEarly, CtrlCEndsAllWithARecord) {
 
 TEST_P(EndingEarly, MaxSecondsEndsAll) {
   ServerJob limited = job();
-  limited.options = limited.options + Words{"--max-seconds", "2"};
+  limited.options = limited.options + Words{"--max-seconds", "1"};
   LaunchedJob launched(launch_words(limited));
   EXPECT_EQ(launched.exit_code(30s), 0) << launched.err();
   EXPECT_TRUE(has(launched.out(), "time is up (--max-seconds)")) << launched.out();

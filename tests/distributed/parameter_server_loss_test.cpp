@@ -1,0 +1,89 @@
+// What becomes of a job with parameter servers when one of its processes is killed.
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/distributed/bench_record.hpp"
+#include "tests/distributed/launched_job.hpp"
+#include "tests/distributed/server_job.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Five seconds are what is promised; the rest is for a machine that does other things.
+constexpr auto kEnd = 15s;
+
+class LosingATask : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!has_protocol(GetParam())) GTEST_SKIP() << "this build has no " << GetParam();
+  }
+  static ServerJob job(int steps, const Words& options) {
+    return {.workers = 3, .servers = 2, .protocol = GetParam(), .steps = steps, .options = options};
+  }
+};
+
+// In the middle of training.
+void kill_task(const LaunchedJob& job, std::size_t rank) {
+  ASSERT_TRUE(job.wait_for_output("[worker 0] 10\t")) << job.err();
+  const auto programs = job.programs(5);
+  ASSERT_EQ(programs.size(), 5U);
+  ASSERT_EQ(kill(programs[rank].pid, SIGKILL), 0);
+}
+
+// The launcher's own first error.
+std::string first_error(const LaunchedJob& job) {
+  const std::string text = job.err();
+  const std::size_t begin = text.find("trireme: error: ");
+  return begin == std::string::npos ? "no error in: " + text : text.substr(begin, text.find('\n', begin) - begin);
+}
+
+void expect_end_after_losing(const ServerJob& job, std::size_t rank, const std::string& name) {
+  SCOPED_TRACE(fmt::format("{} with {}", name, fmt::join(job.options, " ")));
+  LaunchedJob launched(launch_words(job));
+  kill_task(launched, rank);
+  EXPECT_EQ(launched.exit_code(kEnd), 128 + SIGKILL) << launched.err();
+  EXPECT_TRUE(has(first_error(launched), "trireme: error: " + name + " (")) << launched.err();
+  EXPECT_TRUE(has(first_error(launched), "was killed by signal 9 (SIGKILL)")) << launched.err();
+  EXPECT_TRUE(launched.is_gone_within(5s));
+}
+
+TEST_P(LosingATask, AWorkerEndsSynchronousTraining) {
+  expect_end_after_losing(job(kForEver, {}), 1, "worker 1");
+  expect_end_after_losing(job(kForEver, {"--variable-update", "distributed_replicated"}), 2, "worker 2");
+}
+
+TEST_P(LosingATask, AServerEndsAllTraining) {
+  expect_end_after_losing(job(kForEver, {}), 3, "ps 0");
+  expect_end_after_losing(job(kForEver, {"--async"}), 4, "ps 1");
+}
+
+TEST_P(LosingATask, AWorkerIsDoneWithoutWhereThatIsPossible) {
+  for (const Words& options : {Words{"--async"}, Words{"--staleness", "1"}, Words{"--backup-workers", "1"}}) {
+    SCOPED_TRACE(options[0]);
+    const TemporaryFolder folder;
+    // The slow one goes on for long enough that the other is killed before all are done.
+    LaunchedJob launched(launch_words(job(60, options + Words{"--record", folder / "job.json"})),
+                         {"TRIREME_SLOW_RANK=0:20"});
+    kill_task(launched, 1);
+    EXPECT_EQ(launched.exit_code(60s), 0) << launched.err();
+    EXPECT_TRUE(has(launched.err(), "trireme: worker 1 (")) << launched.err();
+    EXPECT_TRUE(has(launched.err(), "was killed by signal 9 (SIGKILL); the others go on")) << launched.err();
+    EXPECT_TRUE(has(launched.err(), "trireme: worker 1 was lost on the way")) << launched.err();
+    const nlohmann::json record = read_record(folder / "job.json");
+    ASSERT_EQ(record.at("losses").size(), 2U) << "of those who are left";
+    for (const auto& rank : record.at("losses")) EXPECT_EQ(rank.at(0).size(), 60U);
+    EXPECT_TRUE(launched.is_gone_within(5s));
+  }
+}
+
+std::string protocol_name(const ::testing::TestParamInfo<const char*>& info) {
+  return std::string(info.param) == "grpc" ? "Grpc" : "Ucx";
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, LosingATask, ::testing::Values("grpc", "grpc+ucx"), protocol_name);
+
+}  // namespace
+}  // namespace trireme::testkit
