@@ -26,11 +26,11 @@ class LosingATask : public ::testing::TestWithParam<const char*> {
 };
 
 // In the middle of training.
-void kill_task(const LaunchedJob& job, std::size_t rank) {
+void send_signal(const LaunchedJob& job, std::size_t rank, int signal = SIGKILL) {
   ASSERT_TRUE(job.wait_for_output("[worker 0] 10\t")) << job.err();
   const auto programs = job.programs(5);
   ASSERT_EQ(programs.size(), 5U);
-  ASSERT_EQ(kill(programs[rank].pid, SIGKILL), 0);
+  ASSERT_EQ(kill(programs[rank].pid, signal), 0);
 }
 
 // The launcher's own first error.
@@ -43,7 +43,7 @@ std::string first_error(const LaunchedJob& job) {
 void expect_end_after_losing(const ServerJob& job, std::size_t rank, const std::string& name) {
   SCOPED_TRACE(fmt::format("{} with {}", name, fmt::join(job.options, " ")));
   LaunchedJob launched(launch_words(job));
-  kill_task(launched, rank);
+  send_signal(launched, rank);
   EXPECT_EQ(launched.exit_code(kEnd), 128 + SIGKILL) << launched.err();
   EXPECT_TRUE(has(first_error(launched), "trireme: error: " + name + " (")) << launched.err();
   EXPECT_TRUE(has(first_error(launched), "was killed by signal 9 (SIGKILL)")) << launched.err();
@@ -60,6 +60,8 @@ TEST_P(LosingATask, AServerEndsAllTraining) {
   expect_end_after_losing(job(kForEver, {"--async"}), 4, "ps 1");
 }
 
+TEST_P(LosingATask, WorkerZeroEndsAllTraining) { expect_end_after_losing(job(kForEver, {"--async"}), 0, "worker 0"); }
+
 TEST_P(LosingATask, AWorkerIsDoneWithoutWhereThatIsPossible) {
   for (const Words& options : {Words{"--async"}, Words{"--staleness", "1"}, Words{"--backup-workers", "1"}}) {
     SCOPED_TRACE(options[0]);
@@ -67,7 +69,7 @@ TEST_P(LosingATask, AWorkerIsDoneWithoutWhereThatIsPossible) {
     // The slow one goes on for long enough that the other is killed before all are done.
     LaunchedJob launched(launch_words(job(60, options + Words{"--record", folder / "job.json"})),
                          {"TRIREME_SLOW_RANK=0:20"});
-    kill_task(launched, 1);
+    send_signal(launched, 1);
     EXPECT_EQ(launched.exit_code(60s), 0) << launched.err();
     EXPECT_TRUE(has(launched.err(), "trireme: worker 1 (")) << launched.err();
     EXPECT_TRUE(has(launched.err(), "was killed by signal 9 (SIGKILL); the others go on")) << launched.err();
@@ -77,6 +79,23 @@ TEST_P(LosingATask, AWorkerIsDoneWithoutWhereThatIsPossible) {
     for (const auto& rank : record.at("losses")) EXPECT_EQ(rank.at(0).size(), 60U);
     EXPECT_TRUE(launched.is_gone_within(5s));
   }
+}
+
+TEST_P(LosingATask, AStoppedOneIsNamed) {
+  const ServerJob impatient = job(kForEver, {"--comm-timeout", "2"});
+  LaunchedJob worker(launch_words(impatient));
+  send_signal(worker, 1, SIGSTOP);
+  EXPECT_EQ(worker.exit_code(30s), 1) << worker.err();
+  EXPECT_TRUE(has(first_error(worker), "worker 1 (")) << worker.err();
+  EXPECT_TRUE(has(first_error(worker), " did not send gradients of '")) << worker.err();
+  EXPECT_TRUE(worker.is_gone_within(5s));
+
+  LaunchedJob server(launch_words(impatient));
+  send_signal(server, 3, SIGSTOP);
+  EXPECT_EQ(server.exit_code(30s), 1) << server.err();
+  EXPECT_TRUE(has(first_error(server), "ps 0 (")) << server.err();
+  EXPECT_TRUE(has(first_error(server), " has not answered for ")) << server.err();
+  EXPECT_TRUE(server.is_gone_within(5s));
 }
 
 std::string protocol_name(const ::testing::TestParamInfo<const char*>& info) {

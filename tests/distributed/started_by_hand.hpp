@@ -16,7 +16,8 @@ class StartedByHand {
   const std::string& server(std::size_t index) const { return servers_.at(index); }
   Words lists() const;       // --worker-hosts, --ps-hosts
   std::string json() const;  // the same for --cluster
-  static Words secret(const std::string& value = "known-to-all-tasks-of-this-job");
+  static constexpr const char* kSecret = "known-to-all-tasks-of-this-job";
+  static Words secret(const std::string& value = kSecret);  // for the environment
 
   std::unique_ptr<RunningCommand> start(const std::string& job, int index, const Words& options = {}) const;
   // Another way of naming the tasks, or another secret.

@@ -122,6 +122,9 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 }
 
 std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int>& ranks) {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) left_behind_.insert(rank);
+  }
   return make_member_group(ranks, ++*last_context_);
 }
 
@@ -166,6 +169,7 @@ void Communicator::check_peers() const {
   for (int rank = 0; rank < size_; ++rank) {
     const Member& member = members_[static_cast<std::size_t>(rank)];
     if (member.node != self().node || member.pid == self().pid || presence(rank) == Presence::left) continue;
+    if (left_behind_.contains(rank)) continue;
     if (kill(static_cast<pid_t>(member.pid), 0) == 0 || errno != ESRCH) continue;
     fail(ErrorKind::failed, "{}: {}, process {}, has ended while others wait for it{}", name_of(rank_), name_of(rank),
          member.pid, context_.empty() ? "" : fmt::format(" ({})", context_));

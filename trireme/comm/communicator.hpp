@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -101,7 +102,8 @@ class Communicator {
   // split(0, rank()) is a duplicate.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  // A communicator of some ranks, in this order. Those ranks, and no others, call it with the same list.
+  // A communicator of some ranks, in this order. Those ranks, and no others, call it with the same list. From then on
+  // nobody waits in this one for the other ranks: they may have ended.
   std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks);
 
   // Memory of so many bytes on every rank, zeroed, its own with page tables filled, seen by all ranks of the same node.
@@ -178,6 +180,7 @@ class Communicator {
   int rank_;
   int size_;
   std::vector<Member> members_;
+  std::set<int> left_behind_;  // whose end is no reason to fail
   std::vector<Slot> slots_;
   std::vector<int> free_slots_;
   std::chrono::duration<double> timeout_ = kDefaultTimeout;

@@ -75,20 +75,21 @@ UcxCommunicator::UcxCommunicator(std::shared_ptr<const UcxJob> job, std::unique_
 }
 
 // UCX 1.13 has no shared memory for endpoints that are to report the failure of their peer: it would take TCP. So these
-// are only asked for between nodes; inside one, the control's word has to do.
+// are only asked for between nodes; inside one, the control's word has to do. Somebody to report to is named in any
+// case: without, UCX ends the process when it comes to copy from one that has been killed.
 void UcxCommunicator::connect(int rank, const std::string& address) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   peer.reports_failure = members()[static_cast<std::size_t>(rank)].node != self().node;
   ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  params.err_handler.arg = &peer;
+  params.err_handler.cb = [](void* failed, ucp_ep_h, ucs_status_t status) {
+    static_cast<Peer*>(failed)->failure = status;
+  };
   if (peer.reports_failure) {
-    params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    params.err_handler.arg = &peer;
-    params.err_handler.cb = [](void* failed, ucp_ep_h, ucs_status_t status) {
-      static_cast<Peer*>(failed)->failure = status;
-    };
   }
   const ucs_status_t status = ucp_ep_create(worker_->handle(), &params, &peer.endpoint);
   if (status != UCS_OK) {
