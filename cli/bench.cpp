@@ -150,7 +150,8 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
   const std::string protocol = protocol_in_launch(arguments.cluster);
   // MPI does not go on without a rank.
   return {.protocol = protocol,
-          .survives_lost_workers = distribution.survives_lost_workers() && protocol != "grpc+mpi"};
+          .survives_lost_workers = distribution.survives_lost_workers() && protocol != "grpc+mpi",
+          .needs_first_worker = true};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace trireme::cli {
 struct LaunchNeeds {
   std::string protocol = "auto";       // how its processes talk, as --protocol has it
   bool survives_lost_workers = false;  // the others go on where a worker is lost
+  bool needs_first_worker = false;     // but not without worker 0
 };
 
 struct Command {

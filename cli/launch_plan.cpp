@@ -167,6 +167,7 @@ LaunchPlan plan_launch(const LaunchOptions& options, const CommandCheck& check_c
   plan.starter = choose_starter(options, needs, at_addresses);
   plan.job = make_job(options, plan.cores, common_environment(options, at_addresses, plan));
   plan.job.survives_lost_workers = needs.survives_lost_workers;
+  plan.job.needs_first_worker = needs.needs_first_worker;
   return plan;
 }
 

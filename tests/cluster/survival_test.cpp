@@ -26,6 +26,14 @@ TEST(Survival, AWorkerIsLostAsLongAsAnotherIsLeft) {
   EXPECT_FALSE(survives(job_of(1, 2), {failure(Cause::killed, 0)}, {})) << "servers alone";
 }
 
+TEST(Survival, WhoKeepsTheResultsIsNeverLost) {
+  Job job = job_of(3, 1);
+  job.needs_first_worker = true;
+  EXPECT_FALSE(survives(job, {failure(Cause::killed, 0)}, {}));
+  EXPECT_FALSE(survives(job, {failure(Cause::killed, 1), failure(Cause::lost, 0)}, {}));
+  EXPECT_TRUE(survives(job, {failure(Cause::killed, 1)}, {}));
+}
+
 TEST(Survival, AServerIsNeverLost) {
   const Job job = job_of(2, 2);
   EXPECT_FALSE(survives(job, {failure(Cause::killed, 2)}, {}));

@@ -27,6 +27,7 @@ Task task_from_json(const nlohmann::json& json);
 struct Job {
   std::vector<Task> tasks;
   bool survives_lost_workers = false;  // as long as one is left; a job never survives the loss of another task
+  bool needs_first_worker = false;     // that one excepted: it keeps the results of all
 
   bool has_only_workers() const;
   std::string name(int task) const;    // "rank 2"; beside other roles "worker 2", "ps 0"

@@ -14,6 +14,7 @@ bool is_worker(const Job& job, int task) {
 bool is_survivable(const Job& job, const Failure& failure) {
   // What was wrong with the input of one is wrong with that of all.
   const bool is_misuse = failure.cause == Cause::error && failure.exit_code == exit_code(ErrorKind::bad_input);
+  if (job.needs_first_worker && failure.task == 0) return false;
   return is_worker(job, failure.task) && failure.cause != Cause::not_started && !is_misuse;
 }
 
