@@ -189,6 +189,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
 // earlier than others does not keep them waiting, and all go on from the same values.
 void Benchmark::meet(bool timed) {
   if (replicas_) replicas_->sync().rest();
+  workers_->set_context("waiting for all workers to end their steps");
   leave_lost_behind();
   agree_on_interrupt(result_.interrupted);
   if (servers_ == nullptr) return;

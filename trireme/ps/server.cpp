@@ -260,7 +260,7 @@ void Server::lose(int index, const std::string& reason) {
     fail(ErrorKind::failed, "{}; synchronous updates need {} workers, {} are left", text,
          static_cast<int>(workers_.size()) - setup_.backup_workers, left);
   }
-  log(fmt::format("{}; {} worker{} go on", text, left, left == 1 ? "" : "s"));
+  log(fmt::format("{}; {} on", text, left == 1 ? "1 worker goes" : fmt::format("{} workers go", left)));
   rest(index);
 }
 

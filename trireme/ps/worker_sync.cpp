@@ -41,6 +41,7 @@ void WorkerSync::start(std::vector<GradientBucket> buckets, std::uint64_t step) 
   buckets_ = std::move(buckets);
   cut_into_chunks();
   exchange_initial_values(step);
+  communicator_.set_context("");
   thread_ = std::thread([this] { work(); });
   pull();
 }
