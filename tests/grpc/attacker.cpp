@@ -124,13 +124,13 @@ class Attacker::Impl {
   std::string surprises() const { return surprises_; }
 
  private:
-  // As a second process that is the other task.
+  // As a second process that is the next task.
   grpc::Status hello(std::size_t target, const std::string& secret) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
     if (!secret.empty()) context.AddMetadata(rpc::kSecretKey, secret);
     rpc::wire::HelloRequest request;
-    const std::size_t claimed = 1 - target;
+    const std::size_t claimed = (target + 1) % tasks_.size();
     request.mutable_from()->set_index(static_cast<int>(claimed));
     request.mutable_from()->set_name(tasks_[claimed].name);
     request.mutable_from()->set_pid(1);
