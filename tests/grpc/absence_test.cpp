@@ -1,6 +1,8 @@
 // Tasks that leave, die or go silent while others go on.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <numeric>
 #include <thread>
@@ -12,6 +14,8 @@
 
 namespace trireme::comm::testkit {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr int kTag = 7;
 
@@ -89,7 +93,9 @@ TEST(GrpcAbsence, ASilentTaskIsLost) {
   Processes processes;
   for (int self = 0; self < 3; ++self) {
     processes.start([&, self]() -> std::string {
-      const auto world = rpc::join(options_of(tasks, self));
+      auto options = options_of(tasks, self);
+      options.liveness = {.ping_every = 500ms, .answer_within = 1500ms};
+      const auto world = rpc::join(options);
       barrier(world->communicator());
       if (self == 2) raise(SIGSTOP);  // as a host that has lost its power
       return go_on_without(*world, Presence::lost, "lost worker 2");
@@ -99,6 +105,28 @@ TEST(GrpcAbsence, ASilentTaskIsLost) {
     const Outcome outcome = processes.wait(i);
     EXPECT_TRUE(outcome.is_success) << outcome.answer;
   }
+}
+
+// As a virtual machine that is moved, or a host that is short of memory.
+TEST(GrpcAbsence, APauseIsNoLoss) {
+  const auto outcomes = run_tasks(2, [](rpc::RpcWorld& world) -> std::string {
+    exchange(world.communicator(), 0);
+    if (world.communicator().rank() == 1) {
+      const pid_t paused = getpid();
+      const pid_t waker = fork();
+      if (waker == 0) {
+        std::this_thread::sleep_for(2500ms);
+        kill(paused, SIGCONT);
+        std::_Exit(0);
+      }
+      raise(SIGSTOP);
+      waitpid(waker, nullptr, 0);
+    }
+    exchange(world.communicator(), 1);
+    world.leave();
+    return "";
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.is_success) << outcome.answer;
 }
 
 TEST(GrpcAbsence, WhatWasSentBeforeLeavingArrives) {

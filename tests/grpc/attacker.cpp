@@ -84,16 +84,16 @@ grpc::Status call(grpc::GenericStub& stub, grpc::ClientContext& context, const s
 class Attacker::Impl {
  public:
   Impl(const std::vector<rpc::RpcTask>& tasks, std::string secret) : tasks_(tasks), secret_(std::move(secret)) {
-    for (const rpc::RpcTask& task : tasks) channels_.push_back(rpc::make_channel(task.address, {}));
+    for (const rpc::RpcTask& task : tasks) channels_.push_back(rpc::make_channel(task.address, {}, {}));
   }
 
   void attack(int number) {
-    const std::size_t target = static_cast<std::size_t>(number / 8) % tasks_.size();
-    const std::string method = kMethods[static_cast<std::size_t>(number / 16) % std::size(kMethods)];
+    const std::size_t target = static_cast<std::size_t>(number / kKinds) % tasks_.size();
+    const std::string method = kMethods[static_cast<std::size_t>(number / (2 * kKinds)) % std::size(kMethods)];
     const std::string garbage = random_bytes(random_, 300);
     grpc::GenericStub stub(channels_[target]);
     grpc::ClientContext context;
-    switch (number % 8) {
+    switch (number % kKinds) {
       case 0:
         return send_raw(tasks_[target].address, random_bytes(random_, 4000));
       case 1:
@@ -116,8 +116,14 @@ class Attacker::Impl {
         context.AddMetadata(rpc::kStreamsKey, "2");
         call(stub, context, method, {garbage, garbage});
         return;
-      default:
+      case 7:
         return expect_refused(StatusCode::FAILED_PRECONDITION, hello(target, secret_));
+      case 8:
+        return expect_refused(StatusCode::RESOURCE_EXHAUSTED, call(stub, context, kMethods[0], {too_large_}));
+      default:
+        // Some KB that would be many MB: it is not unpacked, and so is no message at all.
+        context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+        return expect_refused(StatusCode::INTERNAL, call(stub, context, kMethods[0], {too_large_}));
     }
   }
 
@@ -148,7 +154,9 @@ class Attacker::Impl {
   }
 
   const std::vector<rpc::RpcTask> tasks_;
+  static constexpr int kKinds = 10;
   const std::string secret_;
+  const std::string too_large_ = std::string(5 << 20, '\0');
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::mt19937 random_{17};
   std::string surprises_;
@@ -168,7 +176,7 @@ std::string frame_of(const rpc::FrameHeader& header, const std::string& data) {
 }
 
 grpc::Status stream_from(const std::string& address, int task, const std::vector<std::string>& frames) {
-  grpc::GenericStub stub(rpc::make_channel(address, {}));
+  grpc::GenericStub stub(rpc::make_channel(address, {}, {}));
   grpc::ClientContext context;
   context.AddMetadata(rpc::kSecretKey, "open sesame");
   context.AddMetadata(rpc::kTaskKey, std::to_string(task));

@@ -11,17 +11,21 @@
 namespace trireme::comm::testkit {
 namespace {
 
-std::string run_suite(rpc::RpcWorld& world) {
+void run_suite(Communicator& communicator) {
   std::string doing;
   try {
     for (const SuiteCase& suite_case : communicator_suite()) {
       doing = suite_case.name;
-      suite_case.body(world.communicator());
-      barrier(world.communicator());
+      suite_case.body(communicator);
+      barrier(communicator);
     }
   } catch (const std::exception& error) {
     throw std::runtime_error(doing + ": " + error.what());
   }
+}
+
+std::string run_suite_and_leave(rpc::RpcWorld& world) {
+  run_suite(world.communicator());
   world.leave();
   return world.communicator().transport();
 }
@@ -33,7 +37,7 @@ void expect_suite(int count, const std::function<void(rpc::RpcOptions&)>& change
     options.push_back(options_of(tasks, self));
     change(options.back());
   }
-  for (const Outcome& outcome : run_tasks(options, run_suite)) {
+  for (const Outcome& outcome : run_tasks(options, run_suite_and_leave)) {
     EXPECT_TRUE(outcome.is_success) << outcome.answer;
     EXPECT_NE(outcome.answer.find(transport), std::string::npos) << outcome.answer;
   }
@@ -58,24 +62,67 @@ TEST(GrpcSuiteVariant, PartsCutSmallOverManyStreams) {
       "5 streams");
 }
 
-TEST(GrpcSuiteVariant, Encrypted) {
-  const trireme::testkit::TemporaryFolder folder;
-  const std::string make_certificates =
+TEST(GrpcSuiteVariant, OverUcxWithGrpcAsItsControl) {
+  const auto outcomes = run_cluster(3, "grpc+ucx", [](ClusterWorld& world) {
+    run_suite(world.data());
+    const std::string transport = world.data().transport();
+    world.leave();
+    return transport;
+  });
+  if (!is_available(outcomes)) GTEST_SKIP() << outcomes[0].answer;
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_TRUE(outcome.is_success) << outcome.answer;
+    EXPECT_NE(outcome.answer.find("UCX"), std::string::npos) << outcome.answer;
+  }
+}
+
+// A CA and the certificate of a task, signed by it. False: openssl is missing or fails.
+bool make_certificates(const trireme::testkit::TemporaryFolder& folder) {
+  const std::string command =
       "cd '" + folder.path().string() +
       "' && openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem"
       " && openssl req -newkey rsa:2048 -nodes -subj /CN=task -keyout task.key -out task.csr"
       " && echo subjectAltName=IP:127.0.0.1 > names"
       " && openssl x509 -req -in task.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out "
       "task.pem";
-  if (std::system(("(" + make_certificates + ") > '" + folder / "log" + "' 2>&1").c_str()) != 0) {
-    GTEST_SKIP() << "no certificates could be made: the command openssl is missing or fails";
+  return std::system(("(" + command + ") > '" + folder / "log" + "' 2>&1").c_str()) == 0;
+}
+constexpr const char* kNoCertificates = "no certificates could be made: the command openssl is missing or fails";
+
+TlsFiles files_in(const trireme::testkit::TemporaryFolder& folder) {
+  return {.certificate = folder / "task.pem", .key = folder / "task.key", .authority = folder / "ca.pem"};
+}
+
+// Task 0 has good files, task 1 has others: they do not meet.
+void expect_strangers(const TlsFiles& good, const TlsFiles& other) {
+  const auto tasks = local_tasks(2);
+  std::vector<rpc::RpcOptions> options{options_of(tasks, 0), options_of(tasks, 1)};
+  options[0].tls = good;
+  options[1].tls = other;
+  for (rpc::RpcOptions& each : options) each.join_timeout = std::chrono::milliseconds(1500);
+  for (const Outcome& outcome : run_tasks(options, run_suite_and_leave)) {
+    EXPECT_FALSE(outcome.is_success);
+    EXPECT_NE(outcome.answer.find("did not come within"), std::string::npos) << outcome.answer;
   }
+}
+
+TEST(GrpcSuiteVariant, StrangersAreNotLetIn) {
+  const trireme::testkit::TemporaryFolder folder, other_folder;
+  if (!make_certificates(folder) || !make_certificates(other_folder)) GTEST_SKIP() << kNoCertificates;
+  const TlsFiles good = files_in(folder), of_another_authority = files_in(other_folder);
+  expect_strangers(good, {});
+  expect_strangers(good, of_another_authority);
+  // Trusts our authority, but has no certificate of it.
+  TlsFiles unsigned_task = of_another_authority;
+  unsigned_task.authority = good.authority;
+  expect_strangers(good, unsigned_task);
+}
+
+TEST(GrpcSuiteVariant, Encrypted) {
+  const trireme::testkit::TemporaryFolder folder;
+  if (!make_certificates(folder)) GTEST_SKIP() << kNoCertificates;
   expect_suite(
-      2,
-      [&](rpc::RpcOptions& options) {
-        options.tls = {.certificate = folder / "task.pem", .key = folder / "task.key", .authority = folder / "ca.pem"};
-      },
-      ", TLS");
+      2, [&](rpc::RpcOptions& options) { options.tls = files_in(folder); }, ", TLS");
 }
 
 }  // namespace

@@ -113,6 +113,10 @@ TEST(GrpcJoining, WrongOptionsAreRefused) {
     expect_contains(error_with([](auto& options) { options.tasks[0].address = "192.0.2.1:2230"; }),
                     "192.0.2.1:2230 is no address of this host");
     expect_contains(error_with([](auto& options) { options.tasks[0].address = "nonsense"; }), "HOST:PORT");
+    expect_contains(error_with([](auto& options) {
+                      options.tasks.push_back({"ps 0", "192.0.2.1:2230"});
+                    }),
+                    "which no other host can reach, but ps 0 is to be reached at 192.0.2.1:2230");
     expect_contains(error_with([](auto& options) { options.secret.clear(); }), "needs a secret");
     expect_contains(error_with([](auto& options) { options.self = 1; }), "its list has 1 tasks");
     expect_contains(error_with([](auto& options) { options.streams = 0; }), "0 streams");
@@ -128,6 +132,12 @@ TEST(GrpcControl, TasksAnswerEachOther) {
   const auto outcomes = run_tasks(2, [](rpc::RpcWorld& world) {
     Communicator& communicator = world.communicator();
     std::atomic<bool> is_asked_to_end = false;
+    world.set_statistics({});
+    world.set_shutdown({});
+    barrier(communicator);
+    expect(world.statistics_of(1 - communicator.rank()) == "{}", "who has nothing to say says so");
+    world.shut_down(1 - communicator.rank());
+    barrier(communicator);
     world.set_statistics([&] { return R"({"rank": )" + std::to_string(communicator.rank()) + "}"; });
     world.set_shutdown([&] { is_asked_to_end = true; });
     barrier(communicator);

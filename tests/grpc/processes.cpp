@@ -1,16 +1,16 @@
 #include "processes.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <exception>
 #include <stdexcept>
+
+#include "trireme/cluster/ports.hpp"
 
 namespace trireme::comm::testkit {
 namespace {
@@ -88,19 +88,10 @@ Outcome Processes::wait(std::size_t index, std::chrono::seconds longest) {
 }
 
 std::vector<rpc::RpcTask> local_tasks(int count) {
-  std::vector<UniqueFd> sockets;  // all at once, so that the ports differ
+  static cluster::PortClaims claims;  // until this process ends: other tests run at the same time
   std::vector<rpc::RpcTask> tasks;
-  for (int i = 0; i < count; ++i) {
-    sockets.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    if (bind(sockets.back().get(), generic, length) != 0 || getsockname(sockets.back().get(), generic, &length) != 0) {
-      throw std::runtime_error("no free port");
-    }
-    tasks.push_back({fmt::format("worker {}", i), fmt::format("127.0.0.1:{}", ntohs(address.sin_port))});
+  for (const int port : claims.claim({.usual_first = 24000, .count = count})) {
+    tasks.push_back({fmt::format("worker {}", tasks.size()), fmt::format("127.0.0.1:{}", port)});
   }
   return tasks;
 }
@@ -127,6 +118,29 @@ std::vector<Outcome> run_tasks(int count, const TaskBody& body) {
   std::vector<rpc::RpcOptions> options;
   for (int self = 0; self < count; ++self) options.push_back(options_of(tasks, self));
   return run_tasks(options, body);
+}
+
+std::vector<Outcome> run_cluster(int count, const std::string& protocol, const ClusterBody& body) {
+  ClusterPlace job;
+  for (const rpc::RpcTask& task : local_tasks(count)) job.spec.workers.push_back(task.address);
+  job.protocol = protocol;
+  job.secret = "open sesame";
+  Processes processes;
+  for (int self = 0; self < count; ++self) {
+    processes.start([&] {
+      ClusterPlace own = job;
+      own.place.index = self;
+      const auto world = join_cluster(own, {});
+      return body(*world);
+    });
+  }
+  std::vector<Outcome> outcomes;
+  for (int i = 0; i < count; ++i) outcomes.push_back(processes.wait(static_cast<std::size_t>(i)));
+  return outcomes;
+}
+
+bool is_available(const std::vector<Outcome>& outcomes) {
+  return outcomes.front().answer.find("this build has no") == std::string::npos;
 }
 
 }  // namespace trireme::comm::testkit

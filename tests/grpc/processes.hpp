@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/base/unique_fd.hpp"
+#include "trireme/comm/cluster_world.hpp"
 #include "trireme/comm/grpc/grpc_world.hpp"
 
 namespace trireme::comm::testkit {
@@ -47,5 +48,11 @@ rpc::RpcOptions options_of(const std::vector<rpc::RpcTask>& tasks, int self);
 using TaskBody = std::function<std::string(rpc::RpcWorld&)>;
 std::vector<Outcome> run_tasks(const std::vector<rpc::RpcOptions>& options, const TaskBody& body);
 std::vector<Outcome> run_tasks(int count, const TaskBody& body);
+
+// The same for a job whose tensors another protocol moves ("grpc+ucx").
+using ClusterBody = std::function<std::string(ClusterWorld&)>;
+std::vector<Outcome> run_cluster(int count, const std::string& protocol, const ClusterBody& body);
+// Whether this build has the protocol.
+bool is_available(const std::vector<Outcome>& outcomes);
 
 }  // namespace trireme::comm::testkit

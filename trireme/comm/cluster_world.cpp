@@ -34,9 +34,12 @@ std::unique_ptr<ClusterWorld> join_cluster(const ClusterPlace& place, std::funct
 
 namespace {
 
-std::unique_ptr<World> join_mpi([[maybe_unused]] const ClusterPlace& place) {
+std::unique_ptr<World> join_mpi([[maybe_unused]] const ClusterPlace& place,
+                                [[maybe_unused]] std::function<Presence(int)> presence) {
 #ifdef TRIREME_WITH_MPI
-  auto world = mpi::join();
+  mpi::MpiOptions options;
+  options.presence = std::move(presence);
+  auto world = mpi::join(options);
   if (world->communicator().size() != place.spec.size() || world->communicator().rank() != place.rank()) {
     fail(ErrorKind::failed, "{} is rank {} of {} for MPI, not {} of {}", to_string(place.place),
          world->communicator().rank(), world->communicator().size(), place.rank(), place.spec.size());
@@ -73,7 +76,11 @@ class GrpcClusterWorld : public ClusterWorld {
  public:
   GrpcClusterWorld(const ClusterPlace& place, std::function<void(const std::string&)> log) {
     const bool uses_mpi = place.protocol == "grpc+mpi", uses_ucx = place.protocol == "grpc+ucx";
-    if (uses_mpi) mpi_ = join_mpi(place);
+    // MPI cannot tell who is gone; the control can, once it is there.
+    const auto presence = [this](int rank) {
+      return control_ == nullptr ? Presence::here : control_->communicator().presence(rank);
+    };
+    if (uses_mpi) mpi_ = join_mpi(place, presence);
     control_ = rpc::join(rpc_options(place, std::move(log)));
     if (uses_ucx) ucx_ = make_ucx(place, control_->communicator());
   }

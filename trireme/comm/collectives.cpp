@@ -100,6 +100,7 @@ void all_gather(Communicator& communicator, std::span<const std::byte> mine, std
 
 std::string broadcast_text(Communicator& communicator, std::string text, int root) {
   std::uint64_t length = text.size();
+  const AbandonOnError abandon_on_error(communicator);
   broadcast(communicator, std::as_writable_bytes(std::span(&length, 1)), root);
   text.resize(length);
   broadcast(communicator, std::as_writable_bytes(std::span(text)), root);
@@ -112,6 +113,7 @@ std::vector<std::string> all_gather_text(Communicator& communicator, std::string
   std::string padded(mine);
   padded.resize(longest);
   std::string all(longest * lengths.size(), '\0');
+  const AbandonOnError abandon_on_error(communicator);
   all_gather(communicator, std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank) texts.push_back(all.substr(rank * longest, lengths[rank]));

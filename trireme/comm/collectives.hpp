@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trireme/comm/abandon_on_error.hpp"
 #include "trireme/comm/communicator.hpp"
 
 namespace trireme::comm {
@@ -32,6 +33,7 @@ std::vector<std::string> all_gather_text(Communicator& communicator, std::string
 template <typename Value>
 std::vector<Value> all_gather_value(Communicator& communicator, const Value& mine) {
   std::vector<Value> all(static_cast<std::size_t>(communicator.size()));
+  const AbandonOnError abandon_on_error(communicator);
   all_gather(communicator, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   return all;
 }

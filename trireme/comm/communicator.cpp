@@ -101,6 +101,10 @@ void Communicator::wait(Transfer transfer, const std::function<void()>& meanwhil
   }
 }
 
+std::string Communicator::describe_absence(int rank) const {
+  return presence(rank) == Presence::left ? name_of(rank) + " has left" : "lost " + name_of(rank);
+}
+
 void Communicator::doze(Backoff& backoff) { backoff.pause(); }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
@@ -165,6 +169,10 @@ void Communicator::set_members(std::vector<Member> members) { members_ = std::mo
 void Communicator::check_peers() const {
   if (interrupted_->load(std::memory_order_acquire)) fail(ErrorKind::failed, "{}: interrupted", name_of(rank_));
   check_group();
+  // Collectives wait for ranks that wait for others: a lost one is the end of all of them.
+  for (int rank = 0; rank < size_; ++rank) {
+    if (presence(rank) == Presence::lost) fail(ErrorKind::failed, "{}: {}", name_of(rank_), describe_absence(rank));
+  }
   if (members_.empty()) return;
   for (int rank = 0; rank < size_; ++rank) {
     const Member& member = members_[static_cast<std::size_t>(rank)];

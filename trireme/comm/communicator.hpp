@@ -84,6 +84,8 @@ class Communicator {
   // Whether a rank is still there. From any thread. A transfer with one that is not fails; by done(), which asks about
   // that transfer alone, those with others go on, on a transport that survives the loss of a rank.
   virtual Presence presence(int) const { return Presence::here; }
+  // Of a rank that is not: "lost ps 0 (alpha): connection closed".
+  virtual std::string describe_absence(int rank) const;
   // Between two looks at transfers with done(), by those who wait for one of many: sleeps for a moment, or until one
   // may have completed where the transport can tell.
   virtual void doze(Backoff& backoff);
@@ -151,6 +153,7 @@ class Communicator {
   // The communicator of these ranks of this one, of which this rank is one. The context is a number from 1 on that no
   // other communicator of these ranks has: it keeps their messages apart.
   virtual std::unique_ptr<Communicator> make_group(const std::vector<int>& ranks, int context) = 0;
+
   // Error(failed) if the transport itself knows that the group has failed.
   virtual void check_group() const {}
 

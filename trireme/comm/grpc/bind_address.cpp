@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -40,6 +41,28 @@ AddressList look_up(const std::string& address, std::string& reason) {
   return {found, &freeaddrinfo};
 }
 
+bool is_loopback(const addrinfo& address) {
+  if (address.ai_family == AF_INET) {
+    const auto* const socket = reinterpret_cast<const sockaddr_in*>(address.ai_addr);
+    return ntohl(socket->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  return address.ai_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
+}
+
+// Whether an address stands for nothing but this host itself.
+bool is_loopback(const std::string& address) {
+  std::string reason;
+  const AddressList all = look_up(address, reason);
+  for (const addrinfo* each = all.get(); each != nullptr; each = each->ai_next) {
+    if (!is_loopback(*each)) return false;
+  }
+  return all != nullptr;
+}
+
+// How good an address is to listen on, of several that a name stands for.
+int rank_of(const addrinfo& address) { return (is_loopback(address) ? 0 : 2) + (address.ai_family == AF_INET ? 1 : 0); }
+
 std::string to_text(const addrinfo& address) {
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
@@ -55,10 +78,23 @@ std::string resolve_address(const std::string& address, const std::string& who) 
   std::string reason;
   const AddressList all = look_up(address, reason);
   if (all == nullptr) bad_input("{}: cannot listen on '{}': {}", who, address, reason);
+  const addrinfo* best = all.get();
   for (const addrinfo* each = all.get(); each != nullptr; each = each->ai_next) {
-    if (each->ai_family == AF_INET) return to_text(*each);
+    if (rank_of(*each) > rank_of(*best)) best = each;
   }
-  return to_text(*all);
+  return to_text(*best);
+}
+
+void check_reachable(const std::string& resolved, const std::vector<RpcTask>& tasks, int self) {
+  if (!is_loopback(resolved)) return;
+  const RpcTask& own = tasks[static_cast<std::size_t>(self)];
+  for (const RpcTask& task : tasks) {
+    if (is_loopback(task.address)) continue;
+    bad_input(
+        "{}: {} is {} here, which no other host can reach, but {} is to be reached at {}; list the address that this "
+        "host has in the network",
+        own.name, own.address, resolved, task.name, task.address);
+  }
 }
 
 std::string why_not_listen(const std::string& resolved) {

@@ -23,7 +23,7 @@ class ControlClient::Impl {
   Impl(const RpcOptions& options, const Tls& tls, const Identity& self)
       : options_(options), self_(self), calls_(options.tasks.size()) {
     for (const RpcTask& task : options.tasks) {
-      stubs_.push_back(wire::Control::NewStub(make_channel(task.address, tls)));
+      stubs_.push_back(wire::Control::NewStub(make_channel(task.address, tls, options.liveness)));
     }
   }
 

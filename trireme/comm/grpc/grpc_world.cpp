@@ -10,6 +10,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/grpc/control_client.hpp"
+#include "trireme/comm/grpc/journal.hpp"
 #include "trireme/comm/grpc/listener.hpp"
 #include "trireme/comm/grpc/rpc_communicator.hpp"
 #include "trireme/comm/grpc/security.hpp"
@@ -23,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLongestLeave{10000};
 // One that is refused stays for a moment, so that the others hear the same from it, and not nothing.
 constexpr std::chrono::milliseconds kParting{500};
-constexpr std::int64_t kLargestPart = 32 << 20;  // messages of twice the size are refused by all servers
+constexpr std::int64_t kLargestPart = 32 << 20;
 
 const RpcOptions& check(const RpcOptions& options) {
   const auto count = static_cast<int>(options.tasks.size());
@@ -50,6 +51,12 @@ std::string describe_transport(const RpcOptions& options) {
                      options.streams == 1 ? "stream" : "streams", options.tls.certificate.empty() ? "" : ", TLS");
 }
 
+// Whoever logs does not wait for the log.
+RpcOptions with_journal(RpcOptions options, Journal& journal) {
+  if (options.log) options.log = [&](const std::string& line) { journal.write(line); };
+  return options;
+}
+
 std::string describe_wait(const Health& health) {
   return fmt::format("{}; here {}: {}", fmt::join(health.missing, ", "), health.here.size() == 1 ? "is" : "are",
                      fmt::join(health.here, ", "));
@@ -58,7 +65,8 @@ std::string describe_wait(const Health& health) {
 class RpcWorldOverSockets : public RpcWorld {
  public:
   explicit RpcWorldOverSockets(const RpcOptions& options)
-      : options_(check(options)),
+      : journal_(options.log),
+        options_(with_journal(check(options), journal_)),
         tls_(read_tls(options_.tls)),
         self_(own_identity(options_)),
         roster_(options_),
@@ -174,11 +182,11 @@ class RpcWorldOverSockets : public RpcWorld {
   }
   std::string statistics() {
     const std::lock_guard lock(answers_mutex_);
-    return statistics_();
+    return statistics_ ? statistics_() : "{}";
   }
   void shutdown() {
     const std::lock_guard lock(answers_mutex_);
-    shutdown_();
+    if (shutdown_) shutdown_();
   }
 
   const RpcTask& listed(int task) const { return options_.tasks[static_cast<std::size_t>(task)]; }
@@ -190,12 +198,13 @@ class RpcWorldOverSockets : public RpcWorld {
     if (options_.log) options_.log(line);
   }
 
+  Journal journal_;
   const RpcOptions options_;
   const Tls tls_;
   const Identity self_;
   std::mutex answers_mutex_;
-  std::function<std::string()> statistics_ = [] { return "{}"; };
-  std::function<void()> shutdown_ = [] {};
+  std::function<std::string()> statistics_;
+  std::function<void()> shutdown_;
   Roster roster_;
   Inboxes inboxes_;
   Outlet outlet_;

@@ -23,6 +23,14 @@ struct RpcTask {
   std::string address;  // "10.0.0.1:2230"
 };
 
+// A task whose host or process has stopped without a word: connections are tried every so often, and it is lost when
+// there is no answer. A pause shorter than that, of a virtual machine say, is no loss. A task that has ended is noticed
+// at once by its closed connections.
+struct Liveness {
+  std::chrono::milliseconds ping_every{2000};
+  std::chrono::milliseconds answer_within{10000};
+};
+
 struct RpcOptions {
   std::vector<RpcTask> tasks = {};  // the same on all tasks; its order is that of ranks
   int self = 0;
@@ -34,7 +42,8 @@ struct RpcOptions {
   // Tensors travel in parts of at most so many bytes, so that streams can share them and copying overlaps with
   // receiving.
   std::int64_t part_bytes = 4 << 20;
-  // Gets whole lines, from any thread: who is missing, refused calls, lost tasks.
+  Liveness liveness = {};
+  // Gets whole lines, one at a time, from a thread of its own: who is missing, refused calls, lost tasks.
   std::function<void(const std::string&)> log = {};
 };
 
@@ -49,12 +58,14 @@ class RpcWorld : public World {
   // Waits until all that was sent has arrived at those who are still there, and says goodbye to them. Others go on.
   void leave() override = 0;
 
-  // JSON text of this task, for those who ask. Called by a thread of the transport: quick, and safe from any thread.
+  // JSON text of this task, for those who ask; empty: an empty object. Called by a thread of the transport: quick, and
+  // safe from any thread.
   virtual void set_statistics(std::function<std::string()> statistics) = 0;
   // What another task says. Error(failed) when it cannot be asked within a few seconds.
   virtual std::string statistics_of(int task) = 0;
 
   // Called by a thread of the transport when another task asks this one to end: should do no more than take note.
+  // Empty: nothing is done.
   virtual void set_shutdown(std::function<void()> shutdown) = 0;
   virtual void shut_down(int task) = 0;
 

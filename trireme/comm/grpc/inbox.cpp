@@ -13,6 +13,7 @@ constexpr std::uint64_t kFurthestAhead = std::uint64_t{1} << 24;
 std::shared_ptr<Receive> Inbox::post(int from, int tag, std::span<std::byte> data) {
   auto receive = std::make_shared<Receive>();
   std::unique_lock lock(mutex_);
+  if (is_closed_) return receive;  // never completes
   Lane& lane = lanes_[{from, tag}];
   receive->from = from;
   receive->tag = tag;
@@ -100,13 +101,22 @@ void Inbox::close() {
 std::shared_ptr<Inbox> Inboxes::get(int context) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Inbox>& inbox = inboxes_[context];
-  if (inbox == nullptr) inbox = std::make_shared<Inbox>(std::make_shared<Bell>());
+  if (inbox == nullptr) {
+    inbox = std::make_shared<Inbox>(std::make_shared<Bell>());
+    if (is_closed_) inbox->close();
+  }
   return inbox;
 }
 
 void Inboxes::ring_all() {
   const std::lock_guard lock(mutex_);
   for (const auto& [context, inbox] : inboxes_) inbox->bell().ring();
+}
+
+void Inboxes::close_all() {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+  for (const auto& [context, inbox] : inboxes_) inbox->close();
 }
 
 }  // namespace trireme::comm::rpc

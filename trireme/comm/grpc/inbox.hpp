@@ -45,7 +45,7 @@ class Inbox {
   [[nodiscard]] bool deliver(int from, const FrameHeader& header, std::unique_ptr<Payload> payload);
   // Nothing is written to the receive's memory afterwards. False: just now something is, or it is complete.
   [[nodiscard]] bool withdraw(Receive& receive);
-  // Drops all that comes from now on; returns when nothing is being written any more.
+  // Drops all that comes from now on, and forgets what was posted; returns when nothing is being written any more.
   void close();
 
   Bell& bell() { return *bell_; }
@@ -85,10 +85,13 @@ class Inboxes {
  public:
   std::shared_ptr<Inbox> get(int context);
   void ring_all();
+  // Closes all there are, and those that are still to come.
+  void close_all();
 
  private:
   std::mutex mutex_;
   std::map<int, std::shared_ptr<Inbox>> inboxes_;
+  bool is_closed_ = false;
 };
 
 }  // namespace trireme::comm::rpc

@@ -21,8 +21,9 @@ class Listener::Impl {
       : gate_(options), control_(options, self, roster, std::move(answers), gate_), sink_(roster, inboxes, options) {
     const std::string who = options.tasks[static_cast<std::size_t>(options.self)].name;
     const std::string address = resolve_address(options.tasks[static_cast<std::size_t>(options.self)].address, who);
+    check_reachable(address, options.tasks, options.self);
     grpc::ServerBuilder builder;
-    configure(builder);
+    configure(builder, options);
     builder.AddListeningPort(address, make_server_credentials(tls));
     control_.register_in(builder);
     builder.RegisterAsyncGenericService(&data_);

@@ -13,8 +13,6 @@
 namespace trireme::comm::rpc {
 namespace {
 
-constexpr std::size_t kCopiedBytes = 4096;  // smaller messages are copied: cheaper than keeping track of them
-
 // A frame on its way.
 struct Part {
   grpc::Slice front;  // the header, and the data where it is copied
@@ -22,16 +20,25 @@ struct Part {
   std::shared_ptr<Send> send;  // null where nothing of the caller's is referred to
 };
 
+// How many pieces of callers' memory gRPC refers to: it may outlive everything else here.
+using BorrowCount = std::shared_ptr<std::atomic<int>>;
+struct Borrowed {
+  std::shared_ptr<Send> send;
+  BorrowCount count;
+};
+
 // Writing and letting go of the memory are two steps: gRPC says of a write that it is done when it is on its way, and
 // may read the memory after that.
 constexpr int kStepsPerPart = 2;
 
-grpc::ByteBuffer to_buffer(const Part& part) {
+grpc::ByteBuffer to_buffer(const Part& part, const BorrowCount& count) {
   if (part.send == nullptr) return {&part.front, 1};
-  auto* const owner = new std::shared_ptr<Send>(part.send);
+  auto* const owner = new Borrowed{part.send, count};
+  count->fetch_add(1, std::memory_order_relaxed);
   const auto let_go = [](void* given) {
-    const std::unique_ptr<std::shared_ptr<Send>> send(static_cast<std::shared_ptr<Send>*>(given));
-    (*send)->finish();
+    const std::unique_ptr<Borrowed> borrowed(static_cast<Borrowed*>(given));
+    borrowed->send->finish();
+    borrowed->count->fetch_sub(1, std::memory_order_release);
   };
   // gRPC takes memory that may be written to, and only reads it.
   auto* const memory = const_cast<std::byte*>(part.data.data());
@@ -40,7 +47,7 @@ grpc::ByteBuffer to_buffer(const Part& part) {
 }
 
 grpc::Slice front_of(const FrameHeader& header, std::span<const std::byte> copied) {
-  std::array<std::byte, FrameHeader::kBytes + kCopiedBytes> bytes;
+  std::array<std::byte, FrameHeader::kBytes + Outlet::kCopiedBytes> bytes;
   const FrameBytes encoded = encode(header);
   const auto end = std::copy(encoded.begin(), encoded.end(), bytes.begin());
   std::copy(copied.begin(), copied.end(), end);
@@ -60,6 +67,7 @@ struct Shared {
   const Identity& self;
   Roster& roster;
   grpc::CompletionQueue queue;
+  BorrowCount borrowed;
 };
 
 class Link;
@@ -70,9 +78,14 @@ class Stream {
   Stream(Link& link, Shared& shared, int task);
 
   void start() { call_->StartCall(started_.tag()); }
-  // Writes the next part that waits, unless it is writing; from any thread.
-  void pump();
-  void cancel() { context_.TryCancel(); }
+  // Under the link's mutex, as the next.
+  void cancel() {
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  // The next part that waits, unless the stream is writing. It must be written then,
+  [[nodiscard]] bool take(Part& part);
+  // without the mutex.
+  void write(const Part& part) { call_->Write(to_buffer(part, borrowed_), written_.tag()); }
 
  private:
   void on_started(bool is_ok);
@@ -82,7 +95,8 @@ class Stream {
   void on_settled();
 
   Link& link_;
-  grpc::ClientContext context_;
+  const BorrowCount borrowed_;
+  std::unique_ptr<grpc::ClientContext> context_ = std::make_unique<grpc::ClientContext>();  // null: has ended
   std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> call_;
   grpc::ByteBuffer never_;
   grpc::Status status_;
@@ -114,29 +128,37 @@ class Link {
   }
 
   bool post(const FrameHeader& message, std::span<const std::byte> data, const std::shared_ptr<Send>& send) {
-    {
-      const std::lock_guard lock(mutex);
-      // The other direction may have been the first to notice: our own writes would still find room somewhere.
-      if (is_broken || shared_.roster.presence(task_) != Presence::here) return false;
-      if (data.size() <= kCopiedBytes) {
-        queue.push_back({front_of(message, data), {}, nullptr});
-      } else {
-        push_parts(message, data, send);
-      }
+    std::unique_lock lock(mutex);
+    // The other direction may have been the first to notice: our own writes would still find room somewhere.
+    if (is_broken || shared_.roster.presence(task_) != Presence::here) return false;
+    if (data.size() <= Outlet::kCopiedBytes) {
+      queue.push_back({front_of(message, data), {}, nullptr});
+    } else {
+      push_parts(message, data, send);
     }
-    for (const auto& stream : streams) stream->pump();
+    pump(lock);
     return true;
   }
 
   void leave() {
-    {
-      const std::lock_guard lock(mutex);
-      is_leaving = true;
+    std::unique_lock lock(mutex);
+    is_leaving = true;
+    pump(lock);
+  }
+
+  // What waits goes to the streams that are idle.
+  void pump(std::unique_lock<std::mutex>& lock) {
+    for (const auto& stream : streams) {
+      Part part;
+      if (!stream->take(part)) continue;
+      lock.unlock();
+      stream->write(part);
+      lock.lock();
     }
-    for (const auto& stream : streams) stream->pump();
   }
 
   void cancel() {
+    const std::lock_guard lock(mutex);
     for (const auto& stream : streams) stream->cancel();
   }
 
@@ -146,21 +168,26 @@ class Link {
     return ended_.wait_until(lock, until, [&] { return open_streams_ == 0; });
   }
 
-  // A stream has ended otherwise than by our goodbye: the task is lost, and what waits can never be sent.
-  void break_off(const grpc::Status& status) {
+  // What waits can never be sent, and nothing can any more.
+  void break_off() {
     std::deque<Part> unsent;
     {
       const std::lock_guard lock(mutex);
       is_broken = true;
       unsent.swap(queue);
     }
-    shared_.roster.lose(task_, reason_of(status));
     for (const Part& part : unsent) {
       if (part.send == nullptr) continue;
       part.send->fail();
       part.send->finish(kStepsPerPart);
     }
     cancel();
+  }
+
+  // A stream has ended otherwise than by our goodbye.
+  void lose(const grpc::Status& status) {
+    shared_.roster.lose(task_, reason_of(status));
+    break_off();
   }
 
   void stream_ended() {  // under the mutex
@@ -190,56 +217,53 @@ class Link {
   std::condition_variable ended_;
 };
 
-Stream::Stream(Link& link, Shared& shared, int task) : link_(link) {
-  context_.AddMetadata(kSecretKey, shared.options.secret);
-  context_.AddMetadata(kTaskKey, std::to_string(shared.self.index));
-  context_.AddMetadata(kInstanceKey, shared.self.instance);
-  context_.AddMetadata(kStreamsKey, std::to_string(shared.options.streams));
-  grpc::GenericStub stub(make_channel(shared.options.tasks[static_cast<std::size_t>(task)].address, shared.tls));
-  call_ = stub.PrepareCall(&context_, kDataMethod, &shared.queue);
+Stream::Stream(Link& link, Shared& shared, int task) : link_(link), borrowed_(shared.borrowed) {
+  context_->AddMetadata(kSecretKey, shared.options.secret);
+  context_->AddMetadata(kTaskKey, std::to_string(shared.self.index));
+  context_->AddMetadata(kInstanceKey, shared.self.instance);
+  context_->AddMetadata(kStreamsKey, std::to_string(shared.options.streams));
+  grpc::GenericStub stub(
+      make_channel(shared.options.tasks[static_cast<std::size_t>(task)].address, shared.tls, shared.options.liveness));
+  call_ = stub.PrepareCall(context_.get(), kDataMethod, &shared.queue);
 }
 
 void Stream::on_started(bool is_ok) {
   if (!is_ok) return on_end();
-  {
-    const std::lock_guard lock(link_.mutex);
-    is_started_ = true;
-  }
   // Nothing is ever read, but it tells when the stream ends. It takes the place of this operation.
   call_->Read(&never_, read_.tag());
-  pump();
+  std::unique_lock lock(link_.mutex);
+  is_started_ = true;
+  link_.pump(lock);
 }
 
-void Stream::pump() {
-  Part part;
-  {
-    const std::lock_guard lock(link_.mutex);
-    if (!is_started_ || is_writing_ || has_said_goodbye_ || is_over_) return;
-    if (!link_.queue.empty()) {
-      part = std::move(link_.queue.front());
-      link_.queue.pop_front();
-    } else if (link_.is_leaving) {
-      part.front = front_of({.kind = FrameKind::goodbye}, {});
-      has_said_goodbye_ = true;
-    } else {
-      return;
-    }
-    is_writing_ = true;
-    ++under_way_;
-    send_ = part.send;
+bool Stream::take(Part& part) {
+  if (!is_started_ || is_writing_ || has_said_goodbye_ || is_over_) return false;
+  if (!link_.queue.empty()) {
+    part = std::move(link_.queue.front());
+    link_.queue.pop_front();
+  } else if (link_.is_leaving && !link_.is_broken) {
+    part.front = front_of({.kind = FrameKind::goodbye}, {});
+    has_said_goodbye_ = true;
+  } else {
+    return false;
   }
-  call_->Write(to_buffer(part), written_.tag());
+  is_writing_ = true;
+  ++under_way_;
+  send_ = part.send;
+  return true;
 }
 
 void Stream::on_written(bool is_ok) {
   std::shared_ptr<Send> send;
-  bool half_close = false;
+  Part next;
+  bool half_close = false, goes_on = false;
   {
     const std::lock_guard lock(link_.mutex);
     is_writing_ = false;
     send = std::move(send_);
     half_close = is_ok && has_said_goodbye_ && !is_over_;
-    if (half_close) ++under_way_;
+    goes_on = is_ok && take(next);
+    if (goes_on) --under_way_;  // writing it takes the place of this operation, as half-closing does
   }
   if (send != nullptr) {
     if (!is_ok) send->fail();
@@ -247,10 +271,11 @@ void Stream::on_written(bool is_ok) {
   }
   if (half_close) {
     call_->WritesDone(half_closed_.tag());
-  } else if (is_ok) {
-    pump();
+  } else if (goes_on) {
+    write(next);
+  } else {
+    on_settled();
   }
-  on_settled();
 }
 
 void Stream::on_end() {
@@ -267,14 +292,18 @@ void Stream::on_finished() {
     const std::lock_guard lock(link_.mutex);
     is_goodbye = has_said_goodbye_ && status_.ok();
   }
-  if (!is_goodbye) link_.break_off(status_);
+  if (!is_goodbye) link_.lose(status_);
   on_settled();
 }
 
 // The link, and with it this stream, may be gone afterwards.
 void Stream::on_settled() {
   const std::lock_guard lock(link_.mutex);
-  if (--under_way_ == 0) link_.stream_ended();
+  if (--under_way_ > 0) return;
+  // While there is a context, gRPC holds on to the memory of what could not be written.
+  call_.reset();
+  context_.reset();
+  link_.stream_ended();
 }
 
 }  // namespace
@@ -282,7 +311,7 @@ void Stream::on_settled() {
 class Outlet::Impl {
  public:
   Impl(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster)
-      : shared_{options, tls, self, roster, {}} {
+      : shared_{options, tls, self, roster, {}, std::make_shared<std::atomic<int>>(0)} {
     for (std::size_t task = 0; task < options.tasks.size(); ++task) {
       links_.push_back(std::make_unique<Link>(shared_, static_cast<int>(task)));
     }
@@ -304,6 +333,17 @@ class Outlet::Impl {
     for (const auto& link : links_) link->wait_for_end(until);
   }
 
+  bool break_off(std::chrono::milliseconds longest) {
+    const auto until = std::chrono::steady_clock::now() + longest;
+    for (const auto& link : links_) link->break_off();
+    for (const auto& link : links_) link->wait_for_end(until);
+    while (shared_.borrowed->load(std::memory_order_acquire) > 0) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
  private:
   Shared shared_;
   std::vector<std::unique_ptr<Link>> links_;  // by task; that to this task stays closed
@@ -322,5 +362,7 @@ bool Outlet::post(int task, const FrameHeader& header, std::span<const std::byte
 }
 
 void Outlet::leave(std::chrono::milliseconds longest) { impl_->leave(longest); }
+
+bool Outlet::break_off(std::chrono::milliseconds longest) { return impl_->break_off(longest); }
 
 }  // namespace trireme::comm::rpc

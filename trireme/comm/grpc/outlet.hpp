@@ -42,11 +42,16 @@ class Outlet {
 
   // Once the task has welcomed us.
   void open(int task);
-  // Small messages are copied, and `send` is left alone: they are complete at once. False: the task is gone.
+  // Messages up to this size are copied, which is cheaper than keeping track of them: complete at once, they need no
+  // Send. False: the task is gone.
+  static constexpr std::size_t kCopiedBytes = 4096;
   [[nodiscard]] bool post(int task, const FrameHeader& header, std::span<const std::byte> data,
                           const std::shared_ptr<Send>& send);
   // Returns when all tasks that are there have got everything and our goodbye, or after this time.
   void leave(std::chrono::milliseconds longest);
+  // Breaks off all streams; what was not sent has failed. Returns when gRPC has let go of the callers' memory. False:
+  // it has not within this time, because a task that is stopped keeps a connection full.
+  bool break_off(std::chrono::milliseconds longest);
 
  private:
   class Impl;

@@ -11,6 +11,7 @@ namespace trireme::comm::rpc {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestDoze{10};
+constexpr std::chrono::milliseconds kLongestAbandon{3000};
 
 class OwnPayload : public Payload {
  public:
@@ -24,6 +25,15 @@ class OwnPayload : public Payload {
 
 }  // namespace
 
+// The others lose this task, because its streams end without a goodbye. This one loses nobody by that.
+void Transport::abandon() {
+  if (is_abandoned.exchange(true)) return;
+  roster.close();
+  inboxes.close_all();
+  outlet.break_off(kLongestAbandon);
+  inboxes.ring_all();
+}
+
 RpcCommunicator::RpcCommunicator(Transport& transport, std::vector<int> tasks, int rank, int context)
     : Communicator(rank, static_cast<int>(tasks.size())),
       transport_(transport),
@@ -36,6 +46,11 @@ RpcCommunicator::~RpcCommunicator() { inbox_->close(); }
 // The bell is rung by every completion; the time is for what nobody rings for.
 void RpcCommunicator::doze(Backoff&) { inbox_->bell().wait(kLongestDoze); }
 
+void RpcCommunicator::abandon() {
+  interrupt();
+  transport_.abandon();
+}
+
 void RpcCommunicator::abort(int code) { std::_Exit(code); }
 
 void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
@@ -47,7 +62,7 @@ void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int t
     send_to_self(header, data);
     return;
   }
-  sending.send = std::make_shared<Send>(inbox_->shared_bell());
+  if (data.size() > Outlet::kCopiedBytes) sending.send = std::make_shared<Send>(inbox_->shared_bell());
   sending.has_failed = !transport_.outlet.post(task(to), header, data, sending.send);
 }
 
@@ -62,6 +77,7 @@ void RpcCommunicator::post_receive(int slot, std::span<std::byte> data, int from
 
 bool RpcCommunicator::test(int slot) {
   const State& tested = states_[static_cast<std::size_t>(slot)];
+  if (transport_.is_abandoned) fail(ErrorKind::failed, "{}: given up, as this task ends early", describe(slot));
   return tested.receive != nullptr ? test_receive(slot, tested) : test_send(slot, tested);
 }
 
@@ -96,14 +112,6 @@ std::unique_ptr<Communicator> RpcCommunicator::make_group(const std::vector<int>
   const auto own = std::find(ranks.begin(), ranks.end(), rank());
   return std::make_unique<RpcCommunicator>(transport_, std::move(tasks), static_cast<int>(own - ranks.begin()),
                                            context);
-}
-
-// Collectives wait for ranks that wait for others: a lost one is the end of all of them.
-void RpcCommunicator::check_group() const {
-  for (const int task : tasks_) {
-    if (transport_.roster.presence(task) != Presence::lost) continue;
-    fail(ErrorKind::failed, "{}: {}", name_of(rank()), transport_.roster.describe_absence(task));
-  }
 }
 
 RpcCommunicator::State& RpcCommunicator::state(int slot) {

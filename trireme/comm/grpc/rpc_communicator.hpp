@@ -21,6 +21,9 @@ struct Transport {
   Outlet& outlet;
   int self = 0;
   std::string description;
+  std::atomic<bool> is_abandoned{false};
+
+  void abandon();
 };
 
 class RpcCommunicator : public Communicator {
@@ -31,7 +34,9 @@ class RpcCommunicator : public Communicator {
   std::string_view protocol() const override { return "grpc"; }
   std::string transport() const override { return transport_.description; }
   Presence presence(int rank) const override { return transport_.roster.presence(task(rank)); }
+  std::string describe_absence(int rank) const override { return transport_.roster.describe_absence(task(rank)); }
   void doze(Backoff& backoff) override;
+  void abandon() override;
   [[noreturn]] void abort(int code) override;
   using Communicator::introduce;
 
@@ -40,7 +45,6 @@ class RpcCommunicator : public Communicator {
   void post_receive(int slot, std::span<std::byte> data, int from, int tag) override;
   bool test(int slot) override;
   std::unique_ptr<Communicator> make_group(const std::vector<int>& ranks, int context) override;
-  void check_group() const override;
 
  private:
   struct State {

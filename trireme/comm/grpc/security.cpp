@@ -14,11 +14,11 @@
 namespace trireme::comm::rpc {
 namespace {
 
-// A host that has gone silent is noticed after kPingMilliseconds + kPongMilliseconds.
-constexpr int kPingMilliseconds = 1500;
-constexpr int kPongMilliseconds = 2000;
-// Parts are far smaller. Without a limit a call that carries no secret could fill the memory before it is refused.
-constexpr int kLargestMessage = 64 << 20;
+// What a message may have beside a part of a tensor; all others are smaller than this.
+constexpr std::int64_t kLargestRest = 64 << 10;
+constexpr int kLargestAnswer = 16 << 20;  // statistics
+// A data connection carries one stream, a control connection a few calls.
+constexpr int kStreamsPerConnection = 16;
 
 std::string read_file(const std::string& path, const char* option) {
   if (path.empty()) bad_input("TLS needs --tls-cert, --tls-key and --tls-ca together: {} is missing", option);
@@ -49,7 +49,7 @@ Tls read_tls(const TlsFiles& files) {
           .authority = read_file(files.authority, "--tls-ca")};
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tls& tls) {
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tls& tls, const Liveness& liveness) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // otherwise channels would share a connection
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -59,13 +59,14 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tl
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);  // how long one attempt may take
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 200);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPongMilliseconds);
+  const auto ping = static_cast<int>(liveness.ping_every.count());
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, ping);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(liveness.answer_within.count()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, kPingMilliseconds / 2);
+  arguments.SetInt(GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, ping / 2);
   arguments.SetMaxSendMessageSize(-1);
-  arguments.SetMaxReceiveMessageSize(kLargestMessage);
+  arguments.SetMaxReceiveMessageSize(kLargestAnswer);
   if (!tls.is_on()) return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   const grpc::SslCredentialsOptions options{
       .pem_root_certs = tls.authority, .pem_private_key = tls.key, .pem_cert_chain = tls.certificate};
@@ -80,18 +81,23 @@ std::shared_ptr<grpc::ServerCredentials> make_server_credentials(const Tls& tls)
   return grpc::SslServerCredentials(options);
 }
 
-void configure(grpc::ServerBuilder& builder) {
+void configure(grpc::ServerBuilder& builder, const RpcOptions& options) {
+  const auto ping = static_cast<int>(options.liveness.ping_every.count());
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is to be noticed
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPongMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, ping);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(options.liveness.answer_within.count()));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, kPingMilliseconds / 2);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, ping / 2);
   // The pings of our own channels are no abuse.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingMilliseconds / 4);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, ping / 4);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxSendMessageSize(-1);
-  builder.SetMaxReceiveMessageSize(kLargestMessage);
+  // gRPC reads the request of a unary call as a whole before its secret can be looked at: it must not be large, many at
+  // a time, or grow by decompression, which none of ours needs.
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.part_bytes + kLargestRest));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
 bool carries_secret(const grpc::ServerContextBase& context, const std::string& secret) {

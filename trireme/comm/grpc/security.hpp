@@ -25,9 +25,9 @@ struct Tls {
 Tls read_tls(const TlsFiles& files);
 
 // A connection of its own to a task, that is tried again quickly and notices silence.
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tls& tls);
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tls& tls, const Liveness& liveness);
 std::shared_ptr<grpc::ServerCredentials> make_server_credentials(const Tls& tls);
-void configure(grpc::ServerBuilder& builder);
+void configure(grpc::ServerBuilder& builder, const RpcOptions& options);
 
 bool carries_secret(const grpc::ServerContextBase& context, const std::string& secret);
 // What a client has put into the metadata; empty where it has not.

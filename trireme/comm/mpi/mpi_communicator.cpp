@@ -35,6 +35,11 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<in
   }
 }
 
+Presence MpiCommunicator::presence(int rank) const {
+  const auto& source = mpi_->options.presence;
+  return source ? source(world_ranks_[static_cast<std::size_t>(rank)]) : Presence::here;
+}
+
 void MpiCommunicator::abort(int code) {
   MPI_Abort(mpi_->world, code);
   std::_Exit(code);

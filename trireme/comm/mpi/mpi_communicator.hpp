@@ -30,6 +30,7 @@ class MpiCommunicator : public Communicator {
 
   std::string_view protocol() const override { return "mpi"; }
   std::string transport() const override { return transport_in_words(); }
+  Presence presence(int rank) const override;
   bool has_library_all_reduce() const override { return true; }
   void prepare_library_all_reduce() override;
   [[noreturn]] void abort(int code) override;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,8 @@ namespace trireme::comm::mpi {
 struct MpiOptions {
   // Messages are cut into parts of at most so many bytes, because MPI counts with int. Tests make it small.
   std::int64_t part_bytes = 1 << 30;
+  // Who is gone, by rank in the world: MPI itself cannot tell. Empty: nobody knows. From any thread.
+  std::function<Presence(int)> presence = {};
 };
 
 // Starts MPI. At most once per process.

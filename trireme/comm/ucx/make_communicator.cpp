@@ -2,14 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "trireme/comm/ucx/ucx_communicator.hpp"
 
 namespace trireme::comm::ucx {
 
+namespace {
+
+bool is_one_node(const Communicator& control) {
+  return std::all_of(control.members().begin(), control.members().end(),
+                     [&](const Member& member) { return member.node == control.self().node; });
+}
+
+}  // namespace
+
 std::unique_ptr<Communicator> make_communicator(Communicator& control) {
-  const std::shared_ptr<const UcxJob> job(new UcxJob{control});
+  const auto job = std::make_shared<UcxJob>(control, is_one_node(control));
   auto worker = std::make_unique<UcxWorker>(job->context);
   UcxCommunicator::Group group{.rank = control.rank(), .control_ranks = {}, .members = {}, .addresses = {}};
   group.control_ranks.resize(static_cast<std::size_t>(control.size()));

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
+#include "trireme/comm/abandon_on_error.hpp"
 #include "trireme/comm/backoff.hpp"
 #include "trireme/comm/collectives/tags.hpp"
 
@@ -22,6 +24,7 @@ std::uint64_t full_tag(int sender, int tag) {
 // How much one look does at most, so that a stream of messages does not keep the caller in here.
 constexpr int kMostProgress = 100;
 constexpr std::chrono::seconds kLongestClose{1};
+constexpr std::chrono::seconds kLongestCancel{1};
 
 constexpr ucp_request_param_t with_request() {
   ucp_request_param_t param{};
@@ -46,6 +49,7 @@ std::vector<std::string> exchange_texts(Communicator& over, std::span<const int>
   std::vector<std::uint64_t> bytes(ranks.size());
   std::vector<std::string> texts(ranks.size());
   std::vector<Transfer> transfers;
+  const AbandonOnError abandon_on_error(over);
   const auto finish = [&] {
     for (const Transfer transfer : transfers) over.wait(transfer);
     transfers.clear();
@@ -64,7 +68,7 @@ std::vector<std::string> exchange_texts(Communicator& over, std::span<const int>
   return texts;
 }
 
-UcxCommunicator::UcxCommunicator(std::shared_ptr<const UcxJob> job, std::unique_ptr<UcxWorker> worker, Group group)
+UcxCommunicator::UcxCommunicator(std::shared_ptr<UcxJob> job, std::unique_ptr<UcxWorker> worker, Group group)
     : Communicator(group.rank, static_cast<int>(group.members.size())),
       job_(std::move(job)),
       worker_(std::move(worker)),
@@ -72,6 +76,8 @@ UcxCommunicator::UcxCommunicator(std::shared_ptr<const UcxJob> job, std::unique_
       peers_(group.members.size()) {
   set_members(std::move(group.members));
   for (int rank = 0; rank < size(); ++rank) connect(rank, group.addresses[static_cast<std::size_t>(rank)]);
+  const std::lock_guard lock(job_->mutex);
+  job_->members.push_back(this);
 }
 
 // UCX 1.13 has no shared memory for endpoints that are to report the failure of their peer: it would take TCP. So these
@@ -100,29 +106,65 @@ void UcxCommunicator::connect(int rank, const std::string& address) {
 }
 
 UcxCommunicator::~UcxCommunicator() {
-  for (State& state : states_) cancel(state);
-  for (int rank = 0; rank < size(); ++rank) disconnect(rank);
+  {
+    const std::lock_guard lock(job_->mutex);
+    std::erase(job_->members, this);
+  }
+  if (!why_useless_.empty()) return;  // the rest goes with the worker
+  cancel(states_);
+  std::vector<int> ranks(peers_.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  disconnect(ranks, false);
+}
+
+// The others hear of it first, so that they do not fetch from memory that is about to be another's.
+void UcxCommunicator::abandon() {
+  interrupt();
+  job_->control.abandon();
+  const std::lock_guard list_lock(job_->mutex);
+  for (UcxCommunicator* const group : job_->members) {
+    const std::lock_guard lock(group->mutex_);
+    group->give_up();
+  }
+}
+
+// Nothing moves in software unless the worker is driven, which it is not from now on. Hardware has connections that can
+// be closed by force.
+void UcxCommunicator::give_up() {
+  if (!why_useless_.empty()) return;
+  cancel(states_);
+  std::vector<int> ranks(peers_.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  disconnect(ranks, true);
+  why_useless_ = "given up, as this task ends early";
 }
 
 // In good order what was sent is on its way first; others may still need it.
-void UcxCommunicator::disconnect(int rank) {
+void UcxCommunicator::disconnect(std::span<const int> ranks, bool by_force) {
+  std::vector<void*> closing;
+  for (const int rank : ranks) {
+    if (void* const request = start_close(rank, by_force || is_lost(rank))) closing.push_back(request);
+  }
+  const auto is_open = [](void* request) { return ucp_request_check_status(request) == UCS_INPROGRESS; };
+  Backoff backoff;
+  while (std::any_of(closing.begin(), closing.end(), is_open) && backoff.waited() < kLongestClose) {
+    move_along();
+    backoff.pause();
+  }
+  for (void* const request : closing) ucp_request_free(request);
+}
+
+// Null: it is closed, or goes with the worker.
+void* UcxCommunicator::start_close(int rank, bool by_force) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const bool by_force = is_lost(rank);
-  if (peer.endpoint == nullptr || (by_force && !peer.reports_failure)) return;  // the latter goes with the worker
+  if (peer.endpoint == nullptr || (by_force && !peer.reports_failure)) return nullptr;
   ucp_request_param_t param{};
   if (by_force) {
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
   }
-  void* request = ucp_ep_close_nbx(peer.endpoint, &param);
-  peer.endpoint = nullptr;
-  if (request == nullptr || UCS_PTR_IS_ERR(request)) return;
-  Backoff backoff;
-  while (ucp_request_check_status(request) == UCS_INPROGRESS && backoff.waited() < kLongestClose) {
-    progress();
-    doze(backoff);
-  }
-  ucp_request_free(request);
+  void* const request = ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &param);
+  return UCS_PTR_IS_ERR(request) ? nullptr : request;
 }
 
 std::string UcxCommunicator::transport() const {
@@ -141,7 +183,16 @@ Presence UcxCommunicator::presence(int rank) const {
   return job_->control.presence(control_ranks_[static_cast<std::size_t>(rank)]);
 }
 
+std::string UcxCommunicator::describe_absence(int rank) const {
+  return job_->control.describe_absence(control_ranks_[static_cast<std::size_t>(rank)]);
+}
+
 void UcxCommunicator::progress() {
+  const std::lock_guard lock(mutex_);
+  if (why_useless_.empty()) move_along();
+}
+
+void UcxCommunicator::move_along() {
   has_more_ = true;
   for (int i = 0; i < kMostProgress && has_more_; ++i) {
     has_more_ = ucp_worker_progress(worker_->handle()) != 0;
@@ -153,8 +204,11 @@ void UcxCommunicator::progress() {
 // there is something to look at. Otherwise the usual pause, which an event cuts short. No event tells that there is
 // room again in the shared memory of a slow receiver, so that waiting for events alone would be slow.
 void UcxCommunicator::doze(Backoff& backoff) {
-  if (std::exchange(has_progressed_, false) || backoff.spin()) return;
-  if (ucp_worker_arm(worker_->handle()) != UCS_OK) return;  // something has happened, or fails when asked about
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(has_progressed_, false) || backoff.spin() || !why_useless_.empty()) return;
+    if (ucp_worker_arm(worker_->handle()) != UCS_OK) return;  // something has happened, or fails when asked about
+  }
   pollfd event{.fd = worker_->event_descriptor(), .events = POLLIN, .revents = 0};
   const timespec longest{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(backoff.next_sleep()).count()};
   ppoll(&event, 1, &longest, nullptr);
@@ -178,7 +232,8 @@ std::unique_ptr<Communicator> UcxCommunicator::make_group(const std::vector<int>
 }
 
 void UcxCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
-  const ucp_ep_h endpoint = peers_[static_cast<std::size_t>(to)].endpoint;
+  const std::lock_guard lock(mutex_);
+  const ucp_ep_h endpoint = why_useless_.empty() ? peers_[static_cast<std::size_t>(to)].endpoint : nullptr;
   begin(slot, {.peer = to, .is_receive = false, .bytes = data.size()},
         endpoint == nullptr
             ? UCS_STATUS_PTR(UCS_ERR_NOT_CONNECTED)
@@ -186,14 +241,17 @@ void UcxCommunicator::post_send(int slot, std::span<const std::byte> data, int t
 }
 
 void UcxCommunicator::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
-  begin(
-      slot, {.peer = from, .is_receive = true, .bytes = data.size()},
-      ucp_tag_recv_nbx(worker_->handle(), data.data(), data.size(), full_tag(from, tag), ~ucp_tag_t{0}, &kWithRequest));
+  const std::lock_guard lock(mutex_);
+  begin(slot, {.peer = from, .is_receive = true, .bytes = data.size()},
+        why_useless_.empty() ? ucp_tag_recv_nbx(worker_->handle(), data.data(), data.size(), full_tag(from, tag),
+                                                ~ucp_tag_t{0}, &kWithRequest)
+                             : UCS_STATUS_PTR(UCS_ERR_CANCELED));
 }
 
 // Errors wait until the transfer is asked about: a rank that is gone must not surprise who begins to send to it.
 void UcxCommunicator::begin(int slot, State state, ucs_status_ptr_t request) {
   if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
+  state.look = looks_;
   if (UCS_PTR_IS_ERR(request)) {
     state.status = UCS_PTR_STATUS(request);
   } else {
@@ -202,15 +260,32 @@ void UcxCommunicator::begin(int slot, State state, ucs_status_ptr_t request) {
   states_[static_cast<std::size_t>(slot)] = state;
 }
 
-bool UcxCommunicator::test(int slot) {
-  State& state = states_[static_cast<std::size_t>(slot)];
-  const bool is_gone = is_lost(state.peer);
-  do progress();
+// Who asks about many transfers in turn moves them along once per turn: when one is asked about that was asked about
+// since the last time.
+ucs_status_t UcxCommunicator::look_at(State& state, ucp_tag_recv_info_t& received) {
+  const auto look = [&] {
+    return state.is_receive ? ucp_tag_recv_request_test(state.request, &received)
+                            : ucp_request_check_status(state.request);
+  };
+  const bool is_gone = is_lost(state.peer);  // before looking
+  const ucs_status_t status = look();
+  const bool is_its_turn = state.look == looks_;
+  if (is_its_turn) ++looks_;
+  state.look = looks_;
+  if (status != UCS_INPROGRESS || (!is_its_turn && !is_gone)) return status;
+  do move_along();
   while (is_gone && has_more_);  // what it sent before it went still counts
+  return look();
+}
+
+bool UcxCommunicator::test(int slot) {
+  const std::lock_guard lock(mutex_);
+  State& state = states_[static_cast<std::size_t>(slot)];
+  if (!why_useless_.empty()) fail(ErrorKind::failed, "{}: {}", describe(slot), why_useless_);
+  const bool is_gone = is_lost(state.peer);
   ucp_tag_recv_info_t received{.sender_tag = 0, .length = state.bytes};
   if (state.request != nullptr) {
-    const ucs_status_t status = state.is_receive ? ucp_tag_recv_request_test(state.request, &received)
-                                                 : ucp_request_check_status(state.request);
+    const ucs_status_t status = look_at(state, received);
     if (status == UCS_INPROGRESS) {
       if (is_gone) fail_transfer(slot, why_lost(state.peer));
       return false;
@@ -233,31 +308,39 @@ bool UcxCommunicator::is_lost(int rank) const {
 }
 
 std::string UcxCommunicator::why_lost(int rank) const {
-  switch (presence(rank)) {
-    case Presence::lost:
-      return fmt::format("{} is gone without a word", name_of(rank));
-    case Presence::left:
-      return fmt::format("{} has left the job", name_of(rank));
-    case Presence::here:
-      break;
-  }
+  if (presence(rank) != Presence::here) return describe_absence(rank);
   return fmt::format("the connection to {} is broken: UCX says: {}", name_of(rank),
                      ucs_status_string(peers_[static_cast<std::size_t>(rank)].failure));
 }
 
-// The caller's memory is his own again after an error: UCX must let go of it. What cannot be cancelled is a send to a
-// rank that will never take it.
-void UcxCommunicator::cancel(State& state) {
-  if (state.request == nullptr) return;
-  ucp_request_cancel(worker_->handle(), state.request);
-  ucp_request_free(std::exchange(state.request, nullptr));
+// The caller's memory is his own again after an error: UCX must let go of it. A receive that has begun goes on until it
+// is complete, or has failed. What cannot be cancelled is a send to a rank that will never take it.
+void UcxCommunicator::cancel(std::span<State> states) {
+  for (State& state : states) {
+    if (state.request != nullptr) ucp_request_cancel(worker_->handle(), state.request);
+  }
+  const auto is_begun = [](const State& state) {
+    return state.request != nullptr && state.is_receive && ucp_request_check_status(state.request) == UCS_INPROGRESS;
+  };
+  Backoff backoff;
+  while (std::any_of(states.begin(), states.end(), is_begun)) {
+    if (backoff.waited() > kLongestCancel) {
+      why_useless_ = "a receive could not be taken back";
+      break;
+    }
+    move_along();
+    backoff.pause();
+  }
+  for (State& state : states) {
+    if (state.request != nullptr) ucp_request_free(std::exchange(state.request, nullptr));
+  }
 }
 
 void UcxCommunicator::fail_transfer(int slot, std::string_view reason) {
   State& state = states_[static_cast<std::size_t>(slot)];
-  cancel(state);
+  cancel({&state, 1});
   state.status = UCS_ERR_CANCELED;
-  if (is_lost(state.peer)) disconnect(state.peer);
+  if (is_lost(state.peer)) disconnect({&state.peer, 1}, true);
   fail(ErrorKind::failed, "{}: {}", describe(slot), reason);
 }
 

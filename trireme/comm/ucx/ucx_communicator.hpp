@@ -8,6 +8,8 @@
 #include <ucp/api/ucp.h>
 
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,10 +19,16 @@
 
 namespace trireme::comm::ucx {
 
+class UcxCommunicator;
+
 // What the groups of a job share.
 struct UcxJob {
+  UcxJob(Communicator& given, bool is_one_node) : control(given), context(is_one_node) {}
+
   Communicator& control;
-  UcxContext context{};
+  UcxContext context;
+  std::mutex mutex;                       // of the list
+  std::vector<UcxCommunicator*> members;  // all groups there are in this process
 };
 
 // The texts of these ranks of a communicator, of which this is one, in their order. Collective over them.
@@ -34,7 +42,7 @@ class UcxCommunicator : public Communicator {
     std::vector<Member> members;         // by rank
     std::vector<std::string> addresses;  // of the workers, by rank
   };
-  UcxCommunicator(std::shared_ptr<const UcxJob> job, std::unique_ptr<UcxWorker> worker, Group group);
+  UcxCommunicator(std::shared_ptr<UcxJob> job, std::unique_ptr<UcxWorker> worker, Group group);
   ~UcxCommunicator() override;
 
   std::string_view protocol() const override { return "ucx"; }
@@ -42,7 +50,9 @@ class UcxCommunicator : public Communicator {
   Presence presence(int rank) const override;
   void progress() override;
   void doze(Backoff& backoff) override;
+  void abandon() override;
   [[noreturn]] void abort(int code) override;
+  std::string describe_absence(int rank) const override;
 
  protected:
   void post_send(int slot, std::span<const std::byte> data, int to, int tag) override;
@@ -63,23 +73,32 @@ class UcxCommunicator : public Communicator {
     std::size_t bytes = 0;
     void* request = nullptr;       // UCX's, while the transfer is under way
     ucs_status_t status = UCS_OK;  // afterwards
+    std::uint64_t look = 0;        // at which it was last asked about
   };
 
   void connect(int rank, const std::string& address);
-  void disconnect(int rank);
+  // The mutex is held by the caller of these.
+  void move_along();
+  void disconnect(std::span<const int> ranks, bool by_force);
+  void* start_close(int rank, bool by_force);
+  void cancel(std::span<State> states);
+  void give_up();
   void begin(int slot, State state, ucs_status_ptr_t request);
-  void cancel(State& state);
+  ucs_status_t look_at(State& state, ucp_tag_recv_info_t& received);
   bool is_lost(int rank) const;
   std::string why_lost(int rank) const;
   [[noreturn]] void fail_transfer(int slot, std::string_view reason);
 
-  std::shared_ptr<const UcxJob> job_;
+  std::shared_ptr<UcxJob> job_;
+  mutable std::mutex mutex_;  // of all below: abandon() may come from the thread of another group
   std::unique_ptr<UcxWorker> worker_;
   std::vector<int> control_ranks_;
   std::vector<Peer> peers_;
   std::vector<State> states_;    // by slot
   bool has_progressed_ = false;  // since the last doze()
-  bool has_more_ = false;        // to do, perhaps, when progress() returned
+  bool has_more_ = false;        // to do, perhaps, when move_along() returned
+  std::uint64_t looks_ = 0;      // how often test() has moved transfers along
+  std::string why_useless_;      // empty: it is not
 };
 
 }  // namespace trireme::comm::ucx

@@ -7,13 +7,19 @@
 
 namespace trireme::comm::ucx {
 
-UcxContext::UcxContext() {
+UcxContext::UcxContext(bool is_one_node) {
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
   params.mt_workers_shared = 1;  // communicators, each with a worker, are used by several threads
   params.name = "trireme";
-  check(ucp_init(&params, nullptr, &context_), "starting UCX");
+  ucp_config_t* config = nullptr;
+  check(ucp_config_read(nullptr, nullptr, &config), "reading the settings of UCX");
+  ucs_status_t status = UCS_OK;
+  if (is_one_node && std::getenv("UCX_TLS") == nullptr) status = ucp_config_modify(config, "TLS", "^tcp");
+  if (status == UCS_OK) status = ucp_init(&params, config, &context_);
+  ucp_config_release(config);
+  check(status, "starting UCX");
 }
 
 UcxContext::~UcxContext() { ucp_cleanup(context_); }

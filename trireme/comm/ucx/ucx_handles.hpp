@@ -18,7 +18,8 @@ inline void check(ucs_status_t status, const char* doing) {
 // One per job and process, shared by all its communicators.
 class UcxContext {
  public:
-  UcxContext();
+  // Ranks of one node need no TCP, by which UCX would listen on all interfaces; the user's UCX_TLS is the last word.
+  explicit UcxContext(bool is_one_node);
   ~UcxContext();
   UcxContext(const UcxContext&) = delete;
   UcxContext& operator=(const UcxContext&) = delete;
