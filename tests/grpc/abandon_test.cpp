@@ -148,7 +148,9 @@ TEST(GrpcAbandon, AStoppedTaskIsNotWaitedForLong) {
   Processes processes;
   for (int self = 0; self < 2; ++self) {
     processes.start([&, self]() -> std::string {
-      const auto world = rpc::join(options_of(tasks, self));
+      auto options = options_of(tasks, self);
+      options.liveness = {.ping_every = 500ms, .answer_within = 1500ms};
+      const auto world = rpc::join(options);
       const auto second = world->communicator().split(0, self);
       barrier(world->communicator());
       if (self == 1) raise(SIGSTOP);
