@@ -50,8 +50,15 @@ std::vector<std::string> exchange_texts(Communicator& over, std::span<const int>
   std::vector<std::string> texts(ranks.size());
   std::vector<Transfer> transfers;
   const AbandonOnError abandon_on_error(over);
+  // Not by wait(), which fails when any rank is lost: those that are left may be making a group without it.
   const auto finish = [&] {
-    for (const Transfer transfer : transfers) over.wait(transfer);
+    Backoff backoff;
+    for (const Transfer transfer : transfers) {
+      while (!over.done(transfer)) {
+        over.doze(backoff);
+        if (backoff.waited() > over.timeout()) over.fail_waiting("exchange of addresses", -1, 0, backoff.waited());
+      }
+    }
     transfers.clear();
   };
   for (std::size_t i = 0; i < ranks.size(); ++i) {
