@@ -14,7 +14,8 @@ bool completes(Communicator& communicator, Transfer transfer, int rank) {
   Backoff backoff;
   try {
     while (!communicator.done(transfer)) {
-      if (communicator.presence(rank) == Presence::lost) return false;
+      // Asked once more: that takes a transfer with a lost rank back.
+      if (communicator.presence(rank) == Presence::lost) return communicator.done(transfer);
       communicator.doze(backoff);
     }
   } catch (const Error&) {
