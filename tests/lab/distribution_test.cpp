@@ -174,7 +174,7 @@ TEST(Distribution, ContradictionsAreRefused) {
         o.asynchronous = true;
         o.check_replicas = 5;
       },
-      "--check-replicas 5: asynchronous");
+      "--check-replicas 5: workers that do not wait");
   refused(
       [](auto& o) {
         o.asynchronous = true;

@@ -211,6 +211,7 @@ void UcxCommunicator::move_along() {
 // there is something to look at. Otherwise the usual pause, which an event cuts short. No event tells that there is
 // room again in the shared memory of a slow receiver, so that waiting for events alone would be slow.
 void UcxCommunicator::doze(Backoff& backoff) {
+  help_others();
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(has_progressed_, false) || backoff.spin() || !why_useless_.empty()) return;
@@ -219,6 +220,18 @@ void UcxCommunicator::doze(Backoff& backoff) {
   pollfd event{.fd = worker_->event_descriptor(), .events = POLLIN, .revents = 0};
   const timespec longest{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(backoff.next_sleep()).count()};
   ppoll(&event, 1, &longest, nullptr);
+}
+
+// What this process has sent in another group, and counts as done, may still be on its way in UCX's queues, and the
+// other side waits for it; nobody else may be looking at that group any more.
+void UcxCommunicator::help_others() {
+  const std::unique_lock list_lock(job_->mutex, std::try_to_lock);
+  if (!list_lock.owns_lock()) return;
+  for (UcxCommunicator* const group : job_->members) {
+    if (group == this) continue;
+    const std::unique_lock lock(group->mutex_, std::try_to_lock);
+    if (lock.owns_lock() && group->why_useless_.empty()) group->move_along();
+  }
 }
 
 void UcxCommunicator::abort(int code) {

@@ -77,6 +77,7 @@ class UcxCommunicator : public Communicator {
   };
 
   void connect(int rank, const std::string& address);
+  void help_others();
   // The mutex is held by the caller of these.
   void move_along();
   void disconnect(std::span<const int> ranks, bool by_force);
