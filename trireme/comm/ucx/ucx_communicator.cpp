@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "trireme/comm/abandon_on_error.hpp"
@@ -212,10 +213,19 @@ void UcxCommunicator::move_along() {
 // room again in the shared memory of a slow receiver, so that waiting for events alone would be slow.
 void UcxCommunicator::doze(Backoff& backoff) {
   help_others();
+  bool is_armed = true;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(has_progressed_, false) || backoff.spin() || !why_useless_.empty()) return;
-    if (ucp_worker_arm(worker_->handle()) != UCS_OK) return;  // something has happened, or fails when asked about
+    if (ucp_worker_arm(worker_->handle()) != UCS_OK) {  // something has happened, if perhaps nothing to move along
+      move_along();
+      if (std::exchange(has_progressed_, false)) return;
+      is_armed = false;
+    }
+  }
+  if (!is_armed) {
+    std::this_thread::sleep_for(backoff.next_sleep());
+    return;
   }
   pollfd event{.fd = worker_->event_descriptor(), .events = POLLIN, .revents = 0};
   const timespec longest{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(backoff.next_sleep()).count()};
