@@ -5,3 +5,6 @@ foreach(script tools/format tools/setup-peers .ci/run)
   set_tests_properties(tools.syntax.${script} PROPERTIES LABELS unit)
 endforeach()
 set_tests_properties(tools.setup PROPERTIES LABELS unit TIMEOUT 30)
+add_test(NAME tools.testcluster
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/testcluster_test.sh ${PROJECT_SOURCE_DIR}/tools/testcluster)
+set_tests_properties(tools.testcluster PROPERTIES LABELS cluster TIMEOUT 180 SKIP_RETURN_CODE 77)

@@ -1,0 +1,61 @@
+"""What the test cluster needs of this machine, asked and used. See ../testcluster."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import time
+
+FAILED, BAD_INPUT, UNAVAILABLE = 1, 2, 77  # exit codes
+PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "ssh": "openssh-client",
+            "ssh-keygen": "openssh-client", "unshare": "util-linux", "nsenter": "util-linux"}
+SLURM_PROGRAMS = {"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "srun": "slurm-client"}
+
+
+class Problem(Exception):
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+def run(*command, check=True):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise Problem(FAILED, f"{shlex.join(command)}: {(done.stderr or done.stdout).strip()}")
+    return done
+
+
+def wait_until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Problem(FAILED, f"{what} did not happen within {seconds} s")
+        time.sleep(0.02)
+
+
+def bits_per_second(rate):
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(k|m|g)bit", rate)
+    if not found or float(found[1]) == 0:
+        raise Problem(BAD_INPUT, f"rate '{rate}': must be a number with kbit, mbit or gbit, as in 1gbit, or off")
+    return float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
+
+
+def check_machine(slurm):
+    for program, package in {**PROGRAMS, **(SLURM_PROGRAMS if slurm else {})}.items():
+        if not shutil.which(program):
+            raise Problem(UNAVAILABLE, f"there is no {program} here; install the package {package}")
+    tried = run("unshare", "--net", "--uts", "--ipc", "--pid", "--mount", "--fork", "--mount-proc",
+                "ip", "link", "set", "lo", "up", check=False)
+    if tried.returncode != 0:
+        raise Problem(UNAVAILABLE, f"this machine lets us make no namespaces: {tried.stderr.strip()}")
+
+
+def check_delay(delay):
+    if delay is None:
+        return
+    if not re.fullmatch(r"\d+(\.\d+)?(us|ms|s)", delay):
+        raise Problem(BAD_INPUT, f"--delay '{delay}': must be a number with us, ms or s, as in 50us")
+    tried = run("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", delay, check=False)
+    if tried.returncode != 0:
+        raise Problem(UNAVAILABLE, "--delay: this kernel cannot delay packets (it has no netem, CONFIG_NET_SCH_NETEM); "
+                      "leave the option out")
