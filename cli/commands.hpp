@@ -34,7 +34,6 @@ Command add_bench(CLI::App& parent);
 Command add_models(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
 Command add_launch(CLI::App& parent, const CommandCheck& check_command);
-Command add_launch_task(CLI::App& parent);   // hidden: started by a launch
-Command add_launch_guard(CLI::App& parent);  // likewise
+std::vector<Command> add_launch_parts(CLI::App& parent);  // hidden: started by a launch
 
 }  // namespace trireme::cli

@@ -5,32 +5,42 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/secret.hpp"
+#include "trireme/cluster/shell_text.hpp"
+#include "trireme/cluster/ssh.hpp"
 #include "trireme/comm/cluster_spec.hpp"
-#include "trireme/comm/host.hpp"
 #include "trireme/comm/world.hpp"
 
 namespace trireme::cli {
 namespace {
 
-constexpr int kUsualWorkerPort = 2220, kUsualServerPort = 2230;
-
 using Environment = std::map<std::string, std::string>;
 
 LaunchNeeds check_program(const LaunchOptions& options) {
-  if (cluster::find_program(options.program).empty()) {
+  if (!options.hosts.are_given() && cluster::find_program(options.program).empty()) {
     bad_input("--program {}: there is no such program, or it cannot be run", options.program);
   }
   return {.survives_lost_workers = options.keep_going};
 }
 
+void check_host_options(const HostOptions& options) {
+  if (options.are_given()) return;
+  for (const auto& [option, is_given] :
+       {std::pair("--ssh-key", !options.ssh.key.empty()), std::pair("--ssh-user", !options.ssh.user.empty()),
+        std::pair("--ssh-port", options.ssh.port.has_value()), std::pair("--ssh-config", !options.ssh.config.empty()),
+        std::pair("--network", !options.network.empty()),
+        std::pair("--remote-program", !options.remote_program.empty())}) {
+    if (is_given) bad_input("{} has no effect without --hosts or --hostfile", option);
+  }
+}
+
 LaunchNeeds check(const LaunchOptions& options, const CommandCheck& check_command) {
+  check_host_options(options.hosts);
   if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
     bad_input("this process was itself started by {} as one of several; run the command without launch", launcher);
   }
@@ -46,27 +56,24 @@ LaunchNeeds check(const LaunchOptions& options, const CommandCheck& check_comman
         "nothing to launch; give the command after --, as in: trireme launch --workers 2 -- bench --model resnet50");
   }
   if (options.command.front() == "launch") bad_input("a launch cannot be launched; give the command itself after --");
-  return check_command(options.command, {.workers = options.demand.workers, .servers = options.demand.servers});
+  return check_command(options.command,
+                       {.workers = options.tasks.cores.workers, .servers = options.tasks.cores.servers});
 }
 
 // Whether the tasks meet at addresses, which gRPC needs; MPI does without.
 bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) {
-  if (options.demand.servers > 0 && needs.protocol == "mpi") {
+  if (options.tasks.cores.servers > 0 && needs.protocol == "mpi") {
     bad_input("--protocol mpi knows no parameter servers; take grpc+mpi for tensors over MPI");
   }
-  const bool meets = options.demand.servers > 0 || needs.protocol.starts_with("grpc");
-  if (!meets && options.worker_port) bad_input("--worker-port has no effect: workers that talk MPI have no ports");
-  if (options.demand.servers == 0 && options.ps_port) bad_input("--ps-port has no effect without --ps");
+  const bool meets = options.hosts.are_given() || options.tasks.cores.servers > 0 || needs.protocol.starts_with("grpc");
+  if (!meets && options.tasks.worker_port) {
+    bad_input("--worker-port has no effect: workers that talk MPI have no ports");
+  }
+  if (options.tasks.cores.servers == 0 && options.tasks.ps_port) bad_input("--ps-port has no effect without --ps");
   return meets;
 }
 
-cluster::Starter choose_starter(const LaunchOptions& options, const LaunchNeeds& needs, bool at_addresses) {
-  const bool talks_mpi = !at_addresses || needs.protocol == "grpc+mpi";
-  if (needs.protocol == "grpc+mpi" && options.starter == "process") {
-    bad_input("--starter process: tasks with --protocol grpc+mpi have to be started by mpirun; leave it out");
-  }
-  const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && talks_mpi);
-  if (!by_mpi) return cluster::process_starter(this_binary());
+cluster::Starter mpi_starter(const LaunchOptions& options) {
   const auto protocols = comm::protocol_names();
   const bool has_mpi = std::find(protocols.begin(), protocols.end(), "mpi") != protocols.end();
   if (options.program.empty() && !has_mpi) {
@@ -77,19 +84,32 @@ cluster::Starter choose_starter(const LaunchOptions& options, const LaunchNeeds&
   return cluster::mpi_starter(this_binary());
 }
 
-comm::ClusterSpec claim_addresses(const LaunchOptions& options, cluster::PortClaims& ports) {
-  const cluster::PortRange workers{"--worker-port", options.worker_port, kUsualWorkerPort, options.demand.workers};
-  const cluster::PortRange servers{"--ps-port", options.ps_port, kUsualServerPort, options.demand.servers};
-  const auto addresses = [&ports](const cluster::PortRange& range) {
-    std::vector<std::string> texts;
-    for (const int port : ports.claim(range)) texts.push_back(fmt::format("127.0.0.1:{}", port));
-    return texts;
-  };
-  comm::ClusterSpec spec;
-  if (options.ps_port) spec.servers = addresses(servers);  // what is asked for comes before what gives way
-  spec.workers = addresses(workers);
-  if (!options.ps_port) spec.servers = addresses(servers);
-  return spec;
+cluster::Starter starter_for_this_machine(const LaunchOptions& options, const LaunchNeeds& needs, bool at_addresses) {
+  const bool talks_mpi = !at_addresses || needs.protocol == "grpc+mpi";
+  if (needs.protocol == "grpc+mpi" && options.starter == "process") {
+    bad_input("--starter process: tasks with --protocol grpc+mpi have to be started by mpirun; leave it out");
+  }
+  const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && talks_mpi);
+  return by_mpi ? mpi_starter(options) : cluster::process_starter(this_binary());
+}
+
+void check_suits_hosts(const LaunchOptions& options, const LaunchNeeds& needs) {
+  if (needs.protocol == "mpi" || needs.protocol == "grpc+mpi") {
+    bad_input(
+        "--protocol {}: tasks on other hosts are started by ssh and meet over grpc or grpc+ucx; take one of these",
+        needs.protocol);
+  }
+  if (options.starter != "auto") {
+    bad_input("--starter {}: other hosts are reached by ssh; leave it out", options.starter);
+  }
+}
+
+cluster::Starter starter_for_hosts(const HostOptions& options, const std::vector<HostShare>& shares) {
+  std::vector<cluster::RemoteHost> hosts;
+  for (const HostShare& share : shares) {
+    hosts.push_back({.name = share.host, .program = share.program, .ports = share.ports});
+  }
+  return cluster::ssh_starter(this_binary(), options.ssh, hosts);
 }
 
 // Tasks that share cores must not bind threads to them, and must give way when they wait.
@@ -100,81 +120,67 @@ Environment sharing_environment(int threads) {
           {"OMP_WAIT_POLICY", "passive"}};
 }
 
-// Of all tasks.
-Environment common_environment(const LaunchOptions& options, bool at_addresses, LaunchPlan& plan) {
-  Environment environment;
-  if (plan.cores.shared) environment = sharing_environment(plan.cores.cores_per_worker);
-  if (at_addresses) {
-    environment[cluster::kClusterVariable] = comm::to_json_text(claim_addresses(options, plan.ports));
-    environment[cluster::kJobSecretVariable] = cluster::make_secret();
+// Where all tasks meet, and the secret by which they know each other.
+Environment meeting_environment(const std::vector<HostShare>& hosts) {
+  comm::ClusterSpec spec;
+  for (const HostShare& host : hosts) {
+    spec.workers.insert(spec.workers.end(), host.addresses.workers.begin(), host.addresses.workers.end());
+    spec.servers.insert(spec.servers.end(), host.addresses.servers.begin(), host.addresses.servers.end());
   }
-  return environment;
+  return {{cluster::kClusterVariable, comm::to_json_text(spec)}, {cluster::kJobSecretVariable, cluster::make_secret()}};
 }
 
-void add_tasks(const cluster::Task& model, const std::vector<std::vector<int>>& processors, cluster::Job& job) {
-  for (std::size_t i = 0; i < processors.size(); ++i) {
-    cluster::Task task = model;
-    task.index = static_cast<int>(i);
-    task.processors = processors[i];
-    task.environment[cluster::kTaskRoleVariable] = task.role;
-    task.environment[cluster::kTaskIndexVariable] = std::to_string(i);
-    task.environment[cluster::kTaskCountVariable] = std::to_string(processors.size());
-    job.tasks.push_back(std::move(task));
+std::string program_on(const HostShare& host, const LaunchOptions& options) {
+  if (options.program.empty()) return host.program;
+  return options.hosts.are_given() ? options.program : cluster::find_program(options.program);
+}
+
+// Of one role, host by host. The model has what they have in common.
+void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, const LaunchOptions& options,
+               cluster::Job& job) {
+  const bool are_workers = model.role == cluster::kWorkerRole;
+  const int count = are_workers ? options.tasks.cores.workers : options.tasks.cores.servers;
+  int index = 0;
+  for (const HostShare& host : hosts) {
+    for (const std::vector<int>& processors : are_workers ? host.cores.workers : host.cores.servers) {
+      cluster::Task task = model;
+      task.index = index++;
+      task.host = host.host;
+      task.processors = processors;
+      task.command = {program_on(host, options)};
+      task.command.insert(task.command.end(), options.command.begin(), options.command.end());
+      if (host.cores.shared) task.environment.merge(sharing_environment(host.cores.cores_per_worker));
+      task.environment[cluster::kTaskRoleVariable] = task.role;
+      task.environment[cluster::kTaskIndexVariable] = std::to_string(task.index);
+      task.environment[cluster::kTaskCountVariable] = std::to_string(count);
+      job.tasks.push_back(std::move(task));
+    }
   }
 }
 
 // Workers first, then servers: task i is rank i.
-cluster::Job make_job(const LaunchOptions& options, const cluster::CoreDivision& cores,
-                      const Environment& environment) {
-  std::vector<std::string> command{options.program.empty() ? this_binary() : cluster::find_program(options.program)};
-  command.insert(command.end(), options.command.begin(), options.command.end());
-  cluster::Task task{.host = comm::host_name(), .command = command, .environment = environment};
+cluster::Job make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
+  cluster::Task task{.environment = at_addresses ? meeting_environment(hosts) : Environment{}};
   cluster::Job job;
-  add_tasks(task, cores.workers, job);
+  add_tasks(task, hosts, options, job);
   if (isatty(STDERR_FILENO) != 0) job.tasks.front().environment[cluster::kProgressVariable] = "terminal";
   task.role = cluster::kServerRole;
   task.environment["CUDA_VISIBLE_DEVICES"] = "";  // GPUs are for workers
-  add_tasks(task, cores.servers, job);
+  add_tasks(task, hosts, options, job);
   return job;
-}
-
-std::string quoted(const std::string& word) {
-  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
 }
 
 std::string shell_text(const Environment& environment, const std::vector<std::string>& command) {
   std::vector<std::string> words;
   for (const auto& [name, value] : environment) {
-    words.push_back(name + "=" + (name == cluster::kJobSecretVariable ? "..." : quoted(value)));
+    words.push_back(name + "=" + (name == cluster::kJobSecretVariable ? "..." : cluster::shell_quoted(value)));
   }
-  for (const std::string& word : command) words.push_back(quoted(word));
+  for (const std::string& word : command) words.push_back(cluster::shell_quoted(word));
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-}  // namespace
-
-std::string this_binary() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
-
-LaunchPlan plan_launch(const LaunchOptions& options, const CommandCheck& check_command) {
-  const LaunchNeeds needs = check(options, check_command);
-  const bool at_addresses = meets_at_addresses(options, needs);
-  LaunchPlan plan;
-  plan.cores = cluster::divide_this_machine(options.demand);
-  plan.starter = choose_starter(options, needs, at_addresses);
-  plan.job = make_job(options, plan.cores, common_environment(options, at_addresses, plan));
-  plan.job.survives_lost_workers = needs.survives_lost_workers;
-  plan.job.needs_first_worker = needs.needs_first_worker;
-  return plan;
-}
-
-std::string placement_text(const LaunchPlan& plan) {
-  const cluster::CoreDivision& cores = plan.cores;
-  std::string text = "trireme: " + cluster::describe(plan.job);
-  text.pop_back();
+std::string division_text(const cluster::CoreDivision& cores) {
+  std::string text;
   if (cores.shared) {
     text += fmt::format("; they share the cores, {} thread(s) each", cores.cores_per_worker);
   } else if (!cores.servers.empty()) {
@@ -182,10 +188,40 @@ std::string placement_text(const LaunchPlan& plan) {
                                        : std::string("; ps share the workers' cores");
   }
   if (cores.idle_cores > 0) text += fmt::format("; {} core(s) idle", cores.idle_cores);
-  text += "\n";
-  if (cores.servers.size() > cores.workers.size()) {
+  return text;
+}
+
+}  // namespace
+
+LaunchPlan plan_launch(const LaunchOptions& options, const CommandCheck& check_command) {
+  const LaunchNeeds needs = check(options, check_command);
+  const bool at_addresses = meets_at_addresses(options, needs);
+  LaunchPlan plan;
+  if (options.hosts.are_given()) {
+    check_suits_hosts(options, needs);
+    plan.hosts = shares_of_hosts(options.hosts, options.tasks);
+    plan.starter = starter_for_hosts(options.hosts, plan.hosts);
+  } else {
+    plan.hosts = {share_of_this_machine(options.tasks, at_addresses, plan.ports)};
+    plan.starter = starter_for_this_machine(options, needs, at_addresses);
+  }
+  plan.job = make_job(options, plan.hosts, at_addresses);
+  plan.job.survives_lost_workers = needs.survives_lost_workers;
+  plan.job.needs_first_worker = needs.needs_first_worker;
+  return plan;
+}
+
+std::string placement_text(const LaunchPlan& plan) {
+  std::string text;
+  std::size_t workers = 0, servers = 0;
+  for (const HostShare& host : plan.hosts) {
+    text += fmt::format("trireme: {}{}\n", cluster::describe(plan.job, host.host), division_text(host.cores));
+    workers += host.cores.workers.size();
+    servers += host.cores.servers.size();
+  }
+  if (servers > workers) {
     text += fmt::format("trireme: warning: {} servers for {} worker{}: more servers than workers seldom help\n",
-                        cores.servers.size(), cores.workers.size(), cores.workers.size() == 1 ? "" : "s");
+                        servers, workers, workers == 1 ? "" : "s");
   }
   return text;
 }

@@ -2,12 +2,11 @@
 // environment, and who starts them. Made and carried out by `trireme launch`; --dry-run prints it.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "trireme/cluster/core_division.hpp"
+#include "cli/launch_hosts.hpp"
 #include "trireme/cluster/job.hpp"
 #include "trireme/cluster/ports.hpp"
 #include "trireme/cluster/starter.hpp"
@@ -15,8 +14,8 @@
 namespace trireme::cli {
 
 struct LaunchOptions {
-  cluster::CoreDemand demand;
-  std::optional<int> worker_port, ps_port;  // of the first one
+  TaskDemand tasks;
+  HostOptions hosts;
   std::string starter = "auto";
   std::string program;  // empty: this binary
   std::string output_folder;
@@ -27,7 +26,7 @@ struct LaunchOptions {
 
 struct LaunchPlan {
   cluster::Job job;
-  cluster::CoreDivision cores;
+  std::vector<HostShare> hosts;
   cluster::Starter starter;
   cluster::PortClaims ports;  // for as long as the job runs
 };
@@ -39,7 +38,5 @@ LaunchPlan plan_launch(const LaunchOptions& options, const CommandCheck& check_c
 std::string placement_text(const LaunchPlan& plan);
 // The commands and environments, as one could type them; without the job's secret.
 std::string commands_text(const LaunchPlan& plan);
-
-std::string this_binary();
 
 }  // namespace trireme::cli

@@ -43,11 +43,6 @@ std::vector<std::string> normalised(std::vector<std::string> arguments) {
   return arguments;
 }
 
-std::string version_line() {
-  const auto build = trireme::perf::build_info();
-  return fmt::format("trireme {} (commit {}, {}, {})", build.version, build.git, build.compiler, build.build_type);
-}
-
 bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
 
 std::string unknown_command(const CLI::App& app, const std::string& given) {
@@ -113,10 +108,10 @@ trireme::cli::LaunchNeeds check_command(const std::vector<std::string>& argument
 
 CommandLine::CommandLine() {
   using namespace trireme::cli;
-  app_.set_version_flag("--version", version_line());
+  app_.set_version_flag("--version", "trireme " + trireme::perf::build_text());
   app_.require_subcommand(0, 1);
-  commands_ = {add_bench(app_),       add_models(app_),      add_doctor(app_), add_launch(app_, check_command),
-               add_launch_task(app_), add_launch_guard(app_)};
+  commands_ = {add_bench(app_), add_models(app_), add_doctor(app_), add_launch(app_, check_command)};
+  for (Command& part : add_launch_parts(app_)) commands_.push_back(std::move(part));
 }
 
 void CommandLine::parse(const std::vector<std::string>& arguments) {

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "trireme/cluster/child_process.hpp"
+
 namespace trireme::cluster {
 namespace {
 
@@ -51,6 +53,19 @@ TEST(Channel, WhatCameBeforeTheEndIsDelivered) {
   std::vector<json> messages;
   EXPECT_FALSE(receiver.receive(messages));
   EXPECT_EQ(messages.size(), 1U);
+}
+
+TEST(Channel, TwoPipesWillDo) {
+  PipeEnds there = make_pipe(), back = make_pipe();
+  Channel near(std::move(back.read), std::move(there.write)), far(std::move(there.read), std::move(back.write));
+  near.send({{"type", "question"}});
+  far.send({{"type", "answer"}});
+  std::vector<json> messages;
+  EXPECT_TRUE(far.receive(messages));
+  EXPECT_TRUE(near.receive(messages));
+  ASSERT_EQ(messages.size(), 2U);
+  EXPECT_EQ(messages[0]["type"], "question");
+  EXPECT_EQ(messages[1]["type"], "answer");
 }
 
 TEST(Channel, WhatIsNotTheProtocolEndsIt) {

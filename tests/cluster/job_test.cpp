@@ -17,7 +17,7 @@ TEST(Job, WorkersAloneAreRanks) {
   EXPECT_EQ(job.prefix(1), "[1] ");
   EXPECT_EQ(names(job, {0}), "rank 0");
   EXPECT_EQ(names(job, {0, 1, 2}), "ranks 0, 1 and 2");
-  EXPECT_EQ(describe(job), "3 workers on a: rank 0 on processors 0-3, rank 1 on processors 4,8, rank 2 not bound\n");
+  EXPECT_EQ(describe(job, "a"), "3 workers on a: rank 0 on processors 0-3, rank 1 on processors 4,8, rank 2 not bound");
 }
 
 TEST(Job, BesideServersTasksHaveTheirRole) {
@@ -25,9 +25,8 @@ TEST(Job, BesideServersTasksHaveTheirRole) {
   EXPECT_EQ(job.name(0), "ps 0");
   EXPECT_EQ(job.prefix(2), "[worker 1] ");
   EXPECT_EQ(names(job, {0, 2}), "ps 0 and worker 1");
-  EXPECT_EQ(describe(job),
-            "1 ps and 1 worker on a: ps 0 on processor 0, worker 0 on processor 1\n"
-            "1 worker on b: worker 1 on processor 0\n");
+  EXPECT_EQ(describe(job, "a"), "1 ps and 1 worker on a: ps 0 on processor 0, worker 0 on processor 1");
+  EXPECT_EQ(describe(job, "b"), "1 worker on b: worker 1 on processor 0");
 }
 
 TEST(Job, ATaskTravelsUnchanged) {

@@ -38,6 +38,16 @@ UniqueFd make_socket() {
   return made;
 }
 
+void set_nonblocking(const UniqueFd& descriptor) {
+  fcntl(descriptor.get(), F_SETFL, fcntl(descriptor.get(), F_GETFL) | O_NONBLOCK);
+}
+
+// A reader that is gone is no reason to die. Who gives us pipes has to ignore SIGPIPE himself.
+ssize_t write_some(int descriptor, const std::string& bytes) {
+  const ssize_t count = ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return count < 0 && errno == ENOTSOCK ? write(descriptor, bytes.data(), bytes.size()) : count;
+}
+
 std::string random_name() {
   std::random_device random;
   return fmt::format("trireme-{:08x}{:08x}{:08x}", random(), random(), random());
@@ -54,8 +64,11 @@ std::string to_frame(const nlohmann::json& message) {
   return frame;
 }
 
-Channel::Channel(UniqueFd socket) : socket_(std::move(socket)) {
-  fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+Channel::Channel(UniqueFd socket) : Channel(std::move(socket), UniqueFd()) {}
+
+Channel::Channel(UniqueFd input, UniqueFd output) : input_(std::move(input)), output_(std::move(output)) {
+  set_nonblocking(input_);
+  if (output_.is_open()) set_nonblocking(output_);
 }
 
 void Channel::send(const nlohmann::json& message) {
@@ -66,7 +79,7 @@ void Channel::send(const nlohmann::json& message) {
 // Errors are left to receive(), which sees the end of the connection.
 void Channel::flush() {
   while (!unsent_.empty()) {
-    const ssize_t count = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    const ssize_t count = write_some(output_descriptor(), unsent_);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno != EAGAIN) unsent_.clear();
     if (count <= 0) return;
@@ -77,7 +90,7 @@ void Channel::flush() {
 bool Channel::receive(std::vector<nlohmann::json>& messages) {
   std::array<char, 65536> chunk{};
   for (;;) {
-    const ssize_t count = recv(socket_.get(), chunk.data(), chunk.size(), 0);
+    const ssize_t count = read(input_.get(), chunk.data(), chunk.size());
     if (count > 0) {
       received_.append(chunk.data(), static_cast<std::size_t>(count));
       continue;

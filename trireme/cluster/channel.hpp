@@ -1,5 +1,6 @@
 // Messages between the supervisor and its tasks, and from a task's program to the runner beside it: JSON values over a
-// connected socket, without blocking. Both ends poll the socket and call receive() and flush() when it is ready.
+// connected socket or a pair of pipes, without blocking. Both ends poll the socket and call receive() and flush() when
+// it is ready.
 //
 // The messages, by "type":
 //   runner to supervisor   hello {task, host}            once connected
@@ -8,6 +9,7 @@
 //                          error {text}                  the program's own words, before it ends
 //                          stopped {signal} | continued
 //                          ended {code, signal}          signal 0: by itself, with this exit code
+//                          lost {reason}                 from the relay of a runner on another host: it is out of reach
 //   supervisor to runner   run {task: Task}              when all tasks have said hello
 //                          signal {signal}               to the program and what it has started
 //                          release                       the runner may leave
@@ -29,8 +31,10 @@ std::string to_frame(const nlohmann::json& message);
 class Channel {
  public:
   explicit Channel(UniqueFd socket);
+  Channel(UniqueFd input, UniqueFd output);  // where they are two; pipes will do
 
-  int descriptor() const { return socket_.get(); }
+  int descriptor() const { return input_.get(); }
+  int output_descriptor() const { return output_.is_open() ? output_.get() : input_.get(); }
   void send(const nlohmann::json& message);
   void flush();  // writes what the socket takes now
   std::size_t unsent_bytes() const { return unsent_.size(); }
@@ -40,7 +44,7 @@ class Channel {
  private:
   bool take_messages(std::vector<nlohmann::json>& messages);
 
-  UniqueFd socket_;
+  UniqueFd input_, output_;  // without the latter the former is for both
   std::string unsent_, received_;
 };
 

@@ -85,19 +85,15 @@ std::string count_text(const Job& job, const std::vector<int>& tasks) {
 
 }  // namespace
 
-std::string describe(const Job& job) {
-  std::map<std::string, std::vector<int>> tasks_of_host;
-  for (std::size_t i = 0; i < job.tasks.size(); ++i) tasks_of_host[job.tasks[i].host].push_back(static_cast<int>(i));
-  std::string text;
-  for (const auto& [host, tasks] : tasks_of_host) {
-    std::vector<std::string> places;
-    for (const int task : tasks) {
-      places.push_back(
-          fmt::format("{} {}", job.name(task), place_text(job.tasks[static_cast<std::size_t>(task)].processors)));
-    }
-    text += fmt::format("{} on {}: {}\n", count_text(job, tasks), host, fmt::join(places, ", "));
+std::string describe(const Job& job, const std::string& host) {
+  std::vector<int> tasks;
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < job.tasks.size(); ++i) {
+    if (job.tasks[i].host != host) continue;
+    tasks.push_back(static_cast<int>(i));
+    places.push_back(fmt::format("{} {}", job.name(tasks.back()), place_text(job.tasks[i].processors)));
   }
-  return text;
+  return fmt::format("{} on {}: {}", count_text(job, tasks), host, fmt::join(places, ", "));
 }
 
 }  // namespace trireme::cluster

@@ -40,7 +40,7 @@ std::string names(const Job& job, const std::vector<int>& tasks);
 // "0-3,8" for 0, 1, 2, 3, 8.
 std::string range_text(const std::vector<int>& numbers);
 
-// "4 workers on host: rank 0 on processors 0-3, rank 1 on processors 4-7, ...", a line per host.
-std::string describe(const Job& job);
+// "4 workers on host: rank 0 on processors 0-3, rank 1 on processors 4-7, ...": those of this host.
+std::string describe(const Job& job, const std::string& host);
 
 }  // namespace trireme::cluster

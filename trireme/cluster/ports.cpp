@@ -26,7 +26,8 @@ UniqueFd bind_name(const std::string& name) {
   return bound;
 }
 
-// What a server does that is about to start. Connections of the past that still linger are no obstacle.
+// What a server does that is about to start, at any address: which one it will be is not known here. Connections of the
+// past that still linger are no obstacle.
 bool can_listen(int port) {
   const UniqueFd tried(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -34,7 +35,7 @@ bool can_listen(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
   return bind(tried.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
          listen(tried.get(), 1) == 0;
 }

@@ -21,10 +21,9 @@ struct PortRange {
 class PortClaims {
  public:
   std::vector<int> claim(const PortRange& range);
+  [[nodiscard]] bool try_claim(int port);
 
  private:
-  bool try_claim(int port);
-
   std::vector<UniqueFd> claims_;  // sockets without a file, whose names tell other launches
 };
 

@@ -17,6 +17,7 @@ struct StartCommand {
   std::map<std::string, std::string> environment = {};
   std::vector<std::string> dropped_variables = {};  // as ChildOptions has them
   std::vector<int> tasks = {};                      // whose runners it starts
+  bool reaches_other_host = false;                  // leaves, in order, when its standard input ends
 };
 
 // Made when the job starts, with the job's private folder.

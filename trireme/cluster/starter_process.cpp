@@ -12,12 +12,13 @@
 namespace trireme::cluster {
 namespace {
 
-ChildOptions child_options(const StartCommand& start, const std::string& address, int output) {
+ChildOptions child_options(const StartCommand& start, const std::string& address, int input, int output) {
   auto environment = start.environment;
   environment[kLaunchVariable] = address;
   return {.command = start.command,
           .environment = environment,
           .dropped_variables = start.dropped_variables,
+          .in = start.reaches_other_host ? input : -1,
           .out = output,
           .err = output};
 }
@@ -25,10 +26,14 @@ ChildOptions child_options(const StartCommand& start, const std::string& address
 }  // namespace
 
 StarterProcess::StarterProcess(const StartCommand& start, const std::string& address)
-    : StarterProcess(start, address, make_pipe()) {}
+    : StarterProcess(start, address, make_pipe(), make_pipe()) {}
 
-StarterProcess::StarterProcess(const StartCommand& start, const std::string& address, PipeEnds output)
-    : start_(start), process_(child_options(start, address, output.write.get())), output_(std::move(output.read)) {
+StarterProcess::StarterProcess(const StartCommand& start, const std::string& address, PipeEnds output,
+                               PipeEnds lifeline)
+    : start_(start),
+      process_(child_options(start, address, lifeline.read.get(), output.write.get())),
+      output_(std::move(output.read)),
+      lifeline_(std::move(lifeline.write)) {
   fcntl(output_.get(), F_SETFL, O_NONBLOCK);
 }
 

@@ -22,14 +22,15 @@ class StarterProcess {
   bool is_over() const { return over_; }
   // Takes in what it has printed. Its ending, when that is news.
   std::optional<Ending> look();
-  std::string said() const;  // in one line
+  std::string said() const;             // in one line
+  void let_go() { lifeline_.reset(); }  // it is no longer needed
 
  private:
-  StarterProcess(const StartCommand& start, const std::string& address, PipeEnds output);
+  StarterProcess(const StartCommand& start, const std::string& address, PipeEnds output, PipeEnds lifeline);
 
   StartCommand start_;
   ChildProcess process_;
-  UniqueFd output_;
+  UniqueFd output_, lifeline_;
   std::string said_;
   bool over_ = false;
 };

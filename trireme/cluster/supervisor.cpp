@@ -111,7 +111,7 @@ void Supervisor::listen_to(int task) {
   std::vector<json> messages;
   const bool open = tasks_[task].channel->receive(messages);
   for (const json& message : messages) handle(task, message);
-  if (!open && !tasks_[task].over) lose(task);
+  if (!open && !tasks_[task].over) lose(task, "its connection ended without a word");
   if (!open) tasks_[task].channel.reset();
 }
 
@@ -135,6 +135,8 @@ void Supervisor::handle(int task, const json& message) {
   } else if (type == "continued") {
     tasks_[task].stopped_by = 0;
     console_.say(fmt::format("trireme: {} goes on", tasks_.full_name(task)));
+  } else if (type == "lost") {
+    lose(task, message.at("reason"));
   } else if (type == "ended") {
     handle_ended(task, {.code = message.at("code"), .signal = message.at("signal")});
   }
@@ -150,11 +152,11 @@ void Supervisor::handle_ended(int task, const Ending& ending) {
             fmt::format(" {}", ending_text(ending)), ending.exit_code()});
 }
 
-void Supervisor::lose(int task) {
+void Supervisor::lose(int task, const std::string& reason) {
   tasks_[task].over = true;
   console_.finish(task);
   if (phase_ >= Phase::ending) return;
-  fail_job({Cause::lost, task, tasks_.full_name(task), " was lost: its connection ended without a word", 1});
+  fail_job({Cause::lost, task, tasks_.full_name(task), " was lost: " + reason, 1});
 }
 
 void Supervisor::listen_to(StarterProcess& starter) {
@@ -292,17 +294,20 @@ void Supervisor::begin_killing() {
   tasks_.tell_all({{"type", "signal"}, {"signal", SIGKILL}});
 }
 
-// After a failure mpirun and its kind are simply ended (by the guard, with everything else): they would complain.
+// After a failure mpirun and its kind are simply ended (by the guard, with everything else): they would complain. Those
+// that reach other hosts, where our guard does not, get the time to clean up there.
 void Supervisor::finish() {
   for (int task = 0; task < tasks_.count(); ++task) {
     if (tasks_[task].channel) tasks_[task].channel->send({{"type", "release"}});
   }
   deadline_ = Clock::now() + kStartersLeave;
-  const auto starters_are_here = [this] {
-    return std::any_of(starters_.begin(), starters_.end(),
-                       [](const StarterProcess& starter) { return !starter.is_over(); });
+  for (StarterProcess& starter : starters_) starter.let_go();
+  const auto waits_for_starters = [this, all = failures_.empty() && !killed_] {
+    return std::any_of(starters_.begin(), starters_.end(), [all](const StarterProcess& starter) {
+      return !starter.is_over() && (all || starter.start().reaches_other_host);
+    });
   };
-  while (failures_.empty() && !killed_ && starters_are_here() && !is_late()) wait_for_events(100ms);
+  while (waits_for_starters() && !is_late()) wait_for_events(100ms);
   for (const std::string& text : failures_.empty() ? std::vector<std::string>{} : failures_.others()) {
     console_.say(fmt::format("trireme: after that, {}", text));
   }

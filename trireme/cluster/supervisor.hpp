@@ -57,7 +57,7 @@ class Supervisor {
   void greet(Channel channel, const nlohmann::json& hello);
   void handle(int task, const nlohmann::json& message);
   void handle_ended(int task, const Ending& ending);
-  void lose(int task);
+  void lose(int task, const std::string& reason);
   void listen_to(StarterProcess& starter);
   void handle_end_request(int signal);
 

@@ -50,4 +50,8 @@ BuildInfo build_info() {
           }};
 }
 
+std::string build_text() {
+  return fmt::format("{} (commit {}, {}, {})", TRIREME_VERSION, kGitCommit, TRIREME_COMPILER, TRIREME_BUILD_TYPE);
+}
+
 }  // namespace trireme::perf

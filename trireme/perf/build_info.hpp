@@ -20,4 +20,7 @@ struct BuildInfo {
 
 BuildInfo build_info();
 
+// "0.3.0 (commit 1a2b3c4, GNU 12.2.0, Release)"
+std::string build_text();
+
 }  // namespace trireme::perf

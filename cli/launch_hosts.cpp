@@ -1,0 +1,134 @@
+#include "cli/launch_hosts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/host.hpp"
+
+namespace trireme::cli {
+namespace {
+
+constexpr double kMuchSkew = 1;  // seconds: times in records of different hosts do not compare any more
+
+std::vector<std::string> addresses(const std::string& host, const std::vector<int>& ports) {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  std::vector<std::string> texts;
+  for (const int port : ports)
+    texts.push_back(fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port));
+  return texts;
+}
+
+std::vector<cluster::HostSlots> named_hosts(const HostOptions& options) {
+  if (!options.hosts.empty() && !options.hostfile.empty()) {
+    bad_input("--hosts and --hostfile both name the hosts; leave one of them out");
+  }
+  return options.hosts.empty() ? cluster::read_host_file(options.hostfile)
+                               : cluster::parse_hosts(options.hosts, "--hosts");
+}
+
+std::string clock_text(const cluster::HostAnswer& answer) {
+  const bool is_far = std::abs(answer.clock_skew) > answer.clock_error + kMuchSkew;
+  return is_far ? fmt::format("; warning: its clock is {:.1f} s {}", std::abs(answer.clock_skew),
+                              answer.clock_skew > 0 ? "ahead" : "behind")
+                : "";
+}
+
+// A line for each host; the problem of one alone says it all.
+void report(const std::vector<cluster::HostQuestion>& questions, const std::vector<cluster::HostAnswer>& answers) {
+  const auto is_bad = [](const cluster::HostAnswer& answer) { return !answer.problem.empty(); };
+  const auto bad = std::count_if(answers.begin(), answers.end(), is_bad);
+  const auto first = std::find_if(answers.begin(), answers.end(), is_bad);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const std::string& host = questions[i].host.name;
+    if (!is_bad(answers[i])) {
+      fmt::print(stderr, "trireme: {}: reached, {} cores, same build{}\n", host, answers[i].facts.core_limit,
+                 clock_text(answers[i]));
+    } else if (bad > 1) {
+      fmt::print(stderr, "trireme: {}: {}\n", host, answers[i].problem);
+    }
+  }
+  if (bad == 0) return;
+  const std::string& host = questions[static_cast<std::size_t>(first - answers.begin())].host.name;
+  if (bad == 1) fail(ErrorKind::unavailable, "{}: {}", host, first->problem);
+  fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, {} for one", bad, answers.size(), host);
+}
+
+cluster::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFacts& facts,
+                             cluster::CoreDemand demand) {
+  demand.workers = tasks.size.workers;
+  demand.servers = tasks.size.servers;
+  if (demand.servers == 0) demand.cores_per_server.reset();  // it is for the hosts that have servers
+  try {
+    return cluster::divide_cores(facts.cores, facts.core_limit, demand);
+  } catch (const Error& error) {
+    fail(error.kind(), "{}: {}", tasks.host, error.what());
+  }
+}
+
+void check_loopback(const std::vector<HostShare>& shares) {
+  if (shares.size() < 2) return;
+  for (const HostShare& share : shares) {
+    const std::string& address = share.addresses.workers.front();
+    if (address.starts_with("127.") || address.starts_with("[::1]")) {
+      bad_input("{} would be found at {}, which is no address for the other hosts; give --network", share.host,
+                address);
+    }
+  }
+}
+
+}  // namespace
+
+HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports) {
+  HostShare share{.host = comm::host_name(),
+                  .program = this_binary(),
+                  .cores = cluster::divide_this_machine(demand.cores),
+                  .addresses = {}};
+  if (!at_addresses) return share;
+  const cluster::TaskPorts claimed =
+      cluster::claim_ports({.tasks = {.workers = demand.cores.workers, .servers = demand.cores.servers},
+                            .first_worker = demand.worker_port,
+                            .first_server = demand.ps_port},
+                           ports);
+  share.addresses = {.workers = addresses("127.0.0.1", claimed.workers),
+                     .servers = addresses("127.0.0.1", claimed.servers)};
+  return share;
+}
+
+std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDemand& demand) {
+  const auto tasks =
+      cluster::spread_tasks(named_hosts(options), {.workers = demand.cores.workers, .servers = demand.cores.servers});
+  const std::string program = options.remote_program.empty() ? this_binary() : options.remote_program;
+  std::vector<cluster::HostQuestion> questions;
+  for (const cluster::HostTasks& host : tasks) {
+    questions.push_back({.host = {.name = host.host, .program = program},
+                         .ports = {.tasks = host.size,
+                                   .first_worker = demand.worker_port,
+                                   .first_server = host.size.servers > 0 ? demand.ps_port : std::nullopt}});
+  }
+  const auto answers = cluster::ask_hosts(questions, options.ssh);
+  report(questions, answers);
+  std::vector<HostShare> shares;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const cluster::HostFacts& facts = answers[i].facts;
+    const std::string address = cluster::choose_address(tasks[i].host, facts, options.network);
+    HostShare share{.host = tasks[i].host,
+                    .program = program,
+                    .cores = divide(tasks[i], facts, demand.cores),
+                    .addresses = {.workers = addresses(address, facts.ports.workers),
+                                  .servers = addresses(address, facts.ports.servers)},
+                    .ports = facts.ports.workers};
+    share.ports.insert(share.ports.end(), facts.ports.servers.begin(), facts.ports.servers.end());
+    shares.push_back(std::move(share));
+  }
+  check_loopback(shares);
+  return shares;
+}
+
+std::string this_binary() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+}  // namespace trireme::cli

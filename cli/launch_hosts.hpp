@@ -1,0 +1,48 @@
+// What each host of a launch contributes: its cores, divided over its tasks, and the addresses at which these are
+// found. For this machine alone, or for the hosts that the user names, which are asked first. Part of the plan of a
+// launch.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/cluster/core_division.hpp"
+#include "trireme/cluster/host_check.hpp"
+#include "trireme/cluster/host_list.hpp"
+#include "trireme/cluster/ssh.hpp"
+#include "trireme/comm/cluster_spec.hpp"
+
+namespace trireme::cli {
+
+struct HostOptions {
+  std::string hosts, hostfile;  // as the user has them; both empty: this machine
+  cluster::SshOptions ssh;
+  std::string network;         // interface or range; empty: where ssh reaches a host
+  std::string remote_program;  // empty: as on this machine
+
+  bool are_given() const { return !hosts.empty() || !hostfile.empty(); }
+};
+
+struct TaskDemand {
+  cluster::CoreDemand cores;                // of all hosts together
+  std::optional<int> worker_port, ps_port;  // of the first one on each host
+};
+
+struct HostShare {
+  std::string host;
+  std::string program;          // the `trireme` binary there
+  cluster::CoreDivision cores;  // workers and servers of this host
+  comm::ClusterSpec addresses;  // of the same; empty where they need none
+  std::vector<int> ports = {};
+};
+
+HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports);
+
+// Asks all hosts, prints a line on stderr for each. Error(unavailable) names the first that cannot be used, after a
+// line for each of them; Error(bad_input) where tasks do not fit.
+std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDemand& demand);
+
+std::string this_binary();
+
+}  // namespace trireme::cli

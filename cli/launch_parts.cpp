@@ -1,0 +1,100 @@
+// The hidden commands that `trireme launch` starts: the runner beside each task, the guard beside the launcher, and for
+// other hosts the probe that answers for one, the agent on it and the relay to it.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/launch_hosts.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/cleanup.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/host_agent.hpp"
+#include "trireme/cluster/host_relay.hpp"
+#include "trireme/cluster/task_runner.hpp"
+#include "trireme/comm/world.hpp"
+
+namespace trireme::cli {
+namespace {
+
+std::string launcher_address() {
+  const char* address = std::getenv(cluster::kLaunchVariable);
+  if (address == nullptr) bad_input("this command is for `trireme launch` to start");
+  return address;
+}
+
+CLI::App* add_hidden(CLI::App& parent, const char* name, const char* description) {
+  return parent.add_subcommand(name, description)->group("");
+}
+
+Command add_launch_task(CLI::App& parent) {
+  CLI::App* app = add_hidden(parent, "launch-task", "Runs one task of a launch");
+  struct Options {
+    int task = -1, first_task = -1;
+  };
+  auto options = std::make_shared<Options>();
+  app->add_option("--task", options->task, "Index of the task");
+  app->add_option("--first-task", options->first_task, "Index of rank 0's task; the others follow");
+  return {app, [options] {
+            const int task = options->task >= 0 ? options->task : options->first_task + comm::launch_place().rank;
+            cluster::run_task(launcher_address(), task);
+            return 0;
+          }};
+}
+
+Command add_launch_guard(CLI::App& parent) {
+  CLI::App* app = add_hidden(parent, "launch-guard", "Ends what a killed launch has left");
+  struct Options {
+    std::string mark, folder;
+  };
+  auto options = std::make_shared<Options>();
+  app->add_option("mark", options->mark)->required();
+  app->add_option("folder", options->folder)->required();
+  return {app, [options] {
+            cluster::run_guard(options->mark, options->folder);
+            return 0;
+          }};
+}
+
+Command add_launch_probe(CLI::App& parent) {
+  CLI::App* app = add_hidden(parent, "launch-probe", "Says what a launch has to know of this host");
+  auto ports = std::make_shared<cluster::PortsWanted>();
+  app->add_option("--workers", ports->tasks.workers);
+  app->add_option("--ps", ports->tasks.servers);
+  app->add_option("--worker-port", ports->first_worker);
+  app->add_option("--ps-port", ports->first_server);
+  return {app, [ports] {
+            std::puts(to_json(cluster::read_host_facts(*ports)).dump().c_str());
+            return 0;
+          }};
+}
+
+Command add_launch_host(CLI::App& parent) {
+  CLI::App* app = add_hidden(parent, "launch-host", "Looks after the tasks of a launch on this host");
+  auto options = std::make_shared<cluster::HostAgentOptions>();
+  app->add_option("--tasks", options->tasks)->delimiter(',')->required();
+  app->add_option("--ports", options->ports)->delimiter(',');
+  app->add_option("--folder", options->folder);
+  return {app, [options] {
+            options->program = this_binary();
+            cluster::run_host_agent(*options);
+            return 0;
+          }};
+}
+
+Command add_launch_relay(CLI::App& parent) {
+  CLI::App* app = add_hidden(parent, "launch-relay", "Connects a launch with another host");
+  auto command = std::make_shared<std::vector<std::string>>();
+  app->add_option("command", *command, "After --: ssh and its options")->required();
+  return {app, [command] { return cluster::run_host_relay(*command, launcher_address()); }};
+}
+
+}  // namespace
+
+std::vector<Command> add_launch_parts(CLI::App& parent) {
+  return {add_launch_task(parent), add_launch_guard(parent), add_launch_probe(parent), add_launch_host(parent),
+          add_launch_relay(parent)};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,76 @@
+#include "trireme/cluster/host_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+std::string refusal(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    return error.what();
+  }
+  return "";
+}
+
+// "a:2+1 b:1+0": workers and servers of each host.
+std::string spread(const std::string& hosts, int workers, int servers) {
+  std::string text;
+  for (const HostTasks& host : spread_tasks(parse_hosts(hosts, "--hosts"), {.workers = workers, .servers = servers})) {
+    text += fmt::format("{}{}:{}+{}", text.empty() ? "" : " ", host.host, host.size.workers, host.size.servers);
+  }
+  return text;
+}
+
+TEST(HostList, WorkersFollowTheNumbersOrAreDividedEvenly) {
+  EXPECT_EQ(spread("a:2,b:2", 4, 0), "a:2+0 b:2+0");
+  EXPECT_EQ(spread("a:2,b:2", 3, 0), "a:2+0 b:1+0");
+  EXPECT_EQ(spread("a:2,b", 3, 0), "a:2+0 b:1+0");
+  EXPECT_EQ(spread("a,b,c", 4, 0), "a:2+0 b:1+0 c:1+0");
+  EXPECT_EQ(spread("a,b,c", 2, 0), "a:1+0 b:1+0") << "a host without tasks is left out";
+}
+
+TEST(HostList, ServersGoInTurnToHostsWithWorkers) {
+  EXPECT_EQ(spread("a,b,c", 3, 2), "a:1+1 b:1+1 c:1+0");
+  EXPECT_EQ(spread("a:1,b:1", 2, 3), "a:1+2 b:1+1");
+  EXPECT_EQ(spread("a:2,b:2", 2, 2), "a:2+2");
+}
+
+TEST(HostList, TooFewHostsAreRefusedWithTheNumbers) {
+  const std::string text = refusal([] { spread("a:2,b:1", 4, 0); });
+  EXPECT_NE(text.find("4 workers are more than the 3"), std::string::npos) << text;
+  EXPECT_NE(refusal([] { spread("a", 0, 0); }), "");
+  EXPECT_NE(refusal([] { spread("a", 1, -1); }), "");
+}
+
+TEST(HostList, WhatIsNoHostIsNamed) {
+  for (const char* hosts : {"", "a,,b", "a:0", "a:x", "a:2x", ":2", "-oProxyCommand=x", "a b", "a,b,a"}) {
+    EXPECT_NE(refusal([&] { parse_hosts(hosts, "--hosts"); }).find("--hosts"), std::string::npos) << hosts;
+  }
+}
+
+TEST(HostList, AFileHasALineForEachHost) {
+  const testkit::TemporaryFolder folder;
+  const std::string path = folder / "hosts";
+  std::ofstream(path) << "# my hosts\n  a\n\nb:3 # the large one\nc slots=2\r\n";
+  const auto hosts = read_host_file(path);
+  ASSERT_EQ(hosts.size(), 3U);
+  EXPECT_EQ(hosts[0].name, "a");
+  EXPECT_FALSE(hosts[0].workers);
+  EXPECT_EQ(hosts[1].workers, 3);
+  EXPECT_EQ(hosts[2].workers, 2);
+  std::ofstream(path) << "a\nb more words\n";
+  const std::string text = refusal([&] { read_host_file(path); });
+  EXPECT_NE(text.find("line 2"), std::string::npos) << text;
+  EXPECT_NE(refusal([&] { read_host_file(folder / "none"); }).find("cannot be read"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trireme::cluster

@@ -1,0 +1,167 @@
+// `trireme launch --hosts`: jobs on several hosts, reached by a real sshd over a network of their own.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/distributed/launched_job.hpp"
+#include "tests/hosts/test_cluster.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class LaunchHosts : public ::testing::Test {
+ protected:
+  static constexpr int kNodes = 3;
+
+  void SetUp() override {
+    if (!cluster_.reason_to_skip().empty()) GTEST_SKIP() << cluster_.reason_to_skip();
+  }
+
+  // The options that name the hosts, then the rest.
+  Words on_hosts(const std::string& hosts, Words rest) const {
+    rest.insert(rest.begin(), {"--ssh-config", cluster_.ssh_config(), "--hosts", hosts, "--oversubscribe"});
+    return rest;
+  }
+  Words script_on(const std::string& hosts, int workers, const std::string& script) const {
+    return on_hosts(hosts, {"--workers", std::to_string(workers), "--program", "/bin/sh", "--", "-c", script});
+  }
+  void expect_nothing_left(int seconds = 5) const {
+    for (int i = 0; i < kNodes; ++i) cluster_.expect_empty("n" + std::to_string(i), seconds);
+  }
+
+  TestCluster cluster_{kNodes};
+};
+
+TEST_F(LaunchHosts, EachTaskRunsOnItsHostAndKnowsWhereAllMeet) {
+  LaunchedJob job(script_on("n0:1,n1:2,n2:1", 4,
+                            "echo $(hostname) $TRIREME_TASK_INDEX of $TRIREME_TASK_COUNT $TRIREME_CLUSTER; exit 0"));
+  EXPECT_EQ(job.exit_code(), 0) << job.err();
+  for (const char* part :
+       {"[0] n0 0 of 4", "[1] n1 1 of 4", "[2] n1 2 of 4", "[3] n2 3 of 4", ".11:2220", ".11:2221"}) {
+    EXPECT_TRUE(has(job.out(), part)) << part << " is not in " << job.out();
+  }
+  EXPECT_TRUE(has(job.err(), "trireme: n1: reached")) << job.err();
+  EXPECT_TRUE(has(job.err(), "2 workers on n1: ")) << job.err();
+  EXPECT_TRUE(job.is_gone_within(1s));
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, ABenchmarkTrainsWithAllReduceAndWithServers) {
+  const Words bench{
+      "--", "bench", "--model", "lenet", "--batch-size", "4", "--num-batches", "4", "--num-warmup-batches", "1"};
+  Words all_reduce = on_hosts("n0,n1,n2", {"--workers", "3"});
+  all_reduce.insert(all_reduce.end(), bench.begin(), bench.end());
+  Words servers = on_hosts("n0,n1,n2", {"--workers", "3", "--ps", "2"});
+  servers.insert(servers.end(), bench.begin(), bench.end());
+  servers.insert(servers.end(), {"--variable-update", "parameter_server"});
+  for (const Words& arguments : {all_reduce, servers}) {
+    LaunchedJob job(arguments);
+    EXPECT_EQ(job.exit_code(60s), 0) << job.err();
+    EXPECT_TRUE(has(job.out(), "total images/sec")) << job.out();
+  }
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, TheSecretIsInNoCommandLine) {
+  LaunchedJob job(script_on("n0,n1", 2, "echo ready $TRIREME_JOB_SECRET; sleep 30"));
+  ASSERT_TRUE(job.wait_for_output("[0] ready") && job.wait_for_output("[1] ready")) << job.err();
+  const std::string out = job.out();
+  const std::string secret = out.substr(out.find("ready ") + 6, 64);
+  ASSERT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos) << out;
+  for (const JobProcess& process : job.processes()) EXPECT_FALSE(has(process.command, secret)) << process.command;
+  EXPECT_FALSE(has(cluster_.on("n0", "ps -eo args").output, secret));
+  kill(job.pid(), SIGKILL);  // and whatever happens to the launcher, nothing stays on the hosts
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, CtrlCReachesTheTasksAndTheirResultsComeBack) {
+  LaunchedJob job(script_on("n0,n1", 2, "trap 'echo result; exit 130' INT; echo ready; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(job.wait_for_output("[0] ready") && job.wait_for_output("[1] ready")) << job.err();
+  kill(-job.pid(), SIGINT);
+  EXPECT_EQ(job.exit_code(10s), 130) << job.err();
+  EXPECT_TRUE(has(job.out(), "[0] result") && has(job.out(), "[1] result")) << job.out();
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, AFailingTaskEndsTheOthers) {
+  LaunchedJob job(script_on("n0,n1,n2", 3, "sleep 0.3; [ $TRIREME_TASK_INDEX = 1 ] && exit 7; sleep 60 & wait"));
+  EXPECT_EQ(job.exit_code(15s), 7) << job.err();
+  EXPECT_TRUE(has(job.err(), "rank 1 (n1, pid ")) << job.err();
+  expect_nothing_left(1);
+}
+
+TEST_F(LaunchHosts, AHostThatCrashesIsNamed) {
+  LaunchedJob job(script_on("n0,n1,n2", 3, "echo ready; sleep 60"));
+  ASSERT_TRUE(job.wait_for_output("[1] ready") && job.wait_for_output("[2] ready")) << job.err();
+  cluster_.run("stop n1");
+  EXPECT_NE(job.exit_code(20s), 0);
+  EXPECT_TRUE(has(job.err(), "error: rank 1 (n1, pid ")) << job.err();
+  cluster_.run("start n1");
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, AHostWhoseCableIsPulledIsNamedAndEndsItsTasks) {
+  LaunchedJob job(script_on("n0,n1,n2", 3, "echo ready; sleep 600"));
+  ASSERT_TRUE(job.wait_for_output("[1] ready") && job.wait_for_output("[2] ready")) << job.err();
+  cluster_.run("link n2 down");
+  EXPECT_NE(job.exit_code(20s), 0);
+  EXPECT_TRUE(has(job.err(), "error: rank 2 (n2, pid ")) << job.err();
+  EXPECT_TRUE(has(job.err(), "nothing has come from its host")) << job.err();
+  EXPECT_TRUE(job.is_gone_within(1s));
+  expect_nothing_left(15);  // n2 notices by itself
+}
+
+TEST_F(LaunchHosts, HostsThatCannotBeUsedAreRefusedBeforeAnythingStarts) {
+  const std::string script = "echo started";
+  {
+    cluster_.run("stop n1");
+    LaunchedJob job(script_on("n0,n1", 2, script));
+    EXPECT_EQ(job.exit_code(), 3);
+    EXPECT_TRUE(has(job.err(), "error: n1: ssh does not reach it: ")) << job.err();
+    EXPECT_FALSE(has(job.out(), "started"));
+    cluster_.run("start n1");
+  }
+  {
+    run_shell("ssh-keygen -q -t ed25519 -N '' -f " + cluster_.folder() + "/other");
+    run_shell("sed s,/id$,/other, " + cluster_.ssh_config() + " > " + cluster_.folder() + "/other_config");
+    LaunchedJob job({"--ssh-config", cluster_.folder() + "/other_config", "--hosts", "n0", "--workers", "1",
+                     "--program", "/bin/sh", "--", "-c", script});
+    EXPECT_EQ(job.exit_code(), 3);
+    EXPECT_TRUE(has(job.err(), "error: n0: ssh is refused: ")) << job.err();
+  }
+  {
+    Words arguments = script_on("n0", 1, script);
+    arguments.insert(arguments.begin(), {"--remote-program", "/nowhere/trireme"});
+    LaunchedJob job(arguments);
+    EXPECT_EQ(job.exit_code(), 3);
+    EXPECT_TRUE(has(job.err(), "error: n0: /nowhere/trireme is not there")) << job.err();
+  }
+  {
+    cluster_.on("n1",
+                "setsid python3 -c 'import socket,time; s=socket.create_server((\"\",2221)); time.sleep(60)' "
+                ">/dev/null 2>&1 &");
+    ASSERT_EQ(
+        cluster_.on("n1", "for i in $(seq 100); do ss -ltn | grep -q :2221 && exit 0; sleep 0.1; done; exit 1").code,
+        0);
+    Words arguments = script_on("n0:1,n1:2", 3, script);
+    arguments.insert(arguments.begin(), {"--worker-port", "2220"});
+    LaunchedJob job(arguments);
+    EXPECT_EQ(job.exit_code(), 3);
+    EXPECT_TRUE(has(job.err(), "error: n1: --worker-port 2220: port 2221 is in use")) << job.err();
+    cluster_.on("n1", "pkill python3");
+  }
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, MpiAcrossHostsIsRefused) {
+  LaunchedJob job(on_hosts("n0,n1", {"--workers", "2", "--", "bench", "--model", "lenet", "--protocol", "grpc+mpi"}));
+  EXPECT_EQ(job.exit_code(), 2);
+  EXPECT_TRUE(has(job.err(), "grpc or grpc+ucx")) << job.err();
+}
+
+}  // namespace
+}  // namespace trireme::testkit

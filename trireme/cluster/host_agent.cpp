@@ -1,0 +1,169 @@
+#include "trireme/cluster/host_agent.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/cleanup.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/host_link.hpp"
+#include "trireme/cluster/ports.hpp"
+#include "trireme/comm/host.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the launcher is slow: the runners have to wait
+
+class HostAgent {
+ public:
+  explicit HostAgent(const HostAgentOptions& options);
+  void run();
+
+ private:
+  struct Runner {
+    int task;
+    ChildProcess process;
+    std::optional<Channel> channel = {};
+    bool gone = false;  // it had a channel, which has ended
+  };
+
+  void claim_ports(const std::vector<int>& ports);
+  void start_runner(const std::string& program, int task);
+  bool all_gone() const;
+  void wait_for_something();
+  void listen_to_launcher();
+  void greet_newcomers();
+  void listen_to(Runner& runner);
+  Runner* runner_of(int task);
+
+  HostLink link_;
+  Listener listener_;
+  Guard guard_;  // before the runners: it ends everything when they are no longer needed
+  PortClaims ports_;
+  std::vector<Runner> runners_;
+  std::vector<Channel> newcomers_;  // connected, but have not said who they are
+  bool connected_ = true;           // to the launcher
+};
+
+HostAgent::HostAgent(const HostAgentOptions& options)
+    : link_(Channel(UniqueFd(dup(STDIN_FILENO)), UniqueFd(dup(STDOUT_FILENO)))),
+      guard_(options.program, listener_.address()) {
+  claim_ports(options.ports);
+  for (const int task : options.tasks) start_runner(options.program, task);
+}
+
+void HostAgent::claim_ports(const std::vector<int>& ports) {
+  for (const int port : ports) {
+    if (!ports_.try_claim(port)) {
+      bad_input("port {} of {} is in use, or may not be used; others can be given with --worker-port and --ps-port",
+                port, comm::host_name());
+    }
+  }
+}
+
+void HostAgent::start_runner(const std::string& program, int task) {
+  runners_.push_back(
+      {.task = task,
+       .process = ChildProcess({.command = {program, "launch-task", "--task", std::to_string(task)},
+                                .environment = {{kLaunchVariable, listener_.address()},
+                                                {"UCX_POSIX_DIR", guard_.folder()}},  // UCX's shared segments
+                                .err = STDERR_FILENO})});
+}
+
+bool HostAgent::all_gone() const {
+  return std::all_of(runners_.begin(), runners_.end(), [](const Runner& runner) { return runner.gone; });
+}
+
+void HostAgent::run() {
+  while (connected_ && !all_gone()) wait_for_something();
+  link_.flush();
+}
+
+void HostAgent::wait_for_something() {
+  const bool reading = link_.channel().unsent_bytes() < kEnoughUnsent;
+  std::vector<pollfd> polled{{link_.channel().descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}};
+  if (link_.channel().unsent_bytes() > 0) polled.push_back({link_.channel().output_descriptor(), POLLOUT, 0});
+  for (const Channel& newcomer : newcomers_) polled.push_back({newcomer.descriptor(), POLLIN, 0});
+  for (const Runner& runner : runners_) {
+    if (runner.channel && reading) polled.push_back({runner.channel->descriptor(), POLLIN, 0});
+    if (!runner.channel && !runner.gone) polled.push_back({runner.process.poll_descriptor(), POLLIN, 0});
+  }
+  poll(polled.data(), polled.size(), static_cast<int>(HostLink::kInterval.count()));
+  listen_to_launcher();
+  greet_newcomers();
+  for (Runner& runner : runners_) {
+    if (reading) listen_to(runner);
+  }
+  link_.keep_alive();
+  link_.flush();
+}
+
+void HostAgent::listen_to_launcher() {
+  std::vector<json> messages;
+  connected_ = link_.receive(messages) && !link_.is_silent();
+  for (const json& message : messages) {
+    Runner* runner = runner_of(message.value("task", -1));
+    if (message["type"] == "to" && runner != nullptr && runner->channel) runner->channel->send(message.at("message"));
+  }
+}
+
+// Who has said hello is moved to its runner, and leaves a closed channel behind.
+void HostAgent::greet_newcomers() {
+  if (UniqueFd accepted = listener_.accept(); accepted.is_open()) newcomers_.emplace_back(std::move(accepted));
+  for (Channel& newcomer : newcomers_) {
+    std::vector<json> messages;
+    const bool open = newcomer.receive(messages);
+    if (messages.empty() && open) continue;
+    Channel channel = std::move(newcomer);
+    Runner* runner = messages.empty() ? nullptr : runner_of(messages.front().value("task", -1));
+    if (!open || runner == nullptr || runner->channel || runner->gone) continue;
+    runner->channel.emplace(std::move(channel));
+    for (const json& message : messages) {
+      link_.send({{"type", "from"}, {"task", runner->task}, {"message", message}});
+    }
+  }
+  std::erase_if(newcomers_, [](const Channel& newcomer) { return newcomer.descriptor() < 0; });
+}
+
+void HostAgent::listen_to(Runner& runner) {
+  if (runner.gone) return;
+  if (!runner.channel) {
+    if (const auto ending = runner.process.try_wait()) {
+      fail(ErrorKind::failed, "the runner of a task {} on {} before it had reported", ending_text(*ending),
+           comm::host_name());
+    }
+    return;
+  }
+  runner.channel->flush();
+  std::vector<json> messages;
+  runner.gone = !runner.channel->receive(messages);
+  for (const json& message : messages) link_.send({{"type", "from"}, {"task", runner.task}, {"message", message}});
+  if (!runner.gone) return;
+  runner.channel.reset();
+  link_.send({{"type", "gone"}, {"task", runner.task}});
+}
+
+HostAgent::Runner* HostAgent::runner_of(int task) {
+  const auto found =
+      std::find_if(runners_.begin(), runners_.end(), [task](const Runner& runner) { return runner.task == task; });
+  return found == runners_.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void run_host_agent(const HostAgentOptions& options) {
+  // Ending is the launcher's business; and where it is gone, what we have begun here has to be ended.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  [[maybe_unused]] const int stays = chdir(options.folder.c_str());
+  HostAgent(options).run();
+}
+
+}  // namespace trireme::cluster

@@ -1,0 +1,23 @@
+// What runs once on every host of a job that ssh has reached, as the command of that ssh connection: it starts the
+// runners of the host's tasks and carries their words to the supervisor and back, over its standard input and output.
+// When these end, or nothing comes over them any more, it ends everything of the job on its host. The other end is the
+// relay (host_relay.hpp).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace trireme::cluster {
+
+struct HostAgentOptions {
+  std::string program;     // the `trireme` binary, for runners and guard
+  std::vector<int> tasks;  // indices in the job
+  std::vector<int> ports;  // that they listen on: claimed for as long as they run
+  std::string folder;      // to work in, where there is such a folder; else where ssh has put us
+};
+
+// Returns when all runners have left or the other end is gone; nothing of the job is left on this host then.
+// Error(bad_input) where a port is in use, Error(failed) where a runner cannot be started.
+void run_host_agent(const HostAgentOptions& options);
+
+}  // namespace trireme::cluster

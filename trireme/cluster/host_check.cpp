@@ -1,0 +1,225 @@
+#include "trireme/cluster/host_check.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/child_process.hpp"
+#include "trireme/perf/build_info.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPatience = 30s;
+constexpr int kSshFailed = 255, kNoSuchProgram = 127, kCannotBeRun = 126;
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::vector<std::string> probe_command(const HostQuestion& question) {
+  const PortsWanted& ports = question.ports;
+  std::vector<std::string> words{question.host.program, "launch-probe",
+                                 fmt::format("--workers={}", ports.tasks.workers),
+                                 fmt::format("--ps={}", ports.tasks.servers)};
+  if (ports.first_worker) words.push_back(fmt::format("--worker-port={}", *ports.first_worker));
+  if (ports.first_server) words.push_back(fmt::format("--ps-port={}", *ports.first_server));
+  return words;
+}
+
+// One ssh that runs, and what it has said so far.
+class Probe {
+ public:
+  Probe(const HostQuestion& question, const SshOptions& ssh) : Probe(question, ssh, make_pipe(), make_pipe()) {}
+
+  bool is_over() const { return ending_.has_value(); }
+  std::array<pollfd, 3> descriptors() const {
+    return {pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
+            pollfd{process_.poll_descriptor(), POLLIN, 0}};
+  }
+  void look();
+  HostAnswer answer() const;
+
+ private:
+  Probe(const HostQuestion& question, const SshOptions& ssh, PipeEnds out, PipeEnds err);
+  std::string problem() const;
+  std::string last_words() const;
+
+  HostQuestion question_;
+  double asked_ = seconds_since_1970(), answered_ = 0;
+  ChildProcess process_;
+  UniqueFd out_, err_;
+  std::string said_, complained_;
+  std::optional<Ending> ending_;
+};
+
+Probe::Probe(const HostQuestion& question, const SshOptions& ssh, PipeEnds out, PipeEnds err)
+    : question_(question),
+      process_({.command = ssh_command(ssh, question.host.name, probe_command(question)),
+                .out = out.write.get(),
+                .err = err.write.get()}),
+      out_(std::move(out.read)),
+      err_(std::move(err.read)) {
+  for (const UniqueFd* pipe : {&out_, &err_}) fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
+}
+
+void read_all(UniqueFd& pipe, std::string& text) {
+  std::array<char, 4096> chunk{};
+  ssize_t count = 0;
+  while ((count = read(pipe.get(), chunk.data(), chunk.size())) > 0) {
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+  }
+  if (count == 0) pipe.reset();
+}
+
+void Probe::look() {
+  ending_ = process_.try_wait();  // asked first: what it has said is complete then
+  const bool had_said = !said_.empty();
+  if (out_.is_open()) read_all(out_, said_);
+  if (err_.is_open()) read_all(err_, complained_);
+  if (!had_said && !said_.empty()) answered_ = seconds_since_1970();
+}
+
+// The last line of what it complained about, which is the one that ended it, without our own name.
+std::string Probe::last_words() const {
+  std::string text = complained_;
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
+  text.erase(0, text.find_last_of('\n') + 1);
+  constexpr std::string_view kOurs = "trireme: error: ";
+  if (text.starts_with(kOurs)) text.erase(0, kOurs.size());
+  return text;
+}
+
+std::string Probe::problem() const {
+  const std::string words = last_words();
+  if (!ending_)
+    return fmt::format("does not answer within {} s{}{}", kPatience.count(), words.empty() ? "" : ": ", words);
+  if (ending_->is_success()) return "";
+  const int code = ending_->exit_code();
+  if (code == kSshFailed && words.find("Permission denied") != std::string::npos) {
+    return fmt::format("ssh is refused: {}; is the key (--ssh-key) among those of that user (--ssh-user) there?",
+                       words);
+  }
+  if (code == kSshFailed) return fmt::format("ssh does not reach it: {}", words);
+  if (code == kNoSuchProgram || code == kCannotBeRun) {
+    return fmt::format(
+        "{} is not there, or cannot be run ({}); bring it there, or say where it is with --remote-program",
+        question_.host.program, words);
+  }
+  return words.empty() ? fmt::format("the check {}", ending_text(*ending_)) : words;
+}
+
+HostFacts facts_from_json(const json& answer) {
+  HostFacts facts{.build = answer.at("build"),
+                  .cores = answer.at("cores"),
+                  .core_limit = answer.at("core_limit"),
+                  .addresses = {},
+                  .ssh_address = answer.at("ssh_address"),
+                  .ports = {answer.at("worker_ports"), answer.at("ps_ports")},
+                  .time = answer.at("time")};
+  for (const json& entry : answer.at("addresses")) facts.addresses.push_back({entry.at(0), entry.at(1), entry.at(2)});
+  return facts;
+}
+
+HostAnswer Probe::answer() const {
+  HostAnswer answer{.problem = problem()};
+  if (!answer.problem.empty()) return answer;
+  try {
+    answer.facts = facts_from_json(json::parse(said_));
+  } catch (const json::exception&) {
+    answer.problem = fmt::format("answers with '{}', not as expected; does its shell print something at the start?",
+                                 said_.substr(0, std::min<std::size_t>(80, said_.find('\n'))));
+    return answer;
+  }
+  if (answer.facts.build != perf::build_text()) {
+    answer.problem =
+        fmt::format("has trireme {}, and this is {}; all hosts need the same", answer.facts.build, perf::build_text());
+  }
+  answer.clock_skew = answer.facts.time - (asked_ + answered_) / 2;
+  answer.clock_error = (answered_ - asked_) / 2;
+  return answer;
+}
+
+struct Network {
+  int family = AF_INET;
+  std::array<unsigned char, 16> bytes{};
+  int bits = 0;
+
+  bool contains(const std::string& address) const {
+    std::array<unsigned char, 16> other{};
+    if (inet_pton(family, address.c_str(), other.data()) != 1) return false;
+    for (int bit = 0; bit < bits; ++bit) {
+      const auto byte = static_cast<std::size_t>(bit / 8);
+      if ((((bytes[byte] ^ other[byte]) >> (7 - bit % 8)) & 1) != 0) return false;
+    }
+    return true;
+  }
+};
+
+Network parse_network(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const std::string address = text.substr(0, slash), bits = text.substr(slash + 1);
+  Network network{.family = address.find(':') == std::string::npos ? AF_INET : AF_INET6};
+  const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), network.bits);
+  const int most = network.family == AF_INET ? 32 : 128;
+  if (inet_pton(network.family, address.c_str(), network.bytes.data()) != 1 || error != std::errc() ||
+      end != bits.data() + bits.size() || network.bits < 0 || network.bits > most) {
+    bad_input("--network {}: must be the name of an interface, as eth0, or a network, as 10.0.0.0/8", text);
+  }
+  return network;
+}
+
+}  // namespace
+
+std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const SshOptions& ssh) {
+  std::vector<Probe> probes;
+  probes.reserve(questions.size());
+  for (const HostQuestion& question : questions) probes.emplace_back(question, ssh);
+  const auto deadline = Clock::now() + kPatience;
+  const auto is_over = [](const Probe& probe) { return probe.is_over(); };
+  while (!std::all_of(probes.begin(), probes.end(), is_over) && Clock::now() < deadline) {
+    std::vector<pollfd> polled;
+    for (const Probe& probe : probes) {
+      if (probe.is_over()) continue;
+      const auto descriptors = probe.descriptors();
+      polled.insert(polled.end(), descriptors.begin(), descriptors.end());
+    }
+    poll(polled.data(), polled.size(), 1000);
+    for (Probe& probe : probes) {
+      if (!probe.is_over()) probe.look();
+    }
+  }
+  std::vector<HostAnswer> answers;
+  for (const Probe& probe : probes) answers.push_back(probe.answer());
+  return answers;
+}
+
+std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network) {
+  if (network.empty() && !facts.ssh_address.empty()) return facts.ssh_address;
+  if (network.empty()) bad_input("{} does not know at which address ssh has reached it; give --network", host);
+  const bool is_range = network.find('/') != std::string::npos;
+  const Network range = is_range ? parse_network(network) : Network{};
+  for (const InterfaceAddress& address : facts.addresses) {
+    if (is_range ? range.contains(address.address) : address.interface == network) return address.address;
+  }
+  std::vector<std::string> known;
+  for (const InterfaceAddress& address : facts.addresses) {
+    known.push_back(fmt::format("{} {}/{}", address.interface, address.address, address.prefix_bits));
+  }
+  bad_input("--network {}: {} has no address there; it has {}", network, host, fmt::join(known, ", "));
+}
+
+}  // namespace trireme::cluster

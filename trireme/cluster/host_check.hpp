@@ -1,0 +1,62 @@
+// What a launch has to know of another host before it starts anything there, and how it is asked: by ssh, all hosts at
+// once, each answering with `trireme launch-probe`, which is read_host_facts(). Used by the launcher.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/cluster/ports.hpp"
+#include "trireme/cluster/ssh.hpp"
+#include "trireme/comm/job_size.hpp"
+
+namespace trireme::cluster {
+
+// The ports of a host's tasks. Nothing: the next free ones from the usual ones on.
+struct PortsWanted {
+  comm::JobSize tasks;
+  std::optional<int> first_worker = {}, first_server = {};
+};
+struct TaskPorts {
+  std::vector<int> workers = {}, servers = {};
+};
+// Error(bad_input) where ports that are asked for are in use.
+TaskPorts claim_ports(const PortsWanted& wanted, PortClaims& claims);
+
+struct InterfaceAddress {
+  std::string interface, address;  // "eth0", "10.0.0.7"
+  int prefix_bits = 0;             // of its network
+};
+
+struct HostFacts {
+  std::string build;                        // perf::build_text()
+  std::vector<std::vector<int>> cores;      // usable ones, as Topology has them
+  int core_limit = 0;                       // by a CPU quota
+  std::vector<InterfaceAddress> addresses;  // IPv4 and IPv6, without link-local ones
+  std::string ssh_address;                  // at which ssh has reached it; empty: unknown
+  TaskPorts ports;                          // free ones
+  double time = 0;                          // seconds since 1970
+};
+
+HostFacts read_host_facts(const PortsWanted& ports);  // of this machine
+nlohmann::json to_json(const HostFacts& facts);
+
+struct HostQuestion {
+  RemoteHost host;
+  PortsWanted ports;
+};
+struct HostAnswer {
+  HostFacts facts = {};
+  double clock_skew = 0;     // seconds that its clock is ahead of ours,
+  double clock_error = 0;    // give or take
+  std::string problem = {};  // why this host cannot be used; empty: it can
+};
+// In the order of the questions.
+std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const SshOptions& ssh);
+
+// The address at which the tasks of a host are to be found: in the given network, "10.0.0.0/8", or at the interface of
+// the given name; without either where ssh has reached it. Error(bad_input) names the host where it has none.
+std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network);
+
+}  // namespace trireme::cluster

@@ -1,0 +1,45 @@
+// The connection between the relay of a host, beside the supervisor, and the agent on that host: it carries the
+// channels of all tasks there, and tells a host that is out of reach from one that has nothing to say. ssh would notice
+// that late, and the far end perhaps never.
+//
+// The messages, by "type":
+//   agent to relay    from {task, message}    what the task's runner says to the supervisor
+//                     gone {task}             its connection has ended
+//   relay to agent    to {task, message}      what the supervisor says to the task's runner
+//   both              alive                   nothing else was to be said
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "trireme/cluster/channel.hpp"
+
+namespace trireme::cluster {
+
+class HostLink {
+ public:
+  static constexpr std::chrono::milliseconds kInterval{1000};  // of signs of life
+  static constexpr std::chrono::milliseconds kSilence{8000};   // after which the other end is given up
+
+  explicit HostLink(Channel channel) : channel_(std::move(channel)) {}
+
+  const Channel& channel() const { return channel_; }
+  void send(const nlohmann::json& message);
+  void keep_alive();  // to be called at least each kInterval
+  void flush() { channel_.flush(); }
+  // As Channel has it.
+  [[nodiscard]] bool receive(std::vector<nlohmann::json>& messages);
+  // For as long as nobody reads from here, nothing can be heard.
+  void excuse_silence() { heard_ = Clock::now(); }
+  bool is_silent() const { return Clock::now() - heard_ > kSilence; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Channel channel_;
+  Clock::time_point heard_ = Clock::now(), said_ = Clock::now();
+};
+
+}  // namespace trireme::cluster

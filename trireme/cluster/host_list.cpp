@@ -1,0 +1,118 @@
+#include "trireme/cluster/host_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <numeric>
+#include <regex>
+#include <sstream>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+constexpr int kMostWorkers = 100'000;
+
+int parse_count(const std::string& text, const std::string& host, const std::string& source) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostWorkers) {
+    bad_input("{}: '{}' of host {}: must be a number of workers from 1 to {}", source, text, host, kMostWorkers);
+  }
+  return count;
+}
+
+// A name that begins with '-' would be an option of ssh.
+HostSlots parse_host(const std::string& text, const std::string& source) {
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  if (name.empty() || name.front() == '-' || name.find_first_of(" \t'\"\\") != std::string::npos) {
+    bad_input("{}: '{}' is not a host; a name or address is needed, or one with a number of workers, as in a:2", source,
+              text);
+  }
+  HostSlots host{.name = name};
+  if (colon != std::string::npos) host.workers = parse_count(text.substr(colon + 1), name, source);
+  return host;
+}
+
+void check_all_differ(const std::vector<HostSlots>& hosts, const std::string& source) {
+  if (hosts.empty()) bad_input("{}: names no host", source);
+  for (auto host = hosts.begin(); host != hosts.end(); ++host) {
+    const auto is_same = [host](const HostSlots& other) { return other.name == host->name; };
+    if (std::any_of(hosts.begin(), host, is_same)) {
+      bad_input("{}: {} is there twice; give it once, with the number of its workers, as in {}:2", source, host->name,
+                host->name);
+    }
+  }
+}
+
+// Of hosts without a number. The first ones get one more where it does not divide.
+std::vector<int> even_shares(int workers, std::size_t hosts) {
+  const int count = static_cast<int>(hosts);
+  std::vector<int> shares(hosts, workers / count);
+  for (int i = 0; i < workers % count; ++i) ++shares[static_cast<std::size_t>(i)];
+  return shares;
+}
+
+std::vector<int> listed_shares(const std::vector<HostSlots>& hosts, int workers) {
+  std::vector<int> shares;
+  int left = workers;
+  for (const HostSlots& host : hosts) {
+    shares.push_back(std::min(left, host.workers.value_or(1)));
+    left -= shares.back();
+  }
+  if (left > 0) {
+    bad_input("{} workers are more than the {} that the hosts take; ask for fewer, or give the hosts higher numbers",
+              workers, workers - left);
+  }
+  return shares;
+}
+
+}  // namespace
+
+std::vector<HostSlots> parse_hosts(const std::string& text, const std::string& source) {
+  std::vector<HostSlots> hosts;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) hosts.push_back(parse_host(item, source));
+  check_all_differ(hosts, source);
+  return hosts;
+}
+
+std::vector<HostSlots> read_host_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) bad_input("--hostfile {}: cannot be read", path);
+  static const std::regex kLine(R"(\s*(\S+?)(?:\s+slots\s*=\s*(\S+))?\s*)");
+  std::vector<HostSlots> hosts;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    const std::string source = fmt::format("--hostfile {}, line {}", path, ++number);
+    line.erase(std::min(line.find('#'), line.size()));
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    std::smatch parts;
+    if (!std::regex_match(line, parts, kLine)) {
+      bad_input("{}: '{}': must be a host, host:workers or host slots=workers", source, line);
+    }
+    hosts.push_back(parse_host(parts[1], source));
+    if (parts[2].matched) hosts.back().workers = parse_count(parts[2], hosts.back().name, source);
+  }
+  check_all_differ(hosts, fmt::format("--hostfile {}", path));
+  return hosts;
+}
+
+std::vector<HostTasks> spread_tasks(const std::vector<HostSlots>& hosts, const comm::JobSize& size) {
+  if (size.workers < 1) bad_input("--workers {}: must be at least 1", size.workers);
+  if (size.servers < 0) bad_input("--ps {}: must be 0 or more", size.servers);
+  const bool is_listed =
+      std::any_of(hosts.begin(), hosts.end(), [](const HostSlots& host) { return host.workers.has_value(); });
+  const std::vector<int> workers =
+      is_listed ? listed_shares(hosts, size.workers) : even_shares(size.workers, hosts.size());
+  std::vector<HostTasks> tasks;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (workers[i] > 0) tasks.push_back({.host = hosts[i].name, .size = {.workers = workers[i], .servers = 0}});
+  }
+  for (int i = 0; i < size.servers; ++i) ++tasks[static_cast<std::size_t>(i) % tasks.size()].size.servers;
+  return tasks;
+}
+
+}  // namespace trireme::cluster

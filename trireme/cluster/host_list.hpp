@@ -1,0 +1,31 @@
+// The hosts that a user names for a job, and how its tasks are spread over them. Used by the launcher.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/comm/job_size.hpp"
+
+namespace trireme::cluster {
+
+struct HostSlots {
+  std::string name;                 // as ssh knows it
+  std::optional<int> workers = {};  // at most so many; nothing: no word on that
+};
+
+// "a:2,b:2", "a,b". Error(bad_input) names the option and what is wrong.
+std::vector<HostSlots> parse_hosts(const std::string& text, const std::string& source);
+// A host on each line, as "a", "a:2" or, as MPI's launchers have it, "a slots=2"; '#' begins a comment.
+std::vector<HostSlots> read_host_file(const std::string& path);
+
+// How many tasks go to each host, in the order of the list; hosts without any are left out. Workers: as the list says,
+// host by host; evenly where it says nothing. Servers: in turn over the hosts that have workers. Error(bad_input) with
+// the numbers where the hosts are too few.
+struct HostTasks {
+  std::string host;
+  comm::JobSize size;
+};
+std::vector<HostTasks> spread_tasks(const std::vector<HostSlots>& hosts, const comm::JobSize& size);
+
+}  // namespace trireme::cluster

@@ -1,0 +1,167 @@
+#include "trireme/cluster/host_relay.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/host_link.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLeaving = 4s;                       // for the agent to clean up
+constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the host has to wait
+
+std::array<UniqueFd, 2> socket_pair() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    fail(ErrorKind::failed, "cannot make a socket: {}", std::strerror(errno));
+  }
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+class HostRelay {
+ public:
+  HostRelay(const std::vector<std::string>& command, const std::string& address)
+      : HostRelay(command, address, socket_pair()) {}
+  int run();
+
+ private:
+  HostRelay(const std::vector<std::string>& command, const std::string& address, std::array<UniqueFd, 2> ends);
+
+  void wait_for_something();
+  void listen_to_host();
+  void pass_on(const json& message);
+  void listen_to_supervisor();
+  void leave();
+  void report_lost(const std::string& reason);
+
+  const std::string address_;
+  HostLink link_;
+  ChildProcess ssh_;
+  struct Connection {  // to the supervisor
+    Channel channel;
+    bool runner_is_gone = false;  // to be closed when all is said
+  };
+  std::map<int, Connection> tasks_;
+  std::optional<Clock::time_point> leaving_until_ = {};
+  bool reading_ = true;   // from the host
+  bool heard_ = false;    // the agent has been started
+  bool garbled_ = false;  // what it says is not the protocol
+};
+
+HostRelay::HostRelay(const std::vector<std::string>& command, const std::string& address, std::array<UniqueFd, 2> ends)
+    : address_(address),
+      link_(Channel(std::move(ends[0]))),
+      ssh_({.command = command, .in = ends[1].get(), .out = ends[1].get(), .err = STDERR_FILENO}) {}
+
+int HostRelay::run() {
+  for (;;) {
+    wait_for_something();
+    const auto ending = ssh_.try_wait();  // asked first: what came before is complete then
+    listen_to_host();
+    listen_to_supervisor();
+    if (ending) {
+      report_lost(fmt::format("the ssh connection to its host {}", ending_text(*ending)));
+      return ending->exit_code();
+    }
+    if (leaving_until_ && Clock::now() > *leaving_until_) {
+      if (garbled_) report_lost("what came from its host was not a launcher's; does a shell print something there?");
+      return 1;
+    }
+    if (!leaving_until_ && link_.is_silent()) {
+      const std::string reason =
+          fmt::format("nothing has come from its host for {} s; it is down, or its network is",
+                      std::chrono::duration_cast<std::chrono::seconds>(HostLink::kSilence).count());
+      report_lost(reason);
+      fmt::print(stderr, "{}\n", reason);
+      return 1;
+    }
+    link_.keep_alive();
+  }
+}
+
+void HostRelay::wait_for_something() {
+  std::vector<pollfd> polled{{leaving_until_ ? -1 : STDIN_FILENO, POLLIN, 0}, {ssh_.poll_descriptor(), POLLIN, 0}};
+  std::size_t unsent = 0;
+  for (const auto& [task, connection] : tasks_) {
+    const std::size_t bytes = connection.channel.unsent_bytes();
+    unsent += bytes;
+    polled.push_back({connection.channel.descriptor(), static_cast<short>(POLLIN | (bytes > 0 ? POLLOUT : 0)), 0});
+  }
+  reading_ = unsent < kEnoughUnsent && !garbled_;
+  if (!reading_ || !heard_) link_.excuse_silence();
+  const bool has_unsent = link_.channel().unsent_bytes() > 0;
+  polled.push_back(
+      {link_.channel().descriptor(), static_cast<short>((reading_ ? POLLIN : 0) | (has_unsent ? POLLOUT : 0)), 0});
+  poll(polled.data(), polled.size(), static_cast<int>(HostLink::kInterval.count()));
+  if (polled[0].revents != 0) leave();
+  link_.flush();
+}
+
+void HostRelay::listen_to_host() {
+  if (!reading_) return;
+  std::vector<json> messages;
+  const bool open = link_.receive(messages);
+  heard_ = heard_ || !messages.empty();
+  for (const json& message : messages) pass_on(message);
+  if (open) return;
+  garbled_ = true;  // or ssh has ended, which is seen next
+  if (!leaving_until_) leave();
+}
+
+void HostRelay::pass_on(const json& message) {
+  const int task = message.value("task", -1);
+  if (const auto found = tasks_.find(task); message["type"] == "gone" && found != tasks_.end()) {
+    found->second.runner_is_gone = true;
+  }
+  if (message["type"] != "from" || leaving_until_) return;
+  if (!tasks_.contains(task)) tasks_.emplace(task, Connection{Channel(connect_to(address_))});
+  tasks_.at(task).channel.send(message.at("message"));
+}
+
+void HostRelay::listen_to_supervisor() {
+  for (auto entry = tasks_.begin(); entry != tasks_.end();) {
+    auto& [task, connection] = *entry;
+    connection.channel.flush();
+    std::vector<json> messages;
+    const bool open = connection.channel.receive(messages);
+    for (const json& message : messages) link_.send({{"type", "to"}, {"task", task}, {"message", message}});
+    const bool is_done = !open || (connection.runner_is_gone && connection.channel.unsent_bytes() == 0);
+    entry = is_done ? tasks_.erase(entry) : std::next(entry);
+  }
+}
+
+// The end of its input tells the agent to leave.
+void HostRelay::leave() {
+  leaving_until_ = Clock::now() + kLeaving;
+  link_.flush();
+  shutdown(link_.channel().descriptor(), SHUT_WR);
+}
+
+void HostRelay::report_lost(const std::string& reason) {
+  for (auto& [task, connection] : tasks_) connection.channel.send({{"type", "lost"}, {"reason", reason}});
+}
+
+}  // namespace
+
+int run_host_relay(const std::vector<std::string>& command, const std::string& address) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  return HostRelay(command, address).run();
+}
+
+}  // namespace trireme::cluster
