@@ -1,0 +1,54 @@
+// Labelled images by number, as they lie in files: what every format becomes. Made by open_dataset() (formats.hpp),
+// read by the pipeline, which decodes; `trireme data` converts by it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trireme::data {
+
+enum class Encoding : std::uint8_t {
+  jpeg,
+  pixels,  // height x width x channels, one byte each
+};
+
+// A part of an image, in shares of its height and width.
+struct Box {
+  float top = 0, left = 0, bottom = 1, right = 1;
+};
+
+// One of them, not decoded. Its memory is used again from read to read.
+struct Sample {
+  Encoding encoding = Encoding::pixels;
+  std::vector<std::byte> bytes;
+  int height = 0, width = 0, channels = 0;  // of pixels; 0 where only decoding tells
+  std::int32_t label = 0;
+  std::vector<Box> boxes;  // where the object is, if the format knows
+};
+
+struct DatasetInfo {
+  std::string format;                       // "tfrecord", "folder", "idx", "cifar10", "synthetic"
+  std::int32_t classes = 0;                 // labels are below this; 0: not known without reading all
+  std::vector<std::string> class_names;     // by label; empty: the format has none
+  int height = 0, width = 0, channels = 0;  // of every image; 0: they differ
+};
+
+class Dataset {
+ public:
+  Dataset() = default;
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  virtual const DatasetInfo& info() const = 0;
+  virtual std::int64_t size() const = 0;
+  // Threads may read at the same time. Error(failed) that names file and place where a sample is broken or cannot be
+  // read; the others are not affected.
+  virtual void read(std::int64_t index, Sample& sample) const = 0;
+  // "train-00000-of-00008, byte 1234": for messages.
+  virtual std::string where(std::int64_t index) const = 0;
+};
+
+}  // namespace trireme::data

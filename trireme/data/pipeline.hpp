@@ -1,0 +1,59 @@
+// Batches ready for a step: threads read, decode and transform samples ahead of the step that needs them, each straight
+// into its place in a batch. What a batch holds depends on the data, the seed and the place in the sequence
+// (sample_order.hpp) alone, not on threads or on timing. Made by trainers and benchmarks, one per rank.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "trireme/data/dataset.hpp"
+#include "trireme/data/preprocess.hpp"
+
+namespace trireme::data {
+
+struct PipelineOptions {
+  std::int64_t batch_size = 1;  // of this rank
+  int rank = 0, ranks = 1;
+  std::uint64_t seed = 1;
+  bool shuffle = true;
+  std::int64_t first = 0;  // place in the sequence of the first global batch: to go on after an interruption
+  std::int64_t end = -1;   // no samples from this place on; -1: none
+  Preprocessing preprocessing;
+  int threads = 1;
+  int prefetch = 2;                  // batches that may be ready ahead
+  std::int64_t cache_bytes = 0;      // of samples, not decoded, kept in memory
+  std::int64_t max_bad_samples = 0;  // as many are passed over, each named; one more is an error
+  std::function<void(const std::string&)> on_bad_sample =
+      {};                                   // called with what was wrong, on a thread of the pipeline
+  std::function<void()> start_thread = {};  // called first on each thread: lets it run where it disturbs least
+};
+
+struct Batch {
+  std::span<const float> images;  // batch x channels x size x size, or with the channels last, as asked for
+  std::span<const std::int32_t> labels;
+  std::int64_t valid = 0;  // samples before the end; the rest of the batch is zero, and its labels are -1
+  std::int64_t first = 0;  // place in the sequence of the global batch that this is a part of
+};
+
+class Pipeline {
+ public:
+  Pipeline(std::shared_ptr<const Dataset> dataset, PipelineOptions options);
+  ~Pipeline();
+
+  // Waits for the next batch, which stays valid until the next call. Error(failed) of a thread is thrown here.
+  const Batch& next();
+
+  // Where a pipeline would have to begin to give what comes next here.
+  std::int64_t place() const;
+  double waited_seconds() const;  // in the last next()
+  std::int64_t bad_samples() const;
+
+ private:
+  class Workers;
+  std::unique_ptr<Workers> workers_;
+};
+
+}  // namespace trireme::data
