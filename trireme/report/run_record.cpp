@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 
 namespace trireme::report {
 namespace {
@@ -68,30 +69,15 @@ Json to_json(const Results& results) {
           {"utilisation", number(results.utilisation)}};
 }
 
-// Owns a descriptor; close errors matter for data, so those callers close by hand.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(count));
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  bool is_open() const { return descriptor_ >= 0; }
-  bool write_all(std::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t count = ::write(descriptor_, text.data(), text.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
-  }
-  bool sync() const { return ::fsync(descriptor_) == 0; }
-
- private:
-  int descriptor_;
-};
+  return true;
+}
 
 // Devices and pipes (/dev/null, /dev/stdout) are written directly: a rename would replace them by a file.
 bool is_special(const std::string& path) {
@@ -99,42 +85,13 @@ bool is_special(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-// What a rename has to replace: the file behind a link, not the link.
-std::string target_of(const std::string& path) {
-  std::error_code error;
-  const auto target = std::filesystem::canonical(path, error);
-  return error ? path : target.string();
-}
-
-std::string aside_of(const std::string& target) { return fmt::format("{}.{}.tmp", target, ::getpid()); }
-
-int create(const std::string& path) { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644); }
-
 [[noreturn]] void write_failed(const std::string& path, int code) {
   fail(ErrorKind::failed, "cannot write '{}': {}", path, std::strerror(code));
 }
 
 void write_special(const std::string& text, const std::string& path) {
-  const File file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.is_open() || !file.write_all(text)) write_failed(path, errno);
-}
-
-void write_aside_and_rename(const std::string& text, const std::string& path) {
-  const std::string target = target_of(path), aside = aside_of(target);
-  {
-    const File file(create(aside));
-    if (!file.is_open()) write_failed(path, errno);
-    if (!file.write_all(text) || !file.sync()) {
-      const int code = errno;
-      ::unlink(aside.c_str());
-      write_failed(path, code);
-    }
-  }
-  if (::rename(aside.c_str(), target.c_str()) != 0) {
-    const int code = errno;
-    ::unlink(aside.c_str());
-    write_failed(path, code);
-  }
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.is_open() || !write_all(file.get(), text)) write_failed(path, errno);
 }
 
 }  // namespace
@@ -173,20 +130,16 @@ void check_writable(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     bad_input("cannot write the record to '{}': it is a directory; give a file, or - for stdout", path);
-  int code = 0;
+  constexpr const char* kAdvice = "give a file in a folder that exists and can be written, or - for stdout";
   if (is_special(path)) {
-    if (::access(path.c_str(), W_OK) != 0) code = errno;
-  } else {
-    // Trying is the only test that knows of permissions, quotas and read-only file systems alike.
-    const std::string aside = aside_of(target_of(path));
-    const File file(create(aside));
-    code = file.is_open() ? 0 : errno;
-    if (file.is_open()) ::unlink(aside.c_str());
+    if (::access(path.c_str(), W_OK) == 0) return;
+    bad_input("cannot write the record to '{}': {}; {}", path, std::strerror(errno), kAdvice);
   }
-  if (code != 0)
-    bad_input(
-        "cannot write the record to '{}': {}; give a file in a folder that exists and can be written, or - for stdout",
-        path, std::strerror(code));
+  try {
+    NewFile trial(path);  // the only test that knows of permissions, quotas and read-only file systems alike
+  } catch (const Error& error) {
+    bad_input("cannot write the record: {}; {}", error.what(), kAdvice);
+  }
 }
 
 void write_json(const Json& json, const std::string& path) {
@@ -194,11 +147,13 @@ void write_json(const Json& json, const std::string& path) {
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   if (path == "-") {
     std::fflush(stdout);
-    if (!File(::dup(STDOUT_FILENO)).write_all(text)) write_failed("stdout", errno);
+    if (!write_all(STDOUT_FILENO, text)) write_failed("stdout", errno);
   } else if (is_special(path)) {
     write_special(text, path);
   } else {
-    write_aside_and_rename(text, path);
+    NewFile file(path);
+    file.write(text);
+    file.commit();
   }
 }
 

@@ -1,0 +1,39 @@
+// A file that appears under its name only when it is complete: written aside, then renamed. Until then whatever had the
+// name stays as it was, also when the process is killed. Used for everything that must not be lost half-written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "trireme/base/unique_fd.hpp"
+
+namespace trireme {
+
+class NewFile {
+ public:
+  // A name that is a link stays one: the file behind it is replaced. Error(failed) names the path.
+  explicit NewFile(const std::string& path);
+  ~NewFile();  // what was not committed is removed
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(const std::string& text) { write(std::as_bytes(std::span(text))); }
+  std::int64_t written() const { return written_; }
+  // On the disk, then under its name.
+  void commit();
+
+  // Where it is written, for who looks for what was left behind by a killed process: ends in ".tmp".
+  const std::string& aside() const { return aside_; }
+
+ private:
+  [[noreturn]] void fail_to(const char* what, int code) const;
+
+  std::string path_, target_, aside_;
+  UniqueFd file_;
+  std::int64_t written_ = 0;
+};
+
+}  // namespace trireme
