@@ -118,27 +118,51 @@ float* VariableStore::state(NodeId variable, int index, float initial) {
   return values;
 }
 
+int VariableStore::state_count(NodeId variable) const {
+  const auto first = initialised_states_.lower_bound({variable, 0});
+  const auto last = initialised_states_.lower_bound({variable + 1, 0});
+  return static_cast<int>(std::distance(first, last));
+}
+
+HostTensor VariableStore::get_state(NodeId variable, int index) const {
+  return unpacked(variable, states_.at(static_cast<std::size_t>(index)));
+}
+
+void VariableStore::set_state(NodeId variable, int index, const HostTensor& value) {
+  check_type(checked_variable(variable), value);
+  pack_into(variable, value, states_.at(static_cast<std::size_t>(index)));
+}
+
 HostTensor VariableStore::get(NodeId variable) const {
-  if (!allocated()) return initial_value(checked_variable(variable));
-  const Slot& from = slot(variable);
-  HostTensor value(TensorType{from.desc.dtype, from.desc.shape});
-  unpack(from.desc, values_.at(from.offset), value.data());
-  return value;
+  return allocated() ? unpacked(variable, values_) : initial_value(checked_variable(variable));
 }
 
 void VariableStore::set(NodeId variable, const HostTensor& value) {
-  const Node& node = checked_variable(variable);
-  if (value.type() != node.outputs[0]) {
-    bad_input("variable '{}' has shape {} of {}, the value {} of {}", node.name, to_string(node.outputs[0].shape),
-              to_string(node.outputs[0].dtype), to_string(value.shape()), to_string(value.type().dtype));
-  }
+  check_type(checked_variable(variable), value);
   if (!allocated()) {
     assigned_[variable] = value;
     return;
   }
-  const Slot& to = slot(variable);
-  pack(to.desc, value.data(), values_.at(to.offset));
+  pack_into(variable, value, values_);
   touch();
+}
+
+HostTensor VariableStore::unpacked(NodeId variable, const AlignedMemory& from) const {
+  const Slot& where = slot(variable);
+  HostTensor value(TensorType{where.desc.dtype, where.desc.shape});
+  unpack(where.desc, from.at(where.offset), value.data());
+  return value;
+}
+
+void VariableStore::pack_into(NodeId variable, const HostTensor& value, AlignedMemory& to) {
+  const Slot& where = slot(variable);
+  pack(where.desc, value.data(), to.at(where.offset));
+}
+
+void VariableStore::check_type(const Node& variable, const HostTensor& value) {
+  if (value.type() == variable.outputs[0]) return;
+  bad_input("variable '{}' has shape {} of {}, the value {} of {}", variable.name, to_string(variable.outputs[0].shape),
+            to_string(variable.outputs[0].dtype), to_string(value.shape()), to_string(value.type().dtype));
 }
 
 const Node& VariableStore::checked_variable(NodeId variable) const {

@@ -34,11 +34,16 @@ class VariableStore {
   // The same with its length, as it lies in memory: in its layout, with padding.
   std::span<const float> stored(NodeId variable) const;
   const Node& node(NodeId variable) const { return graph_.node(variable); }
-  std::vector<NodeId> trainable() const;  // in order of creation
+  const std::vector<NodeId>& all() const { return graph_.variables(); }  // in order of creation
+  std::vector<NodeId> trainable() const;                                 // likewise
   // Arenas of the same shape, made on first use. Each group of cores that a batch is split over has gradients of its
   // own.
   float* gradient(NodeId variable, int group = 0);
   float* state(NodeId variable, int index, float initial);
+  // Arrays of optimizer state that the programs prepared so far keep beside a variable; in plain order.
+  int state_count(NodeId variable) const;
+  HostTensor get_state(NodeId variable, int index) const;
+  void set_state(NodeId variable, int index, const HostTensor& value);
   std::int64_t bytes() const { return values_.bytes(); }
   // Whole arenas, to send or to compare: all values, and each array of optimizer state.
   std::span<std::byte> value_arena() const { return arena(values_); }
@@ -58,7 +63,10 @@ class VariableStore {
     std::int64_t offset = 0;  // bytes
   };
   const Slot& slot(NodeId variable) const;
+  HostTensor unpacked(NodeId variable, const AlignedMemory& from) const;
+  void pack_into(NodeId variable, const HostTensor& value, AlignedMemory& to);
   const Node& checked_variable(NodeId variable) const;
+  static void check_type(const Node& variable, const HostTensor& value);
   HostTensor initial_value(const Node& node) const;
   void add_gradients();
   static std::span<std::byte> arena(const AlignedMemory& memory) {

@@ -3,31 +3,11 @@
 #include <cstring>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/hash.hpp"
 #include "trireme/comm/collectives.hpp"
 
 namespace trireme::train {
 namespace {
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
-  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-  return hash ^ (hash >> 29);
-}
-
-std::uint64_t hash_of(std::span<const float> values) {
-  std::uint64_t hash = values.size();
-  std::size_t i = 0;
-  for (; i + 2 <= values.size(); i += 2) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, values.data() + i, sizeof(word));
-    hash = mix(hash, word);
-  }
-  if (i < values.size()) {
-    std::uint32_t last = 0;
-    std::memcpy(&last, values.data() + i, sizeof(last));
-    hash = mix(hash, last);
-  }
-  return hash;
-}
 
 // The first rank whose entry differs from rank 0's; -1 if all are alike.
 template <typename Value>
@@ -165,7 +145,7 @@ void Replicas::check_agreement(Session& session) {
   const VariableStore& store = session.variables();
   const std::vector<NodeId> ids = store.trainable();
   std::vector<std::uint64_t> hashes;
-  for (const NodeId id : ids) hashes.push_back(hash_of(store.stored(id)));
+  for (const NodeId id : ids) hashes.push_back(hash_bytes(std::as_bytes(store.stored(id))));
   communicator_->set_context("comparing the replicas' values");
   std::vector<std::uint64_t> all(hashes.size() * static_cast<std::size_t>(size()));
   comm::all_gather(*communicator_, std::as_bytes(std::span(hashes)), std::as_writable_bytes(std::span(all)));

@@ -1,0 +1,181 @@
+#include "trireme/train/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "tests/support/temporary_folder.hpp"
+#include "tests/train/small_training.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::train {
+namespace {
+
+using testkit::SmallTraining;
+
+TrainingState state_at(std::int64_t step) {
+  return {.model = "small",
+          .classes = 5,
+          .seed = 7,
+          .step = step,
+          .samples = step * 4,
+          .global_batch_size = 4,
+          .optimizer = "momentum",
+          .others = {{"best_accuracy", "0.5"}}};
+}
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class CheckpointOf : public testing::TestWithParam<op::OptimizerKind> {
+ protected:
+  testkit::TemporaryFolder folder_;
+};
+
+TEST_P(CheckpointOf, TrainingGoesOnAsIfItHadNeverStopped) {
+  const op::OptimizerRule rule = optimizer_rule(GetParam(), 1e-4f);
+  SmallTraining whole(4, rule);
+  for (int i = 0; i < 6; ++i) whole.run(i * 4);
+
+  const std::string path = folder_ / "c.safetensors";
+  {
+    SmallTraining first(4, rule);
+    for (int i = 0; i < 3; ++i) first.run(i * 4);
+    write_checkpoint(take_checkpoint(first.store(), state_at(3)), path);
+  }
+  SmallTraining second(4, rule, 99);  // other initial values
+  const CheckpointFile file(path);
+  EXPECT_EQ(file.state().step, 3);
+  EXPECT_EQ(file.state().samples, 12);
+  EXPECT_EQ(file.state().others, (Metadata{{"best_accuracy", "0.5"}}));
+  file.restore(second.store());
+  EXPECT_EQ(second.store().step, 3u);
+  for (int i = 3; i < 6; ++i) second.run(i * 4);
+  EXPECT_EQ(second.values(), whole.values());
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, CheckpointOf,
+                         testing::Values(op::OptimizerKind::sgd, op::OptimizerKind::momentum,
+                                         op::OptimizerKind::rmsprop, op::OptimizerKind::adam),
+                         [](const auto& kind) { return std::string(op::to_string(kind.param)); });
+
+class Checkpoints : public testing::Test {
+ protected:
+  std::string write(std::int64_t step) {
+    const std::string path = checkpoint_path(folder_.path(), step);
+    write_checkpoint(take_checkpoint(training_.store(), state_at(step)), path);
+    return path;
+  }
+
+  testkit::TemporaryFolder folder_;
+  SmallTraining training_{4, optimizer_rule(op::OptimizerKind::momentum)};
+};
+
+TEST_F(Checkpoints, OneByteThatHasChangedIsFound) {
+  const std::string path = write(1);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-5, std::ios::end);
+  file.put('x');
+  file.close();
+  const std::string message = message_of([&] { CheckpointFile read(path); });
+  EXPECT_NE(message.find("is damaged: its checksum"), std::string::npos) << message;
+}
+
+TEST_F(Checkpoints, OneOfAnotherNetworkIsRefused) {
+  SmallTraining other(4, optimizer_rule(op::OptimizerKind::momentum), 7, 6);
+  const CheckpointFile file(write(1));
+  const std::string message = message_of([&] { file.restore(other.store()); });
+  EXPECT_NE(message.find("is it of another network, or for other classes?"), std::string::npos) << message;
+  SmallTraining adam(4, optimizer_rule(op::OptimizerKind::adam));
+  const std::string state = message_of([&] { file.restore(adam.store()); });
+  EXPECT_NE(state.find("/optimizer/1', which this network needs"), std::string::npos) << state;
+}
+
+TEST_F(Checkpoints, ASafetensorsFileOfSomebodyElseIsRefused) {
+  write_safetensors(folder_ / "x.safetensors", {}, {});
+  const std::string message = message_of([&] { CheckpointFile read(folder_ / "x.safetensors"); });
+  EXPECT_NE(message.find("is not a checkpoint of trireme"), std::string::npos) << message;
+}
+
+TEST_F(Checkpoints, TheNewestAreKept) {
+  std::ofstream(folder_ / "checkpoint-1.safetensors.77-0.tmp") << "half";
+  {
+    CheckpointWriter writer(folder_.path(), 2);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "checkpoint-1.safetensors.77-0.tmp"));
+    for (const std::int64_t step : {9, 10, 100}) {
+      writer.save(take_checkpoint(training_.store(), state_at(step)));
+    }
+    writer.finish();
+    EXPECT_EQ(writer.last_path(), checkpoint_path(folder_.path(), 100));
+  }
+  EXPECT_EQ(list_checkpoints(folder_.path()),
+            (std::vector{checkpoint_path(folder_.path(), 10), checkpoint_path(folder_.path(), 100)}));
+  EXPECT_EQ(open_latest_checkpoint(folder_.path())->state().step, 100);
+  EXPECT_EQ(open_latest_checkpoint(folder_ / "none"), nullptr);
+}
+
+TEST_F(Checkpoints, AFolderThatCannotBeWrittenIsRefused) {
+  std::ofstream(folder_ / "file") << "";
+  const std::string message = message_of([&] { CheckpointWriter writer(folder_ / "file", 2); });
+  EXPECT_NE(message.find("give a folder for checkpoints that can be written"), std::string::npos) << message;
+}
+
+// Where it was full, what was there stays, and the next one is written when there is room again.
+TEST_F(Checkpoints, AFailedWriteIsToldAndLosesNothing) {
+  const std::string folder = folder_ / "c";
+  CheckpointWriter writer(folder, 3);
+  writer.save(take_checkpoint(training_.store(), state_at(1)));
+  writer.finish();
+  std::filesystem::create_directory(checkpoint_path(folder, 2));  // in the way of the rename
+  std::ofstream(checkpoint_path(folder, 2) + "/x") << "";
+  writer.save(take_checkpoint(training_.store(), state_at(2)));
+  const std::string message = message_of([&] { writer.finish(); });
+  EXPECT_NE(message.find("cannot replace"), std::string::npos) << message;
+  EXPECT_EQ(writer.last_path(), checkpoint_path(folder, 1));
+  std::filesystem::remove_all(checkpoint_path(folder, 2));
+  writer.save(take_checkpoint(training_.store(), state_at(3)));
+  writer.finish();
+  EXPECT_EQ(open_latest_checkpoint(folder)->state().step, 3);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+  }
+}
+
+// A process that does nothing but write checkpoints is killed at random moments.
+TEST_F(Checkpoints, TheLatestOneLoadsAfterAKillAtAnyMoment) {
+  const Checkpoint checkpoint = take_checkpoint(training_.store(), state_at(0));
+  std::mt19937 random(1);
+  std::int64_t complete = -1;
+  for (int kills = 0; kills < 25 || complete < 0; ++kills) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      Checkpoint mine = checkpoint;
+      for (mine.state.step = complete + 1;; ++mine.state.step) {
+        write_checkpoint(mine, checkpoint_path(folder_.path(), mine.state.step));
+        std::filesystem::remove(checkpoint_path(folder_.path(), mine.state.step - 2));
+      }
+    }
+    usleep(std::uniform_int_distribution<useconds_t>(0, 20'000)(random));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const auto latest = open_latest_checkpoint(folder_.path());
+    if (latest == nullptr) continue;
+    EXPECT_GE(latest->state().step, complete);
+    complete = latest->state().step;
+  }
+}
+
+}  // namespace
+}  // namespace trireme::train

@@ -1,0 +1,263 @@
+#include "trireme/train/checkpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/hash.hpp"
+#include "trireme/base/new_file.hpp"
+
+namespace trireme::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "trireme checkpoint 1";
+constexpr std::string_view kPrefix = "checkpoint-", kSuffix = ".safetensors";
+
+std::string state_name(const Node& variable, int index) { return fmt::format("{}/optimizer/{}", variable.name, index); }
+
+std::span<const std::byte> bytes_of(const HostTensor& value) {
+  return {static_cast<const std::byte*>(value.data()), static_cast<std::size_t>(value.type().bytes())};
+}
+
+// Independent of the order of the tensors: each one's hash begins with its name.
+std::uint64_t checksum_of(const std::string& name, const HostTensor& value) {
+  return hash_bytes(bytes_of(value), hash_bytes(std::as_bytes(std::span(name))));
+}
+
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+Metadata to_metadata(const Checkpoint& checkpoint) {
+  const TrainingState& state = checkpoint.state;
+  std::uint64_t checksum = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) checksum += checksum_of(tensor.name, tensor.value);
+  Metadata metadata = state.others;
+  metadata["format"] = kFormat;
+  metadata["model"] = state.model;
+  metadata["classes"] = std::to_string(state.classes);
+  metadata["seed"] = std::to_string(state.seed);
+  metadata["step"] = std::to_string(state.step);
+  metadata["samples"] = std::to_string(state.samples);
+  metadata["global_batch_size"] = std::to_string(state.global_batch_size);
+  metadata["optimizer"] = state.optimizer;
+  metadata["checksum"] = hex(checksum);
+  return metadata;
+}
+
+// Takes entries out as it reads them: what is left are the others'.
+class MetadataReader {
+ public:
+  MetadataReader(std::string path, Metadata metadata) : path_(std::move(path)), metadata_(std::move(metadata)) {}
+
+  std::string text(const std::string& key) {
+    const auto found = metadata_.find(key);
+    if (found == metadata_.end()) bad_input("'{}' is not a checkpoint of trireme: it does not say its {}", path_, key);
+    std::string value = found->second;
+    metadata_.erase(found);
+    return value;
+  }
+  template <typename Number>
+  Number number(const std::string& key) {
+    const std::string value = text(key);
+    Number number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || std::cmp_less(number, 0)) {
+      bad_input("'{}' is damaged: its {} is '{}'", path_, key, value);
+    }
+    return number;
+  }
+  Metadata rest() { return std::move(metadata_); }
+
+ private:
+  std::string path_;
+  Metadata metadata_;
+};
+
+TrainingState state_of(const std::string& path, const SafetensorsFile& file) {
+  MetadataReader metadata(path, file.metadata());
+  if (const std::string format = metadata.text("format"); format != kFormat) {
+    bad_input("'{}' says that it is '{}'; this version reads '{}'", path, format, kFormat);
+  }
+  std::uint64_t checksum = 0;
+  for (const std::string& name : file.names()) checksum += checksum_of(name, file.read(name));
+  if (metadata.text("checksum") != hex(checksum)) {
+    bad_input("'{}' is damaged: its checksum is not that of its tensors; take an older one", path);
+  }
+  TrainingState state{.model = metadata.text("model"),
+                      .classes = metadata.number<std::int64_t>("classes"),
+                      .seed = metadata.number<std::uint64_t>("seed"),
+                      .step = metadata.number<std::int64_t>("step"),
+                      .samples = metadata.number<std::int64_t>("samples"),
+                      .global_batch_size = metadata.number<std::int64_t>("global_batch_size"),
+                      .optimizer = metadata.text("optimizer")};
+  state.others = metadata.rest();
+  return state;
+}
+
+std::optional<std::int64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename();
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  const char *begin = name.data() + kPrefix.size(), *end = name.data() + name.size() - kSuffix.size();
+  std::int64_t step = 0;
+  const auto [stopped, error] = std::from_chars(begin, end, step);
+  return error == std::errc() && stopped == end && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+bool is_left_over(const fs::path& path) {
+  const std::string name = path.filename();
+  return name.starts_with(kPrefix) && name.ends_with(".tmp");
+}
+
+}  // namespace
+
+Checkpoint take_checkpoint(const VariableStore& store, TrainingState state) {
+  Checkpoint checkpoint{.state = std::move(state), .tensors = {}};
+  for (const NodeId id : store.all()) {
+    const Node& variable = store.node(id);
+    checkpoint.tensors.push_back({variable.name, store.get(id)});
+    for (int index = 0; index < store.state_count(id); ++index) {
+      checkpoint.tensors.push_back({state_name(variable, index), store.get_state(id, index)});
+    }
+  }
+  return checkpoint;
+}
+
+void write_checkpoint(const Checkpoint& checkpoint, const std::string& path) {
+  std::vector<NamedTensor> tensors;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    tensors.push_back({tensor.name, tensor.value.type(), bytes_of(tensor.value)});
+  }
+  write_safetensors(path, tensors, to_metadata(checkpoint));
+}
+
+CheckpointFile::CheckpointFile(const std::string& path)
+    : path_(path), tensors_(path), state_(state_of(path, tensors_)) {}
+
+HostTensor CheckpointFile::read(const std::string& name, const Node& variable) const {
+  if (!tensors_.contains(name)) {
+    bad_input("'{}' (of {}) has no '{}', which this network needs; is it of another network?", path_, state_.model,
+              name);
+  }
+  if (const TensorType& type = tensors_.type(name); type != variable.outputs[0]) {
+    bad_input("'{}' (of {}): '{}' has shape {}, in this network {}; is it of another network, or for other classes?",
+              path_, state_.model, name, to_string(type.shape), to_string(variable.outputs[0].shape));
+  }
+  return tensors_.read(name);
+}
+
+void CheckpointFile::restore(VariableStore& store) const {
+  for (const NodeId id : store.all()) {
+    const Node& variable = store.node(id);
+    store.set(id, read(variable.name, variable));
+    for (int index = 0; index < store.state_count(id); ++index) {
+      store.set_state(id, index, read(state_name(variable, index), variable));
+    }
+  }
+  store.step = static_cast<std::uint64_t>(state_.step);
+}
+
+void CheckpointFile::restore_values(VariableStore& store, bool averages) const {
+  for (const NodeId id : store.all()) {
+    const Node& variable = store.node(id);
+    const std::string average = average_name(variable);
+    store.set(id, read(averages && tensors_.contains(average) ? average : variable.name, variable));
+  }
+}
+
+std::string average_name(const Node& variable) { return variable.name + "/average"; }
+
+std::string checkpoint_path(const std::string& folder, std::int64_t step) {
+  return fmt::format("{}/{}{}{}", folder, kPrefix, step, kSuffix);
+}
+
+std::vector<std::string> list_checkpoints(const std::string& folder) {
+  std::map<std::int64_t, std::string> by_step;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (const auto step = step_of(entry.path())) by_step[*step] = entry.path();
+  }
+  std::vector<std::string> paths;
+  for (const auto& [step, path] : by_step) paths.push_back(path);
+  return paths;
+}
+
+std::unique_ptr<CheckpointFile> open_latest_checkpoint(const std::string& folder) {
+  const auto paths = list_checkpoints(folder);
+  return paths.empty() ? nullptr : std::make_unique<CheckpointFile>(paths.back());
+}
+
+CheckpointWriter::CheckpointWriter(std::string folder, int keep) : folder_(std::move(folder)), keep_(keep) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  try {
+    NewFile trial(checkpoint_path(folder_, 0));
+  } catch (const Error& problem) {
+    bad_input("{}; give a folder for checkpoints that can be written", problem.what());
+  }
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    if (is_left_over(entry.path())) fs::remove(entry.path(), error);
+  }
+  thread_ = std::thread([this] { work(); });
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void CheckpointWriter::save(Checkpoint checkpoint) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !waiting_; });
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  waiting_ = std::move(checkpoint);
+  changed_.notify_all();
+}
+
+void CheckpointWriter::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !waiting_; });
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+std::string CheckpointWriter::last_path() const {
+  const std::lock_guard lock(mutex_);
+  return last_path_;
+}
+
+// What is waiting stays in its place while it is written: only this thread takes it away.
+void CheckpointWriter::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return waiting_ || stopping_; });
+    if (!waiting_) return;
+    lock.unlock();
+    const std::string path = checkpoint_path(folder_, waiting_->state.step);
+    std::exception_ptr error;
+    try {
+      write_checkpoint(*waiting_, path);
+      remove_old();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    waiting_.reset();
+    error_ = error;
+    if (!error) last_path_ = path;
+    changed_.notify_all();
+  }
+}
+
+void CheckpointWriter::remove_old() const {
+  std::vector<std::string> paths = list_checkpoints(folder_);
+  std::error_code ignored;
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < paths.size(); ++i) fs::remove(paths[i], ignored);
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,164 @@
+#include "trireme/train/safetensors.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
+
+namespace trireme::train {
+namespace {
+
+using Json = nlohmann::ordered_json;  // a file's tensors are in the order in which they were given
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kAlignment = 8;  // of the data, as other writers have it: spaces fill the header
+constexpr std::uint64_t kLongestHeader = 100'000'000;
+constexpr const char* kMetadataKey = "__metadata__";
+
+const char* type_name(DataType type) { return type == DataType::i32 ? "I32" : "F32"; }
+
+std::optional<DataType> parse_type(const std::string& name) {
+  if (name == "F32") return DataType::f32;
+  if (name == "I32") return DataType::i32;
+  return std::nullopt;
+}
+
+std::string header_text(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header[kMetadataKey] = metadata;
+  std::int64_t offset = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const std::int64_t end = offset + tensor.type.bytes();
+    header[tensor.name] = {
+        {"dtype", type_name(tensor.type.dtype)}, {"shape", tensor.type.shape.dims()}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  return text;
+}
+
+// The number of bytes of a tensor of this shape; nothing where that is more than any file has.
+std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& dims) {
+  std::int64_t bytes = 4;
+  for (const std::int64_t dim : dims) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  NewFile file(path);
+  const std::string header = header_text(tensors, metadata);
+  const std::uint64_t length = header.size();
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(header);
+  for (const NamedTensor& tensor : tensors) file.write(tensor.bytes);
+  file.commit();
+}
+
+// The file in memory, read as it is looked at.
+class SafetensorsFile::Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status {};
+    if (!file.is_open() || fstat(file.get(), &status) != 0)
+      bad_input("cannot read '{}': {}", path, std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) bad_input("cannot read '{}': it is not a file", path);
+    if (status.st_size == 0) return;
+    void* address = mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (address == MAP_FAILED) fail(ErrorKind::failed, "cannot read '{}': {}", path, std::strerror(errno));
+    bytes_ = {static_cast<const std::byte*>(address), static_cast<std::size_t>(status.st_size)};
+  }
+  ~Mapping() {
+    if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), mapping_(std::make_unique<Mapping>(path)) {
+  const auto refuse = [&path](const std::string& why) { bad_input("'{}' is not a safetensors file: {}", path, why); };
+  const std::span<const std::byte> bytes = mapping_->bytes();
+  std::uint64_t length = 0;
+  if (bytes.size() < kLengthBytes) refuse(fmt::format("it has {} bytes", bytes.size()));
+  std::memcpy(&length, bytes.data(), kLengthBytes);
+  if (length > std::min<std::uint64_t>(bytes.size() - kLengthBytes, kLongestHeader)) {
+    refuse(fmt::format("its header would have {} bytes, the file has {}; it is of another kind, or was cut off", length,
+                       bytes.size()));
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
+  const std::size_t data = kLengthBytes + length;
+  const auto data_bytes = static_cast<std::int64_t>(bytes.size() - data);
+  try {
+    const Json header = Json::parse(text);
+    if (!header.is_object()) refuse("its header is not an object");
+    for (const auto& [name, entry] : header.items()) {
+      if (name == kMetadataKey) {
+        metadata_ = entry.get<Metadata>();
+        continue;
+      }
+      const auto type = parse_type(entry.at("dtype").get<std::string>());
+      const auto dims = entry.at("shape").get<std::vector<std::int64_t>>();
+      const auto offsets = entry.at("data_offsets").get<std::vector<std::int64_t>>();
+      if (!type)
+        refuse(fmt::format("tensor '{}' has type {}; F32 and I32 can be read", name, entry.at("dtype").dump()));
+      const auto expected = bytes_of(dims);
+      if (offsets.size() != 2 || offsets[0] < 0 || !expected || offsets[1] < offsets[0] ||
+          offsets[1] - offsets[0] != *expected) {
+        refuse(fmt::format("shape and place of tensor '{}' do not agree", name));
+      }
+      if (offsets[1] > data_bytes) {
+        refuse(fmt::format("tensor '{}' would end at byte {} of the data, which has {}; the file was cut off", name,
+                           offsets[1], data_bytes));
+      }
+      entries_[name] = {.type = {*type, Shape(dims)}, .begin = static_cast<std::int64_t>(data) + offsets[0]};
+    }
+  } catch (const nlohmann::json::exception& error) {
+    refuse(fmt::format("its header cannot be read ({})", error.what()));
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() = default;
+
+std::vector<std::string> SafetensorsFile::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) bad_input("'{}' has no tensor '{}'", path_, name);
+  return found->second;
+}
+
+const TensorType& SafetensorsFile::type(const std::string& name) const { return entry(name).type; }
+
+HostTensor SafetensorsFile::read(const std::string& name) const {
+  const Entry& from = entry(name);
+  HostTensor value(from.type);
+  std::memcpy(value.data(), mapping_->bytes().data() + from.begin, static_cast<std::size_t>(from.type.bytes()));
+  return value;
+}
+
+}  // namespace trireme::train
