@@ -42,11 +42,22 @@ op::OptimizerKind parse_optimizer(std::string_view name) {
   bad_input("unknown optimizer '{}'; choose one of {}", name, known);
 }
 
+bool is_batch_norm_parameter(const Graph& graph, Tensor variable) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return node.as<op::BatchNorm>() != nullptr &&
+           std::find(node.inputs.begin() + 1, node.inputs.end(), variable) != node.inputs.end();
+  });
+}
+
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate,
                              std::vector<Tensor> variables) {
+  return minimize(
+      loss, [&rule](Tensor) { return rule; }, learning_rate, std::move(variables));
+}
+
+std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_rate, std::vector<Tensor> variables) {
   if (!loss || loss.graph == nullptr) bad_input("minimize: the loss is an empty tensor");
   Graph& graph = *loss.graph;
-  validate(rule);
   if (variables.empty()) variables = graph.trainable_variables();
   if (variables.empty()) bad_input("minimize: the graph has no trainable variable");
   for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -61,8 +72,10 @@ std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor 
   const Graph::Scope scope(graph, "update");
   std::vector<Tensor> updates;
   for (std::size_t i = 0; i < variables.size(); ++i) {
+    const op::OptimizerRule own = rule(variables[i]);
+    validate(own);
     updates.push_back(
-        graph.add(op::ApplyGradients{rule}, {learning_rate, variables[i], diffs[i]}, graph.node(variables[i]).name));
+        graph.add(op::ApplyGradients{own}, {learning_rate, variables[i], diffs[i]}, graph.node(variables[i]).name));
   }
   updates.insert(updates.end(), graph.side_updates.begin(), graph.side_updates.end());
   return updates;

@@ -1,6 +1,7 @@
 // Optimizers and learning-rate schedules: what a user writes, and what it becomes in the graph.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,5 +22,12 @@ op::OptimizerKind parse_optimizer(std::string_view name);
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate,
                              std::vector<Tensor> variables = {});
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, float learning_rate);
+// The same with a rule for each variable.
+using RuleFor = std::function<op::OptimizerRule(Tensor variable)>;
+std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_rate,
+                             std::vector<Tensor> variables = {});
+
+// Scales and offsets of batch norm, which are often left out of weight decay.
+bool is_batch_norm_parameter(const Graph& graph, Tensor variable);
 
 }  // namespace trireme

@@ -211,7 +211,7 @@ void Executable::run() {
 }
 
 void Executable::count_run() {
-  if (program_.trains) ++store_.step;
+  if (program_.trains && !collected_) ++store_.step;
   if (program_.updates) store_.touch();
 }
 
@@ -226,8 +226,11 @@ void Executable::run_share() {
               .meeting = place_.meeting,
               .replicas = replica_.statistics};
   run_once_instructions();
+  collected_ = exchange_ != nullptr && exchange_->only_collects();
   if (pool_ != nullptr) {
     pool_->run(successors_, predecessors_, items_, execute_item_);
+  } else if (collected_) {
+    run_and_collect();
   } else if (exchange_ != nullptr && exchange_->updates_variables()) {
     run_with_served_variables();
   } else if (exchange_ != nullptr) {

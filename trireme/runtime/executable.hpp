@@ -89,6 +89,8 @@ class Executable {
   int first_use(const std::vector<NodeId>& variables) const;
   void run_with_exchange();
   void run_with_served_variables();
+  void run_and_collect();
+  void await_values(const std::vector<std::size_t>& buckets);
   void wait_for_bucket(std::size_t bucket);
   void finish_bucket(std::size_t bucket);
   void execute(std::size_t index);
@@ -116,6 +118,7 @@ class Executable {
   std::vector<int> predecessors_;             // and how many each one waits for
   std::function<void(int)> execute_item_;
   GradientExchange* exchange_ = nullptr;
+  bool collected_ = false;                   // the last run has made no updates
   std::vector<std::size_t> bucket_updates_;  // instruction that applies each bucket
   std::vector<bool> needs_updates_;          // instruction: uses what an earlier one updates, or its gradient
   // Where the exchange writes variables: the buckets of those that each instruction uses, and that are fetched; and

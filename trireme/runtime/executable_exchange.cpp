@@ -157,22 +157,39 @@ void Executable::run_with_exchange() {
   exchange_->end_step();
 }
 
+void Executable::await_values(const std::vector<std::size_t>& buckets) {
+  for (const std::size_t bucket : buckets) {
+    if (awaited_[bucket]) wait_for_bucket(bucket);
+    awaited_[bucket] = false;
+  }
+}
+
+// Where variables are served, new values of the last update may still be on their way.
+void Executable::run_and_collect() {
+  exchange_times_ = {};
+  exchange_->begin_step(context_.step);
+  std::size_t complete = 0;
+  for (const int item : items_) {
+    const auto index = static_cast<std::size_t>(item);
+    await_values(used_buckets_[index]);
+    if (complete < bucket_updates_.size() && index == bucket_updates_[complete]) {
+      exchange_->complete(static_cast<int>(complete++));
+    } else {
+      execute(index);
+    }
+  }
+}
+
 // New values of a bucket are written while later layers still run backward, and are waited for where they are used:
 // usually by the same layer of the next step.
 void Executable::run_with_served_variables() {
   exchange_times_ = {};
   exchange_->begin_step(context_.step);
-  const auto use = [this](const std::vector<std::size_t>& buckets) {
-    for (const std::size_t bucket : buckets) {
-      if (awaited_[bucket]) wait_for_bucket(bucket);
-      awaited_[bucket] = false;
-    }
-  };
   std::size_t complete = 0;
   for (const int item : items_) {
     const auto index = static_cast<std::size_t>(item);
     exchange_->check();
-    use(used_buckets_[index]);
+    await_values(used_buckets_[index]);
     if (complete < bucket_updates_.size() && index == bucket_updates_[complete]) {
       awaited_[complete] = true;
       exchange_->complete(static_cast<int>(complete++));
@@ -180,7 +197,7 @@ void Executable::run_with_served_variables() {
       execute(index);
     }
   }
-  use(fetched_buckets_);
+  await_values(fetched_buckets_);
   const auto start = Clock::now();
   exchange_->end_step();
   exchange_times_.wait += seconds_since(start);

@@ -44,6 +44,10 @@ class GradientExchange {
   // Throws what has gone wrong meanwhile. Called before every instruction: costs next to nothing.
   virtual void check() {}
 
+  // True: this run's gradients are only collected, for an update in a later run: the updates are left out, the step
+  // does not count, and of the above only begin_step() and complete() are called. Does not change during a run.
+  virtual bool only_collects() const { return false; }
+
   // True: the exchange writes the variables itself. Then the updates of the program are left out, and ready() and
   // wait() are about new values being in place, maybe in the next step.
   virtual bool updates_variables() const { return false; }
