@@ -29,6 +29,11 @@ void add_host_options(CLI::App& app, HostOptions& options) {
       ->group(group);
   app.add_option("--hostfile", options.hostfile, "The same from a file, a host on each line: a, a:2 or a slots=2")
       ->group(group);
+  app.add_option("--public-ips", options.public_addresses,
+                 "The same from two files, an address on each line, line by line the same host: where ssh\n"
+                 "reaches it,")
+      ->group(group);
+  app.add_option("--private-ips", options.private_addresses, "and where the tasks of the other hosts do")->group(group);
   app.add_option("--ssh-key", options.ssh.key, "Private key for ssh (default: as ssh finds it)")->group(group);
   app.add_option("--ssh-user", options.ssh.user, "User on the hosts")->group(group);
   app.add_option("--ssh-port", options.ssh.port, "Port of the hosts' sshd")->group(group);
@@ -49,7 +54,8 @@ Command add_launch(CLI::App& parent, const CommandCheck& check_command) {
       "Start a command on several processes, as in: trireme launch --workers 2 -- bench --model resnet50.\n"
       "Cores are divided over the workers, lines of output carry the rank, and when one fails all end.");
   auto options = std::make_shared<LaunchOptions>();
-  app->add_option("--workers", options->tasks.cores.workers, "Workers to start")->required();
+  app->add_option("--workers", options->workers,
+                  "Workers to start (default, on other hosts: as many as their list says, else one on each)");
   app->add_option("--ps", options->tasks.cores.servers, "Parameter servers to start beside them")
       ->capture_default_str();
   app->add_option("--threads-per-worker", options->tasks.cores.cores_per_worker,

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/address_files.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::cli {
@@ -24,8 +25,16 @@ std::vector<std::string> addresses(const std::string& host, const std::vector<in
 }
 
 std::vector<cluster::HostSlots> named_hosts(const HostOptions& options) {
-  if (!options.hosts.empty() && !options.hostfile.empty()) {
-    bad_input("--hosts and --hostfile both name the hosts; leave one of them out");
+  const bool has_files = !options.public_addresses.empty() || !options.private_addresses.empty();
+  if (int{!options.hosts.empty()} + int{!options.hostfile.empty()} + int{has_files} > 1) {
+    bad_input("--hosts, --hostfile and --public-ips with --private-ips all name the hosts; give one of them");
+  }
+  if (has_files) {
+    if (options.public_addresses.empty() || options.private_addresses.empty()) {
+      bad_input("--public-ips and --private-ips belong together: where ssh reaches the hosts, and where they talk");
+    }
+    if (!options.network.empty()) bad_input("--network has no effect: --private-ips says where the tasks talk");
+    return cluster::read_address_files(options.public_addresses, options.private_addresses);
   }
   return options.hosts.empty() ? cluster::read_host_file(options.hostfile)
                                : cluster::parse_hosts(options.hosts, "--hosts");
@@ -70,6 +79,12 @@ cluster::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::Hos
   }
 }
 
+std::string address_of(const cluster::HostTasks& tasks, const cluster::HostFacts& facts, const std::string& network) {
+  if (tasks.address.empty()) return cluster::choose_address(tasks.host, facts, network);
+  cluster::check_has_address(tasks.host, facts, tasks.address);
+  return tasks.address;
+}
+
 void check_loopback(const std::vector<HostShare>& shares) {
   if (shares.size() < 2) return;
   for (const HostShare& share : shares) {
@@ -99,6 +114,8 @@ HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, clu
   return share;
 }
 
+int usual_workers(const HostOptions& options) { return cluster::usual_workers(named_hosts(options)); }
+
 std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDemand& demand) {
   const auto tasks =
       cluster::spread_tasks(named_hosts(options), {.workers = demand.cores.workers, .servers = demand.cores.servers});
@@ -115,7 +132,7 @@ std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDem
   std::vector<HostShare> shares;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const cluster::HostFacts& facts = answers[i].facts;
-    const std::string address = cluster::choose_address(tasks[i].host, facts, options.network);
+    const std::string address = address_of(tasks[i], facts, options.network);
     HostShare share{.host = tasks[i].host,
                     .program = program,
                     .cores = divide(tasks[i], facts, demand.cores),

@@ -16,12 +16,15 @@
 namespace trireme::cli {
 
 struct HostOptions {
-  std::string hosts, hostfile;  // as the user has them; both empty: this machine
+  // As the user has them, in one of three ways; all empty: this machine.
+  std::string hosts, hostfile, public_addresses, private_addresses;
   cluster::SshOptions ssh;
   std::string network;         // interface or range; empty: where ssh reaches a host
   std::string remote_program;  // empty: as on this machine
 
-  bool are_given() const { return !hosts.empty() || !hostfile.empty(); }
+  bool are_given() const {
+    return !hosts.empty() || !hostfile.empty() || !public_addresses.empty() || !private_addresses.empty();
+  }
 };
 
 struct TaskDemand {
@@ -38,6 +41,9 @@ struct HostShare {
 };
 
 HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports);
+
+// Where the user gives no number of workers.
+int usual_workers(const HostOptions& options);
 
 // Asks all hosts, prints a line on stderr for each. Error(unavailable) names the first that cannot be used, after a
 // line for each of them; Error(bad_input) where tasks do not fit.

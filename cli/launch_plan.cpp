@@ -35,7 +35,7 @@ void check_host_options(const HostOptions& options) {
         std::pair("--ssh-port", options.ssh.port.has_value()), std::pair("--ssh-config", !options.ssh.config.empty()),
         std::pair("--network", !options.network.empty()),
         std::pair("--remote-program", !options.remote_program.empty())}) {
-    if (is_given) bad_input("{} has no effect without --hosts or --hostfile", option);
+    if (is_given) bad_input("{} has no effect without --hosts, --hostfile or --public-ips", option);
   }
 }
 
@@ -58,6 +58,12 @@ LaunchNeeds check(const LaunchOptions& options, const CommandCheck& check_comman
   if (options.command.front() == "launch") bad_input("a launch cannot be launched; give the command itself after --");
   return check_command(options.command,
                        {.workers = options.tasks.cores.workers, .servers = options.tasks.cores.servers});
+}
+
+int number_of_workers(const LaunchOptions& options) {
+  if (options.workers) return *options.workers;
+  if (options.hosts.are_given()) return usual_workers(options.hosts);
+  bad_input("how many workers? As in: trireme launch --workers 2 -- bench --model resnet50");
 }
 
 // Whether the tasks meet at addresses, which gRPC needs; MPI does without.
@@ -193,7 +199,8 @@ std::string division_text(const cluster::CoreDivision& cores) {
 
 }  // namespace
 
-LaunchPlan plan_launch(const LaunchOptions& options, const CommandCheck& check_command) {
+LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command) {
+  options.tasks.cores.workers = number_of_workers(options);
   const LaunchNeeds needs = check(options, check_command);
   const bool at_addresses = meets_at_addresses(options, needs);
   LaunchPlan plan;

@@ -2,6 +2,7 @@
 // environment, and who starts them. Made and carried out by `trireme launch`; --dry-run prints it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@
 namespace trireme::cli {
 
 struct LaunchOptions {
-  TaskDemand tasks;
+  std::optional<int> workers;  // nothing: as many as the hosts usually get
+  TaskDemand tasks;            // its number of workers is worked out by the plan
   HostOptions hosts;
   std::string starter = "auto";
   std::string program;  // empty: this binary
@@ -32,7 +34,7 @@ struct LaunchPlan {
 };
 
 // Error(bad_input) or Error(unavailable) for everything that can be known to be wrong before a process is started.
-LaunchPlan plan_launch(const LaunchOptions& options, const CommandCheck& check_command);
+LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command);
 
 // Where the tasks run, for people: a line that starts with "trireme: ", and warnings.
 std::string placement_text(const LaunchPlan& plan);

@@ -43,6 +43,19 @@ TEST(HostCheck, AHostOutsideOfTheNetworkIsNamedWithWhatItHas) {
   }
 }
 
+TEST(HostCheck, AnAddressThatAHostDoesNotHaveIsNamedWithWhatItHas) {
+  check_has_address("host7", facts(), "192.168.7.9");
+  check_has_address("host7", facts(), "fd00::9");
+  try {
+    check_has_address("host7", facts(), "192.168.7.8");
+    ADD_FAILURE() << "192.168.7.8 is no address of it";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("192.168.7.8 is not an address of host7"), std::string::npos) << text;
+    EXPECT_NE(text.find("eth0 10.1.2.3/24"), std::string::npos) << text;
+  }
+}
+
 TEST(HostCheck, ThisMachineKnowsItsCoresAddressesAndFreePorts) {
   const HostFacts here = read_host_facts({.tasks = {.workers = 2, .servers = 1}});
   EXPECT_FALSE(here.cores.empty());

@@ -37,6 +37,12 @@ TEST(HostList, WorkersFollowTheNumbersOrAreDividedEvenly) {
   EXPECT_EQ(spread("a,b,c", 2, 0), "a:1+0 b:1+0") << "a host without tasks is left out";
 }
 
+TEST(HostList, WithoutANumberOfWorkersTheListDecides) {
+  EXPECT_EQ(usual_workers(parse_hosts("a:2,b:3", "--hosts")), 5);
+  EXPECT_EQ(usual_workers(parse_hosts("a,b,c", "--hosts")), 3);
+  EXPECT_EQ(usual_workers(parse_hosts("a:2,b", "--hosts")), 3);
+}
+
 TEST(HostList, ServersGoInTurnToHostsWithWorkers) {
   EXPECT_EQ(spread("a,b,c", 3, 2), "a:1+1 b:1+1 c:1+0");
   EXPECT_EQ(spread("a:1,b:1", 2, 3), "a:1+2 b:1+1");

@@ -1,40 +1,13 @@
 // `trireme launch --hosts`: jobs on several hosts, reached by a real sshd over a network of their own.
+#include "tests/hosts/launch_hosts.hpp"
+
 #include <gtest/gtest.h>
 #include <signal.h>
-
-#include "tests/distributed/launched_job.hpp"
-#include "tests/hosts/test_cluster.hpp"
 
 namespace trireme::testkit {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-class LaunchHosts : public ::testing::Test {
- protected:
-  static constexpr int kNodes = 3;
-
-  void SetUp() override {
-    if (!cluster_.reason_to_skip().empty()) GTEST_SKIP() << cluster_.reason_to_skip();
-  }
-
-  // The options that name the hosts, then the rest.
-  Words on_hosts(const std::string& hosts, Words rest) const {
-    rest.insert(rest.begin(), {"--ssh-config", cluster_.ssh_config(), "--hosts", hosts, "--oversubscribe"});
-    return rest;
-  }
-  Words script_on(const std::string& hosts, int workers, const std::string& script) const {
-    return on_hosts(hosts, {"--workers", std::to_string(workers), "--program", "/bin/sh", "--", "-c", script});
-  }
-  void expect_nothing_left(int seconds = 5) const {
-    for (int i = 0; i < kNodes; ++i) cluster_.expect_empty("n" + std::to_string(i), seconds);
-  }
-
-  TestCluster cluster_{kNodes};
-};
 
 TEST_F(LaunchHosts, EachTaskRunsOnItsHostAndKnowsWhereAllMeet) {
   LaunchedJob job(script_on("n0:1,n1:2,n2:1", 4,

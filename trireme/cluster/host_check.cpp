@@ -153,6 +153,14 @@ HostAnswer Probe::answer() const {
   return answer;
 }
 
+std::string addresses_text(const HostFacts& facts) {
+  std::vector<std::string> known;
+  for (const InterfaceAddress& address : facts.addresses) {
+    known.push_back(fmt::format("{} {}/{}", address.interface, address.address, address.prefix_bits));
+  }
+  return fmt::format("{}", fmt::join(known, ", "));
+}
+
 struct Network {
   int family = AF_INET;
   std::array<unsigned char, 16> bytes{};
@@ -215,11 +223,15 @@ std::string choose_address(const std::string& host, const HostFacts& facts, cons
   for (const InterfaceAddress& address : facts.addresses) {
     if (is_range ? range.contains(address.address) : address.interface == network) return address.address;
   }
-  std::vector<std::string> known;
-  for (const InterfaceAddress& address : facts.addresses) {
-    known.push_back(fmt::format("{} {}/{}", address.interface, address.address, address.prefix_bits));
-  }
-  bad_input("--network {}: {} has no address there; it has {}", network, host, fmt::join(known, ", "));
+  bad_input("--network {}: {} has no address there; it has {}", network, host, addresses_text(facts));
+}
+
+void check_has_address(const std::string& host, const HostFacts& facts, const std::string& address) {
+  const auto is_it = [&address](const InterfaceAddress& known) { return known.address == address; };
+  if (std::any_of(facts.addresses.begin(), facts.addresses.end(), is_it)) return;
+  bad_input(
+      "--private-ips: {} is not an address of {}, which has {}; are the lines of the two files in the same order?",
+      address, host, addresses_text(facts));
 }
 
 }  // namespace trireme::cluster

@@ -58,5 +58,7 @@ std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, co
 // The address at which the tasks of a host are to be found: in the given network, "10.0.0.0/8", or at the interface of
 // the given name; without either where ssh has reached it. Error(bad_input) names the host where it has none.
 std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network);
+// Error(bad_input) with what it has where the host has no such address.
+void check_has_address(const std::string& host, const HostFacts& facts, const std::string& address);
 
 }  // namespace trireme::cluster

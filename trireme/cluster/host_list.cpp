@@ -100,6 +100,11 @@ std::vector<HostSlots> read_host_file(const std::string& path) {
   return hosts;
 }
 
+int usual_workers(const std::vector<HostSlots>& hosts) {
+  return std::accumulate(hosts.begin(), hosts.end(), 0,
+                         [](int sum, const HostSlots& host) { return sum + host.workers.value_or(1); });
+}
+
 std::vector<HostTasks> spread_tasks(const std::vector<HostSlots>& hosts, const comm::JobSize& size) {
   if (size.workers < 1) bad_input("--workers {}: must be at least 1", size.workers);
   if (size.servers < 0) bad_input("--ps {}: must be 0 or more", size.servers);
@@ -109,7 +114,9 @@ std::vector<HostTasks> spread_tasks(const std::vector<HostSlots>& hosts, const c
       is_listed ? listed_shares(hosts, size.workers) : even_shares(size.workers, hosts.size());
   std::vector<HostTasks> tasks;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (workers[i] > 0) tasks.push_back({.host = hosts[i].name, .size = {.workers = workers[i], .servers = 0}});
+    if (workers[i] == 0) continue;
+    tasks.push_back(
+        {.host = hosts[i].name, .size = {.workers = workers[i], .servers = 0}, .address = hosts[i].address});
   }
   for (int i = 0; i < size.servers; ++i) ++tasks[static_cast<std::size_t>(i) % tasks.size()].size.servers;
   return tasks;

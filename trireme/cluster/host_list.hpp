@@ -12,6 +12,7 @@ namespace trireme::cluster {
 struct HostSlots {
   std::string name;                 // as ssh knows it
   std::optional<int> workers = {};  // at most so many; nothing: no word on that
+  std::string address = {};         // at which the others find its tasks; empty: the host is asked
 };
 
 // "a:2,b:2", "a,b". Error(bad_input) names the option and what is wrong.
@@ -19,12 +20,16 @@ std::vector<HostSlots> parse_hosts(const std::string& text, const std::string& s
 // A host on each line, as "a", "a:2" or, as MPI's launchers have it, "a slots=2"; '#' begins a comment.
 std::vector<HostSlots> read_host_file(const std::string& path);
 
+// Where the user gives no number: as many as the list says, and one on each host of which it says nothing.
+int usual_workers(const std::vector<HostSlots>& hosts);
+
 // How many tasks go to each host, in the order of the list; hosts without any are left out. Workers: as the list says,
 // host by host; evenly where it says nothing. Servers: in turn over the hosts that have workers. Error(bad_input) with
 // the numbers where the hosts are too few.
 struct HostTasks {
   std::string host;
   comm::JobSize size;
+  std::string address = {};  // as HostSlots has it
 };
 std::vector<HostTasks> spread_tasks(const std::vector<HostSlots>& hosts, const comm::JobSize& size);
 
