@@ -42,6 +42,10 @@ void add_host_options(CLI::App& app, HostOptions& options) {
                  "Network that the tasks talk over: an interface, eth0, or a range, 10.0.0.0/8\n"
                  "(default: the addresses at which ssh reaches the hosts)")
       ->group(group);
+  app.add_flag("--ship", options.ship, "Copy this trireme and its libraries to the hosts that do not have them yet")
+      ->group(group);
+  app.add_option("--ship-dir", options.ship_folder, "Folder on the hosts for that (default: ~/.cache/trireme/ship)")
+      ->group(group);
   app.add_option("--remote-program", options.remote_program, "Where trireme is on the hosts (default: as here)")
       ->group(group);
 }

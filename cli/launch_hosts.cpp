@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
 #include "trireme/cluster/address_files.hpp"
+#include "trireme/cluster/ship.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::cli {
@@ -48,23 +50,57 @@ std::string clock_text(const cluster::HostAnswer& answer) {
 }
 
 // A line for each host; the problem of one alone says it all.
-void report(const std::vector<cluster::HostQuestion>& questions, const std::vector<cluster::HostAnswer>& answers) {
-  const auto is_bad = [](const cluster::HostAnswer& answer) { return !answer.problem.empty(); };
-  const auto bad = std::count_if(answers.begin(), answers.end(), is_bad);
-  const auto first = std::find_if(answers.begin(), answers.end(), is_bad);
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    const std::string& host = questions[i].host.name;
-    if (!is_bad(answers[i])) {
-      fmt::print(stderr, "trireme: {}: reached, {} cores, same build{}\n", host, answers[i].facts.core_limit,
-                 clock_text(answers[i]));
-    } else if (bad > 1) {
-      fmt::print(stderr, "trireme: {}: {}\n", host, answers[i].problem);
-    }
+struct HostReport {
+  std::string host, line, problem;  // the problem is empty where the host is fine
+};
+void report(const std::vector<HostReport>& hosts) {
+  const auto is_bad = [](const HostReport& host) { return !host.problem.empty(); };
+  const auto bad = std::count_if(hosts.begin(), hosts.end(), is_bad);
+  for (const HostReport& host : hosts) {
+    if (bad == 1 && is_bad(host)) continue;
+    fmt::print(stderr, "trireme: {}: {}\n", host.host, is_bad(host) ? host.problem : host.line);
   }
   if (bad == 0) return;
-  const std::string& host = questions[static_cast<std::size_t>(first - answers.begin())].host.name;
-  if (bad == 1) fail(ErrorKind::unavailable, "{}: {}", host, first->problem);
-  fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, {} for one", bad, answers.size(), host);
+  const HostReport& first = *std::find_if(hosts.begin(), hosts.end(), is_bad);
+  if (bad == 1) fail(ErrorKind::unavailable, "{}: {}", first.host, first.problem);
+  fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, {} for one", bad, hosts.size(), first.host);
+}
+
+void report(const std::vector<cluster::HostQuestion>& questions, const std::vector<cluster::HostAnswer>& answers) {
+  std::vector<HostReport> hosts;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    hosts.push_back(
+        {.host = questions[i].host.name,
+         .line = fmt::format("reached, {} cores, same build{}", answers[i].facts.core_limit, clock_text(answers[i])),
+         .problem = answers[i].problem});
+  }
+  report(hosts);
+}
+
+// Where the program is on each host, once it is there.
+std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& tasks, const HostOptions& options) {
+  if (!options.ship) {
+    return std::vector(tasks.size(), options.remote_program.empty() ? this_binary() : options.remote_program);
+  }
+  const cluster::Shipment shipment = cluster::pack_this_program();
+  const std::string size = format_bytes(static_cast<double>(shipment.archive.size()));
+  fmt::print(stderr, "trireme: copying trireme and {} libraries, {}, to the hosts that do not have them\n",
+             shipment.libraries, size);
+  std::vector<std::string> names, programs;
+  for (const cluster::HostTasks& host : tasks) names.push_back(host.host);
+  const auto results = cluster::ship(shipment, names, options.ssh, options.ship_folder);
+  std::vector<HostReport> hosts;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const cluster::ShipResult& result = results[i];
+    hosts.push_back({.host = names[i],
+                     .line = result.was_there
+                                 ? fmt::format("has {}", result.program)
+                                 : fmt::format("copied {} in {:.1f} s, {}", size, result.seconds, result.program),
+                     .problem = result.problem});
+    programs.push_back(result.program);
+  }
+  report(hosts);
+  return programs;
 }
 
 cluster::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFacts& facts,
@@ -119,13 +155,14 @@ int usual_workers(const HostOptions& options) { return cluster::usual_workers(na
 std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDemand& demand) {
   const auto tasks =
       cluster::spread_tasks(named_hosts(options), {.workers = demand.cores.workers, .servers = demand.cores.servers});
-  const std::string program = options.remote_program.empty() ? this_binary() : options.remote_program;
+  const std::vector<std::string> programs = programs_on(tasks, options);
   std::vector<cluster::HostQuestion> questions;
-  for (const cluster::HostTasks& host : tasks) {
-    questions.push_back({.host = {.name = host.host, .program = program},
-                         .ports = {.tasks = host.size,
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const comm::JobSize& size = tasks[i].size;
+    questions.push_back({.host = {.name = tasks[i].host, .program = programs[i]},
+                         .ports = {.tasks = size,
                                    .first_worker = demand.worker_port,
-                                   .first_server = host.size.servers > 0 ? demand.ps_port : std::nullopt}});
+                                   .first_server = size.servers > 0 ? demand.ps_port : std::nullopt}});
   }
   const auto answers = cluster::ask_hosts(questions, options.ssh);
   report(questions, answers);
@@ -134,7 +171,7 @@ std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDem
     const cluster::HostFacts& facts = answers[i].facts;
     const std::string address = address_of(tasks[i], facts, options.network);
     HostShare share{.host = tasks[i].host,
-                    .program = program,
+                    .program = programs[i],
                     .cores = divide(tasks[i], facts, demand.cores),
                     .addresses = {.workers = addresses(address, facts.ports.workers),
                                   .servers = addresses(address, facts.ports.servers)},

@@ -21,6 +21,8 @@ struct HostOptions {
   cluster::SshOptions ssh;
   std::string network;         // interface or range; empty: where ssh reaches a host
   std::string remote_program;  // empty: as on this machine
+  bool ship = false;           // copies the program there
+  std::string ship_folder;     // into this folder; empty: the usual one
 
   bool are_given() const {
     return !hosts.empty() || !hostfile.empty() || !public_addresses.empty() || !private_addresses.empty();

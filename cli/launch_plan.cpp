@@ -29,11 +29,18 @@ LaunchNeeds check_program(const LaunchOptions& options) {
 }
 
 void check_host_options(const HostOptions& options) {
-  if (options.are_given()) return;
+  if (options.are_given()) {
+    if (options.ship && !options.remote_program.empty()) {
+      bad_input("--ship copies the program and --remote-program says where it is already; leave one of them out");
+    }
+    if (!options.ship && !options.ship_folder.empty()) bad_input("--ship-dir has no effect without --ship");
+    return;
+  }
   for (const auto& [option, is_given] :
        {std::pair("--ssh-key", !options.ssh.key.empty()), std::pair("--ssh-user", !options.ssh.user.empty()),
         std::pair("--ssh-port", options.ssh.port.has_value()), std::pair("--ssh-config", !options.ssh.config.empty()),
-        std::pair("--network", !options.network.empty()),
+        std::pair("--network", !options.network.empty()), std::pair("--ship", options.ship),
+        std::pair("--ship-dir", !options.ship_folder.empty()),
         std::pair("--remote-program", !options.remote_program.empty())}) {
     if (is_given) bad_input("{} has no effect without --hosts, --hostfile or --public-ips", option);
   }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -24,7 +23,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = 30s;
-constexpr int kSshFailed = 255, kNoSuchProgram = 127, kCannotBeRun = 126;
+constexpr int kNoSuchProgram = 127, kCannotBeRun = 126;
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -56,7 +55,6 @@ class Probe {
  private:
   Probe(const HostQuestion& question, const SshOptions& ssh, PipeEnds out, PipeEnds err);
   std::string problem() const;
-  std::string last_words() const;
 
   HostQuestion question_;
   double asked_ = seconds_since_1970(), answered_ = 0;
@@ -93,30 +91,16 @@ void Probe::look() {
   if (!had_said && !said_.empty()) answered_ = seconds_since_1970();
 }
 
-// The last line of what it complained about, which is the one that ended it, without our own name.
-std::string Probe::last_words() const {
-  std::string text = complained_;
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
-  text.erase(0, text.find_last_of('\n') + 1);
-  constexpr std::string_view kOurs = "trireme: error: ";
-  if (text.starts_with(kOurs)) text.erase(0, kOurs.size());
-  return text;
-}
-
 std::string Probe::problem() const {
-  const std::string words = last_words();
+  const std::string words = last_line(complained_);
   if (!ending_)
     return fmt::format("does not answer within {} s{}{}", kPatience.count(), words.empty() ? "" : ": ", words);
   if (ending_->is_success()) return "";
   const int code = ending_->exit_code();
-  if (code == kSshFailed && words.find("Permission denied") != std::string::npos) {
-    return fmt::format("ssh is refused: {}; is the key (--ssh-key) among those of that user (--ssh-user) there?",
-                       words);
-  }
-  if (code == kSshFailed) return fmt::format("ssh does not reach it: {}", words);
+  if (std::string problem = ssh_problem(*ending_, words); !problem.empty()) return problem;
   if (code == kNoSuchProgram || code == kCannotBeRun) {
     return fmt::format(
-        "{} is not there, or cannot be run ({}); bring it there, or say where it is with --remote-program",
+        "{} is not there, or cannot be run ({}); copy it there with --ship, or say where it is with --remote-program",
         question_.host.program, words);
   }
   return words.empty() ? fmt::format("the check {}", ending_text(*ending_)) : words;

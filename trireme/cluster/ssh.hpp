@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/starter.hpp"
 
 namespace trireme::cluster {
@@ -20,6 +21,11 @@ struct SshOptions {
 // Asks nobody anything: a password that would be needed is an error.
 std::vector<std::string> ssh_command(const SshOptions& ssh, const std::string& host,
                                      const std::vector<std::string>& command);
+
+// What it means that such a command has ended so, after these words: why ssh has not got there. Empty: it has.
+std::string ssh_problem(const Ending& ending, const std::string& words);
+// Of what a command has complained about: the line that ended it, without our own name.
+std::string last_line(std::string text);
 
 struct RemoteHost {
   std::string name;             // as ssh knows it
