@@ -46,7 +46,12 @@ void add_host_options(CLI::App& app, HostOptions& options) {
       ->group(group);
   app.add_option("--ship-dir", options.ship_folder, "Folder on the hosts for that (default: ~/.cache/trireme/ship)")
       ->group(group);
-  app.add_option("--remote-program", options.remote_program, "Where trireme is on the hosts (default: as here)")
+  app.add_option("--exec", options.exec,
+                 "Run trireme on the hosts in a container: what comes before its command there, as in\n"
+                 "\"apptainer exec image.sif\" or \"podman run --rm -i --network host image\"")
+      ->group(group);
+  app.add_option("--remote-program", options.remote_program,
+                 "Where trireme is on the hosts (default: as here;\nwith --exec as the container finds it)")
       ->group(group);
 }
 

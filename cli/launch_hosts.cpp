@@ -10,6 +10,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/cluster/address_files.hpp"
+#include "trireme/cluster/container.hpp"
 #include "trireme/cluster/ship.hpp"
 #include "trireme/comm/host.hpp"
 
@@ -80,7 +81,8 @@ void report(const std::vector<cluster::HostQuestion>& questions, const std::vect
 // Where the program is on each host, once it is there.
 std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& tasks, const HostOptions& options) {
   if (!options.ship) {
-    return std::vector(tasks.size(), options.remote_program.empty() ? this_binary() : options.remote_program);
+    const std::string usual = options.exec.empty() ? this_binary() : "trireme";
+    return std::vector(tasks.size(), options.remote_program.empty() ? usual : options.remote_program);
   }
   const cluster::Shipment shipment = cluster::pack_this_program();
   const std::string size = format_bytes(static_cast<double>(shipment.archive.size()));
@@ -88,7 +90,7 @@ std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& task
              shipment.libraries, size);
   std::vector<std::string> names, programs;
   for (const cluster::HostTasks& host : tasks) names.push_back(host.host);
-  const auto results = cluster::ship(shipment, names, options.ssh, options.ship_folder);
+  const auto results = cluster::ship(shipment, names, reach_of(options), options.ship_folder);
   std::vector<HostReport> hosts;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const cluster::ShipResult& result = results[i];
@@ -150,6 +152,11 @@ HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, clu
   return share;
 }
 
+cluster::HostReach reach_of(const HostOptions& options) {
+  const cluster::HostReach reach = cluster::ssh_reach(options.ssh);
+  return options.exec.empty() ? reach : cluster::inside(reach, options.exec);
+}
+
 int usual_workers(const HostOptions& options) { return cluster::usual_workers(named_hosts(options)); }
 
 std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDemand& demand) {
@@ -164,7 +171,7 @@ std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDem
                                    .first_worker = demand.worker_port,
                                    .first_server = size.servers > 0 ? demand.ps_port : std::nullopt}});
   }
-  const auto answers = cluster::ask_hosts(questions, options.ssh);
+  const auto answers = cluster::ask_hosts(questions, reach_of(options));
   report(questions, answers);
   std::vector<HostShare> shares;
   for (std::size_t i = 0; i < tasks.size(); ++i) {

@@ -20,8 +20,9 @@ struct HostOptions {
   std::string hosts, hostfile, public_addresses, private_addresses;
   cluster::SshOptions ssh;
   std::string network;         // interface or range; empty: where ssh reaches a host
-  std::string remote_program;  // empty: as on this machine
+  std::string remote_program;  // empty: as on this machine; in a container as its PATH has it
   bool ship = false;           // copies the program there
+  std::string exec;            // in front of commands there, for a container; empty: none
   std::string ship_folder;     // into this folder; empty: the usual one
 
   bool are_given() const {
@@ -43,6 +44,9 @@ struct HostShare {
 };
 
 HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports);
+
+// How the hosts are reached, into the container where there is one.
+cluster::HostReach reach_of(const HostOptions& options);
 
 // Where the user gives no number of workers.
 int usual_workers(const HostOptions& options);

@@ -65,7 +65,9 @@ Command add_launch_probe(CLI::App& parent) {
   app->add_option("--worker-port", ports->first_worker);
   app->add_option("--ps-port", ports->first_server);
   return {app, [ports] {
-            std::puts(to_json(cluster::read_host_facts(*ports)).dump().c_str());
+            cluster::HostFacts facts = cluster::read_host_facts(*ports);
+            facts.hears_launcher = cluster::hears_launcher();
+            std::puts(to_json(facts).dump().c_str());
             return 0;
           }};
 }

@@ -10,9 +10,9 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/host_starter.hpp"
 #include "trireme/cluster/secret.hpp"
 #include "trireme/cluster/shell_text.hpp"
-#include "trireme/cluster/ssh.hpp"
 #include "trireme/comm/cluster_spec.hpp"
 #include "trireme/comm/world.hpp"
 
@@ -33,6 +33,9 @@ void check_host_options(const HostOptions& options) {
     if (options.ship && !options.remote_program.empty()) {
       bad_input("--ship copies the program and --remote-program says where it is already; leave one of them out");
     }
+    if (options.ship && !options.exec.empty()) {
+      bad_input("--ship: a container of --exec has its own trireme, or one of its host at --remote-program");
+    }
     if (!options.ship && !options.ship_folder.empty()) bad_input("--ship-dir has no effect without --ship");
     return;
   }
@@ -40,7 +43,7 @@ void check_host_options(const HostOptions& options) {
        {std::pair("--ssh-key", !options.ssh.key.empty()), std::pair("--ssh-user", !options.ssh.user.empty()),
         std::pair("--ssh-port", options.ssh.port.has_value()), std::pair("--ssh-config", !options.ssh.config.empty()),
         std::pair("--network", !options.network.empty()), std::pair("--ship", options.ship),
-        std::pair("--ship-dir", !options.ship_folder.empty()),
+        std::pair("--ship-dir", !options.ship_folder.empty()), std::pair("--exec", !options.exec.empty()),
         std::pair("--remote-program", !options.remote_program.empty())}) {
     if (is_given) bad_input("{} has no effect without --hosts, --hostfile or --public-ips", option);
   }
@@ -122,7 +125,7 @@ cluster::Starter starter_for_hosts(const HostOptions& options, const std::vector
   for (const HostShare& share : shares) {
     hosts.push_back({.name = share.host, .program = share.program, .ports = share.ports});
   }
-  return cluster::ssh_starter(this_binary(), options.ssh, hosts);
+  return cluster::host_starter(this_binary(), reach_of(options), hosts);
 }
 
 // Tasks that share cores must not bind threads to them, and must give way when they wait.

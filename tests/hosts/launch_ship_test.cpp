@@ -42,7 +42,7 @@ TEST_F(LaunchShip, ABenchmarkRunsWhereTheProgramWasNotAndTravelsOnce) {
   {
     LaunchedJob job(on_hosts("n0,n1", bench));
     EXPECT_EQ(job.exit_code(), 3);
-    EXPECT_TRUE(has(job.err(), "copy it there with --ship")) << job.err();
+    EXPECT_TRUE(has(job.err(), "bring it there with --ship")) << job.err();
   }
   {
     LaunchedJob job(shipped(kFolder, "n0,n1", bench));

@@ -9,6 +9,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "trireme/base/error.hpp"
@@ -39,10 +40,11 @@ std::vector<std::string> probe_command(const HostQuestion& question) {
   return words;
 }
 
-// One ssh that runs, and what it has said so far.
+// One question that is under way, and what it has said so far.
 class Probe {
  public:
-  Probe(const HostQuestion& question, const SshOptions& ssh) : Probe(question, ssh, make_pipe(), make_pipe()) {}
+  Probe(const HostQuestion& question, const HostReach& reach)
+      : Probe(question, reach, make_pipe(), make_pipe(), make_pipe()) {}
 
   bool is_over() const { return ending_.has_value(); }
   std::array<pollfd, 3> descriptors() const {
@@ -53,10 +55,11 @@ class Probe {
   HostAnswer answer() const;
 
  private:
-  Probe(const HostQuestion& question, const SshOptions& ssh, PipeEnds out, PipeEnds err);
+  Probe(const HostQuestion& question, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err);
   std::string problem() const;
 
   HostQuestion question_;
+  HostReach reach_;
   double asked_ = seconds_since_1970(), answered_ = 0;
   ChildProcess process_;
   UniqueFd out_, err_;
@@ -64,14 +67,17 @@ class Probe {
   std::optional<Ending> ending_;
 };
 
-Probe::Probe(const HostQuestion& question, const SshOptions& ssh, PipeEnds out, PipeEnds err)
+Probe::Probe(const HostQuestion& question, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err)
     : question_(question),
-      process_({.command = ssh_command(ssh, question.host.name, probe_command(question)),
+      reach_(reach),
+      process_({.command = reach.command(question.host.name, probe_command(question)),
+                .in = in.read.get(),
                 .out = out.write.get(),
                 .err = err.write.get()}),
       out_(std::move(out.read)),
       err_(std::move(err.read)) {
   for (const UniqueFd* pipe : {&out_, &err_}) fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
+  [[maybe_unused]] const ssize_t fits = write(in.write.get(), kGreeting, std::strlen(kGreeting));
 }
 
 void read_all(UniqueFd& pipe, std::string& text) {
@@ -92,15 +98,15 @@ void Probe::look() {
 }
 
 std::string Probe::problem() const {
-  const std::string words = last_line(complained_);
+  const std::string words = last_words(complained_, reach_);
   if (!ending_)
     return fmt::format("does not answer within {} s{}{}", kPatience.count(), words.empty() ? "" : ": ", words);
   if (ending_->is_success()) return "";
   const int code = ending_->exit_code();
-  if (std::string problem = ssh_problem(*ending_, words); !problem.empty()) return problem;
+  if (std::string problem = reach_.failure(code, words); !problem.empty()) return problem;
   if (code == kNoSuchProgram || code == kCannotBeRun) {
     return fmt::format(
-        "{} is not there, or cannot be run ({}); copy it there with --ship, or say where it is with --remote-program",
+        "{} is not there, or cannot be run ({}); bring it there with --ship, or say where it is with --remote-program",
         question_.host.program, words);
   }
   return words.empty() ? fmt::format("the check {}", ending_text(*ending_)) : words;
@@ -113,7 +119,8 @@ HostFacts facts_from_json(const json& answer) {
                   .addresses = {},
                   .ssh_address = answer.at("ssh_address"),
                   .ports = {answer.at("worker_ports"), answer.at("ps_ports")},
-                  .time = answer.at("time")};
+                  .time = answer.at("time"),
+                  .hears_launcher = answer.at("hears_launcher")};
   for (const json& entry : answer.at("addresses")) facts.addresses.push_back({entry.at(0), entry.at(1), entry.at(2)});
   return facts;
 }
@@ -131,10 +138,18 @@ HostAnswer Probe::answer() const {
   if (answer.facts.build != perf::build_text()) {
     answer.problem =
         fmt::format("has trireme {}, and this is {}; all hosts need the same", answer.facts.build, perf::build_text());
+  } else if (!answer.facts.hears_launcher) {
+    answer.problem =
+        "does not hear what the launcher says: --exec has to pass standard input on (docker and podman: -i)";
   }
   answer.clock_skew = answer.facts.time - (asked_ + answered_) / 2;
   answer.clock_error = (answered_ - asked_) / 2;
   return answer;
+}
+
+bool has_address(const HostFacts& facts, const std::string& address) {
+  return std::any_of(facts.addresses.begin(), facts.addresses.end(),
+                     [&address](const InterfaceAddress& known) { return known.address == address; });
 }
 
 std::string addresses_text(const HostFacts& facts) {
@@ -142,7 +157,7 @@ std::string addresses_text(const HostFacts& facts) {
   for (const InterfaceAddress& address : facts.addresses) {
     known.push_back(fmt::format("{} {}/{}", address.interface, address.address, address.prefix_bits));
   }
-  return fmt::format("{}", fmt::join(known, ", "));
+  return known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "));
 }
 
 struct Network {
@@ -176,10 +191,10 @@ Network parse_network(const std::string& text) {
 
 }  // namespace
 
-std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const SshOptions& ssh) {
+std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const HostReach& reach) {
   std::vector<Probe> probes;
   probes.reserve(questions.size());
-  for (const HostQuestion& question : questions) probes.emplace_back(question, ssh);
+  for (const HostQuestion& question : questions) probes.emplace_back(question, reach);
   const auto deadline = Clock::now() + kPatience;
   const auto is_over = [](const Probe& probe) { return probe.is_over(); };
   while (!std::all_of(probes.begin(), probes.end(), is_over) && Clock::now() < deadline) {
@@ -200,7 +215,15 @@ std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, co
 }
 
 std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network) {
-  if (network.empty() && !facts.ssh_address.empty()) return facts.ssh_address;
+  if (network.empty() && !facts.ssh_address.empty()) {
+    if (!has_address(facts, facts.ssh_address)) {
+      bad_input(
+          "{} was reached at {}, which is not among the addresses that trireme has there ({}); give --network; a "
+          "container needs the network of its host (docker and podman: --network host)",
+          host, facts.ssh_address, addresses_text(facts));
+    }
+    return facts.ssh_address;
+  }
   if (network.empty()) bad_input("{} does not know at which address ssh has reached it; give --network", host);
   const bool is_range = network.find('/') != std::string::npos;
   const Network range = is_range ? parse_network(network) : Network{};
@@ -211,8 +234,7 @@ std::string choose_address(const std::string& host, const HostFacts& facts, cons
 }
 
 void check_has_address(const std::string& host, const HostFacts& facts, const std::string& address) {
-  const auto is_it = [&address](const InterfaceAddress& known) { return known.address == address; };
-  if (std::any_of(facts.addresses.begin(), facts.addresses.end(), is_it)) return;
+  if (has_address(facts, address)) return;
   bad_input(
       "--private-ips: {} is not an address of {}, which has {}; are the lines of the two files in the same order?",
       address, host, addresses_text(facts));

@@ -1,5 +1,5 @@
-// What a launch has to know of another host before it starts anything there, and how it is asked: by ssh, all hosts at
-// once, each answering with `trireme launch-probe`, which is read_host_facts(). Used by the launcher.
+// What a launch has to know of another host before it starts anything there, and how it is asked: all hosts at once,
+// each answering with `trireme launch-probe`, which is read_host_facts(). Used by the launcher.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "trireme/cluster/host_reach.hpp"
+#include "trireme/cluster/host_starter.hpp"
 #include "trireme/cluster/ports.hpp"
-#include "trireme/cluster/ssh.hpp"
 #include "trireme/comm/job_size.hpp"
 
 namespace trireme::cluster {
@@ -37,9 +38,13 @@ struct HostFacts {
   std::string ssh_address;                  // at which ssh has reached it; empty: unknown
   TaskPorts ports;                          // free ones
   double time = 0;                          // seconds since 1970
+  bool hears_launcher = false;              // what the launcher says arrives
 };
 
-HostFacts read_host_facts(const PortsWanted& ports);  // of this machine
+HostFacts read_host_facts(const PortsWanted& ports);  // of this machine; nobody is listened to
+// Whether the greeting comes over standard input by which the launcher begins its question.
+bool hears_launcher();
+inline constexpr const char* kGreeting = "trireme\n";
 nlohmann::json to_json(const HostFacts& facts);
 
 struct HostQuestion {
@@ -53,7 +58,7 @@ struct HostAnswer {
   std::string problem = {};  // why this host cannot be used; empty: it can
 };
 // In the order of the questions.
-std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const SshOptions& ssh);
+std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const HostReach& reach);
 
 // The address at which the tasks of a host are to be found: in the given network, "10.0.0.0/8", or at the interface of
 // the given name; without either where ssh has reached it. Error(bad_input) names the host where it has none.

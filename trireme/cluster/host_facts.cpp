@@ -3,6 +3,8 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -93,6 +95,15 @@ HostFacts read_host_facts(const PortsWanted& ports) {
   return facts;
 }
 
+bool hears_launcher() {
+  std::string heard;
+  constexpr int kPatience = 5000;  // ms; where there is nobody to speak, input ends at once
+  pollfd polled{STDIN_FILENO, POLLIN, 0};
+  char byte = 0;
+  while (heard != kGreeting && poll(&polled, 1, kPatience) == 1 && read(STDIN_FILENO, &byte, 1) == 1) heard += byte;
+  return heard == kGreeting;
+}
+
 nlohmann::json to_json(const HostFacts& facts) {
   nlohmann::json addresses = nlohmann::json::array();
   for (const InterfaceAddress& address : facts.addresses) {
@@ -105,7 +116,8 @@ nlohmann::json to_json(const HostFacts& facts) {
           {"ssh_address", facts.ssh_address},
           {"worker_ports", facts.ports.workers},
           {"ps_ports", facts.ports.servers},
-          {"time", facts.time}};
+          {"time", facts.time},
+          {"hears_launcher", facts.hears_launcher}};
 }
 
 }  // namespace trireme::cluster

@@ -83,10 +83,12 @@ std::string folder_in(const std::string& answer) {
   return space == std::string::npos ? "" : answer.substr(space + 1);
 }
 
-ShipResult ship_to_host(const Shipment& shipment, const std::vector<std::string>& command) {
+ShipResult ship_to_host(const Shipment& shipment, const std::string& host, const HostReach& reach,
+                        const std::vector<std::string>& command) {
   const Clock::time_point begun = Clock::now();
   PipeEnds in = make_pipe(), out = make_pipe(), err = make_pipe();
-  ChildProcess ssh({.command = command, .in = in.read.get(), .out = out.write.get(), .err = err.write.get()});
+  ChildProcess connection(
+      {.command = reach.command(host, command), .in = in.read.get(), .out = out.write.get(), .err = err.write.get()});
   for (UniqueFd* theirs : {&in.read, &out.write, &err.write}) theirs->reset();
   std::string answer = read_line(out.read);
   ShipResult result{.was_there = answer.starts_with("there ")};
@@ -96,13 +98,13 @@ ShipResult ship_to_host(const Shipment& shipment, const std::vector<std::string>
     answer = read_line(out.read);
   }
   in.write.reset();
-  const std::string complaint = last_line(read_all(err.read));
-  const Ending ending = ssh.wait();
+  const std::string complaint = last_words(read_all(err.read), reach);
+  const Ending ending = connection.wait();
   result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   const std::string folder = folder_in(answer);
   if (ending.is_success() && folder.starts_with('/')) {
     result.program = folder + "/trireme";
-  } else if (result.problem = ssh_problem(ending, complaint); result.problem.empty()) {
+  } else if (result.problem = reach.failure(ending.exit_code(), complaint); result.problem.empty()) {
     const std::string reason = !complaint.empty()    ? complaint
                                : ending.is_success() ? fmt::format("it answers '{}'", answer)
                                                      : fmt::format("the copying {}", ending_text(ending));
@@ -121,19 +123,19 @@ void block_sigpipe() {
 
 }  // namespace
 
-std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const SshOptions& ssh,
+std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
                              const std::string& folder) {
+  const std::vector<std::string> receive{
+      "sh", "-c", kReceive, "sh", shipment.name, std::to_string(shipment.archive.size()), folder};
   std::vector<ShipResult> results(hosts.size());
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const std::vector<std::string> receive{
-        "sh", "-c", kReceive, "sh", shipment.name, std::to_string(shipment.archive.size()), folder};
-    threads.emplace_back([&shipment, &result = results[i], command = ssh_command(ssh, hosts[i], receive)] {
+    threads.emplace_back([&, i] {
       block_sigpipe();
       try {
-        result = ship_to_host(shipment, command);
+        results[i] = ship_to_host(shipment, hosts[i], reach, receive);
       } catch (const Error& error) {
-        result.problem = error.what();
+        results[i].problem = error.what();
       }
     });
   }

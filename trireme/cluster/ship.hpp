@@ -1,12 +1,12 @@
-// Brings a Shipment to hosts, over ssh, all at once. Each keeps it in a folder of its own, so that it travels once; the
+// Brings a Shipment to hosts, all at once. Each keeps it in a folder of its own, so that it travels once; the
 // latest few are kept. Used by the launcher before it asks the hosts anything.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "trireme/cluster/host_reach.hpp"
 #include "trireme/cluster/shipment.hpp"
-#include "trireme/cluster/ssh.hpp"
 
 namespace trireme::cluster {
 
@@ -19,7 +19,7 @@ struct ShipResult {
 
 // The folder is for shipments, on the hosts; relative to the user's home there, and empty: in the usual place for
 // caches. In the order of the hosts.
-std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const SshOptions& ssh,
+std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
                              const std::string& folder);
 
 }  // namespace trireme::cluster
