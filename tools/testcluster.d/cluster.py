@@ -65,15 +65,17 @@ class Cluster:
         return [int(pid) for pid in run("ip", "netns", "pids", self.namespace(host), check=False).stdout.split()]
 
     def first_process(self, host):
+        """That of the host, not of a container on it, which is deeper in namespaces."""
+        first, depth = None, None
         for pid in self.processes(host):
             try:
                 with open(f"/proc/{pid}/status") as file:
                     ids = re.search(r"^NSpid:\s+(.*)$", file.read(), re.M)[1].split()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if len(ids) > 1 and ids[-1] == "1":
-                return pid
-        return None
+            if len(ids) > 1 and ids[-1] == "1" and (depth is None or len(ids) < depth):
+                first, depth = pid, len(ids)
+        return first
 
     def command_in(self, host, command):
         pid = self.first_process(host)

@@ -40,7 +40,7 @@ new=$(mktemp -d "$base/.new.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
 echo send
-why=$(tar -xof - -C "$new" 2>&1) || fail "cannot write to $base: $(echo "$why" | head -n 1)"
+why=$(timeout 1800 tar -xof - -C "$new" 2>&1) || fail "cannot write to $base: $(echo "$why" | head -n 1)"
 [ -x "$new/trireme" ] || fail "the connection ended before all had arrived"
 mv -T "$new" "$folder" 2>/dev/null || is_there || fail "$folder is in the way; remove it"
 touch "$folder"

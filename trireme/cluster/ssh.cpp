@@ -11,6 +11,7 @@ constexpr int kSshFailed = 255;
 
 std::string explain(int code, const std::string& words) {
   if (code != kSshFailed) return "";
+  if (words.empty()) return "ssh does not reach it, or has lost it on the way";
   if (words.find("Permission denied") == std::string::npos) return fmt::format("ssh does not reach it: {}", words);
   return fmt::format("ssh is refused: {}; is the key (--ssh-key) among those of that user (--ssh-user) there?", words);
 }
@@ -21,11 +22,12 @@ std::vector<std::string> ssh_words(const SshOptions& ssh) {
   if (find_program("ssh").empty()) {
     fail(ErrorKind::unavailable, "other hosts are reached by ssh, which is not in PATH; install openssh-client");
   }
+  // The last two: what has no agent at the other end would not notice that it is gone.
   std::vector<std::string> words{"ssh", "-T",
                                  "-o",  "BatchMode=yes",
                                  "-o",  "ConnectTimeout=10",
-                                 "-o",  "ServerAliveInterval=10",
-                                 "-o",  "ServerAliveCountMax=3"};
+                                 "-o",  "ServerAliveInterval=5",
+                                 "-o",  "ServerAliveCountMax=4"};
   const auto add = [&words](const std::string& option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };
