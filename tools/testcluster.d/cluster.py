@@ -224,7 +224,8 @@ class Cluster:
     def link(self, host, state):
         run("ip", "link", "set", self.interface(host), state)
 
-    # Each direction at the interface that sends it. A burst of 4 ms hides the timer's coarseness and is still a link's.
+    # Each direction at the interface that sends it. What may go at once, a millisecond, hides the timer's
+    # coarseness; more of it would show as a faster link in short transfers.
     def shape(self, rate, delay=None):
         for host in self.hosts():
             ends = [["tc", "-n", self.namespace(host), "qdisc"], ["tc", "qdisc"]]
@@ -235,7 +236,7 @@ class Cluster:
                     run(*tc, "add", "dev", device, "root", "handle", "1:", "netem", "delay", delay, "limit", "100000")
                     parent = ["parent", "1:1"]
                 if rate != "off":
-                    burst = max(131072, int(bits_per_second(rate) / 8 * 0.004))
+                    burst = max(131072, int(bits_per_second(rate) / 8 * 0.001))
                     run(*tc, "add", "dev", device, *parent, "tbf", "rate", rate, "burst", str(burst), "latency", "20ms")
         self.save({**self.settings_now, "rate": rate, "delay": delay})
 
