@@ -158,6 +158,10 @@ void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
                  "halving_doubling, tree, hierarchical (shared memory inside a node)")
       ->capture_default_str()
       ->group(kWorkers);
+  app.add_option("--network-file", options.network_file,
+                 "Figures by which --all-reduce auto chooses, as `trireme net` has measured them (default: the\n"
+                 "file in the user's cache folder, where there is one)")
+      ->group(kWorkers);
   app.add_option("--bucket-mb", options.bucket_mb, "Gradients of so many megabytes are exchanged together, or auto")
       ->capture_default_str()
       ->group(kWorkers);

@@ -14,6 +14,7 @@ namespace trireme::cli {
 // What a command asks of the launch that starts it.
 struct LaunchNeeds {
   std::string protocol = "auto";       // how its processes talk, as --protocol has it
+  bool uses_every_protocol = false;    // by itself, as far as the launch allows
   bool survives_lost_workers = false;  // the others go on where a worker is lost
   bool needs_first_worker = false;     // but not without worker 0
 };
@@ -33,6 +34,7 @@ using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& a
 Command add_bench(CLI::App& parent);
 Command add_models(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
+Command add_net(CLI::App& parent);
 Command add_launch(CLI::App& parent, const CommandCheck& check_command);
 std::vector<Command> add_launch_parts(CLI::App& parent);  // hidden: started by a launch
 

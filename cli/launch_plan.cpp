@@ -81,7 +81,8 @@ bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) 
   if (options.tasks.cores.servers > 0 && needs.protocol == "mpi") {
     bad_input("--protocol mpi knows no parameter servers; take grpc+mpi for tensors over MPI");
   }
-  const bool meets = options.hosts.are_given() || options.tasks.cores.servers > 0 || needs.protocol.starts_with("grpc");
+  const bool meets = options.hosts.are_given() || options.tasks.cores.servers > 0 ||
+                     needs.protocol.starts_with("grpc") || needs.uses_every_protocol;
   if (!meets && options.tasks.worker_port) {
     bad_input("--worker-port has no effect: workers that talk MPI have no ports");
   }
@@ -89,10 +90,13 @@ bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) 
   return meets;
 }
 
-cluster::Starter mpi_starter(const LaunchOptions& options) {
+bool has_mpi() {
   const auto protocols = comm::protocol_names();
-  const bool has_mpi = std::find(protocols.begin(), protocols.end(), "mpi") != protocols.end();
-  if (options.program.empty() && !has_mpi) {
+  return std::find(protocols.begin(), protocols.end(), "mpi") != protocols.end();
+}
+
+cluster::Starter mpi_starter(const LaunchOptions& options) {
+  if (options.program.empty() && !has_mpi()) {
     fail(ErrorKind::unavailable,
          "this build has no MPI, so workers could not talk to each other: install libopenmpi-dev and build again, or "
          "start workers that do not talk with --starter process");
@@ -101,7 +105,7 @@ cluster::Starter mpi_starter(const LaunchOptions& options) {
 }
 
 cluster::Starter starter_for_this_machine(const LaunchOptions& options, const LaunchNeeds& needs, bool at_addresses) {
-  const bool talks_mpi = !at_addresses || needs.protocol == "grpc+mpi";
+  const bool talks_mpi = !at_addresses || needs.protocol == "grpc+mpi" || (needs.uses_every_protocol && has_mpi());
   if (needs.protocol == "grpc+mpi" && options.starter == "process") {
     bad_input("--starter process: tasks with --protocol grpc+mpi have to be started by mpirun; leave it out");
   }

@@ -6,12 +6,12 @@
 
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "trireme/base/cache_folder.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme {
@@ -41,14 +41,7 @@ class FileLock {
 
 TuneCache::TuneCache(std::string path) : path_(std::move(path)) { entries_ = read(); }
 
-std::string TuneCache::default_path() {
-  const std::string file = fmt::format("trireme/tune-v{}.json", kVersion);
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
-    return fmt::format("{}/{}", cache, file);
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-    return fmt::format("{}/.cache/{}", home, file);
-  return "";
-}
+std::string TuneCache::default_path() { return cache_path(fmt::format("tune-v{}.json", kVersion)); }
 
 std::optional<double> TuneCache::find(const std::string& problem, const std::string& kernel) const {
   const std::lock_guard lock(mutex_);

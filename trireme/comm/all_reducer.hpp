@@ -35,14 +35,17 @@ enum class Wire { fp32, fp16, bf16 };
 Wire parse_wire(std::string_view name);
 std::string to_string(Wire wire);
 
-// The time of a message is latency + bytes / bandwidth. A network test can measure these; the defaults are typical.
+// The time of a message is latency + bytes / bandwidth. `trireme net` measures these; the defaults are typical.
 struct LinkCost {
   double latency_seconds = 0;
   double bytes_per_second = 0;
 };
 struct CostModel {
-  LinkCost in_node{.latency_seconds = 2e-6, .bytes_per_second = 8e9};
+  LinkCost in_node{.latency_seconds = 2e-6, .bytes_per_second = 8e9};  // a message between ranks of one node
   LinkCost across{.latency_seconds = 10e-6, .bytes_per_second = 3e9};
+  // Telling another rank by memory that both see, and copying there: what `hierarchical` does inside a node, whatever
+  // transport carries messages.
+  LinkCost shared_memory{.latency_seconds = 2e-6, .bytes_per_second = 8e9};
   double add_bytes_per_second = 8e9;  // summing into memory
 };
 

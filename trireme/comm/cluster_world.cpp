@@ -24,6 +24,14 @@ namespace {
 
 std::vector<std::string> cluster_protocols() { return {"grpc", "grpc+ucx", "grpc+mpi"}; }
 
+std::unique_ptr<Communicator> add_ucx([[maybe_unused]] Communicator& ranks) {
+#ifdef TRIREME_WITH_UCX
+  return ucx::make_communicator(ranks);
+#else
+  return nullptr;
+#endif
+}
+
 #ifndef TRIREME_WITH_GRPC
 
 std::unique_ptr<ClusterWorld> join_cluster(const ClusterPlace& place, std::function<void(const std::string&)>) {
@@ -50,15 +58,6 @@ std::unique_ptr<World> join_mpi([[maybe_unused]] const ClusterPlace& place,
 #endif
 }
 
-std::unique_ptr<Communicator> make_ucx([[maybe_unused]] const ClusterPlace& place,
-                                       [[maybe_unused]] Communicator& control) {
-#ifdef TRIREME_WITH_UCX
-  return ucx::make_communicator(control);
-#else
-  lacks(place.protocol, "UCX", "libucx-dev");
-#endif
-}
-
 rpc::RpcOptions rpc_options(const ClusterPlace& place, std::function<void(const std::string&)> log) {
   rpc::RpcOptions options;
   for (int rank = 0; rank < place.spec.size(); ++rank) {
@@ -82,10 +81,12 @@ class GrpcClusterWorld : public ClusterWorld {
     };
     if (uses_mpi) mpi_ = join_mpi(place, presence);
     control_ = rpc::join(rpc_options(place, std::move(log)));
-    if (uses_ucx) ucx_ = make_ucx(place, control_->communicator());
+    if (uses_ucx) ucx_ = add_ucx(control_->communicator());
+    if (uses_ucx && ucx_ == nullptr) lacks(place.protocol, "UCX", "libucx-dev");
   }
 
   Communicator& data() override { return mpi_ ? mpi_->communicator() : ucx_ ? *ucx_ : control_->communicator(); }
+  Communicator& control() override { return control_->communicator(); }
   void set_statistics(std::function<std::string()> statistics) override {
     control_->set_statistics(std::move(statistics));
   }

@@ -32,6 +32,8 @@ class ClusterWorld {
   virtual ~ClusterWorld() = default;
   // All tasks, workers first: moves tensors. Lives as long as the world.
   virtual Communicator& data() = 0;
+  // The same tasks over gRPC, where they agree; the data's too where nothing else moves it.
+  virtual Communicator& control() = 0;
   // What this task says of itself to those who ask, as JSON text, and what it does when asked to end. Called by other
   // threads.
   virtual void set_statistics(std::function<std::string()> statistics) = 0;
@@ -44,5 +46,9 @@ class ClusterWorld {
 // port is taken), Error(failed) that names who did not come, Error(unavailable) where this build lacks the protocol.
 // The log gets whole lines, from any thread.
 std::unique_ptr<ClusterWorld> join_cluster(const ClusterPlace& place, std::function<void(const std::string&)> log);
+
+// UCX for ranks that are joined already, whatever their protocol is: a further way for their tensors. Collective; the
+// ranks' communicator outlives it. nullptr where this build has no UCX.
+std::unique_ptr<Communicator> add_ucx(Communicator& ranks);
 
 }  // namespace trireme::comm

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <tuple>
 
@@ -13,6 +14,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/local/run_local.hpp"
+#include "trireme/lab/same_options.hpp"
 #include "trireme/lab/share_processors.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -40,7 +42,8 @@ double slowness_of(int rank) {
   return slow == rank ? milliseconds / 1e3 : 0;
 }
 
-train::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors) {
+train::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors,
+                                      const comm::CostModel& cost) {
   train::ReplicaOptions options;
   // On any processor of this worker: the thread that starts it is bound to one.
   if (!processors.empty()) {
@@ -48,6 +51,7 @@ train::ReplicaOptions replica_options(const DistributionConfig& config, const st
   }
   options.sync.all_reduce.algorithm = config.all_reduce;
   options.sync.all_reduce.wire = config.wire;
+  options.sync.all_reduce.cost = cost;
   options.sync.overlap = config.overlap;
   options.sync_batch_norm = config.sync_batch_norm;
   options.timeout = std::chrono::duration<double>(config.comm_timeout);
@@ -109,7 +113,10 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
     bad_input("a benchmark of {} workers was given {} ranks", config.distribution.workers, workers_->size());
   }
   setup_.config = config;
-  check_same_config();
+  if (workers_->size() > 1) {
+    workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+    check_same_options(*workers_, to_json(setup_.config));
+  }
   const perf::Machine machine = perf::read_machine();
   setup_.warnings = machine.warnings;
   share_cores();
@@ -123,24 +130,6 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   divide_cores(tuning);
   prepare(tuning);
   setup_.prepare_seconds = seconds_between(start, SteadyClock::now());
-}
-
-// All workers must do the same: what differs is named before anything is built.
-void Benchmark::check_same_config() {
-  if (workers_->size() == 1) return;
-  workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
-  workers_->set_context("comparing options");
-  const std::vector<std::string> texts = comm::all_gather_text(*workers_, to_json(setup_.config).dump());
-  const report::Json first = report::Json::parse(texts[0]);
-  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
-    const report::Json other = report::Json::parse(texts[rank]);
-    for (const auto& [key, value] : first.items()) {
-      if (key == "tune_cache" || other.value(key, report::Json()) == value) continue;
-      bad_input("all workers need the same options: {} is {} on rank 0 ({}) and {} on rank {} ({})", key, value.dump(),
-                workers_->members()[0].host, other.value(key, report::Json()).dump(), rank,
-                workers_->members()[rank].host);
-    }
-  }
 }
 
 // `trireme launch` has given every worker processors of its own. Other launchers may have left all workers of a machine
@@ -235,6 +224,23 @@ void Benchmark::describe_workers() {
   setup_.wire = sync->reducer().wire_for(largest);
 }
 
+// The first worker's file counts: all have to choose alike.
+comm::CostModel Benchmark::network_cost() {
+  const DistributionConfig& distribution = setup_.config.distribution;
+  if (!distribution.chooses_all_reduce() || distribution.network_file.empty()) return {};
+  std::string text;
+  if (workers_->rank() == 0) {
+    const std::string& path = distribution.network_file;
+    if (distribution.network_file_given && !std::filesystem::exists(path)) {
+      bad_input("--network-file {}: there is no such file; `trireme net` writes one", path);
+    }
+    text = to_text(read_network_file(path));
+  }
+  const NetworkFits fits = parse_fits(comm::broadcast_text(*workers_, std::move(text)));
+  setup_.network = find_fits(fits, std::string(workers_->protocol()));
+  return setup_.network ? cost_model(*setup_.network) : comm::CostModel();
+}
+
 std::unique_ptr<train::Replicas> Benchmark::make_replicas() {
   const DistributionConfig& distribution = setup_.config.distribution;
   const std::vector<int>& processors = setup_.threads.cores;
@@ -242,10 +248,10 @@ std::unique_ptr<train::Replicas> Benchmark::make_replicas() {
     auto sync = std::make_unique<ps::WorkerSync>(*with_servers_, distribution.workers,
                                                  worker_options(distribution, processors));
     servers_ = sync.get();
-    return std::make_unique<train::Replicas>(*workers_, std::move(sync), replica_options(distribution, processors));
+    return std::make_unique<train::Replicas>(*workers_, std::move(sync), replica_options(distribution, processors, {}));
   }
   if (!distribution.is_synchronous()) return nullptr;
-  return std::make_unique<train::Replicas>(*workers_, replica_options(distribution, processors));
+  return std::make_unique<train::Replicas>(*workers_, replica_options(distribution, processors, network_cost()));
 }
 
 void Benchmark::build(const TuningOptions& tuning) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trireme/lab/choose_split.hpp"
+#include "trireme/lab/network_file.hpp"
 #include "trireme/lab/prepared_step.hpp"
 #include "trireme/lab/rank_report.hpp"
 #include "trireme/lab/server_report.hpp"
@@ -38,7 +39,8 @@ struct BenchmarkSetup {
   // Where workers train together.
   std::vector<comm::Member> members;  // by rank
   std::vector<std::int64_t> bucket_bytes;
-  std::string transport;  // what carries them
+  std::string transport;                 // what carries them
+  std::optional<TransportFits> network;  // what was measured of it, by which all-reduce is chosen; none: it was not
   std::vector<ps::ServerLoad> server_loads;
   std::vector<comm::Member> servers;
   std::string all_reduce;              // what the largest bucket is reduced by
@@ -123,8 +125,8 @@ class Benchmark {
 
   Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, std::function<void()> on_tuning,
             comm::Communicator* with_servers);
+  comm::CostModel network_cost();
   std::unique_ptr<train::Replicas> make_replicas();
-  void check_same_config();
   void share_cores();
   void divide_cores(const TuningOptions& tuning);
   void prepare(const TuningOptions& tuning);

@@ -305,6 +305,7 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
     // Timings differ from run to run, and so would what they choose.
     config.autotune = Autotune::off;
     if (config.batch_split == 0) config.batch_split = 1;
+    if (!distribution.network_file_given) config.distribution.network_file.clear();
     if (distribution.asynchronous)
       bad_input("--deterministic and {} exclude each other: servers apply gradients in the order in which they come",
                 options.distribution.asynchronous ? "--async" : "--staleness");

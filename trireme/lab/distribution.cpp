@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trireme/base/error.hpp"
+#include "trireme/lab/network_file.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -121,6 +122,15 @@ void check_servers(const DistributionOptions& options, const DistributionConfig&
   }
 }
 
+// What was measured is of use where there is a choice.
+void resolve_network_file(const DistributionOptions& options, DistributionConfig& config) {
+  if (config.chooses_all_reduce()) config.network_file = options.network_file.value_or(default_network_file());
+  config.network_file_given = options.network_file.has_value();
+  if (config.network_file_given && config.network_file.empty()) {
+    bad_input("--network-file has no effect: it is for workers that choose their algorithm, by --all-reduce auto");
+  }
+}
+
 void check_batch_norm(const DistributionConfig& config) {
   if (!config.sync_batch_norm) return;
   if (config.update == VariableUpdate::independent)
@@ -187,6 +197,7 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   } else {
     check_without_servers(options);
   }
+  resolve_network_file(options, config);
   check_batch_norm(config);
   check_baseline(config);
   return config;
@@ -196,6 +207,7 @@ void add_json(const DistributionConfig& config, report::Json& json) {
   json["variable_update"] = to_string(config.update);
   json["workers"] = config.workers;
   json["all_reduce"] = comm::to_string(config.all_reduce);
+  json["network_file"] = config.network_file;
   json["bucket_mb"] = config.bucket_bytes == 0
                           ? report::Json("auto")
                           : report::Json(static_cast<double>(config.bucket_bytes) / static_cast<double>(kMegabyte));

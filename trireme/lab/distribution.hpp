@@ -24,6 +24,7 @@ enum class VariableUpdate : std::uint8_t {
 struct DistributionOptions {
   std::string variable_update = "auto";  // parameter_server where there are servers, all_reduce where workers train
   std::string all_reduce = "auto";
+  std::optional<std::string> network_file = {};  // nothing: the file that `trireme net` writes
   std::string bucket_mb = "auto";
   std::string gradient_precision = "fp32";
   std::string overlap = "on";
@@ -43,7 +44,9 @@ struct DistributionConfig {
   int servers = 0;
   VariableUpdate update = VariableUpdate::independent;
   comm::Algorithm all_reduce = comm::Algorithm::automatic;
-  std::int64_t bucket_bytes = 0;  // 0: from the size of the network
+  std::string network_file = {};    // measured figures, by which `automatic` chooses; empty: the usual ones
+  bool network_file_given = false;  // and so has to be there
+  std::int64_t bucket_bytes = 0;    // 0: from the size of the network
   comm::Wire wire = comm::Wire::fp32;
   bool overlap = true;
   bool sync_batch_norm = false;
@@ -61,6 +64,10 @@ struct DistributionConfig {
   // The workers train in lock-step: one update with the mean of their gradients per step.
   bool is_synchronous() const {
     return !asynchronous && (uses_servers() || (workers > 1 && update == VariableUpdate::all_reduce));
+  }
+  // All-reduce is chosen by what its cost is thought to be.
+  bool chooses_all_reduce() const {
+    return workers > 1 && update == VariableUpdate::all_reduce && all_reduce == comm::Algorithm::automatic;
   }
   // The others can go on where a worker is lost.
   bool survives_lost_workers() const { return asynchronous || backup_workers > 0; }

@@ -9,14 +9,6 @@ namespace {
 
 constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
 
-std::int64_t trainable_bytes(const Graph& graph) {
-  std::int64_t bytes = 0;
-  for (const NodeId id : graph.variables()) {
-    if (graph.node(id).as<op::Variable>()->trainable) bytes += graph.node(id).outputs[0].bytes();
-  }
-  return bytes;
-}
-
 }  // namespace
 
 PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend,

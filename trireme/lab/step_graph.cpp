@@ -35,4 +35,12 @@ StepGraph build_step(Graph& graph, const BenchmarkConfig& config, int groups) {
   return step;
 }
 
+std::int64_t trainable_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const NodeId id : graph.variables()) {
+    if (graph.node(id).as<op::Variable>()->trainable) bytes += graph.node(id).outputs[0].bytes();
+  }
+  return bytes;
+}
+
 }  // namespace trireme::lab

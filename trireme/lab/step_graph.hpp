@@ -17,4 +17,7 @@ struct StepGraph {
 // groups: of cores that the batch is split over; the graph is that of one group's share.
 StepGraph build_step(Graph& graph, const BenchmarkConfig& config, int groups = 1);
 
+// Of all variables that are trained, and so of all gradients.
+std::int64_t trainable_bytes(const Graph& graph);
+
 }  // namespace trireme::lab

@@ -52,10 +52,10 @@ double predicted_seconds(Algorithm algorithm, const CostModel& cost, const Layou
              rounds * size / cost.add_bytes_per_second;
     case Algorithm::hierarchical: {
       // All ranks of a node sum at the same time, a share each; with other nodes they copy as well.
-      const double inside = 4 * cost.in_node.latency_seconds + size / cost.add_bytes_per_second;
+      const double inside = 4 * cost.shared_memory.latency_seconds + size / cost.add_bytes_per_second;
       if (layout.nodes == 1) return inside;
       return inside + ring_seconds(cost.across, cost.add_bytes_per_second, layout.nodes, size) +
-             2 * cost.in_node.latency_seconds + size / cost.in_node.bytes_per_second;
+             2 * cost.shared_memory.latency_seconds + size / cost.shared_memory.bytes_per_second;
     }
     case Algorithm::automatic:
     case Algorithm::library:

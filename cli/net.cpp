@@ -1,0 +1,310 @@
+// `trireme net`: how fast the tasks of a job can talk, over each transport that the job has.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <sstream>
+
+#include "cli/cluster_options.hpp"
+#include "cli/commands.hpp"
+#include "cli/launch_plan.hpp"
+#include "cli/serve.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/comm/world.hpp"
+#include "trireme/lab/network_file.hpp"
+#include "trireme/lab/network_run.hpp"
+#include "trireme/lab/same_options.hpp"
+#include "trireme/models/model.hpp"
+
+namespace trireme::cli {
+namespace {
+
+struct NetArguments {
+  lab::NetworkPlan plan;
+  ClusterArguments cluster;
+  std::string transports, algorithms;
+  std::string network_file = lab::default_network_file();
+  std::string record;
+  bool local = false, json = false, all_sizes = false, no_network_file = false;
+};
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream stream(list);
+  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
+  return words;
+}
+
+bool has_library(const std::string& name) {
+  const auto versions = comm::transport_versions();
+  return std::any_of(versions.begin(), versions.end(), [&](const auto& item) { return item.first == name; });
+}
+
+void check_transports(const std::vector<std::string>& names) {
+  constexpr std::array kKnown{"tcp", "grpc", "ucx", "mpi"};
+  for (const std::string& name : names) {
+    if (name == "nccl") fail(ErrorKind::unavailable, "--transports nccl: this build has no NCCL");
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
+      bad_input("--transports {}: must be of tcp, grpc, ucx, mpi", name);
+    }
+  }
+}
+
+lab::NetworkPlan resolve(const NetArguments& arguments) {
+  lab::NetworkPlan plan = arguments.plan;
+  lab::check(plan.options);
+  plan.transports = words_of(arguments.transports);
+  check_transports(plan.transports);
+  plan.measures_all_reduce = arguments.algorithms != "none";
+  for (const std::string& name :
+       plan.measures_all_reduce ? words_of(arguments.algorithms) : std::vector<std::string>()) {
+    plan.algorithms.push_back(comm::parse_algorithm(name));
+  }
+  if (!plan.model.empty()) {
+    if (!plan.measures_all_reduce) bad_input("--model has no effect with --algorithms none: nothing is all-reduced");
+    find_model(plan.model);
+  }
+  return plan;
+}
+
+// Text goes where it cannot mix with what a program reads.
+std::FILE* text_stream(const NetArguments& arguments) {
+  return arguments.json || arguments.record == "-" ? stderr : stdout;
+}
+
+class NetworkText : public lab::NetworkObserver {
+ public:
+  NetworkText(std::FILE* stream, bool all_sizes) : stream_(stream), all_sizes_(all_sizes) {}
+
+  void on_start(const lab::NetworkReport& report) override {
+    for (const auto& [name, words] : report.transports) print(fmt::format("{:5} {}\n", name, words));
+  }
+  void on_pair(const lab::NetworkReport& report) override {
+    print("\n" + lab::pair_table(report.pairs.back(), report.members, all_sizes_));
+  }
+  void on_pairs(const lab::NetworkReport& report) override {
+    print("\n" + lab::fit_table(report.pairs, report.members));
+  }
+  void on_all_reduce(const lab::NetworkReport& report, const std::string& transport) override {
+    print("\n" + lab::all_reduce_table(report.all_reduce, transport, all_sizes_));
+  }
+  void on_model(const lab::NetworkReport& report) override { print("\n" + lab::model_table(report)); }
+
+ private:
+  void print(const std::string& text) {
+    std::fputs(text.c_str(), stream_);
+    std::fflush(stream_);
+  }
+
+  std::FILE* stream_;
+  bool all_sizes_;
+};
+
+void keep_fits(const NetArguments& arguments, const lab::NetworkReport& report, const std::string& started) {
+  const lab::NetworkFits fits = lab::fits_of(report.pairs, started);
+  if (arguments.no_network_file || arguments.network_file.empty() || fits.empty()) return;
+  lab::update_network_file(arguments.network_file, fits);
+  fmt::print(text_stream(arguments), "\nkept for --all-reduce auto: {}\n", arguments.network_file);
+}
+
+report::Json config_json(const NetArguments& arguments, const lab::NetworkPlan& plan) {
+  return {{"min_bytes", plan.options.min_bytes},
+          {"max_bytes", plan.options.max_bytes},
+          {"perturbation", plan.options.perturbation},
+          {"seconds_per_size", plan.options.seconds_per_size},
+          {"pairs", plan.pairs},
+          {"transports", arguments.transports},
+          {"algorithms", arguments.algorithms},
+          {"model", plan.model},
+          {"comm_timeout", plan.timeout_seconds},
+          {"network_file", arguments.no_network_file ? "" : arguments.network_file}};
+}
+
+// The first task speaks for all.
+void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const lab::NetworkJob& job) {
+  if (job.control.rank() != 0) {
+    lab::NetworkObserver silent;
+    run_network_test(plan, job, silent);
+    return;
+  }
+  const std::string started = report::rfc3339(std::chrono::system_clock::now());
+  NetworkText text(text_stream(arguments), arguments.all_sizes);
+  const lab::NetworkReport report = run_network_test(plan, job, text);
+  keep_fits(arguments, report, started);
+  const report::Json record = network_record(report, started, config_json(arguments, plan));
+  if (arguments.json) report::write_json(record, "-");
+  if (!arguments.record.empty()) report::write_json(record, arguments.record);
+}
+
+[[noreturn]] void refuse_alone() {
+  bad_input(
+      "one task has nobody to talk to: start several with `trireme launch --workers 2 -- net`, two on this machine "
+      "with `trireme net --local`, or by hand with --worker-hosts");
+}
+
+bool wants(const lab::NetworkPlan& plan, const std::string& transport) {
+  return plan.transports.empty() ||
+         std::find(plan.transports.begin(), plan.transports.end(), transport) != plan.transports.end();
+}
+
+// Without --protocol a job has all transports that there can be. TLS is for gRPC alone, and who asks for it would not
+// have anything go another way.
+bool takes_every_transport(const NetArguments& arguments) {
+  return arguments.cluster.protocol == "auto" && arguments.cluster.tls_cert.empty();
+}
+
+// MPI can be joined where it has started the very tasks of the cluster.
+bool is_started_by_mpi(const comm::ClusterPlace& place) {
+  const comm::LaunchPlace launched = comm::launch_place();
+  return launched.size == place.spec.size() && launched.rank == place.rank() && has_library("MPI");
+}
+
+// Returns the transport that the job has only for this; lives until the job is left.
+std::unique_ptr<comm::Communicator> add_ucx(const NetArguments& arguments, const lab::NetworkPlan& plan,
+                                            lab::NetworkJob& job) {
+  if (!takes_every_transport(arguments) || !wants(plan, "ucx")) return nullptr;
+  auto ucx = comm::add_ucx(job.control);
+  if (ucx != nullptr) job.transports.push_back({"ucx", ucx.get()});
+  return ucx;
+}
+
+int run_cluster_task(const NetArguments& arguments, const lab::NetworkPlan& plan, comm::ClusterPlace place) {
+  if (!place.spec.servers.empty()) bad_input("--ps-hosts: `net` has no use for parameter servers");
+  if (place.spec.size() == 1) refuse_alone();
+  if (takes_every_transport(arguments) && wants(plan, "mpi") && is_started_by_mpi(place)) place.protocol = "grpc+mpi";
+  const auto world = comm::join_cluster(place, log_line);
+  lab::NetworkJob job{.control = world->control(), .transports = {{"grpc", &world->control()}}, .hosts = {}};
+  if (&world->data() != &world->control()) {
+    job.transports.push_back({std::string(world->data().protocol()), &world->data()});
+  }
+  lab::check_same_options(job.control, config_json(arguments, plan));
+  auto ucx = add_ucx(arguments, plan, job);
+  for (const std::string& address : place.spec.workers) {
+    job.hosts.push_back(comm::parse_address(address, "--worker-hosts").host);
+  }
+  measure(arguments, plan, job);
+  ucx.reset();
+  world->leave();
+  return 0;
+}
+
+// Where MPI has found the others there are no addresses: hosts go by their names.
+int run_mpi_rank(const NetArguments& arguments, const lab::NetworkPlan& plan) {
+  if (comm::launch_place().size == 1) refuse_alone();
+  const auto world = comm::join_world();
+  comm::Communicator& ranks = world->communicator();
+  lab::NetworkJob job{.control = ranks, .transports = {{std::string(ranks.protocol()), &ranks}}, .hosts = {}};
+  const bool one_node = std::all_of(ranks.members().begin(), ranks.members().end(),
+                                    [](const comm::Member& member) { return member.node == 0; });
+  for (const comm::Member& member : ranks.members()) job.hosts.push_back(one_node ? "localhost" : member.host);
+  lab::check_same_options(job.control, config_json(arguments, plan));
+  auto ucx = add_ucx(arguments, plan, job);
+  measure(arguments, plan, job);
+  ucx.reset();
+  world->leave();
+  return 0;
+}
+
+// The same command line as two tasks of a launch.
+int run_local() {
+  std::vector<std::string> words = report::command_line();
+  std::erase(words, "--local");
+  std::vector<std::string> command{this_binary(), "launch", "--workers", "2", "--oversubscribe", "--"};
+  command.insert(command.end(), words.begin() + 1, words.end());
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  fail(ErrorKind::failed, "cannot start {}: {}", command[0], std::strerror(errno));
+}
+
+int run_net(const NetArguments& arguments) {
+  const lab::NetworkPlan plan = resolve(arguments);
+  const bool is_task = cluster::is_launched() || comm::launch_place().size > 1;
+  if (arguments.local && !is_task) return run_local();
+  if (arguments.local) bad_input("--local starts tasks by itself; leave it out inside a launch");
+  const auto place = resolve_cluster(arguments.cluster);
+  const int rank = place ? place->rank() : comm::launch_place().rank;
+  if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
+  return place ? run_cluster_task(arguments, plan, *place) : run_mpi_rank(arguments, plan);
+}
+
+LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& size) {
+  if (size.servers > 0) bad_input("--ps: `net` has no use for parameter servers");
+  if (arguments.local) bad_input("--local starts tasks by itself; leave it out inside a launch");
+  resolve(arguments);
+  if (size.workers == 1) refuse_alone();
+  return {.protocol = protocol_in_launch(arguments.cluster),
+          .uses_every_protocol = takes_every_transport(arguments) && has_library("gRPC")};
+}
+
+void add_options(CLI::App& app, NetArguments& arguments) {
+  lab::NetworkPlan& plan = arguments.plan;
+  constexpr const char *kWork = "Work", *kOutput = "Output";
+  const auto size_text = CLI::AsSizeValue(true);  // 64k, 256MB, 1Mi
+  app.add_flag("--local", arguments.local, "Start two tasks on this machine by itself")->group(kWork);
+  app.add_option("--pairs", plan.pairs,
+                 "Who talks: hosts (the first tasks of every two hosts, and the first two of each), all, or\n"
+                 "tasks such as 0-1,0-2")
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--transports", arguments.transports,
+                 "Of tcp (a plain socket, to compare with), grpc, ucx, mpi (default: all that the job can have,\n"
+                 "or those of --protocol)")
+      ->group(kWork);
+  app.add_option("--min-bytes", plan.options.min_bytes, "Smallest message; 64k and 256MB can be written too")
+      ->transform(size_text)
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--max-bytes", plan.options.max_bytes, "Largest message; sizes in between double")
+      ->transform(size_text)
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--perturbation", plan.options.perturbation, "Measure each size with so many bytes less and more too")
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--seconds-per-size", plan.options.seconds_per_size, "Time for each size, way and algorithm")
+      ->capture_default_str()
+      ->group(kWork);
+  app.add_option("--algorithms", arguments.algorithms,
+                 "All-reduce by these (ring, halving_doubling, tree, hierarchical, library, auto), or none\n"
+                 "(default: all that the transport has)")
+      ->group(kWork);
+  app.add_option("--model", plan.model, "Also all-reduce the gradients of this network, in the buckets of `bench`")
+      ->group(kWork);
+  app.add_option("--comm-timeout", plan.timeout_seconds, "Seconds without an answer from a task that end the job")
+      ->capture_default_str()
+      ->group(kWork);
+  add_cluster_options(app, arguments.cluster, "Cluster");
+  app.add_flag("--all-sizes", arguments.all_sizes, "Show every size (default: every fourth)")->group(kOutput);
+  app.add_flag("--json", arguments.json, "Print the record instead of tables, which go to stderr")->group(kOutput);
+  app.add_option("--record", arguments.record, "Write the record (JSON) to this file; -: stdout, and text to stderr")
+      ->group(kOutput);
+  app.add_option("--network-file", arguments.network_file,
+                 "Keep the fitted latencies and bandwidths here, for --all-reduce auto (default: a file in the\n"
+                 "user's cache folder)")
+      ->group(kOutput);
+  app.add_flag("--no-network-file", arguments.no_network_file, "Keep them nowhere")->group(kOutput);
+}
+
+}  // namespace
+
+Command add_net(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "net",
+      "Latency and bandwidth between the tasks of a job, over each of its transports, and all-reduce, as in:\n"
+      "trireme launch --workers 2 -- net --protocol grpc, or on two tasks of this machine: trireme net --local");
+  auto arguments = std::make_shared<NetArguments>();
+  add_options(*app, *arguments);
+  return {app, [arguments] { return run_net(*arguments); },
+          [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
+}
+
+}  // namespace trireme::cli

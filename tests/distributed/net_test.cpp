@@ -1,0 +1,124 @@
+// `trireme net` on real processes, over each transport of this build, and what `trireme bench` makes of its figures.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/distributed/launched_job.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/comm/world.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+struct Protocol {
+  const char* name;
+  const char* library;                  // as transport_versions() has it
+  std::vector<const char*> transports;  // that a job has by it
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+bool is_built(const Protocol& protocol) {
+  const auto versions = comm::transport_versions();
+  return std::any_of(versions.begin(), versions.end(),
+                     [&](const auto& item) { return item.first == protocol.library; });
+}
+
+nlohmann::json read(const std::string& path) { return nlohmann::json::parse(std::ifstream(path)); }
+
+Words launch_of(const Words& command) {
+  Words words{"--workers", "2", "--oversubscribe", "--"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+class Net : public ::testing::TestWithParam<Protocol> {
+ protected:
+  void SetUp() override {
+    if (!is_built(GetParam())) GTEST_SKIP() << "this build has no " << GetParam().library;
+  }
+  TemporaryFolder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(Over, Net,
+                         ::testing::Values(Protocol{"mpi", "MPI", {"tcp", "mpi"}},
+                                           Protocol{"grpc", "gRPC", {"tcp", "grpc"}},
+                                           Protocol{"grpc+ucx", "UCX", {"tcp", "grpc", "ucx"}},
+                                           Protocol{"grpc+mpi", "MPI", {"tcp", "grpc", "mpi"}}),
+                         [](const auto& chosen) {
+                           std::string name = chosen.param.name;
+                           std::replace(name.begin(), name.end(), '+', '_');
+                           return name;
+                         });
+
+TEST_P(Net, MeasuresEveryTransportOfTheJobAndKeepsTheFits) {
+  const std::string record_path = folder_ / "net.json", file_path = folder_ / "network.json";
+  LaunchedJob job(launch_of({"net", "--protocol", GetParam().name, "--max-bytes", "1Mi", "--seconds-per-size", "0.001",
+                             "--model", "lenet", "--record", record_path, "--network-file", file_path}));
+  ASSERT_EQ(job.exit_code(60s), 0) << job.err() << job.out();
+  EXPECT_TRUE(has(job.out(), "all-reduce of the gradients of lenet")) << job.out();
+  const nlohmann::json record = read(record_path), file = read(file_path);
+  ASSERT_EQ(record.at("pairs").size(), GetParam().transports.size());
+  for (std::size_t i = 0; i < GetParam().transports.size(); ++i) {
+    const nlohmann::json& pair = record.at("pairs").at(i);
+    const std::string name = GetParam().transports[i];
+    EXPECT_EQ(pair.at("transport"), name);
+    EXPECT_EQ(pair.at("messages").size(), 3U * 21U);
+    EXPECT_EQ(file.at("transports").at(name).at("same_host").at("bytes_per_second"),
+              pair.at("fit").at("bytes_per_second"));
+  }
+  EXPECT_EQ(record.at("cluster").size(), 2U);
+  EXPECT_TRUE(job.is_gone_within(5s));
+}
+
+TEST(NetJob, HasEveryTransportOfTheBuildByItself) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "net.json";
+  LaunchedJob job(launch_of({"net", "--max-bytes", "64", "--seconds-per-size", "0.001", "--algorithms", "tree,library",
+                             "--no-network-file", "--record", path}));
+  ASSERT_EQ(job.exit_code(60s), 0) << job.err() << job.out();
+  const nlohmann::json record = read(path);
+  Words expected{"tcp", "grpc", "mpi"}, found;
+  if (!is_built({.name = "", .library = "gRPC", .transports = {}})) std::erase(expected, "grpc");
+  if (is_built({.name = "", .library = "UCX", .transports = {}})) expected.push_back("ucx");
+  for (const nlohmann::json& transport : record.at("transports")) found.push_back(transport.at("name"));
+  EXPECT_EQ(found, expected);
+  for (const nlohmann::json& result : record.at("all_reduce")) {
+    EXPECT_TRUE(result.at("algorithm") == "tree" || result.at("transport") == "mpi") << result;
+  }
+}
+
+TEST(NetJob, EndsWhereATaskDiesInTheMiddle) {
+  LaunchedJob job({"--workers", "3", "--oversubscribe", "--", "net", "--seconds-per-size", "60", "--no-network-file"});
+  ASSERT_TRUE(job.wait_for_output("tcp ")) << job.err();
+  kill(job.programs(3)[1].pid, SIGKILL);
+  EXPECT_NE(job.exit_code(20s), 0);
+  EXPECT_TRUE(has(job.err(), "rank 1")) << job.err();
+  EXPECT_TRUE(job.is_gone_within(5s));
+}
+
+TEST(NetFigures, AreWhatBenchChoosesBy) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "network.json";
+  std::ofstream(path) << R"({"schema": "trireme.network/1", "transports": {"mpi": {"measured": "then",
+    "same_host": {"latency_seconds": 4e-05, "bytes_per_second": 5e8, "residual": 0.1}}}})";
+  const Words bench{"bench", "--autotune",           "off", "--model", "lenet", "--batch-size", "2", "--num-batches",
+                    "1",     "--num-warmup-batches", "0"};
+  Words with_file = bench;
+  with_file.insert(with_file.end(), {"--network-file", path});
+  LaunchedJob job(launch_of(with_file));
+  ASSERT_EQ(job.exit_code(60s), 0) << job.err();
+  EXPECT_TRUE(has(job.out(), "same host 40.0 us + 500.0 MB/s, measured then")) << job.out();
+  with_file.back() = folder / "absent.json";
+  LaunchedJob refused(launch_of(with_file));
+  EXPECT_EQ(refused.exit_code(60s), 2);
+  EXPECT_TRUE(has(refused.err(), "there is no such file")) << refused.err();
+}
+
+}  // namespace
+}  // namespace trireme::testkit

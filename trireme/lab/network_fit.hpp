@@ -1,0 +1,33 @@
+// Latency and bandwidth of a link from the measured times of messages, as cost models take them. Made by network tests;
+// kept in the network file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "trireme/comm/all_reducer.hpp"
+
+namespace trireme::lab {
+
+struct MessageTime {
+  std::int64_t bytes = 0;
+  double seconds = 0;
+};
+
+// The time of a message is latency + bytes / bandwidth. The residual says by what part that line misses the times of
+// ping-pong, too long or too short, on average: 1 is a factor of two. (The root mean square, of logarithms.)
+struct LinkFit {
+  comm::LinkCost cost;
+  double residual = 0;
+};
+
+// Latency is what small messages take that are waited for: the median over ping-pong of up to 256 B. Bandwidth is what
+// a stream of large ones reaches, as the pieces of an all-reduce are one: the median over one-way from 64 KiB on. Where
+// no size is as small or as large, the smallest and the largest count. A line through all times would be drawn by the
+// sizes in between, which transports send in one way or another. Error(bad_input) where there are not two sizes.
+LinkFit fit_link(std::span<const MessageTime> ping_pong, std::span<const MessageTime> one_way);
+
+// Of several links of one kind: the median of each figure.
+LinkFit median_fit(std::span<const LinkFit> fits);
+
+}  // namespace trireme::lab

@@ -1,0 +1,300 @@
+#include "trireme/lab/network_test.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array kModes{MessageMode::ping_pong, MessageMode::one_way, MessageMode::bidirectional};
+constexpr std::int64_t kMostSamples = 100, kLeastSamples = 2;
+// Messages in a row of the one-way test: so many, unless they are large.
+constexpr std::int64_t kBurstMessages = 64, kBurstBytes = 4 << 20;
+// Ranks that are not of the pair wait for as long as the pair takes.
+constexpr std::chrono::hours kPatience{24};
+
+std::int64_t burst_of(std::int64_t bytes) { return std::clamp<std::int64_t>(kBurstBytes / bytes, 1, kBurstMessages); }
+
+// Messages that follow one another in the smallest thing that can be timed.
+std::int64_t messages_per_round(MessageMode mode, std::int64_t bytes) {
+  switch (mode) {
+    case MessageMode::ping_pong:
+      return 2;
+    case MessageMode::one_way:
+      return burst_of(bytes);
+    case MessageMode::bidirectional:
+      break;
+  }
+  return 1;
+}
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// The bytes of a sample: the words of a sequence that starts at another place for each. Neighbouring samples differ
+// from their first byte on, so that what was there before is not taken for what was to arrive.
+std::uint64_t word(std::uint64_t pattern, std::size_t index) {
+  return (pattern * 0x9e3779b97f4a7c15ULL + index) * 0xbf58476d1ce4e5b9ULL;
+}
+
+void fill(std::span<std::byte> data, std::uint64_t pattern) {
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= data.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t value = word(pattern, at / sizeof(std::uint64_t));
+    std::memcpy(data.data() + at, &value, sizeof value);
+  }
+  const std::uint64_t value = word(pattern, at / sizeof(std::uint64_t));
+  std::memcpy(data.data() + at, &value, data.size() - at);
+}
+
+void verify(std::span<const std::byte> data, std::uint64_t pattern) {
+  for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t value = word(pattern, at / sizeof(std::uint64_t));
+    const std::size_t count = std::min(sizeof value, data.size() - at);
+    if (std::memcmp(data.data() + at, &value, count) == 0) continue;
+    fail(ErrorKind::failed,
+         "a message of {} was not received as it was sent: the bytes from {} on differ; the transport or the network "
+         "corrupts data",
+         format_bytes(static_cast<double>(data.size())), at);
+  }
+}
+
+std::span<std::byte> bytes_of(const AlignedMemory& memory, std::size_t bytes) {
+  return {static_cast<std::byte*>(memory.at(0)), bytes};
+}
+
+std::int64_t buffer_bytes(const NetworkOptions& options) {
+  const std::int64_t largest = options.max_bytes + options.perturbation;
+  return std::max(largest, std::min(kBurstBytes, largest * kBurstMessages));
+}
+
+std::unique_ptr<NetworkLink> make_link(comm::Communicator& control, const NetworkTransport& transport,
+                                       const RankPair& pair, const NetworkOptions& options) {
+  const int peer = control.rank() == pair.first ? pair.second : pair.first;
+  if (transport.communicator != nullptr) return make_transport_link(*transport.communicator, peer);
+  return make_socket_link(control, peer, options.hosts.at(static_cast<std::size_t>(pair.first)));
+}
+
+std::vector<MessageResult> measure_messages(comm::Communicator& control, const NetworkTransport& transport,
+                                            const RankPair& pair, const NetworkOptions& options) {
+  const auto link = make_link(control, transport, pair, options);
+  PairTest test(*link, control.rank() == pair.first, options);
+  std::vector<MessageResult> results;
+  for (const MessageMode mode : kModes) {
+    for (const std::int64_t bytes : message_sizes(options)) {
+      try {
+        results.push_back({mode, bytes, test.measure(mode, bytes)});
+      } catch (const Error& error) {
+        fail(error.kind(), "{} between rank {} and rank {} over {}, seen by rank {}: {}", to_string(mode), pair.first,
+             pair.second, transport.name, control.rank(), error.what());
+      }
+    }
+  }
+  return results;
+}
+
+// What the first of the pair has measured becomes known to all.
+void share_results(comm::Communicator& control, const NetworkOptions& options, PairResult& result) {
+  std::size_t next = 0;
+  for (const MessageMode mode : kModes) {
+    for (const std::int64_t bytes : message_sizes(options)) {
+      if (result.messages.size() == next) result.messages.push_back({mode, bytes, {}});
+      std::vector<double>& seconds = result.messages[next++].seconds;
+      std::uint64_t count = seconds.size();
+      comm::broadcast(control, std::as_writable_bytes(std::span(&count, 1)), result.pair.first);
+      seconds.resize(count);
+      comm::broadcast(control, std::as_writable_bytes(std::span(seconds)), result.pair.first);
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(MessageMode mode) {
+  switch (mode) {
+    case MessageMode::ping_pong:
+      return "ping-pong";
+    case MessageMode::one_way:
+      return "one-way";
+    case MessageMode::bidirectional:
+      return "bidirectional";
+  }
+  return "";
+}
+
+std::vector<std::int64_t> message_sizes(const NetworkOptions& options) {
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](std::int64_t bytes) {
+    for (const std::int64_t change : {-options.perturbation, std::int64_t{0}, options.perturbation}) {
+      if (bytes + change >= 1) sizes.push_back(bytes + change);
+    }
+  };
+  for (std::int64_t bytes = options.min_bytes; bytes < options.max_bytes; bytes *= 2) add(bytes);
+  add(options.max_bytes);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+double MessageResult::median() const { return perf::median(seconds); }
+double MessageResult::jitter() const { return perf::jitter(seconds); }
+
+double MessageResult::bytes_per_second() const {
+  return (mode == MessageMode::bidirectional ? 2.0 : 1.0) * static_cast<double>(bytes) / median();
+}
+
+Repetitions plan_repetitions(double seconds_each, double seconds_in_all) {
+  const double fitting = std::clamp(seconds_in_all / std::max(seconds_each, 1e-9), double{kLeastSamples}, 1e9);
+  const auto repetitions = static_cast<std::int64_t>(fitting);
+  const std::int64_t samples = std::min(repetitions, kMostSamples);
+  return {.samples = samples, .per_sample = repetitions / samples};
+}
+
+PairTest::PairTest(NetworkLink& link, bool is_first, const NetworkOptions& options)
+    : link_(link),
+      is_first_(is_first),
+      seconds_per_size_(options.seconds_per_size),
+      out_(buffer_bytes(options)),
+      in_(buffer_bytes(options)) {}
+
+std::vector<double> PairTest::measure(MessageMode mode, std::int64_t bytes) {
+  sample(mode, bytes, 1);  // makes connections, touches memory
+  const Repetitions rounds = agree(sample(mode, bytes, 1));
+  const auto messages = static_cast<double>(rounds.per_sample * messages_per_round(mode, bytes));
+  std::vector<double> seconds;
+  for (std::int64_t i = 0; i < rounds.samples; ++i) {
+    const double measured = sample(mode, bytes, rounds.per_sample) / messages;
+    if (is_first_) seconds.push_back(measured);
+  }
+  return seconds;
+}
+
+Repetitions PairTest::agree(double seconds_per_round) {
+  Repetitions repetitions;
+  const auto bytes = std::as_writable_bytes(std::span(&repetitions, 1));
+  if (is_first_) {
+    repetitions = plan_repetitions(seconds_per_round, seconds_per_size_);
+    link_.send(bytes);
+  } else {
+    link_.receive(bytes);
+  }
+  return repetitions;
+}
+
+double PairTest::sample(MessageMode mode, std::int64_t bytes, std::int64_t rounds) {
+  ++sample_;
+  const auto size = static_cast<std::size_t>(bytes);
+  switch (mode) {
+    case MessageMode::ping_pong:
+      return ping_pong(size, rounds);
+    case MessageMode::one_way:
+      return one_way(size, rounds);
+    case MessageMode::bidirectional:
+      return bidirectional(size, rounds);
+  }
+  return 0;
+}
+
+// Before: it has nothing left to check. After: everything has reached it.
+void PairTest::wait_for_second() {
+  std::byte ready{};
+  const auto one = std::span(&ready, 1);
+  if (is_first_) {
+    link_.receive(one);
+  } else {
+    link_.send(one);
+  }
+}
+
+// Each sends on what it has received, so that a wrong byte stays until it is found at the end.
+double PairTest::ping_pong(std::size_t bytes, std::int64_t rounds) {
+  if (is_first_) fill(bytes_of(out_, bytes), pattern(true));
+  wait_for_second();
+  const auto start = Clock::now();
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    if (is_first_) {
+      link_.send(bytes_of(out_, bytes));
+      link_.receive(bytes_of(in_, bytes));
+      std::swap(out_, in_);
+    } else {
+      link_.receive(bytes_of(out_, bytes));
+      link_.send(bytes_of(out_, bytes));
+    }
+  }
+  const double seconds = seconds_since(start);
+  verify(bytes_of(out_, bytes), pattern(true));
+  return seconds;
+}
+
+double PairTest::one_way(std::size_t bytes, std::int64_t rounds) {
+  const auto messages = static_cast<std::size_t>(burst_of(static_cast<std::int64_t>(bytes)));
+  if (is_first_) fill(bytes_of(out_, messages * bytes), pattern(true));
+  std::byte acknowledgement{};
+  wait_for_second();
+  const auto start = Clock::now();
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    if (is_first_) {
+      link_.send(bytes_of(out_, messages * bytes), messages);
+      link_.receive({&acknowledgement, 1});
+    } else {
+      link_.receive(bytes_of(in_, messages * bytes), messages);
+      link_.send({&acknowledgement, 1});
+    }
+  }
+  const double seconds = seconds_since(start);
+  if (!is_first_) verify(bytes_of(in_, messages * bytes), pattern(true));
+  return seconds;
+}
+
+// What was received is sent back the next time, for the same reason. The second begins and ends the time of its word
+// earlier than the first hears of it, which evens out.
+double PairTest::bidirectional(std::size_t bytes, std::int64_t rounds) {
+  fill(bytes_of(out_, bytes), pattern(is_first_));
+  wait_for_second();
+  const auto start = Clock::now();
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    link_.exchange(bytes_of(out_, bytes), bytes_of(in_, bytes));
+    std::swap(out_, in_);
+  }
+  wait_for_second();
+  const double seconds = seconds_since(start);
+  const bool holds_others = rounds % 2 == 1;
+  verify(bytes_of(out_, bytes), pattern(is_first_ != holds_others));
+  return seconds;
+}
+
+PairResult measure_pair(comm::Communicator& control, const NetworkTransport& transport, const RankPair& pair,
+                        const NetworkOptions& options) {
+  const auto member = [&](int rank) { return control.members()[static_cast<std::size_t>(rank)]; };
+  PairResult result{.transport = transport.name,
+                    .pair = pair,
+                    .same_host = member(pair.first).node == member(pair.second).node,
+                    .messages = {},
+                    .fit = {}};
+  const bool takes_part = control.rank() == pair.first || control.rank() == pair.second;
+  if (takes_part) result.messages = measure_messages(control, transport, pair, options);
+  const auto timeout = control.timeout();
+  control.set_timeout(kPatience);
+  comm::barrier(control);
+  control.set_timeout(timeout);
+  share_results(control, options, result);
+  const auto times_of = [&](MessageMode mode) {
+    std::vector<MessageTime> times;
+    for (const MessageResult& message : result.messages) {
+      if (message.mode == mode) times.push_back({message.bytes, message.median()});
+    }
+    return times;
+  };
+  result.fit = fit_link(times_of(MessageMode::ping_pong), times_of(MessageMode::one_way));
+  return result;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,23 @@
+#include "trireme/lab/same_options.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+
+namespace trireme::lab {
+
+void check_same_options(comm::Communicator& tasks, const report::Json& options) {
+  tasks.set_context("comparing options");
+  const std::vector<std::string> texts = comm::all_gather_text(tasks, options.dump());
+  tasks.set_context("");
+  const report::Json first = report::Json::parse(texts[0]);
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    const report::Json other = report::Json::parse(texts[rank]);
+    for (const auto& [key, value] : first.items()) {
+      if (key == "tune_cache" || key == "network_file" || other.value(key, report::Json()) == value) continue;
+      bad_input("all workers need the same options: {} is {} on rank 0 ({}) and {} on rank {} ({})", key, value.dump(),
+                tasks.members()[0].host, other.value(key, report::Json()).dump(), rank, tasks.members()[rank].host);
+    }
+  }
+}
+
+}  // namespace trireme::lab
