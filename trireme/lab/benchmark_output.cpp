@@ -181,7 +181,7 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
                       workers == 1 ? "" : fmt::format("; {:.2f} per worker", figures.images_per_second / workers));
   text += rule + "\n";
   text += baseline_text(setup, result, figures);
-  if (figures.workers) text += workers_table(*figures.workers, result.ranks);
+  if (figures.workers) text += workers_table(figures, result.ranks);
   if (!result.servers.empty()) text += servers_table(setup, result.servers);
   if (result.replicas_agree > 0)
     text += fmt::format("replicas:    the same to the bit after {} steps\n", result.replicas_agree);

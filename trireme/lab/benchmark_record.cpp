@@ -56,6 +56,11 @@ report::Results make_results(const Benchmark& benchmark) {
     results.breakdown = figures.workers->ranks;
     results.overlap = figures.workers->overlap;
     results.straggling = figures.workers->straggling;
+    if (figures.traffic) {
+      results.communication_bytes = figures.traffic->bytes;
+      results.bus_bytes_per_second = figures.traffic->bus_bytes_per_second;
+      results.link_bytes_per_second = figures.traffic->link_bytes_per_second;
+    }
   } else {
     // Workers that exchange nothing differ in the length of their steps alone.
     for (const RankReport& rank : measured.ranks) results.breakdown.push_back(breakdown(benchmark, rank.step));

@@ -1,5 +1,8 @@
 #include "trireme/lab/job_figures.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::lab {
@@ -31,6 +34,22 @@ std::optional<double> median_ratio(const std::vector<double>& speeds, const std:
   }
   if (ratios.empty()) return std::nullopt;
   return perf::summarize(ratios).median;
+}
+
+std::optional<GradientTraffic> traffic_of(const BenchmarkSetup& setup, double communication_seconds) {
+  if (setup.all_reduce.empty() || !(communication_seconds > 0)) return std::nullopt;
+  const int ranks = setup.config.distribution.workers;
+  GradientTraffic traffic;
+  traffic.bytes = std::accumulate(setup.bucket_bytes.begin(), setup.bucket_bytes.end(), 0.0);
+  if (setup.wire != comm::Wire::fp32) traffic.bytes /= 2;
+  traffic.bus_bytes_per_second = 2.0 * (ranks - 1) / ranks * traffic.bytes / communication_seconds;
+  const bool crosses_hosts = std::any_of(setup.members.begin(), setup.members.end(), [&](const comm::Member& member) {
+    return member.node != setup.members.front().node;
+  });
+  if (crosses_hosts && setup.network && setup.network->other_host) {
+    traffic.link_bytes_per_second = setup.network->other_host->cost.bytes_per_second;
+  }
+  return traffic;
 }
 
 }  // namespace
@@ -71,6 +90,7 @@ JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& resul
     for (double& speed : figures.per_repeat) speed *= share;
   }
   if (together && !result.ranks.empty()) figures.workers = summarize(ranks);
+  if (figures.workers) figures.traffic = traffic_of(setup, figures.workers->communication);
   figures.scaling_efficiency = median_ratio(figures.per_repeat, result.baseline.alone, distribution.workers);
   figures.share_of_independent = median_ratio(figures.per_repeat, result.baseline.independent, 1);
   return figures;

@@ -31,6 +31,18 @@ std::string servers_update_text(const BenchmarkSetup& setup) {
   return text + (distribution.overlap ? ", pushed during backward" : ", pushed after backward (--overlap off)");
 }
 
+std::string communication_text(const WorkerSummary& workers, const std::optional<GradientTraffic>& traffic) {
+  std::string text = fmt::format("communication: {} ms per step", milliseconds(workers.communication));
+  if (workers.overlap) text += fmt::format(", {:.0f} % of it hidden behind compute", 100 * *workers.overlap);
+  if (!traffic) return text + "\n";
+  text +=
+      fmt::format("; {} at {}/s on the bus", format_bytes(traffic->bytes), format_bytes(traffic->bus_bytes_per_second));
+  if (traffic->link_bytes_per_second) {
+    text += fmt::format(", of {}/s that the link has", format_bytes(*traffic->link_bytes_per_second));
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string workers_text(int workers) { return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"); }
@@ -114,7 +126,8 @@ std::string servers_table(const BenchmarkSetup& setup, const std::vector<ServerR
   return "servers:\n" + table.text();
 }
 
-std::string workers_table(const WorkerSummary& workers, const std::vector<RankReport>& ranks) {
+std::string workers_table(const JobFigures& figures, const std::vector<RankReport>& ranks) {
+  const WorkerSummary& workers = *figures.workers;
   using report::Align;
   report::Table table({{"rank", Align::right},
                        {"host", Align::left},
@@ -130,10 +143,7 @@ std::string workers_table(const WorkerSummary& workers, const std::vector<RankRe
                    milliseconds(part.optimizer), milliseconds(part.exposed_communication), milliseconds(part.idle),
                    milliseconds(ranks[rank].step), fmt::format("{:.2f}", workers.straggling[rank])});
   }
-  std::string text = "per step and rank, in ms:\n" + table.text();
-  text += fmt::format("communication: {} ms per step", milliseconds(workers.communication));
-  if (workers.overlap) text += fmt::format(", {:.0f} % of it hidden behind compute", 100 * *workers.overlap);
-  text += "\n";
+  std::string text = "per step and rank, in ms:\n" + table.text() + communication_text(workers, figures.traffic);
   const auto slowest = static_cast<std::size_t>(workers.slowest);
   if (workers.straggling[slowest] >= WorkerSummary::kSlow) {
     text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, who wait for it\n",

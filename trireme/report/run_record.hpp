@@ -43,7 +43,10 @@ struct Results {
   std::optional<double> loss;        // of the last step
   std::vector<Breakdown> breakdown;  // per rank
   std::optional<double> overlap;     // share of the communication hidden behind compute
-  std::vector<double> straggling;    // per rank: its compute time by the median of the others'
+  // All-reduce: bytes of a step's gradients as they travel, and 2 (n - 1) / n times these by the time of communication,
+  // which compares with the bandwidth of the link between hosts, where that was measured before.
+  std::optional<double> communication_bytes, bus_bytes_per_second, link_bytes_per_second;
+  std::vector<double> straggling;  // per rank: its compute time by the median of the others'
   // Speed against one worker alone times the number of workers, and against workers that exchange nothing; measured in
   // the same run.
   std::optional<double> scaling_efficiency, share_of_independent;
