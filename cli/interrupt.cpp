@@ -29,10 +29,12 @@ Interrupt::~Interrupt() {
 void Interrupt::wait_for_signals() {
   // A launcher says it once for all its tasks.
   const bool is_silent = cluster::is_launched();
+  const bool obeys_parent_alone = cluster::obeys_launcher_alone();
   for (;;) {
-    int signal = 0;
-    if (sigwait(&signals_, &signal) != 0) continue;
+    siginfo_t request{};
+    if (sigwaitinfo(&signals_, &request) < 0) continue;
     if (closing_) return;
+    if (obeys_parent_alone && request.si_pid != getppid()) continue;
     if (!listening_ || source_.stop_requested()) _exit(kInterruptedExitCode);
     source_.request_stop();
     if (!is_silent) std::fputs("\ninterrupted: ending after this step (once more to end at once)\n", stderr);

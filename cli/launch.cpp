@@ -5,12 +5,14 @@
 
 #include "cli/commands.hpp"
 #include "cli/launch_plan.hpp"
+#include "cli/launch_slurm.hpp"
 #include "trireme/cluster/supervisor.hpp"
 
 namespace trireme::cli {
 namespace {
 
-int run_launch(const LaunchOptions& options, const CommandCheck& check_command) {
+int run_launch(LaunchOptions options, const CommandCheck& check_command) {
+  if (options.hosts.slurm) take_allocation(options);
   const LaunchPlan plan = plan_launch(options, check_command);
   std::fputs(placement_text(plan).c_str(), stderr);
   if (options.dry_run) {
@@ -64,7 +66,7 @@ Command add_launch(CLI::App& parent, const CommandCheck& check_command) {
       "Cores are divided over the workers, lines of output carry the rank, and when one fails all end.");
   auto options = std::make_shared<LaunchOptions>();
   app->add_option("--workers", options->workers,
-                  "Workers to start (default, on other hosts: as many as their list says, else one on each)");
+                  "Workers to start (default, on other hosts: as many as their list or Slurm says, else one on each)");
   app->add_option("--ps", options->tasks.cores.servers, "Parameter servers to start beside them")
       ->capture_default_str();
   app->add_option("--threads-per-worker", options->tasks.cores.cores_per_worker,
@@ -78,6 +80,8 @@ Command add_launch(CLI::App& parent, const CommandCheck& check_command) {
                   "(default: the first free ones from 2220 on)");
   app->add_option("--ps-port", options->tasks.ps_port, "Likewise of the parameter servers (default: from 2230 on)");
   add_host_options(*app, options->hosts);
+  auto submit = std::make_shared<SubmitOptions>();
+  add_slurm_options(*app, *options, *submit);
   app->add_option("--output-dir", options->output_folder,
                   "Folder for the whole output of each task, beside what is shown: rank-R.out and\n"
                   "rank-R.err; with servers worker-I.out, ps-I.out, ...");
@@ -90,7 +94,11 @@ Command add_launch(CLI::App& parent, const CommandCheck& check_command) {
                 "With --program: the loss of a worker does not end the job while others run");
   app->add_flag("--dry-run", options->dry_run, "Show what would be started, and where, and start nothing");
   app->add_option("command", options->command, "After --: a command of trireme with its options");
-  return {app, [options, check_command] { return run_launch(*options, check_command); }};
+  return {app, [app, options, submit, check_command] {
+            if (submit->submit) return submit_launch(*app, *options, *submit, check_command);
+            check_not_submitted(*app);
+            return run_launch(*options, check_command);
+          }};
 }
 
 }  // namespace trireme::cli

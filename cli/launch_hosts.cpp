@@ -12,6 +12,7 @@
 #include "trireme/cluster/address_files.hpp"
 #include "trireme/cluster/container.hpp"
 #include "trireme/cluster/ship.hpp"
+#include "trireme/cluster/slurm.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::cli {
@@ -28,6 +29,7 @@ std::vector<std::string> addresses(const std::string& host, const std::vector<in
 }
 
 std::vector<cluster::HostSlots> named_hosts(const HostOptions& options) {
+  if (options.slurm) return options.allocated;
   const bool has_files = !options.public_addresses.empty() || !options.private_addresses.empty();
   if (int{!options.hosts.empty()} + int{!options.hostfile.empty()} + int{has_files} > 1) {
     bad_input("--hosts, --hostfile and --public-ips with --private-ips all name the hosts; give one of them");
@@ -153,7 +155,7 @@ HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, clu
 }
 
 cluster::HostReach reach_of(const HostOptions& options) {
-  const cluster::HostReach reach = cluster::ssh_reach(options.ssh);
+  const cluster::HostReach reach = options.slurm ? cluster::srun_reach() : cluster::ssh_reach(options.ssh);
   return options.exec.empty() ? reach : cluster::inside(reach, options.exec);
 }
 
@@ -182,7 +184,8 @@ std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDem
                     .cores = divide(tasks[i], facts, demand.cores),
                     .addresses = {.workers = addresses(address, facts.ports.workers),
                                   .servers = addresses(address, facts.ports.servers)},
-                    .ports = facts.ports.workers};
+                    .ports = facts.ports.workers,
+                    .network = cluster::network_of(address, facts)};
     share.ports.insert(share.ports.end(), facts.ports.servers.begin(), facts.ports.servers.end());
     shares.push_back(std::move(share));
   }

@@ -16,18 +16,22 @@
 namespace trireme::cli {
 
 struct HostOptions {
-  // As the user has them, in one of three ways; all empty: this machine.
+  // As the user has them, in one of three ways; all empty: this machine, or Slurm's.
   std::string hosts, hostfile, public_addresses, private_addresses;
+  bool slurm = false;                         // the nodes of an allocation,
+  std::vector<cluster::HostSlots> allocated;  // which are these
+  std::string mpi_plugin = "pmix";            // of srun
   cluster::SshOptions ssh;
-  std::string network;         // interface or range; empty: where ssh reaches a host
+  std::string network;         // interface or range; empty: where a host is reached
   std::string remote_program;  // empty: as on this machine; in a container as its PATH has it
   bool ship = false;           // copies the program there
   std::string exec;            // in front of commands there, for a container; empty: none
   std::string ship_folder;     // into this folder; empty: the usual one
 
-  bool are_given() const {
+  bool are_named() const {
     return !hosts.empty() || !hostfile.empty() || !public_addresses.empty() || !private_addresses.empty();
   }
+  bool are_given() const { return slurm || are_named(); }
 };
 
 struct TaskDemand {
@@ -41,6 +45,7 @@ struct HostShare {
   cluster::CoreDivision cores;  // workers and servers of this host
   comm::ClusterSpec addresses;  // of the same; empty where they need none
   std::vector<int> ports = {};
+  std::string network = {};  // of the addresses, as "10.0.0.0/24"; empty: unknown
 };
 
 HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports);

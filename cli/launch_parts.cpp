@@ -1,5 +1,7 @@
 // The hidden commands that `trireme launch` starts: the runner beside each task, the guard beside the launcher, and for
 // other hosts the probe that answers for one, the agent on it and the relay to it.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -32,11 +34,14 @@ Command add_launch_task(CLI::App& parent) {
   CLI::App* app = add_hidden(parent, "launch-task", "Runs one task of a launch");
   struct Options {
     int task = -1, first_task = -1;
+    std::string folder;
   };
   auto options = std::make_shared<Options>();
   app->add_option("--task", options->task, "Index of the task");
   app->add_option("--first-task", options->first_task, "Index of rank 0's task; the others follow");
+  app->add_option("--folder", options->folder, "To work in, where there is such a folder");
   return {app, [options] {
+            [[maybe_unused]] const int stays = options->folder.empty() ? 0 : chdir(options->folder.c_str());
             const int task = options->task >= 0 ? options->task : options->first_task + comm::launch_place().rank;
             cluster::run_task(launcher_address(), task);
             return 0;
@@ -78,6 +83,7 @@ Command add_launch_host(CLI::App& parent) {
   app->add_option("--tasks", options->tasks)->delimiter(',')->required();
   app->add_option("--ports", options->ports)->delimiter(',');
   app->add_option("--folder", options->folder);
+  app->add_option("--address", options->address);
   return {app, [options] {
             options->program = this_binary();
             cluster::run_host_agent(*options);
@@ -88,7 +94,7 @@ Command add_launch_host(CLI::App& parent) {
 Command add_launch_relay(CLI::App& parent) {
   CLI::App* app = add_hidden(parent, "launch-relay", "Connects a launch with another host");
   auto command = std::make_shared<std::vector<std::string>>();
-  app->add_option("command", *command, "After --: ssh and its options")->required();
+  app->add_option("command", *command, "After --: what runs a command on the other host")->required();
   return {app, [command] { return cluster::run_host_relay(*command, launcher_address()); }};
 }
 

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/host_starter.hpp"
+#include "trireme/cluster/mpirun.hpp"
 #include "trireme/cluster/secret.hpp"
 #include "trireme/cluster/shell_text.hpp"
+#include "trireme/cluster/slurm.hpp"
 #include "trireme/comm/cluster_spec.hpp"
 #include "trireme/comm/world.hpp"
 
@@ -21,6 +24,8 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
+bool talks_mpi(const LaunchNeeds& needs) { return needs.protocol == "mpi" || needs.protocol == "grpc+mpi"; }
+
 LaunchNeeds check_program(const LaunchOptions& options) {
   if (!options.hosts.are_given() && cluster::find_program(options.program).empty()) {
     bad_input("--program {}: there is no such program, or it cannot be run", options.program);
@@ -28,24 +33,37 @@ LaunchNeeds check_program(const LaunchOptions& options) {
   return {.survives_lost_workers = options.keep_going};
 }
 
+void check_given_hosts(const HostOptions& options) {
+  if (options.slurm && options.are_named()) {
+    bad_input("--slurm has the hosts from Slurm; leave --hosts, --hostfile, --public-ips and --private-ips out");
+  }
+  if (options.ship && !options.remote_program.empty()) {
+    bad_input("--ship copies the program and --remote-program says where it is already; leave one of them out");
+  }
+  if (options.ship && !options.exec.empty()) {
+    bad_input("--ship: a container of --exec has its own trireme, or one of its host at --remote-program");
+  }
+  if (!options.ship && !options.ship_folder.empty()) bad_input("--ship-dir has no effect without --ship");
+}
+
 void check_host_options(const HostOptions& options) {
-  if (options.are_given()) {
-    if (options.ship && !options.remote_program.empty()) {
-      bad_input("--ship copies the program and --remote-program says where it is already; leave one of them out");
-    }
-    if (options.ship && !options.exec.empty()) {
-      bad_input("--ship: a container of --exec has its own trireme, or one of its host at --remote-program");
-    }
-    if (!options.ship && !options.ship_folder.empty()) bad_input("--ship-dir has no effect without --ship");
-    return;
+  if (options.mpi_plugin != "pmix" && options.mpi_plugin != "pmi2") {
+    bad_input("--mpi {}: must be pmix or pmi2", options.mpi_plugin);
   }
   for (const auto& [option, is_given] :
        {std::pair("--ssh-key", !options.ssh.key.empty()), std::pair("--ssh-user", !options.ssh.user.empty()),
-        std::pair("--ssh-port", options.ssh.port.has_value()), std::pair("--ssh-config", !options.ssh.config.empty()),
-        std::pair("--network", !options.network.empty()), std::pair("--ship", options.ship),
+        std::pair("--ssh-port", options.ssh.port.has_value()),
+        std::pair("--ssh-config", !options.ssh.config.empty())}) {
+    if (is_given && !options.are_named()) {
+      bad_input("{} has no effect without --hosts, --hostfile or --public-ips", option);
+    }
+  }
+  if (options.are_given()) return check_given_hosts(options);
+  for (const auto& [option, is_given] :
+       {std::pair("--network", !options.network.empty()), std::pair("--ship", options.ship),
         std::pair("--ship-dir", !options.ship_folder.empty()), std::pair("--exec", !options.exec.empty()),
         std::pair("--remote-program", !options.remote_program.empty())}) {
-    if (is_given) bad_input("{} has no effect without --hosts, --hostfile or --public-ips", option);
+    if (is_given) bad_input("{} has no effect without --hosts, --hostfile, --public-ips or --slurm", option);
   }
 }
 
@@ -81,7 +99,7 @@ bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) 
   if (options.tasks.cores.servers > 0 && needs.protocol == "mpi") {
     bad_input("--protocol mpi knows no parameter servers; take grpc+mpi for tensors over MPI");
   }
-  const bool meets = options.hosts.are_given() || options.tasks.cores.servers > 0 ||
+  const bool meets = (options.hosts.are_given() && needs.protocol != "mpi") || options.tasks.cores.servers > 0 ||
                      needs.protocol.starts_with("grpc") || needs.uses_every_protocol;
   if (!meets && options.tasks.worker_port) {
     bad_input("--worker-port has no effect: workers that talk MPI have no ports");
@@ -95,41 +113,61 @@ bool has_mpi() {
   return std::find(protocols.begin(), protocols.end(), "mpi") != protocols.end();
 }
 
-cluster::Starter mpi_starter(const LaunchOptions& options) {
-  if (options.program.empty() && !has_mpi()) {
-    fail(ErrorKind::unavailable,
-         "this build has no MPI, so workers could not talk to each other: install libopenmpi-dev and build again, or "
-         "start workers that do not talk with --starter process");
+void check_has_mpi(const LaunchOptions& options) {
+  if (!options.program.empty() || has_mpi()) return;
+  fail(ErrorKind::unavailable,
+       "this build has no MPI, so workers could not talk to each other: install libopenmpi-dev and build again, or "
+       "start workers that do not talk with --starter process");
+}
+
+void check_suits_starter(const LaunchOptions& options, const LaunchNeeds& needs) {
+  const bool has_choice = needs.protocol == "mpi" && !options.hosts.are_given();  // workers that do not talk
+  if (options.starter == "process" && talks_mpi(needs) && !has_choice) {
+    bad_input("--starter process: tasks with --protocol {} have to be started by mpirun; leave it out", needs.protocol);
   }
-  return cluster::mpi_starter(this_binary());
 }
 
 cluster::Starter starter_for_this_machine(const LaunchOptions& options, const LaunchNeeds& needs, bool at_addresses) {
-  const bool talks_mpi = !at_addresses || needs.protocol == "grpc+mpi" || (needs.uses_every_protocol && has_mpi());
-  if (needs.protocol == "grpc+mpi" && options.starter == "process") {
-    bad_input("--starter process: tasks with --protocol grpc+mpi have to be started by mpirun; leave it out");
-  }
-  const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && talks_mpi);
-  return by_mpi ? mpi_starter(options) : cluster::process_starter(this_binary());
+  const bool wants_mpi = !at_addresses || talks_mpi(needs) || (needs.uses_every_protocol && has_mpi());
+  const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && wants_mpi);
+  if (!by_mpi) return cluster::process_starter(this_binary());
+  check_has_mpi(options);
+  return cluster::mpi_starter(this_binary());
 }
 
-void check_suits_hosts(const LaunchOptions& options, const LaunchNeeds& needs) {
-  if (needs.protocol == "mpi" || needs.protocol == "grpc+mpi") {
-    bad_input(
-        "--protocol {}: tasks on other hosts are started by ssh and meet over grpc or grpc+ucx; take one of these",
-        needs.protocol);
-  }
-  if (options.starter != "auto") {
-    bad_input("--starter {}: other hosts are reached by ssh; leave it out", options.starter);
-  }
+// The networks over which ranks talk.
+std::vector<std::string> networks_of(const std::vector<HostShare>& shares) {
+  std::set<std::string> networks;
+  for (const HostShare& share : shares) networks.insert(share.network);
+  if (networks.contains("")) return {};
+  return {networks.begin(), networks.end()};
 }
 
-cluster::Starter starter_for_hosts(const HostOptions& options, const std::vector<HostShare>& shares) {
+// An MPI launcher starts the same command everywhere, by its own ways.
+cluster::RunnerStarter mpi_runners(const LaunchOptions& options, const std::vector<HostShare>& shares) {
+  check_has_mpi(options);
+  if (!options.hosts.exec.empty()) {
+    bad_input("--exec: tasks that talk MPI are not started in containers; take --protocol grpc or grpc+ucx");
+  }
+  for (const HostShare& share : shares) {
+    if (share.program != shares.front().program) {
+      bad_input("tasks that talk MPI need trireme at the same place on all hosts, and it is {} on {}, but {} on {}",
+                share.program, share.host, shares.front().program, shares.front().host);
+    }
+  }
+  return options.hosts.slurm ? cluster::srun_runners(options.hosts.mpi_plugin, networks_of(shares))
+                             : cluster::mpirun_runners(options.hosts.ssh, networks_of(shares));
+}
+
+cluster::Starter starter_for_hosts(const LaunchOptions& options, const LaunchNeeds& needs,
+                                   const std::vector<HostShare>& shares) {
   std::vector<cluster::RemoteHost> hosts;
   for (const HostShare& share : shares) {
     hosts.push_back({.name = share.host, .program = share.program, .ports = share.ports});
   }
-  return cluster::host_starter(this_binary(), reach_of(options), hosts);
+  const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && talks_mpi(needs));
+  return cluster::host_starter(this_binary(), reach_of(options.hosts), hosts,
+                               by_mpi ? mpi_runners(options, shares) : cluster::RunnerStarter{});
 }
 
 // Tasks that share cores must not bind threads to them, and must give way when they wait.
@@ -137,6 +175,7 @@ Environment sharing_environment(int threads) {
   return {{"TRIREME_BIND", "off"},
           {"TRIREME_NUM_INTRA_THREADS", std::to_string(threads)},
           {"OMP_NUM_THREADS", std::to_string(threads)},
+          {"OMPI_MCA_mpi_yield_when_idle", "1"},
           {"OMP_WAIT_POLICY", "passive"}};
 }
 
@@ -181,6 +220,7 @@ void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, 
 // Workers first, then servers: task i is rank i.
 cluster::Job make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
   cluster::Task task{.environment = at_addresses ? meeting_environment(hosts) : Environment{}};
+  if (options.hosts.slurm) task.environment[cluster::kEndRequestsVariable] = cluster::kFromLauncher;
   cluster::Job job;
   add_tasks(task, hosts, options, job);
   if (isatty(STDERR_FILENO) != 0) job.tasks.front().environment[cluster::kProgressVariable] = "terminal";
@@ -213,15 +253,19 @@ std::string division_text(const cluster::CoreDivision& cores) {
 
 }  // namespace
 
+LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check_command) {
+  return check(options, check_command);
+}
+
 LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command) {
   options.tasks.cores.workers = number_of_workers(options);
   const LaunchNeeds needs = check(options, check_command);
   const bool at_addresses = meets_at_addresses(options, needs);
+  check_suits_starter(options, needs);
   LaunchPlan plan;
   if (options.hosts.are_given()) {
-    check_suits_hosts(options, needs);
     plan.hosts = shares_of_hosts(options.hosts, options.tasks);
-    plan.starter = starter_for_hosts(options.hosts, plan.hosts);
+    plan.starter = starter_for_hosts(options, needs, plan.hosts);
   } else {
     plan.hosts = {share_of_this_machine(options.tasks, at_addresses, plan.ports)};
     plan.starter = starter_for_this_machine(options, needs, at_addresses);

@@ -33,6 +33,9 @@ struct LaunchPlan {
   cluster::PortClaims ports;  // for as long as the job runs
 };
 
+// What the command needs. Error(bad_input) where it, or the options, are wrong.
+LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check_command);
+
 // Error(bad_input) or Error(unavailable) for everything that can be known to be wrong before a process is started.
 LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command);
 

@@ -11,7 +11,7 @@ HostFacts facts() {
   HostFacts facts;
   facts.addresses = {
       {"lo", "127.0.0.1", 8}, {"eth0", "10.1.2.3", 24}, {"ib0", "192.168.7.9", 20}, {"ib0", "fd00::9", 64}};
-  facts.ssh_address = "10.1.2.3";
+  facts.reached_address = "10.1.2.3";
   return facts;
 }
 
@@ -36,7 +36,7 @@ TEST(HostCheck, AHostOutsideOfTheNetworkIsNamedWithWhatItHas) {
     }
   }
   HostFacts unknown = facts();
-  unknown.ssh_address.clear();
+  unknown.reached_address.clear();
   EXPECT_THROW(choose_address("a", unknown, ""), Error);
   for (const char* network : {"10.0.0.0/", "10.0.0/8", "10.0.0.0/33", "fd00::/129", "/8", "10.0.0.0/8x"}) {
     EXPECT_THROW(choose_address("a", facts(), network), Error) << network;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "trireme/base/error.hpp"
 
@@ -48,12 +49,18 @@ ssize_t write_some(int descriptor, const std::string& bytes) {
   return count < 0 && errno == ENOTSOCK ? write(descriptor, bytes.data(), bytes.size()) : count;
 }
 
-std::string random_name() {
-  std::random_device random;
-  return fmt::format("trireme-{:08x}{:08x}{:08x}", random(), random(), random());
+bool is_of_this_user(const UniqueFd& connection) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
 }  // namespace
+
+std::string random_address() {
+  std::random_device random;
+  return fmt::format("trireme-{:08x}{:08x}{:08x}", random(), random(), random());
+}
 
 std::string to_frame(const nlohmann::json& message) {
   const std::vector<std::uint8_t> body = nlohmann::json::to_cbor(message);
@@ -118,7 +125,7 @@ bool Channel::take_messages(std::vector<nlohmann::json>& messages) {
   return true;
 }
 
-Listener::Listener() : address_(random_name()), socket_(make_socket()) {
+Listener::Listener(const std::string& name) : address_(name), socket_(make_socket()) {
   const Address address(address_);
   if (bind(socket_.get(), address.get(), address.length) != 0 || listen(socket_.get(), SOMAXCONN) != 0) {
     fail(ErrorKind::failed, "cannot listen for the tasks of this job: {}", std::strerror(errno));
@@ -128,18 +135,23 @@ Listener::Listener() : address_(random_name()), socket_(make_socket()) {
 
 UniqueFd Listener::accept() const {
   UniqueFd accepted(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!accepted.is_open()) return {};
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) return {};
+  if (!accepted.is_open() || !is_of_this_user(accepted)) return {};
   return accepted;
 }
 
-UniqueFd connect_to(const std::string& address) {
+UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patience) {
+  using namespace std::chrono_literals;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   UniqueFd socket = make_socket();
   const Address name(address);
-  if (connect(socket.get(), name.get(), name.length) != 0) {
-    fail(ErrorKind::failed, "cannot reach the launcher of this task: {}", std::strerror(errno));
+  while (connect(socket.get(), name.get(), name.length) != 0) {
+    if (errno != ECONNREFUSED || std::chrono::steady_clock::now() >= deadline) {
+      fail(ErrorKind::failed, "cannot reach the launcher of this task: {}", std::strerror(errno));
+    }
+    std::this_thread::sleep_for(20ms);
+  }
+  if (!is_of_this_user(socket)) {
+    fail(ErrorKind::failed, "cannot reach the launcher of this task: its address is another user's");
   }
   return socket;
 }

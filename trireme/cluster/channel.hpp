@@ -10,12 +10,14 @@
 //                          stopped {signal} | continued
 //                          ended {code, signal}          signal 0: by itself, with this exit code
 //                          lost {reason}                 from the relay of a runner on another host: it is out of reach
+//                          end_request                   likewise: somebody there (Slurm) wants the job to end
 //   supervisor to runner   run {task: Task}              when all tasks have said hello
 //                          signal {signal}               to the program and what it has started
 //                          release                       the runner may leave
 //   program to runner      error {text}
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -48,10 +50,13 @@ class Channel {
   std::string unsent_, received_;
 };
 
+// An address that nobody else has.
+std::string random_address();
+
 // A socket of this machine that has a name but no file. Only processes of the same user are accepted.
 class Listener {
  public:
-  Listener();
+  explicit Listener(const std::string& address = random_address());
 
   const std::string& address() const { return address_; }
   int descriptor() const { return socket_.get(); }
@@ -62,6 +67,7 @@ class Listener {
   UniqueFd socket_;
 };
 
-UniqueFd connect_to(const std::string& address);
+// Error(failed) where nobody of this user listens there, within the time given.
+UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patience = {});
 
 }  // namespace trireme::cluster

@@ -33,6 +33,18 @@ fs::path folder_for_segments() {
   return fs::temp_directory_path();
 }
 
+// MPI's daemon on this host may have been faster.
+void make_private_folder(const std::string& folder) {
+  struct stat status {};
+  if (mkdir(folder.c_str(), S_IRWXU) == 0) return;
+  const int reason = errno;
+  const bool is_ours =
+      reason == EEXIST && lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+  if (!is_ours) {
+    fail(ErrorKind::failed, "cannot make the folder {} for what the workers share: {}", folder, std::strerror(reason));
+  }
+}
+
 void remove_folder(const fs::path& folder) {
   std::error_code ignored;
   fs::remove_all(folder, ignored);
@@ -63,14 +75,14 @@ void end_marked_processes(const std::string& mark) {
   }
 }
 
+std::string job_folder(const std::string& mark) { return (folder_for_segments() / mark).string(); }
+
 Guard::Guard(const std::string& program, const std::string& mark)
-    : mark_(mark), folder_((folder_for_segments() / mark).string()), lifeline_(make_pipe()) {
+    : mark_(mark), folder_(job_folder(mark)), lifeline_(make_pipe()) {
   process_.emplace(
       ChildOptions{.command = {program, "launch-guard", mark, folder_}, .in = lifeline_.read.get(), .outlives = true});
   lifeline_.read.reset();
-  if (mkdir(folder_.c_str(), S_IRWXU) != 0) {
-    fail(ErrorKind::failed, "cannot make the folder {} for what the workers share: {}", folder_, std::strerror(errno));
-  }
+  make_private_folder(folder_);
 }
 
 Guard::~Guard() {

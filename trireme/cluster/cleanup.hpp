@@ -19,6 +19,10 @@ std::vector<pid_t> marked_processes(const std::string& mark);
 // Kills them (SIGKILL) until there are none.
 void end_marked_processes(const std::string& mark);
 
+// The job's private folder on this machine, which need not exist; in memory where the machine has that, for segments
+// that processes share.
+std::string job_folder(const std::string& mark);
+
 class Guard {
  public:
   // The program is the `trireme` binary, which has the guard as a hidden command. The folder is made once the guard
@@ -28,7 +32,6 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  // The job's private folder; in memory where the machine has that, for segments that processes share.
   const std::string& folder() const { return folder_; }
 
  private:

@@ -11,6 +11,11 @@ namespace trireme::cluster {
 
 bool is_launched() { return std::getenv(kLaunchVariable) != nullptr; }
 
+bool obeys_launcher_alone() {
+  const char* told = std::getenv(kEndRequestsVariable);
+  return told != nullptr && std::string_view(told) == kFromLauncher;
+}
+
 std::string surrounding_launcher() {
   if (is_launched()) return "trireme launch";
   const comm::LaunchPlace place = comm::launch_place();

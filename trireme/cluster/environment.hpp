@@ -16,10 +16,15 @@ inline constexpr const char* kTaskCountVariable = "TRIREME_TASK_COUNT";  // task
 // other. Not set where they meet over MPI.
 inline constexpr const char* kClusterVariable = "TRIREME_CLUSTER";
 inline constexpr const char* kJobSecretVariable = "TRIREME_JOB_SECRET";
+// "launcher": requests to end (SIGINT, SIGTERM) count only when they come from the process that has started this one.
+// Slurm sends them to every process of a job, also where the launcher decides what they mean.
+inline constexpr const char* kEndRequestsVariable = "TRIREME_END_REQUESTS";
+inline constexpr const char* kFromLauncher = "launcher";
 // "terminal": this task's progress is shown on a terminal, though its own stderr is none.
 inline constexpr const char* kProgressVariable = "TRIREME_PROGRESS";
 
 bool is_launched();  // by `trireme launch`
+bool obeys_launcher_alone();
 
 // Who has started this process as one of several: "trireme launch", "Open MPI", "Slurm", ...; empty: nobody.
 std::string surrounding_launcher();

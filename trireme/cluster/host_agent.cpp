@@ -13,6 +13,7 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/host_link.hpp"
 #include "trireme/cluster/ports.hpp"
+#include "trireme/cluster/signals.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::cluster {
@@ -30,20 +31,22 @@ class HostAgent {
  private:
   struct Runner {
     int task;
-    ChildProcess process;
+    std::optional<ChildProcess> process = {};  // none: another has started it
     std::optional<Channel> channel = {};
     bool gone = false;  // it had a channel, which has ended
   };
 
   void claim_ports(const std::vector<int>& ports);
-  void start_runner(const std::string& program, int task);
+  ChildOptions runner_options(const std::string& program, int task) const;
   bool all_gone() const;
   void wait_for_something();
+  void pass_on_end_requests();
   void listen_to_launcher();
   void greet_newcomers();
   void listen_to(Runner& runner);
   Runner* runner_of(int task);
 
+  EndRequests end_requests_;  // first: from here on a signal is a word to pass on
   HostLink link_;
   Listener listener_;
   Guard guard_;  // before the runners: it ends everything when they are no longer needed
@@ -55,9 +58,13 @@ class HostAgent {
 
 HostAgent::HostAgent(const HostAgentOptions& options)
     : link_(Channel(UniqueFd(dup(STDIN_FILENO)), UniqueFd(dup(STDOUT_FILENO)))),
+      listener_(options.address.empty() ? random_address() : options.address),
       guard_(options.program, listener_.address()) {
   claim_ports(options.ports);
-  for (const int task : options.tasks) start_runner(options.program, task);
+  for (const int task : options.tasks) {
+    runners_.push_back({.task = task});
+    if (options.address.empty()) runners_.back().process.emplace(runner_options(options.program, task));
+  }
 }
 
 void HostAgent::claim_ports(const std::vector<int>& ports) {
@@ -69,13 +76,10 @@ void HostAgent::claim_ports(const std::vector<int>& ports) {
   }
 }
 
-void HostAgent::start_runner(const std::string& program, int task) {
-  runners_.push_back(
-      {.task = task,
-       .process = ChildProcess({.command = {program, "launch-task", "--task", std::to_string(task)},
-                                .environment = {{kLaunchVariable, listener_.address()},
-                                                {"UCX_POSIX_DIR", guard_.folder()}},  // UCX's shared segments
-                                .err = STDERR_FILENO})});
+ChildOptions HostAgent::runner_options(const std::string& program, int task) const {
+  return {.command = {program, "launch-task", "--task", std::to_string(task)},
+          .environment = {{kLaunchVariable, listener_.address()}},
+          .err = STDERR_FILENO};
 }
 
 bool HostAgent::all_gone() const {
@@ -89,14 +93,19 @@ void HostAgent::run() {
 
 void HostAgent::wait_for_something() {
   const bool reading = link_.channel().unsent_bytes() < kEnoughUnsent;
-  std::vector<pollfd> polled{{link_.channel().descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> polled{{link_.channel().descriptor(), POLLIN, 0},
+                             {listener_.descriptor(), POLLIN, 0},
+                             {end_requests_.descriptor(), POLLIN, 0}};
   if (link_.channel().unsent_bytes() > 0) polled.push_back({link_.channel().output_descriptor(), POLLOUT, 0});
   for (const Channel& newcomer : newcomers_) polled.push_back({newcomer.descriptor(), POLLIN, 0});
   for (const Runner& runner : runners_) {
     if (runner.channel && reading) polled.push_back({runner.channel->descriptor(), POLLIN, 0});
-    if (!runner.channel && !runner.gone) polled.push_back({runner.process.poll_descriptor(), POLLIN, 0});
+    if (!runner.channel && !runner.gone && runner.process) {
+      polled.push_back({runner.process->poll_descriptor(), POLLIN, 0});
+    }
   }
   poll(polled.data(), polled.size(), static_cast<int>(HostLink::kInterval.count()));
+  pass_on_end_requests();
   listen_to_launcher();
   greet_newcomers();
   for (Runner& runner : runners_) {
@@ -104,6 +113,13 @@ void HostAgent::wait_for_something() {
   }
   link_.keep_alive();
   link_.flush();
+}
+
+// Ending is the launcher's business, who may not have been told: Slurm signals the processes of its steps.
+void HostAgent::pass_on_end_requests() {
+  while (const int signal = end_requests_.next()) {
+    if (signal == SIGTERM) link_.send({{"type", "end_request"}});
+  }
 }
 
 void HostAgent::listen_to_launcher() {
@@ -136,7 +152,7 @@ void HostAgent::greet_newcomers() {
 void HostAgent::listen_to(Runner& runner) {
   if (runner.gone) return;
   if (!runner.channel) {
-    if (const auto ending = runner.process.try_wait()) {
+    if (const auto ending = runner.process ? runner.process->try_wait() : std::nullopt) {
       fail(ErrorKind::failed, "the runner of a task {} on {} before it had reported", ending_text(*ending),
            comm::host_name());
     }
@@ -160,8 +176,6 @@ HostAgent::Runner* HostAgent::runner_of(int task) {
 }  // namespace
 
 void run_host_agent(const HostAgentOptions& options) {
-  // Ending is the launcher's business; and where it is gone, what we have begun here has to be ended.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   [[maybe_unused]] const int stays = chdir(options.folder.c_str());
   HostAgent(options).run();
 }

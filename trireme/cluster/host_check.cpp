@@ -117,7 +117,7 @@ HostFacts facts_from_json(const json& answer) {
                   .cores = answer.at("cores"),
                   .core_limit = answer.at("core_limit"),
                   .addresses = {},
-                  .ssh_address = answer.at("ssh_address"),
+                  .reached_address = answer.at("reached_address"),
                   .ports = {answer.at("worker_ports"), answer.at("ps_ports")},
                   .time = answer.at("time"),
                   .hears_launcher = answer.at("hears_launcher")};
@@ -215,16 +215,16 @@ std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, co
 }
 
 std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network) {
-  if (network.empty() && !facts.ssh_address.empty()) {
-    if (!has_address(facts, facts.ssh_address)) {
+  if (network.empty() && !facts.reached_address.empty()) {
+    if (!has_address(facts, facts.reached_address)) {
       bad_input(
           "{} was reached at {}, which is not among the addresses that trireme has there ({}); give --network; a "
           "container needs the network of its host (docker and podman: --network host)",
-          host, facts.ssh_address, addresses_text(facts));
+          host, facts.reached_address, addresses_text(facts));
     }
-    return facts.ssh_address;
+    return facts.reached_address;
   }
-  if (network.empty()) bad_input("{} does not know at which address ssh has reached it; give --network", host);
+  if (network.empty()) bad_input("{} does not know at which address it was reached; give --network", host);
   const bool is_range = network.find('/') != std::string::npos;
   const Network range = is_range ? parse_network(network) : Network{};
   for (const InterfaceAddress& address : facts.addresses) {
@@ -238,6 +238,17 @@ void check_has_address(const std::string& host, const HostFacts& facts, const st
   bad_input(
       "--private-ips: {} is not an address of {}, which has {}; are the lines of the two files in the same order?",
       address, host, addresses_text(facts));
+}
+
+std::string network_of(const std::string& address, const HostFacts& facts) {
+  const auto found = std::find_if(facts.addresses.begin(), facts.addresses.end(),
+                                  [&](const InterfaceAddress& entry) { return entry.address == address; });
+  in_addr bytes{};
+  if (found == facts.addresses.end() || inet_pton(AF_INET, address.c_str(), &bytes) != 1) return "";
+  const int bits = found->prefix_bits;
+  bytes.s_addr &= htonl(bits == 0 ? 0 : ~0U << (32 - bits));
+  std::array<char, INET_ADDRSTRLEN> text{};
+  return fmt::format("{}/{}", inet_ntop(AF_INET, &bytes, text.data(), text.size()), bits);
 }
 
 }  // namespace trireme::cluster

@@ -35,7 +35,7 @@ struct HostFacts {
   std::vector<std::vector<int>> cores;      // usable ones, as Topology has them
   int core_limit = 0;                       // by a CPU quota
   std::vector<InterfaceAddress> addresses;  // IPv4 and IPv6, without link-local ones
-  std::string ssh_address;                  // at which ssh has reached it; empty: unknown
+  std::string reached_address;              // at which we have reached it; empty: unknown
   TaskPorts ports;                          // free ones
   double time = 0;                          // seconds since 1970
   bool hears_launcher = false;              // what the launcher says arrives
@@ -61,9 +61,12 @@ struct HostAnswer {
 std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const HostReach& reach);
 
 // The address at which the tasks of a host are to be found: in the given network, "10.0.0.0/8", or at the interface of
-// the given name; without either where ssh has reached it. Error(bad_input) names the host where it has none.
+// the given name; without either where we have reached it. Error(bad_input) names the host where it has none.
 std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network);
 // Error(bad_input) with what it has where the host has no such address.
 void check_has_address(const std::string& host, const HostFacts& facts, const std::string& address);
+
+// The network of one of a host's addresses, as "10.0.0.0/24"; empty for what is not IPv4.
+std::string network_of(const std::string& address, const HostFacts& facts);
 
 }  // namespace trireme::cluster

@@ -4,8 +4,10 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <optional>
 #include <sstream>
 
+#include "trireme/base/unique_fd.hpp"
 #include "trireme/cluster/host_check.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/cgroup.hpp"
@@ -61,13 +64,38 @@ std::vector<InterfaceAddress> read_addresses() {
   return addresses;
 }
 
-// "client port server port", as sshd tells it to what it starts.
-std::string read_ssh_address() {
-  const char* connection = std::getenv("SSH_CONNECTION");
-  std::istringstream words(connection != nullptr ? connection : "");
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// The address of this host from which it would talk to that one. Nothing is sent.
+std::string address_towards(const std::string& peer) {
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {}, .sin_zero = {}};
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  socklen_t length = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (inet_pton(AF_INET, peer.c_str(), &address.sin_addr) != 1 || connect(socket.get(), generic, length) != 0 ||
+      getsockname(socket.get(), generic, &length) != 0) {
+    return "";
+  }
+  std::array<char, INET_ADDRSTRLEN> text{};
+  return inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+}
+
+// sshd tells what it starts "client port server port"; Slurm tells from where srun has started it.
+std::string read_reached_address() {
+  std::istringstream words(from_environment("SSH_CONNECTION"));
   std::string client, client_port, server;
   words >> client >> client_port >> server;
-  return server;
+  return server.empty() ? address_towards(from_environment("SLURM_LAUNCH_NODE_IPADDR")) : server;
+}
+
+// Slurm counts logical processors, and does not keep us on ours on every cluster. 0: it says nothing.
+int read_slurm_cores(const std::vector<std::vector<int>>& cores) {
+  const int processors = std::atoi(from_environment("SLURM_CPUS_ON_NODE").c_str());
+  if (processors < 1 || cores.empty()) return 0;
+  return std::max(1, processors / static_cast<int>(cores.front().size()));
 }
 
 }  // namespace
@@ -88,8 +116,11 @@ HostFacts read_host_facts(const PortsWanted& ports) {
   facts.build = perf::build_text();
   facts.cores = perf::Topology().usable_cores();
   facts.core_limit = perf::within_quota(static_cast<int>(facts.cores.size()), perf::cpu_quota());
+  if (const int granted = read_slurm_cores(facts.cores); granted > 0) {
+    facts.core_limit = std::min(facts.core_limit, granted);
+  }
   facts.addresses = read_addresses();
-  facts.ssh_address = read_ssh_address();
+  facts.reached_address = read_reached_address();
   facts.ports = claim_ports(ports, claims);
   facts.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   return facts;
@@ -113,7 +144,7 @@ nlohmann::json to_json(const HostFacts& facts) {
           {"cores", facts.cores},
           {"core_limit", facts.core_limit},
           {"addresses", addresses},
-          {"ssh_address", facts.ssh_address},
+          {"reached_address", facts.reached_address},
           {"worker_ports", facts.ports.workers},
           {"ps_ports", facts.ports.servers},
           {"time", facts.time},

@@ -5,6 +5,7 @@
 // The messages, by "type":
 //   agent to relay    from {task, message}    what the task's runner says to the supervisor
 //                     gone {task}             its connection has ended
+//                     end_request             somebody there (Slurm) wants the job to end
 //   relay to agent    to {task, message}      what the supervisor says to the task's runner
 //   both              alive                   nothing else was to be said
 #pragma once

@@ -50,9 +50,9 @@ class HostRelay {
   void leave();
   void report_lost(const std::string& reason);
 
-  const std::string address_;
+  const std::string name_, address_;
   HostLink link_;
-  ChildProcess ssh_;
+  ChildProcess connection_;
   struct Connection {  // to the supervisor
     Channel channel;
     bool runner_is_gone = false;  // to be closed when all is said
@@ -65,18 +65,19 @@ class HostRelay {
 };
 
 HostRelay::HostRelay(const std::vector<std::string>& command, const std::string& address, std::array<UniqueFd, 2> ends)
-    : address_(address),
+    : name_(command.front()),
+      address_(address),
       link_(Channel(std::move(ends[0]))),
-      ssh_({.command = command, .in = ends[1].get(), .out = ends[1].get(), .err = STDERR_FILENO}) {}
+      connection_({.command = command, .in = ends[1].get(), .out = ends[1].get(), .err = STDERR_FILENO}) {}
 
 int HostRelay::run() {
   for (;;) {
     wait_for_something();
-    const auto ending = ssh_.try_wait();  // asked first: what came before is complete then
+    const auto ending = connection_.try_wait();  // asked first: what came before is complete then
     listen_to_host();
     listen_to_supervisor();
     if (ending) {
-      report_lost(fmt::format("the ssh connection to its host {}", ending_text(*ending)));
+      report_lost(fmt::format("the {} connection to its host {}", name_, ending_text(*ending)));
       return ending->exit_code();
     }
     if (leaving_until_ && Clock::now() > *leaving_until_) {
@@ -96,7 +97,8 @@ int HostRelay::run() {
 }
 
 void HostRelay::wait_for_something() {
-  std::vector<pollfd> polled{{leaving_until_ ? -1 : STDIN_FILENO, POLLIN, 0}, {ssh_.poll_descriptor(), POLLIN, 0}};
+  std::vector<pollfd> polled{{leaving_until_ ? -1 : STDIN_FILENO, POLLIN, 0},
+                             {connection_.poll_descriptor(), POLLIN, 0}};
   std::size_t unsent = 0;
   for (const auto& [task, connection] : tasks_) {
     const std::size_t bytes = connection.channel.unsent_bytes();
@@ -120,7 +122,7 @@ void HostRelay::listen_to_host() {
   heard_ = heard_ || !messages.empty();
   for (const json& message : messages) pass_on(message);
   if (open) return;
-  garbled_ = true;  // or ssh has ended, which is seen next
+  garbled_ = true;  // or the connection has ended, which is seen next
   if (!leaving_until_) leave();
 }
 
@@ -129,6 +131,7 @@ void HostRelay::pass_on(const json& message) {
   if (const auto found = tasks_.find(task); message["type"] == "gone" && found != tasks_.end()) {
     found->second.runner_is_gone = true;
   }
+  if (message["type"] == "end_request" && !tasks_.empty()) tasks_.begin()->second.channel.send(message);
   if (message["type"] != "from" || leaving_until_) return;
   if (!tasks_.contains(task)) tasks_.emplace(task, Connection{Channel(connect_to(address_))});
   tasks_.at(task).channel.send(message.at("message"));

@@ -4,6 +4,9 @@
 
 #include <filesystem>
 
+#include "trireme/cluster/channel.hpp"
+#include "trireme/cluster/environment.hpp"
+
 namespace trireme::cluster {
 namespace {
 
@@ -17,27 +20,41 @@ std::vector<int> tasks_on(const Job& job, const std::string& host) {
 
 std::string list_text(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ",")); }
 
-// The agent works in the folder that we are in, where its host has one of that name.
-std::vector<std::string> agent_command(const RemoteHost& host, const std::vector<int>& tasks) {
-  return {host.program, "launch-host", "--tasks=" + list_text(tasks), "--ports=" + list_text(host.ports),
-          "--folder=" + std::filesystem::current_path().string()};
+// Everything works in the folder that we are in, where the host has one of that name.
+std::string folder_option() { return "--folder=" + std::filesystem::current_path().string(); }
+
+std::vector<std::string> agent_command(const RemoteHost& host, const std::vector<int>& tasks,
+                                       const std::string& address) {
+  std::vector<std::string> words{host.program, "launch-host", "--tasks=" + list_text(tasks),
+                                 "--ports=" + list_text(host.ports), folder_option()};
+  if (!address.empty()) words.push_back("--address=" + address);
+  return words;
+}
+
+RunnerCommand runner_command(const RemoteHost& host, const std::string& address) {
+  return {.words = {"env", fmt::format("{}={}", kLaunchVariable, address), host.program, "launch-task",
+                    "--first-task=0", folder_option()},
+          .mark = address};
 }
 
 }  // namespace
 
-Starter host_starter(const std::string& program, const HostReach& reach, const std::vector<RemoteHost>& hosts) {
-  return [=](const Job& job, const std::string&) {
+Starter host_starter(const std::string& program, const HostReach& reach, const std::vector<RemoteHost>& hosts,
+                     const RunnerStarter& runners) {
+  return [=](const Job& job, const std::string& folder) {
+    const std::string address = runners ? random_address() : "";
     std::vector<StartCommand> commands;
     for (const RemoteHost& host : hosts) {
       const std::vector<int> tasks = tasks_on(job, host.name);
       std::vector<std::string> command{program, "launch-relay", "--"};
-      const auto reached = reach.command(host.name, agent_command(host, tasks));
+      const auto reached = reach.command(host.name, agent_command(host, tasks, address));
       command.insert(command.end(), reached.begin(), reached.end());
       commands.push_back({.name = fmt::format("{} to {}", reach.name, host.name),
                           .command = command,
                           .tasks = tasks,
                           .reaches_other_host = true});
     }
+    if (runners) commands.push_back(runners(job, folder, runner_command(hosts.front(), address)));
     return commands;
   };
 }

@@ -1,7 +1,9 @@
 // The starter of jobs on several hosts: for each host a relay here (host_relay.hpp), which holds the connection to an
-// agent there (host_agent.hpp), which starts the runners of the host's tasks. Used by the launcher's front end.
+// agent there (host_agent.hpp). The agents start the runners of their tasks; or an MPI launcher does, which tasks that
+// talk MPI need, and the agents wait for them. Used by the launcher's front end.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,17 @@ struct RemoteHost {
   std::vector<int> ports = {};  // that its tasks listen on
 };
 
-// The program is the `trireme` binary on this machine. Tasks belong to the hosts that they name.
-Starter host_starter(const std::string& program, const HostReach& reach, const std::vector<RemoteHost>& hosts);
+// How an MPI launcher starts one runner for each task of the job, on the task's host, task i as rank i.
+struct RunnerCommand {
+  std::vector<std::string> words;  // the same on all hosts
+  std::string mark;                // of the job on the other hosts, for what the MPI launcher starts there itself
+};
+using RunnerStarter =
+    std::function<StartCommand(const Job& job, const std::string& folder, const RunnerCommand& runner)>;
+
+// The program is the `trireme` binary on this machine. Tasks belong to the hosts that they name. Without a
+// RunnerStarter the agents start the runners.
+Starter host_starter(const std::string& program, const HostReach& reach, const std::vector<RemoteHost>& hosts,
+                     const RunnerStarter& runners = {});
 
 }  // namespace trireme::cluster

@@ -1,5 +1,6 @@
-// How the runners of a job's tasks get started, as commands for the Supervisor to run: one process per task, or all of
-// them by an MPI launcher, which workers that talk MPI need. Each ends in `trireme launch-task`, which is run_task().
+// How the runners of a job's tasks get started, as commands for the Supervisor to run: one process per task here, all
+// of them by mpirun, which workers that talk MPI need (mpirun.hpp), or on other hosts (host_starter.hpp). Each ends in
+// `trireme launch-task`, which is run_task().
 #pragma once
 
 #include <functional>
@@ -25,8 +26,5 @@ using Starter = std::function<std::vector<StartCommand>(const Job& job, const st
 
 // The program is the `trireme` binary on this machine.
 Starter process_starter(const std::string& program);
-
-// Task i becomes rank i. Error(unavailable) where there is no mpirun.
-Starter mpi_starter(const std::string& program);
 
 }  // namespace trireme::cluster

@@ -135,6 +135,8 @@ void Supervisor::handle(int task, const json& message) {
   } else if (type == "continued") {
     tasks_[task].stopped_by = 0;
     console_.say(fmt::format("trireme: {} goes on", tasks_.full_name(task)));
+  } else if (type == "end_request") {
+    if (phase_ == Phase::running) ask_workers_to_end(SIGTERM);
   } else if (type == "lost") {
     lose(task, message.at("reason"));
   } else if (type == "ended") {
@@ -188,9 +190,17 @@ void Supervisor::handle_end_request(int signal) {
     return;
   }
   if (phase_ == Phase::leaving) return ask_to_end();
-  const bool again = interrupted_ || is_failing() || phase_ == Phase::starting;
+  const bool again = asked_here_ || is_failing() || phase_ == Phase::starting;
+  asked_here_ = true;
+  if (!again) return ask_workers_to_end(signal);
   interrupted_ = interrupted_ || failures_.empty();
-  if (again) return begin_killing();
+  begin_killing();
+}
+
+// Once, though it may be asked for in two ways: Slurm signals every host's part of a job, and often this process too.
+void Supervisor::ask_workers_to_end(int signal) {
+  if (interrupted_) return;
+  interrupted_ = true;
   // On a terminal "^C" stands at the beginning of the line.
   console_.say(fmt::format("{}trireme: interrupted: the workers end after this step (once more to end at once)",
                            console_.shows_bar() ? "\n" : ""));

@@ -60,6 +60,7 @@ class Supervisor {
   void lose(int task, const std::string& reason);
   void listen_to(StarterProcess& starter);
   void handle_end_request(int signal);
+  void ask_workers_to_end(int signal);
 
   void advance();  // from phase to phase, by what has happened and by the clock
   void run_tasks();
@@ -89,9 +90,10 @@ class Supervisor {
   Phase phase_ = Phase::starting;
   Clock::time_point deadline_;  // of the phase
   bool started_ = false;        // the tasks were told to run
-  bool interrupted_ = false;
-  bool killed_ = false;     // the user did not want to wait
-  bool abandoned_ = false;  // not even for the rest of the output
+  bool interrupted_ = false;    // the workers were asked to end
+  bool asked_here_ = false;     // by a signal to this process
+  bool killed_ = false;         // the user did not want to wait
+  bool abandoned_ = false;      // not even for the rest of the output
 };
 
 }  // namespace trireme::cluster

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/channel.hpp"
 #include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/job.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/comm/host.hpp"
@@ -26,6 +28,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::chrono::seconds kAgentStarts{30};    // beside us, by another connection
 constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the program's own writes have to wait
 
 void set_nonblocking(const UniqueFd& descriptor) { fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
@@ -166,6 +169,15 @@ void TaskRunner::end(const Ending& ending) {
   supervisor_.send({{"type", "ended"}, {"code", ending.code}, {"signal", ending.signal}});
 }
 
+// What libraries share between processes, and what they write, lies in the folder that is removed with the job.
+std::map<std::string, std::string> folder_environment(const std::string& folder) {
+  return {{"UCX_POSIX_DIR", folder},
+          {"OMPI_MCA_orte_tmpdir_base", folder},
+          {"OMPI_MCA_btl_vader_backing_directory", folder},
+          {"OMPI_MCA_osc_sm_backing_directory", folder},
+          {"OMPI_MCA_osc_rdma_backing_directory", folder}};
+}
+
 // The first message is the task; those after it may have arrived together with it. None where the supervisor went away
 // before it gave a task.
 std::vector<json> receive_task(Channel& supervisor) {
@@ -187,11 +199,13 @@ std::vector<json> receive_task(Channel& supervisor) {
 void run_task(const std::string& address, int task) {
   // Ending is the supervisor's business: whoever started this runner may ask it to go, but it stays with its program.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
-  Channel supervisor(connect_to(address));
+  Channel supervisor(connect_to(address, kAgentStarts));
   supervisor.send({{"type", "hello"}, {"task", task}, {"host", comm::host_name()}});
   const std::vector<json> orders = receive_task(supervisor);
   if (orders.empty()) return;
-  TaskRunner runner(supervisor, task_from_json(orders.front().at("task")));
+  Task to_run = task_from_json(orders.front().at("task"));
+  to_run.environment.merge(folder_environment(job_folder(address)));
+  TaskRunner runner(supervisor, to_run);
   for (std::size_t i = 1; i < orders.size(); ++i) runner.obey(orders[i]);
   runner.run();
 }

@@ -1,0 +1,131 @@
+#include "trireme/cluster/mpirun.hpp"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <map>
+#include <numeric>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/cleanup.hpp"
+#include "trireme/cluster/environment.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+using Words = std::vector<std::string>;
+
+// Debian installs several MPIs side by side and gives each launcher a name of its own; the plain name may be another's.
+// The name, not the path: mpirun draws conclusions from being called by a path.
+std::string find_mpirun() {
+  for (const char* name : {"mpirun.openmpi", "mpirun"}) {
+    if (!find_program(name).empty()) return name;
+  }
+  fail(ErrorKind::unavailable,
+       "workers that talk MPI are started by mpirun, which is not in PATH; install the package openmpi-bin, or start "
+       "plain processes with --starter process");
+}
+
+// Settings go by the environment, not by options: an MPI launcher that does not know one takes no offence.
+Environment mpi_environment(const std::string& folder) {
+  Environment environment{
+      // Processors are given out by us, and so is the refusal of too many workers.
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+      // Where tasks go is our business, inside of a Slurm allocation too.
+      {"OMPI_MCA_ras", "^slurm,gridengine"},
+      // Its files lie in the folder that is removed with the job; those of the ranks are the runners' business.
+      {"OMPI_MCA_orte_tmpdir_base", folder},
+  };
+  if (geteuid() == 0) {  // it asks twice whether this is meant
+    environment.emplace("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    environment.emplace("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  return environment;
+}
+
+// This machine alone; nothing listens on other networks.
+Environment local_environment(const std::string& folder) {
+  Environment environment = mpi_environment(folder);
+  environment.merge(Environment{
+      {"OMPI_MCA_plm", "isolated"}, {"OMPI_MCA_oob_tcp_if_include", "lo"}, {"OMPI_MCA_btl_tcp_if_include", "lo"}});
+  return environment;
+}
+
+// A daemon on another host carries the mark of the job there, and writes into the job's folder there: it goes when the
+// agent goes, whatever becomes of this end. Our own settings are not for it.
+std::string daemon_command(const std::string& mark) {
+  std::vector<std::string> words{"env", fmt::format("{}={}", kLaunchVariable, mark)};
+  for (const auto& [name, value] : mpi_environment(job_folder(mark))) words.push_back(name + "=" + value);
+  words.emplace_back("orted");
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+Environment ssh_environment(const std::string& folder, const Words& ssh, const Words& networks,
+                            const std::string& mark) {
+  Environment environment = mpi_environment(folder);
+  environment.merge(Environment{{"OMPI_MCA_plm", "rsh"},
+                                {"OMPI_MCA_plm_rsh_agent", fmt::format("{}", fmt::join(ssh, " "))},
+                                {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},  // hosts may not reach each other by ssh
+                                {"OMPI_MCA_plm_rsh_pass_environ_mca_params", "0"},
+                                {"OMPI_MCA_orte_launch_agent", daemon_command(mark)}});
+  if (!networks.empty()) {
+    environment.emplace("OMPI_MCA_btl_tcp_if_include", fmt::format("{}", fmt::join(networks, ",")));
+  }
+  return environment;
+}
+
+// By which an MPI launcher that has started us, as its only process, would make mpirun a part of its own job.
+Words variables_of_another_job() {
+  return {"OMPI_UNIVERSE_SIZE", "OMPI_MCA_ess", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI"};
+}
+
+std::vector<int> all_tasks(const Job& job) {
+  std::vector<int> tasks(job.tasks.size());
+  std::iota(tasks.begin(), tasks.end(), 0);
+  return tasks;
+}
+
+// A part for each run of tasks on one host: ranks are given out in the order of the parts.
+Words with_parts(const std::string& mpirun, const Job& job, const Words& runner) {
+  Words words{mpirun};
+  for (std::size_t first = 0; first < job.tasks.size();) {
+    std::size_t end = first;
+    while (end < job.tasks.size() && job.tasks[end].host == job.tasks[first].host) ++end;
+    if (first > 0) words.emplace_back(":");
+    const std::string count = std::to_string(end - first);
+    words.insert(words.end(), {"-np", count, "--host", job.tasks[first].host + ":" + count, "-wdir", "/"});
+    words.insert(words.end(), runner.begin(), runner.end());
+    first = end;
+  }
+  return words;
+}
+
+}  // namespace
+
+Starter mpi_starter(const std::string& program) {
+  return [program, mpirun = find_mpirun()](const Job& job, const std::string& folder) {
+    const auto tasks = all_tasks(job);
+    return std::vector<StartCommand>{
+        {.name = "mpirun",
+         .command = {mpirun, "-np", std::to_string(tasks.size()), program, "launch-task", "--first-task", "0"},
+         .environment = local_environment(folder),
+         .dropped_variables = variables_of_another_job(),
+         .tasks = tasks}};
+  };
+}
+
+RunnerStarter mpirun_runners(const SshOptions& ssh, const Words& networks) {
+  return [mpirun = find_mpirun(), ssh = ssh_words(ssh), networks](const Job& job, const std::string& folder,
+                                                                  const RunnerCommand& runner) {
+    return StartCommand{.name = "mpirun",
+                        .command = with_parts(mpirun, job, runner.words),
+                        .environment = ssh_environment(folder, ssh, networks, runner.mark),
+                        .dropped_variables = variables_of_another_job(),
+                        .tasks = all_tasks(job)};
+  };
+}
+
+}  // namespace trireme::cluster
