@@ -64,7 +64,7 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/none
 ReturnToService=2
-KillWait=2
+KillWait=10
 PropagateResourceLimits=NONE
 {nodes}PartitionName=test Nodes={','.join(addresses)} Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 """,
