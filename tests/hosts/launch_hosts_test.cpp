@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "tests/distributed/bench_record.hpp"
+
 namespace trireme::testkit {
 namespace {
 
@@ -130,10 +132,48 @@ TEST_F(LaunchHosts, HostsThatCannotBeUsedAreRefusedBeforeAnythingStarts) {
   expect_nothing_left();
 }
 
-TEST_F(LaunchHosts, MpiAcrossHostsIsRefused) {
-  LaunchedJob job(on_hosts("n0,n1", {"--workers", "2", "--", "bench", "--model", "lenet", "--protocol", "grpc+mpi"}));
-  EXPECT_EQ(job.exit_code(), 2);
-  EXPECT_TRUE(has(job.err(), "grpc or grpc+ucx")) << job.err();
+TEST_F(LaunchHosts, TasksThatTalkMpiAreStartedByMpirunInTheOrderOfTasks) {
+  Words arguments =
+      script_on("n0:1,n1:2", 3, "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(hostname)");
+  arguments.insert(arguments.begin(), {"--starter", "mpi", "--ps", "2"});
+  LaunchedJob job(arguments);
+  EXPECT_EQ(job.exit_code(), 0) << job.err();
+  for (const char* part : {"[worker 0] rank 0 of 5 on n0", "[worker 1] rank 1 of 5 on n1",
+                           "[worker 2] rank 2 of 5 on n1", "[ps 0] rank 3 of 5 on n0", "[ps 1] rank 4 of 5 on n1"}) {
+    EXPECT_TRUE(has(job.out(), part)) << part << " is not in " << job.out();
+  }
+  EXPECT_TRUE(job.is_gone_within(1s));
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, ABenchmarkTrainsOverMpiLikeOneProcess) {
+  const Words bench{"bench", "--model", "mnist", "--num-batches", "5", "--num-warmup-batches", "0"};
+  const std::string record = cluster_.folder() + "/record.json";
+  const auto losses = [&](RunningCommand&& command) {
+    EXPECT_EQ(command.exit_code(60s), 0) << command.err();
+    return mean_losses(read_record(record));
+  };
+  Words one = bench;
+  one.insert(one.end(), {"--batch-size", "12", "--record", record});
+  const auto expected = losses(RunningCommand(one));
+  Words three = on_hosts("n0,n1,n2", {"--workers", "3", "--"});
+  three.insert(three.end(), bench.begin(), bench.end());
+  three.insert(three.end(), {"--batch-size", "4", "--protocol", "mpi", "--record", record});
+  expect_same_losses(losses(LaunchedJob(three, {"OMPI_MCA_mpi_yield_when_idle=1"})), expected, 1e-4);
+  expect_nothing_left();
+}
+
+TEST_F(LaunchHosts, AHostThatCrashesUnderMpiIsNamed) {
+  Words arguments = script_on("n0,n1,n2", 3, "echo ready; sleep 60");
+  arguments.insert(arguments.begin(), {"--starter", "mpi"});
+  LaunchedJob job(arguments);
+  ASSERT_TRUE(job.wait_for_output("[1] ready") && job.wait_for_output("[2] ready")) << job.err();
+  cluster_.run("stop n1");
+  EXPECT_NE(job.exit_code(20s), 0);
+  EXPECT_TRUE(has(job.err(), "n1")) << job.err();
+  EXPECT_TRUE(job.is_gone_within(1s));
+  cluster_.run("start n1");
+  expect_nothing_left();
 }
 
 }  // namespace

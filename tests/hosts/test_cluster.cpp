@@ -30,8 +30,8 @@ CommandOutcome run_shell(const std::string& command) {
   return outcome;
 }
 
-TestCluster::TestCluster(int nodes) : folder_(temporary_ / "c") {
-  const CommandOutcome made = run("up --nodes " + std::to_string(nodes));
+TestCluster::TestCluster(int nodes, WithSlurm slurm) : folder_(temporary_ / "c") {
+  const CommandOutcome made = run("up --nodes " + std::to_string(nodes) + (slurm == WithSlurm::yes ? " --slurm" : ""));
   if (made.code == kCannotHaveOne) {
     reason_ = made.output;
   } else if (made.code != 0) {
@@ -56,7 +56,8 @@ CommandOutcome TestCluster::on(const std::string& node, const std::string& scrip
 void TestCluster::expect_empty(const std::string& node, int seconds) const {
   CommandOutcome left;
   for (int i = 0; i < seconds * 5; ++i) {
-    left = on(node, "ps -eo pid=,args= | grep -v -e sshd -e \"^ *$$ \" -e 'ps -eo' -e grep; ls /dev/shm");
+    left = on(node,
+              "ps -eo pid=,args= | grep -v -e sshd -e slurmd -e munged -e \"^ *$$ \" -e 'ps -eo' -e grep; ls /dev/shm");
     if (left.output.empty()) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }

@@ -1,4 +1,4 @@
-// A cluster of tools/testcluster for one test: made with it, removed with it. Where this machine cannot have one, the
+// A cluster of tools/testcluster: made with the object, removed with it. Where this machine cannot have one, the
 // reason is there instead, and the test is to be skipped.
 #pragma once
 
@@ -14,9 +14,11 @@ struct CommandOutcome {
 };
 CommandOutcome run_shell(const std::string& command);
 
+enum class WithSlurm { no, yes };
+
 class TestCluster {
  public:
-  explicit TestCluster(int nodes);
+  explicit TestCluster(int nodes, WithSlurm slurm = WithSlurm::no);
   ~TestCluster();
   TestCluster(const TestCluster&) = delete;
   TestCluster& operator=(const TestCluster&) = delete;
@@ -28,7 +30,7 @@ class TestCluster {
 
   CommandOutcome run(const std::string& arguments) const;  // of testcluster, quoted for a shell
   CommandOutcome on(const std::string& node, const std::string& script) const;
-  // Nothing but its sshd runs on the node, and /dev/shm is empty; waits so long for that.
+  // Nothing but its sshd and Slurm's daemons runs on the node, and /dev/shm is empty; waits so long for that.
   void expect_empty(const std::string& node, int seconds) const;
 
  private:
