@@ -1,10 +1,12 @@
-// The formats of data sets: which one a folder has, opening it, and writing one. Used by `trireme bench`, `train`,
-// `eval` and `data`.
+// The formats of data sets: which one a folder has, and opening it. Used by `trireme bench`, `train`, `eval` and
+// `data`.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trireme/data/dataset.hpp"
 
@@ -12,12 +14,27 @@ namespace trireme::data {
 
 enum class Split : std::uint8_t { train, validation };
 
+std::string_view to_string(Split split);
+
 struct OpenOptions {
   std::string name = "auto";  // format: "tfrecord", "folder", "idx", "cifar10", or what the folder looks like
   Split split = Split::train;
+  // A file that is broken beyond some place is an error, unless this is given: it is told, and the samples before are
+  // part of the data.
+  std::function<void(const std::string& problem)> on_broken_file = {};
 };
 
-// Error(bad_input) that says what was looked for in the folder and what is there, where it is none of the formats.
-std::shared_ptr<const Dataset> open_dataset(const std::string& folder, const OpenOptions& options);
+struct Contents {
+  std::string format;
+  std::vector<Split> splits;
+};
+
+// What open_dataset() would find under a path. Error(bad_input) that says what was looked for and what is there, where
+// it is none of the formats, or not the one that is named.
+Contents look_into(const std::string& path, const std::string& name = "auto");
+
+// Of a folder, or of one TFRecord file. Error(bad_input) as look_into(), or where the files do not fit together;
+// Error(unavailable) that names the missing package where this build cannot read the format.
+std::shared_ptr<const Dataset> open_dataset(const std::string& path, const OpenOptions& options);
 
 }  // namespace trireme::data

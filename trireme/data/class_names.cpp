@@ -1,0 +1,59 @@
+#include "trireme/data/class_names.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "trireme/base/error.hpp"
+#include "trireme/data/files.hpp"
+
+namespace trireme::data {
+namespace {
+
+constexpr std::int64_t kMostBytes = 16 << 20;
+
+std::vector<std::string> lines_of(const std::string& path) {
+  const std::vector<std::byte> bytes = read_file(path, kMostBytes);
+  std::vector<std::string> lines(1);
+  for (const std::byte byte : bytes) {
+    const char character = static_cast<char>(byte);
+    if (character == '\n') {
+      lines.emplace_back();
+    } else if (character != '\r') {
+      lines.back().push_back(character);
+    }
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> read_class_names(const std::string& path) {
+  std::vector<std::string> names = lines_of(path);
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) bad_input("{}, line {}: the name of a class is empty", path, i + 1);
+    if (!seen.insert(names[i]).second) bad_input("{}, line {}: the class '{}' comes twice", path, i + 1, names[i]);
+  }
+  return names;
+}
+
+std::vector<std::string> class_names_in(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder) / kClassNamesFile;
+  return std::filesystem::exists(path) ? read_class_names(path) : std::vector<std::string>{};
+}
+
+void write_class_names(const std::string& folder, const std::vector<std::string>& names) {
+  OutputFile file(std::filesystem::path(folder) / kClassNamesFile);
+  for (const std::string& name : names) file.append(as_bytes(name + "\n"));
+  file.commit();
+}
+
+std::string numbered_class(int label, int classes) {
+  return fmt::format("{:0{}}", label, fmt::formatted_size("{}", classes - 1));
+}
+
+}  // namespace trireme::data

@@ -1,0 +1,66 @@
+// Files of data sets as the readers and writers see them: read at any place by any thread, or written aside and renamed
+// when complete. Errors name the file, the place and the system's reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/unique_fd.hpp"
+
+namespace trireme::data {
+
+class InputFile {
+ public:
+  // An error of this kind where there is no such file.
+  explicit InputFile(std::string path, ErrorKind missing = ErrorKind::bad_input);
+
+  const std::string& path() const { return path_; }
+  std::string name() const;  // without the folder
+  std::int64_t size() const { return size_; }
+  // Threads may read at the same time. Error(failed) where the file ends before.
+  void read(std::int64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  UniqueFd file_;
+  std::int64_t size_ = 0;
+};
+
+// All of a file; at most so many bytes, because what is in it is not to be trusted.
+std::vector<std::byte> read_file(const std::string& path, std::int64_t most_bytes);
+
+// Written under another name until commit(); a file that was not committed is removed.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void append(std::span<const std::byte> bytes);
+  // Threads may write at the same time, to different places. Not to be mixed with append().
+  void write(std::int64_t offset, std::span<const std::byte> bytes);
+  // On the disk, and under its name.
+  void commit();
+
+ private:
+  void flush();
+  std::string path_, aside_;
+  UniqueFd file_;
+  std::vector<std::byte> buffer_;
+  std::int64_t size_ = 0;
+};
+
+std::span<const std::byte> as_bytes(std::string_view text);
+
+// Names of what is in a folder, sorted, without hidden ones. Error(bad_input) where there is no such folder.
+std::vector<std::string> list_folder(const std::string& folder);
+// "train, classes.txt and 17 more", for messages; "nothing" of an empty folder.
+std::string contents_of(const std::string& folder);
+
+}  // namespace trireme::data

@@ -1,0 +1,112 @@
+#include "trireme/data/formats.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trireme/base/error.hpp"
+#include "trireme/data/files.hpp"
+#include "trireme/data/readers.hpp"
+
+namespace trireme::data {
+namespace {
+
+using OpenFunction = std::function<std::shared_ptr<const Dataset>(const std::string& path, const OpenOptions& options)>;
+
+struct Format {
+  const char* name;
+  const char* files;  // what it looks for
+  std::function<bool(const std::string& path, Split split)> is_there;
+  OpenFunction open;
+};
+
+std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenOptions& options) {
+#ifdef TRIREME_WITH_PROTOBUF
+  return open_tfrecords(path, options.split, options.on_broken_file);
+#else
+  static_cast<void>(options);
+  fail(ErrorKind::unavailable,
+       "'{}' holds TFRecords, and this build has no protobuf: build with the packages libprotobuf-dev and "
+       "protobuf-compiler",
+       path);
+#endif
+}
+
+OpenFunction without_options(std::shared_ptr<const Dataset> (*open)(const std::string& path, Split split)) {
+  return [open](const std::string& path, const OpenOptions& options) { return open(path, options.split); };
+}
+
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all{
+      {"tfrecord", kTfRecordFiles,
+       [](const std::string& path, Split split) { return !find_tfrecords(path, split).empty(); }, open_records},
+      {"folder", kImageFolders, has_image_folder, without_options(open_image_folder)},
+      {"idx", kIdxFiles, has_idx, without_options(open_idx)},
+      {"cifar10", kCifarFiles, has_cifar10, without_options(open_cifar10)},
+  };
+  return all;
+}
+
+std::vector<Split> splits_of(const Format& format, const std::string& path) {
+  std::vector<Split> splits;
+  for (const Split split : {Split::train, Split::validation}) {
+    if (format.is_there(path, split)) splits.push_back(split);
+  }
+  return splits;
+}
+
+// One file is a TFRecord, of whichever split is asked for.
+bool is_file(const std::string& path) { return std::filesystem::is_regular_file(path); }
+
+std::vector<const Format*> candidates(const std::string& path, const std::string& name) {
+  std::vector<const Format*> chosen;
+  std::vector<std::string> names{"auto"};
+  for (const Format& format : formats()) {
+    names.emplace_back(format.name);
+    const bool is_possible = !is_file(path) || format.name == std::string_view("tfrecord");
+    if (name == format.name || (name == "auto" && is_possible)) chosen.push_back(&format);
+  }
+  if (chosen.empty()) bad_input("unknown format of data '{}'; allowed: {}", name, fmt::join(names, ", "));
+  if (is_file(path) && chosen.front()->name != std::string_view("tfrecord")) {
+    bad_input("'{}' is a file; {} is a folder with {}", path, chosen.front()->name, chosen.front()->files);
+  }
+  return chosen;
+}
+
+[[noreturn]] void nothing_found(const std::string& path, const std::vector<const Format*>& looked_for) {
+  std::vector<std::string> wanted;
+  for (const Format* format : looked_for) wanted.push_back(fmt::format("{} ({})", format->name, format->files));
+  bad_input("'{}' holds no data set: looked for {}; it holds {}", path, fmt::join(wanted, ", "), contents_of(path));
+}
+
+const Format& find_format(const std::string& path, const std::string& name) {
+  if (!std::filesystem::exists(path)) bad_input("there is no folder or file '{}'", path);
+  const std::vector<const Format*> possible = candidates(path, name);
+  const auto found = std::find_if(possible.begin(), possible.end(),
+                                  [&](const Format* format) { return !splits_of(*format, path).empty(); });
+  if (found == possible.end()) nothing_found(path, possible);
+  return **found;
+}
+
+}  // namespace
+
+std::string_view to_string(Split split) { return split == Split::train ? "train" : "validation"; }
+
+Contents look_into(const std::string& path, const std::string& name) {
+  const Format& format = find_format(path, name);
+  if (is_file(path)) return {format.name, {Split::train}};
+  return {format.name, splits_of(format, path)};
+}
+
+std::shared_ptr<const Dataset> open_dataset(const std::string& path, const OpenOptions& options) {
+  const Format& format = find_format(path, options.name);
+  if (!format.is_there(path, options.split)) {
+    bad_input("'{}' ({}) has no {} data: looked for {}; it holds {}", path, format.name, to_string(options.split),
+              format.files, contents_of(path));
+  }
+  return format.open(path, options);
+}
+
+}  // namespace trireme::data

@@ -1,0 +1,127 @@
+// The reader of JPEG files in one folder per class: train/<class>/*.jpg and val/<class>/*.jpg.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/data/class_names.hpp"
+#include "trireme/data/files.hpp"
+#include "trireme/data/readers.hpp"
+
+namespace trireme::data {
+namespace {
+
+// Larger files are no photographs, and would be read into memory whole.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
+
+std::optional<std::string> find_split(const std::string& folder, Split split) {
+  const auto names =
+      split == Split::train ? std::vector<const char*>{"train"} : std::vector<const char*>{"val", "validation", "test"};
+  for (const char* name : names) {
+    const std::filesystem::path path = std::filesystem::path(folder) / name;
+    if (std::filesystem::is_directory(path)) return path;
+  }
+  return std::nullopt;
+}
+
+bool is_jpeg_name(const std::string& name) {
+  std::string extension = std::filesystem::path(name).extension();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg";
+}
+
+std::vector<std::string> folders_in(const std::string& folder) {
+  std::vector<std::string> names = list_folder(folder);
+  std::erase_if(names, [&](const std::string& name) {
+    return !std::filesystem::is_directory(std::filesystem::path(folder) / name);
+  });
+  return names;
+}
+
+// Of both splits, so that a label means the same in each.
+std::vector<std::string> classes_of(const std::string& folder) {
+  std::vector<std::string> names = class_names_in(folder);
+  if (!names.empty()) return names;
+  for (const Split split : {Split::train, Split::validation}) {
+    if (const auto path = find_split(folder, split)) {
+      const std::vector<std::string> more = folders_in(*path);
+      names.insert(names.end(), more.begin(), more.end());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+class ImageFolder final : public Dataset {
+ public:
+  ImageFolder(const std::string& folder, Split split) : root_(*find_split(folder, split)) {
+    info_.format = "folder";
+    info_.class_names = classes_of(folder);
+    info_.classes = static_cast<std::int32_t>(info_.class_names.size());
+    for (const std::string& name : folders_in(root_)) add_class(name);
+    if (samples_.empty()) {
+      bad_input("'{}' has no JPEG files in folders of classes ({}); it holds {}", root_, kImageFolders,
+                contents_of(root_));
+    }
+  }
+
+  const DatasetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
+
+  void read(std::int64_t index, Sample& sample) const override {
+    const std::string path = path_of(index);
+    const InputFile file(path, ErrorKind::failed);  // one that cannot be opened is a broken sample, no broken data set
+    if (file.size() == 0) fail(ErrorKind::failed, "{}: the file is empty", path);
+    if (file.size() > kMostBytes) fail(ErrorKind::failed, "{}: {} bytes are no image", path, file.size());
+    sample.bytes.resize(static_cast<std::size_t>(file.size()));
+    file.read(0, sample.bytes);
+    sample.encoding = Encoding::jpeg;
+    sample.height = sample.width = sample.channels = 0;
+    sample.label = samples_[static_cast<std::size_t>(index)].label;
+    sample.boxes.clear();
+  }
+
+  std::string where(std::int64_t index) const override { return path_of(index); }
+
+ private:
+  struct Entry {
+    std::string file;
+    std::int32_t label;
+  };
+
+  void add_class(const std::string& name) {
+    const auto found = std::find(info_.class_names.begin(), info_.class_names.end(), name);
+    if (found == info_.class_names.end()) {
+      bad_input("'{}/{}' is no class of {}", root_, name, kClassNamesFile);
+    }
+    const auto label = static_cast<std::int32_t>(found - info_.class_names.begin());
+    for (std::string& file : list_folder(std::filesystem::path(root_) / name)) {
+      if (is_jpeg_name(file)) samples_.push_back({std::move(file), label});
+    }
+  }
+
+  std::string path_of(std::int64_t index) const {
+    const Entry& entry = samples_[static_cast<std::size_t>(index)];
+    return fmt::format("{}/{}/{}", root_, info_.class_names[static_cast<std::size_t>(entry.label)], entry.file);
+  }
+
+  std::string root_;
+  std::vector<Entry> samples_;
+  DatasetInfo info_;
+};
+
+}  // namespace
+
+bool has_image_folder(const std::string& folder, Split split) {
+  const auto path = find_split(folder, split);
+  return path && !folders_in(*path).empty();
+}
+
+std::shared_ptr<const Dataset> open_image_folder(const std::string& folder, Split split) {
+  return std::make_shared<ImageFolder>(folder, split);
+}
+
+}  // namespace trireme::data
