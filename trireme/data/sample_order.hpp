@@ -11,7 +11,7 @@ namespace trireme::data {
 
 class SampleOrder {
  public:
-  // Without shuffling every epoch is 0, 1, 2, ...
+  // Without shuffling every epoch is 0, 1, 2, ... Error(bad_input) where there are no samples.
   SampleOrder(std::int64_t samples, std::uint64_t seed, bool shuffle);
 
   std::int64_t samples() const { return samples_; }
@@ -20,10 +20,12 @@ class SampleOrder {
   std::int64_t at(std::int64_t place) const;
 
  private:
+  std::uint64_t mixed(std::uint64_t epoch, std::uint64_t value) const;
+
   std::int64_t samples_;
-  std::uint64_t seed_;
+  std::uint64_t key_;
   bool shuffle_;
-  int half_bits_;  // of the two halves that the permutation mixes
+  int half_bits_ = 1;  // of the two halves that the permutation mixes
 };
 
 }  // namespace trireme::data
