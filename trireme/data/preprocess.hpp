@@ -13,13 +13,13 @@ namespace trireme::data {
 enum class Crop : std::uint8_t {
   none,    // the whole image, scaled to the size; nothing to do where it has that size
   random,  // a sampled part: cover .1 of a box, aspect .75 to 1.33, area .05 to 1, as tf_cnn_benchmarks
-  padded,  // a random part after four pixels of padding, as for CIFAR-10
+  padded,  // a part as large as the image, at random, after four pixels of padding, as for CIFAR-10
   centre,  // both sides scaled to at least 1.145 x size, and the middle of that: for evaluation
 };
 
 struct Preprocessing {
-  int size = 224;  // height and width of the result
-  int channels = 3;
+  int size = 224;    // height and width of the result
+  int channels = 3;  // 1 or 3: grey images are repeated in all, coloured ones become luminance
   Crop crop = Crop::random;
   bool flip = true;             // left to right, every other sample at random
   bool distort_colour = false;  // brightness, saturation, hue and contrast at random
@@ -27,13 +27,19 @@ struct Preprocessing {
   float scale = 1 / 127.5f, offset = -1;  // of each value, from 0 to 255
 };
 
+// What suits the images of a data set and a network that takes this size: digits are neither cropped nor flipped, small
+// photographs padded, others cropped. Without training nothing is random.
+Preprocessing preprocessing_for(const DatasetInfo& dataset, int size, int channels, bool training);
+
 // The memory that a thread needs for it, used again from sample to sample.
 class Preprocessor {
  public:
+  // Error(bad_input) where the channels are neither 1 nor 3, or the size is none.
   explicit Preprocessor(const Preprocessing& preprocessing);
   ~Preprocessor();
 
-  // Writes channels x size x size values. Error(failed) where the sample is broken.
+  // Writes channels x size x size values. Error(failed) where the sample is broken, Error(unavailable) where this build
+  // cannot decode it.
   void run(const Sample& sample, std::uint64_t random_key, std::span<float> out);
 
  private:

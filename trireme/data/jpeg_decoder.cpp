@@ -1,0 +1,216 @@
+#include "trireme/data/jpeg_decoder.hpp"
+
+#include "trireme/base/error.hpp"
+
+#ifdef TRIREME_WITH_JPEG
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <vector>
+
+// Each needs what is above it.
+// clang-format off
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
+
+namespace trireme::data {
+namespace {
+
+// Larger images are taken for broken: a header of a few bytes must not ask for gigabytes.
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
+// A progressive file may repeat scans, each of which costs a pass over the whole image. Real ones have ten or so.
+constexpr int kMostScans = 100;
+
+// libjpeg warns where data are missing and goes on with grey. Warnings about the form alone, such as bytes between
+// segments, are frequent in old files and change nothing.
+bool is_damage(int message_code) {
+  switch (message_code) {
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_JPEG_EOF:
+    case JWRN_MUST_RESYNC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// CMYK as printers have it, or inverted, as Adobe's programs write it.
+void cmyk_to_rgb(const std::uint8_t* cmyk, bool is_inverted, std::int64_t pixels, std::uint8_t* rgb) {
+  const unsigned flip = is_inverted ? 0 : 255;
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    const unsigned key = cmyk[4 * i + 3] ^ flip;
+    for (int c = 0; c < 3; ++c) rgb[3 * i + c] = static_cast<std::uint8_t>((cmyk[4 * i + c] ^ flip) * key / 255);
+  }
+}
+
+// Of an eighth, a quarter, a half and all, the smallest scale that is large enough. libjpeg-turbo has vector code for
+// these; the sizes between cost more than the whole.
+unsigned eighths_for(const Window& window, int size) {
+  for (const unsigned eighths : {1u, 2u, 4u}) {
+    const std::int64_t height = std::int64_t{window.height} * eighths / 8;
+    const std::int64_t width = std::int64_t{window.width} * eighths / 8;
+    if (height >= size && width >= size) return eighths;
+  }
+  return 8;
+}
+
+}  // namespace
+
+// libjpeg reports an error by a function that must not return. It jumps back over libjpeg's own frames to guarded(),
+// which throws: no frame with a destructor is in between.
+struct JpegDecoder::State {
+  State() {
+    info.err = jpeg_std_error(&errors);
+    errors.error_exit = [](j_common_ptr common) { of(common).give_up(); };
+    errors.emit_message = [](j_common_ptr common, int level) {
+      if (level < 0 && is_damage(common->err->msg_code)) of(common).give_up();
+    };
+    errors.output_message = [](j_common_ptr) {};
+    info.client_data = this;
+    guarded([this] { jpeg_create_decompress(&info); });
+    progress.progress_monitor = [](j_common_ptr common) {
+      if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number > kMostScans) of(common).give_up_scans();
+    };
+    info.progress = &progress;
+  }
+  ~State() { jpeg_destroy_decompress(&info); }
+
+  static State& of(j_common_ptr common) { return *static_cast<State*>(common->client_data); }
+
+  [[noreturn]] void give_up() {
+    errors.format_message(reinterpret_cast<j_common_ptr>(&info), message);
+    std::longjmp(jump, 1);
+  }
+  [[noreturn]] void give_up_scans() {
+    std::snprintf(message, sizeof message, "more than %d scans", kMostScans);
+    std::longjmp(jump, 1);
+  }
+
+  // The body makes no object that has a destructor.
+  template <typename Body>
+  void guarded(Body body) {
+    if (setjmp(jump) != 0) {
+      jpeg_abort_decompress(&info);
+      fail(ErrorKind::failed, "broken JPEG image: {}", message);
+    }
+    body();
+  }
+
+  void start(const Window& window, int size, int channels);
+  void read_rows();
+  const std::uint8_t* convert(int channels);
+
+  jpeg_decompress_struct info{};
+  jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
+  std::jmp_buf jump{};
+  char message[JMSG_LENGTH_MAX] = "";
+
+  // Of the part that is decoded, in pixels of the scaled image.
+  JDIMENSION first_row = 0, rows = 0, first_column = 0, columns = 0;
+  std::vector<std::uint8_t> pixels, converted;
+  std::vector<JSAMPROW> row_starts;
+};
+
+JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {}
+JpegDecoder::~JpegDecoder() = default;
+
+Window JpegDecoder::open(std::span<const std::byte> jpeg) {
+  State& state = *state_;
+  jpeg_decompress_struct& info = state.info;
+  jpeg_abort_decompress(&info);  // what was left of the image before
+  state.guarded([&] {
+    jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
+    jpeg_read_header(&info, TRUE);
+  });
+  if (std::int64_t{info.image_width} * info.image_height > kMostPixels) {
+    fail(ErrorKind::failed, "JPEG image of {} x {} pixels: at most {} million are read", info.image_width,
+         info.image_height, kMostPixels / 1'000'000);
+  }
+  return {.height = static_cast<int>(info.image_height), .width = static_cast<int>(info.image_width)};
+}
+
+void JpegDecoder::State::start(const Window& window, int size, int channels) {
+  const bool is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+  info.out_color_space = is_cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  info.scale_num = eighths_for(window, size);
+  info.scale_denom = 8;
+  info.dct_method = JDCT_ISLOW;
+  // As tf_cnn_benchmarks: colours are not interpolated, which takes a third less time, and makes a part of an image
+  // the same as in the whole.
+  info.do_fancy_upsampling = FALSE;
+  jpeg_start_decompress(&info);
+  const auto scaled = [&](int pixel) { return static_cast<JDIMENSION>(std::int64_t{pixel} * info.scale_num / 8); };
+  const auto scaled_up = [&](int pixel) {
+    return static_cast<JDIMENSION>((std::int64_t{pixel} * info.scale_num + 7) / 8);
+  };
+  first_row = scaled(window.top);
+  rows = std::min(scaled_up(window.top + window.height), info.output_height) - first_row;
+  first_column = scaled(window.left);
+  columns = std::min(scaled_up(window.left + window.width), info.output_width) - first_column;
+  if (columns < info.output_width) jpeg_crop_scanline(&info, &first_column, &columns);
+  if (first_row > 0) jpeg_skip_scanlines(&info, first_row);
+}
+
+void JpegDecoder::State::read_rows() {
+  JDIMENSION done = 0;
+  while (done < rows) done += jpeg_read_scanlines(&info, row_starts.data() + done, rows - done);
+}
+
+// What libjpeg cannot convert.
+const std::uint8_t* JpegDecoder::State::convert(int channels) {
+  if (info.out_color_space != JCS_CMYK) return pixels.data();
+  const auto count = static_cast<std::int64_t>(rows) * columns;
+  converted.resize(static_cast<std::size_t>(count) * 3);
+  cmyk_to_rgb(pixels.data(), info.saw_Adobe_marker != 0, count, converted.data());
+  if (channels == 3) return converted.data();
+  pixels.resize(static_cast<std::size_t>(count));
+  rgb_to_grey(converted.data(), count, pixels.data());
+  return pixels.data();
+}
+
+Pixels JpegDecoder::decode(const Window& window, int size, int channels) {
+  State& state = *state_;
+  state.guarded([&] { state.start(window, size, channels); });
+  const auto row_bytes =
+      static_cast<std::size_t>(state.columns) * static_cast<std::size_t>(state.info.out_color_components);
+  state.pixels.resize(state.rows * row_bytes);
+  state.row_starts.resize(state.rows);
+  for (std::size_t row = 0; row < state.rows; ++row) state.row_starts[row] = state.pixels.data() + row * row_bytes;
+  state.guarded([&] { state.read_rows(); });
+
+  Pixels result;
+  result.data = state.convert(channels);
+  result.channels = channels;
+  result.height = static_cast<int>(state.rows);
+  result.width = static_cast<int>(state.columns);
+  result.row_bytes = static_cast<std::ptrdiff_t>(result.width) * channels;
+  const double scale = state.info.scale_num / 8.0;
+  result.top = window.top * scale - state.first_row;
+  result.left = window.left * scale - state.first_column;
+  result.part_height = window.height * scale;
+  result.part_width = window.width * scale;
+  jpeg_abort_decompress(&state.info);
+  return result;
+}
+
+}  // namespace trireme::data
+
+#else
+
+namespace trireme::data {
+
+struct JpegDecoder::State {};
+
+JpegDecoder::JpegDecoder() {
+  fail(ErrorKind::unavailable, "this build cannot decode JPEG images: build it with libjpeg-turbo (libjpeg-dev)");
+}
+JpegDecoder::~JpegDecoder() = default;
+Window JpegDecoder::open(std::span<const std::byte>) { return {}; }
+Pixels JpegDecoder::decode(const Window&, int, int) { return {}; }
+
+}  // namespace trireme::data
+#endif

@@ -1,0 +1,35 @@
+// Decodes JPEG images by libjpeg-turbo: only the part that is wanted, and no larger than it is needed. Used by the
+// preprocessor, one per thread: its memory is used again from image to image.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "trireme/data/image.hpp"
+
+namespace trireme::data {
+
+class JpegDecoder {
+ public:
+  // Error(unavailable) where this build has no libjpeg.
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  // Reads the header and gives the whole image as a window. The bytes must stay until decode(). Error(failed) with
+  // libjpeg's words where they are broken.
+  Window open(std::span<const std::byte> jpeg);
+
+  // Decodes the window of the image that was opened, to one channel (luminance) or three (RGB), scaled to an eighth, a
+  // quarter or a half where both its sides keep at least `size` pixels. Valid until the next open(). Data that are
+  // broken below the window are not noticed: they are not looked at.
+  Pixels decode(const Window& window, int size, int channels);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trireme::data
