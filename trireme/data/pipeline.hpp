@@ -19,16 +19,18 @@ struct PipelineOptions {
   int rank = 0, ranks = 1;
   std::uint64_t seed = 1;
   bool shuffle = true;
-  std::int64_t first = 0;  // place in the sequence of the first global batch: to go on after an interruption
-  std::int64_t end = -1;   // no samples from this place on; -1: none
+  std::int64_t first = 0;    // place in the sequence of the first global batch: to go on after an interruption
+  std::int64_t end = -1;     // no samples from this place on; -1: none
+  std::int32_t classes = 0;  // a label that is not below this is an error; 0: any label
   Preprocessing preprocessing;
   int threads = 1;
   int prefetch = 2;                  // batches that may be ready ahead
   std::int64_t cache_bytes = 0;      // of samples, not decoded, kept in memory
   std::int64_t max_bad_samples = 0;  // as many are passed over, each named; one more is an error
-  std::function<void(const std::string&)> on_bad_sample =
-      {};                                   // called with what was wrong, on a thread of the pipeline
-  std::function<void()> start_thread = {};  // called first on each thread: lets it run where it disturbs least
+  // Called by next() with what was wrong, once for each sample.
+  std::function<void(const std::string&)> on_bad_sample = {};
+  // Called first on each thread, for instance to choose its processors. Threads have a low priority (nice 10).
+  std::function<void()> start_thread = {};
 };
 
 struct Batch {
@@ -38,18 +40,25 @@ struct Batch {
   std::int64_t first = 0;  // place in the sequence of the global batch that this is a part of
 };
 
+// The global batch at a place is what lies from there on in the sequence, ranks x batch_size samples; each rank has its
+// share of it in one piece, in the order of ranks. In the place of a sample that is broken comes the next good one of
+// its epoch, so that one comes twice and no other is moved.
 class Pipeline {
  public:
+  // Error(bad_input) where the data set is empty or an option cannot be.
   Pipeline(std::shared_ptr<const Dataset> dataset, PipelineOptions options);
-  ~Pipeline();
+  ~Pipeline();  // at any moment; waits for the samples under way
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
 
-  // Waits for the next batch, which stays valid until the next call. Error(failed) of a thread is thrown here.
+  // Waits for the next batch, which stays valid until the next call. Where a sample of it cannot be had, the error is
+  // thrown, and again in later calls. After the end, batches without samples come.
   const Batch& next();
 
   // Where a pipeline would have to begin to give what comes next here.
   std::int64_t place() const;
-  double waited_seconds() const;  // in the last next()
-  std::int64_t bad_samples() const;
+  double waited_seconds() const;     // in the last next()
+  std::int64_t bad_samples() const;  // different ones, in the batches so far
 
  private:
   class Workers;

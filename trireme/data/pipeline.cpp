@@ -1,0 +1,244 @@
+#include "trireme/data/pipeline.hpp"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <iterator>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "trireme/base/aligned_memory.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/data/sample_source.hpp"
+
+namespace trireme::data {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr int kNice = 10;
+
+// Compute goes first: decoding takes what it leaves, and all while it waits. Where the system refuses, both are equal.
+void lower_priority() { setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice); }
+
+PipelineOptions checked(PipelineOptions options) {
+  const auto require = [](bool is_good, const char* what, std::int64_t value) {
+    if (!is_good) bad_input("an input pipeline cannot have {} {}", what, value);
+  };
+  require(options.batch_size > 0, "a batch size of", options.batch_size);
+  require(options.ranks > 0, "a number of ranks of", options.ranks);
+  require(options.rank >= 0 && options.rank < options.ranks, "rank", options.rank);
+  require(options.first >= 0, "a first place of", options.first);
+  require(options.threads > 0, "a number of threads of", options.threads);
+  require(options.prefetch > 0, "a number of batches ahead of", options.prefetch);
+  return options;
+}
+
+}  // namespace
+
+// A ring of batches, one of which the caller has. Threads take places in the order of the sequence, as long as the
+// batch that a place belongs to has memory; whoever fills the last place of a batch tells the caller.
+class Pipeline::Workers {
+ public:
+  Workers(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
+      : options_(checked(options)),
+        source_(std::move(dataset), {.seed = options.seed,
+                                     .shuffle = options.shuffle,
+                                     .classes = options.classes,
+                                     .cache_bytes = options.cache_bytes,
+                                     .max_bad_samples = options.max_bad_samples}),
+        image_elements_(std::int64_t{options.preprocessing.channels} * options.preprocessing.size *
+                        options.preprocessing.size) {
+    const Preprocessor check(options.preprocessing);
+    for (int i = 0; i < options_.prefetch + 1; ++i) {
+      Slot& slot = slots_.emplace_back();
+      slot.images = AlignedMemory(options_.batch_size * image_elements_ * static_cast<std::int64_t>(sizeof(float)));
+      slot.labels.resize(static_cast<std::size_t>(options_.batch_size));
+      slot.missing = options_.batch_size;
+    }
+    try {
+      for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  ~Workers() { stop(); }
+
+  const Batch& next();
+  std::int64_t place() const { return first_of(given_); }
+  double waited_seconds() const { return waited_seconds_; }
+  std::int64_t bad_samples() const { return static_cast<std::int64_t>(bad_.size()); }
+
+ private:
+  struct Slot {
+    AlignedMemory images;
+    std::vector<std::int32_t> labels;
+    std::int64_t missing = 0;    // samples that are not there yet
+    std::vector<BadSample> bad;  // met on the way
+  };
+
+  Slot& slot_of(std::int64_t batch) { return slots_[static_cast<std::size_t>(batch) % slots_.size()]; }
+  std::int64_t global_batch() const { return options_.batch_size * options_.ranks; }
+  std::int64_t first_of(std::int64_t batch) const { return options_.first + batch * global_batch(); }
+  // Of this rank's part of the batch.
+  std::int64_t place_of(std::int64_t batch) const { return first_of(batch) + options_.rank * options_.batch_size; }
+  // The memory of the batches before the one in use can be filled again.
+  bool has_memory(std::int64_t batch) const { return batch < in_use_ + static_cast<std::int64_t>(slots_.size()); }
+
+  void work();
+  void fill(std::int64_t batch, std::int64_t index, SampleSource::Worker& worker);
+  Slot& wait_for(std::int64_t batch);
+  void count_bad(Slot& slot);
+  void fail_at(std::int64_t sample, std::exception_ptr error);
+  void stop();
+
+  const PipelineOptions options_;
+  SampleSource source_;
+  std::int64_t image_elements_;
+  std::vector<Slot> slots_;
+
+  std::mutex mutex_;
+  std::condition_variable memory_free_, batch_ready_;
+  std::int64_t taken_ = 0;   // samples that threads have begun, batch after batch
+  std::int64_t in_use_ = 0;  // the batch that the caller has, or waits for
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  std::int64_t failed_ = 0;  // the first sample that is missing because of the error: those before it come
+
+  // The caller's.
+  std::int64_t given_ = 0;  // batches
+  Batch batch_;
+  double waited_seconds_ = 0;
+  std::unordered_set<std::int64_t> bad_;  // samples, in the batches given
+  std::vector<std::thread> threads_;
+};
+
+void Pipeline::Workers::fill(std::int64_t batch, std::int64_t index, SampleSource::Worker& worker) {
+  Slot& slot = slot_of(batch);
+  const auto bytes = image_elements_ * static_cast<std::int64_t>(sizeof(float));
+  const std::span<float> image(static_cast<float*>(slot.images.at(index * bytes)),
+                               static_cast<std::size_t>(image_elements_));
+  std::int32_t& label = slot.labels[static_cast<std::size_t>(index)];
+  const std::int64_t place = place_of(batch) + index;
+  if (options_.end < 0 || place < options_.end) {
+    label = source_.make(place, worker, image);
+  } else {
+    std::fill(image.begin(), image.end(), 0.0f);
+    label = -1;
+  }
+}
+
+void Pipeline::Workers::work() {
+  std::int64_t sample = -1;  // none yet
+  try {
+    lower_priority();
+    if (options_.start_thread) options_.start_thread();
+    SampleSource::Worker worker(options_.preprocessing);
+    std::unique_lock lock(mutex_);
+    while (true) {
+      memory_free_.wait(lock, [this] { return stopping_ || has_memory(taken_ / options_.batch_size); });
+      if (stopping_) return;
+      sample = taken_++;
+      const std::int64_t batch = sample / options_.batch_size;
+      lock.unlock();
+      fill(batch, sample % options_.batch_size, worker);
+      lock.lock();
+      Slot& slot = slot_of(batch);
+      std::move(worker.bad.begin(), worker.bad.end(), std::back_inserter(slot.bad));
+      worker.bad.clear();
+      if (--slot.missing == 0) batch_ready_.notify_one();
+    }
+  } catch (...) {
+    fail_at(sample, std::current_exception());
+  }
+}
+
+void Pipeline::Workers::fail_at(std::int64_t sample, std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (sample < 0) sample = taken_;
+  if (!error_ || sample < failed_) {
+    error_ = std::move(error);
+    failed_ = sample;
+  }
+  stopping_ = true;
+  memory_free_.notify_all();
+  batch_ready_.notify_one();
+}
+
+// By the caller, batch after batch and place after place, so that what is named and where it ends does not depend on
+// which thread was first.
+void Pipeline::Workers::count_bad(Slot& slot) {
+  std::stable_sort(slot.bad.begin(), slot.bad.end(),
+                   [](const BadSample& a, const BadSample& b) { return a.place < b.place; });
+  for (const BadSample& bad : slot.bad) {
+    if (!bad_.insert(bad.index).second) continue;
+    if (bad_samples() > options_.max_bad_samples) {
+      fail(ErrorKind::failed, "{} (bad record number {}; --max-bad-records {})", bad.message, bad_samples(),
+           options_.max_bad_samples);
+    }
+    if (options_.on_bad_sample) options_.on_bad_sample(bad.message);
+  }
+  slot.bad.clear();
+}
+
+// The caller is done with the batch before.
+Pipeline::Workers::Slot& Pipeline::Workers::wait_for(std::int64_t batch) {
+  std::unique_lock lock(mutex_);
+  if (batch > 0) slot_of(batch - 1).missing = options_.batch_size;
+  in_use_ = batch;
+  memory_free_.notify_all();
+  Slot& slot = slot_of(batch);
+  const auto fails = [&] { return error_ && failed_ < (batch + 1) * options_.batch_size; };
+  batch_ready_.wait(lock, [&] { return slot.missing == 0 || fails(); });
+  if (fails()) std::rethrow_exception(error_);
+  return slot;
+}
+
+const Batch& Pipeline::Workers::next() {
+  const auto start = SteadyClock::now();
+  const std::int64_t batch = given_;
+  Slot& slot = wait_for(batch);
+  try {
+    count_bad(slot);
+  } catch (...) {
+    fail_at(batch * options_.batch_size, std::current_exception());
+    throw;
+  }
+  ++given_;
+  waited_seconds_ = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  batch_.first = first_of(batch);
+  batch_.images = {static_cast<const float*>(slot.images.at(0)),
+                   static_cast<std::size_t>(options_.batch_size * image_elements_)};
+  batch_.labels = slot.labels;
+  batch_.valid = options_.end < 0 ? options_.batch_size
+                                  : std::clamp<std::int64_t>(options_.end - place_of(batch), 0, options_.batch_size);
+  return batch_;
+}
+
+void Pipeline::Workers::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  memory_free_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Pipeline::Pipeline(std::shared_ptr<const Dataset> dataset, PipelineOptions options)
+    : workers_(std::make_unique<Workers>(std::move(dataset), options)) {}
+Pipeline::~Pipeline() = default;
+
+const Batch& Pipeline::next() { return workers_->next(); }
+std::int64_t Pipeline::place() const { return workers_->place(); }
+double Pipeline::waited_seconds() const { return workers_->waited_seconds(); }
+std::int64_t Pipeline::bad_samples() const { return workers_->bad_samples(); }
+
+}  // namespace trireme::data
