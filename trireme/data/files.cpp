@@ -92,7 +92,13 @@ void OutputFile::write(std::int64_t offset, std::span<const std::byte> bytes) {
 
 void OutputFile::commit() {
   flush();
-  if (fdatasync(file_.get()) != 0 || std::rename(aside_.c_str(), path_.c_str()) != 0) {
+  if (fdatasync(file_.get()) != 0) fail(ErrorKind::failed, "cannot write '{}': {}", path_, std::strerror(errno));
+  commit_unsynced();
+}
+
+void OutputFile::commit_unsynced() {
+  flush();
+  if (std::rename(aside_.c_str(), path_.c_str()) != 0) {
     fail(ErrorKind::failed, "cannot write '{}': {}", path_, std::strerror(errno));
   }
   file_.reset();

@@ -45,8 +45,10 @@ class OutputFile {
   void append(std::span<const std::byte> bytes);
   // Threads may write at the same time, to different places. Not to be mixed with append().
   void write(std::int64_t offset, std::span<const std::byte> bytes);
-  // On the disk, and under its name.
+  // Under its name, and on the disk.
   void commit();
+  // Under its name; on the disk when the system likes. For many small files, which the caller syncs together.
+  void commit_unsynced();
 
  private:
   void flush();

@@ -1,0 +1,237 @@
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "trireme/base/error.hpp"
+#include "trireme/data/drawn.hpp"
+#include "trireme/data/draws.hpp"
+
+namespace trireme::data {
+namespace {
+
+constexpr int kKinds = 10;
+constexpr std::array<const char*, kKinds> kFigures{"disc",    "square", "triangle",  "ring", "cross",
+                                                   "diamond", "flower", "half-disc", "bars", "frame"};
+constexpr std::array<const char*, kKinds> kFillings{"plain",  "striped", "checked", "dotted", "shaded",
+                                                    "ringed", "wavy",    "grid",    "rayed",  "split"};
+
+// Whether a figure covers a point; it lies within the square from -1 to 1.
+bool covers(int figure, float u, float v) {
+  const float radius = std::hypot(u, v), side = std::max(std::abs(u), std::abs(v));
+  switch (figure) {
+    case 0:
+      return radius < .95f;
+    case 1:
+      return side < .8f;
+    case 2:
+      return v < .75f && v > 2 * std::abs(u) - .95f;
+    case 3:
+      return radius < .95f && radius > .6f;
+    case 4:
+      return side < .95f && std::min(std::abs(u), std::abs(v)) < .28f;
+    case 5:
+      return 1.7f * std::abs(u) + std::abs(v) < .98f;
+    case 6:
+      return radius < .6f + .35f * std::cos(5 * std::atan2(v, u));
+    case 7:
+      return radius < .95f && v < 0;
+    case 8:
+      return std::abs(u) < .9f && std::abs(v) < .8f && std::abs(v) > .3f;
+    default:
+      return side < .88f && side > .55f;
+  }
+}
+
+// How strong the second colour of a figure is at a point, 0 to 1.
+float filling(int kind, float u, float v) {
+  const auto wave = [](float x) { return std::sin(x) > 0 ? 1.0f : 0.0f; };
+  switch (kind) {
+    case 0:
+      return 0;
+    case 1:
+      return wave(14 * v);
+    case 2:
+      return wave(11 * u) == wave(11 * v) ? 1.0f : 0.0f;
+    case 3:
+      return std::hypot(std::sin(9 * u), std::sin(9 * v)) < .6f ? 1.0f : 0.0f;
+    case 4:
+      return (u + 1) / 2;
+    case 5:
+      return wave(20 * std::hypot(u, v));
+    case 6:
+      return wave(14 * v + 2 * std::sin(6 * u));
+    case 7:
+      return std::max(std::abs(std::sin(8 * u)), std::abs(std::sin(8 * v))) > .93f ? 1.0f : 0.0f;
+    case 8:
+      return wave(9 * std::atan2(v, u));
+    default:
+      return u > 0 ? 1.0f : 0.0f;
+  }
+}
+
+using Colour = std::array<float, 3>;
+
+Colour random_colour(Draws& draws) { return {draws.between(20, 235), draws.between(20, 235), draws.between(20, 235)}; }
+
+Colour mixed(const Colour& a, const Colour& b, float share) {
+  Colour colour;
+  for (std::size_t c = 0; c < 3; ++c) colour[c] = a[c] + (b[c] - a[c]) * share;
+  return colour;
+}
+
+float difference(const Colour& a, const Colour& b) {
+  return std::abs(a[0] - b[0]) + std::abs(a[1] - b[1]) + std::abs(a[2] - b[2]);
+}
+
+// Two colours by two waves across the picture.
+class Background {
+ public:
+  Background(Draws& draws, float pixels) : dark_(random_colour(draws)), light_(random_colour(draws)) {
+    for (Wave& wave : waves_) {
+      const float angle = draws.between(0, std::numbers::pi_v<float>), frequency = draws.between(6, 60) / pixels;
+      wave = {frequency * std::cos(angle), frequency * std::sin(angle), draws.between(0, 6.28f)};
+    }
+  }
+  Colour at(float x, float y) const {
+    return mixed(dark_, light_, .5f + .25f * (waves_[0].at(x, y) + waves_[1].at(x, y)));
+  }
+  Colour middle() const { return mixed(dark_, light_, .5f); }
+
+ private:
+  struct Wave {
+    float across = 0, down = 0, phase = 0;
+    float at(float x, float y) const { return std::sin(across * x + down * y + phase); }
+  };
+  Colour dark_, light_;
+  std::array<Wave, 2> waves_;
+};
+
+class Figure {
+ public:
+  Figure(int figure, int filling, Draws& draws, const Colour& behind) : figure_(figure), filling_(filling) {
+    do {
+      colour_ = random_colour(draws);
+    } while (difference(colour_, behind) < 150);
+    second_ = mixed(colour_, {255 - colour_[0], 255 - colour_[1], 255 - colour_[2]}, .7f);
+    const float turn = draws.around(0, .12f);
+    cos_ = std::cos(turn);
+    sin_ = std::sin(turn);
+    stretch_ = draws.between(.85f, 1.18f);
+  }
+  void place(float x, float y, float radius) {
+    x_ = x;
+    y_ = y;
+    radius_ = radius;
+  }
+  // Leaves the colour alone where the figure is not.
+  void draw(float x, float y, Colour& colour) const {
+    const float dx = (x - x_) / radius_, dy = (y - y_) / radius_;
+    if (std::abs(dx) > 1.5f || std::abs(dy) > 1.5f) return;
+    const float u = (cos_ * dx + sin_ * dy) * stretch_, v = (cos_ * dy - sin_ * dx) / stretch_;
+    if (covers(figure_, u, v)) colour = mixed(colour_, second_, filling(filling_, u, v));
+  }
+  Box box(float height, float width) const {
+    const auto share = [](float value, float whole) { return std::clamp(value / whole, 0.0f, 1.0f); };
+    return {share(y_ - radius_, height), share(x_ - radius_, width), share(y_ + radius_, height),
+            share(x_ + radius_, width)};
+  }
+
+ private:
+  int figure_, filling_;
+  Colour colour_, second_;
+  float cos_, sin_, stretch_, x_ = 0, y_ = 0, radius_ = 1;
+};
+
+class DrawnShapes final : public Dataset {
+ public:
+  explicit DrawnShapes(const DrawnOptions& options)
+      : samples_(options.samples), key_(random_key(options.seed, fmt::format("shapes {}", to_string(options.split)))) {
+    info_ = {.format = "drawn",
+             .classes = options.classes,
+             .class_names = {},
+             .height = options.height,
+             .width = options.width,
+             .channels = 3};
+    for (int label = 0; label < options.classes; ++label) info_.class_names.push_back(name_of(label, options.classes));
+  }
+
+  const DatasetInfo& info() const override { return info_; }
+  std::int64_t size() const override { return samples_; }
+  std::string where(std::int64_t index) const override { return fmt::format("drawn shape {}", index); }
+
+  void read(std::int64_t index, Sample& sample) const override {
+    Draws draws(key_, index);
+    sample.encoding = Encoding::pixels;
+    sample.height = info_.height;
+    sample.width = info_.width;
+    sample.channels = 3;
+    sample.label = static_cast<std::int32_t>(index % info_.classes);
+    sample.bytes.resize(static_cast<std::size_t>(info_.height) * static_cast<std::size_t>(info_.width) * 3);
+    paint(draws, sample);
+    add_noise(draws, index, sample);
+  }
+
+ private:
+  static std::string name_of(int label, int classes) {
+    std::string name = kFigures[static_cast<std::size_t>(label % kKinds)];
+    if (classes > kKinds) name += fmt::format("-{}", kFillings[static_cast<std::size_t>(label / kKinds % kKinds)]);
+    if (classes > kKinds * kKinds)
+      name += fmt::format("-{}", kFigures[static_cast<std::size_t>(label / kKinds / kKinds)]);
+    return name;
+  }
+
+  void paint(Draws& draws, Sample& sample) const {
+    const auto height = static_cast<float>(info_.height), width = static_cast<float>(info_.width);
+    const float side = std::min(height, width);
+    const Background background(draws, side);
+    Figure first(sample.label % kKinds, sample.label / kKinds % kKinds, draws, background.middle());
+    const float radius = draws.between(.22f, .36f) * side;
+    first.place(draws.between(radius, width - radius), draws.between(radius, height - radius), radius);
+    // The second one is in a corner, above the first if they meet.
+    Figure second(sample.label / kKinds / kKinds, 0, draws, background.middle());
+    const float small = .1f * side;
+    second.place(draws.below(2) == 0 ? small : width - small, draws.below(2) == 0 ? small : height - small, small);
+    const bool has_second = info_.classes > kKinds * kKinds;
+    std::byte* out = sample.bytes.data();
+    for (int y = 0; y < info_.height; ++y) {
+      for (int x = 0; x < info_.width; ++x) {
+        Colour colour = background.at(static_cast<float>(x), static_cast<float>(y));
+        first.draw(static_cast<float>(x), static_cast<float>(y), colour);
+        if (has_second) second.draw(static_cast<float>(x), static_cast<float>(y), colour);
+        for (const float value : colour) *out++ = to_byte(value);
+      }
+    }
+    sample.boxes.assign(1, first.box(height, width));
+  }
+
+  // Sixteen bytes of noise from one random block.
+  void add_noise(Draws& draws, std::int64_t index, Sample& sample) const {
+    const float strength = draws.between(4, 24) / 128;
+    for (std::size_t i = 0; i < sample.bytes.size(); i += sizeof(RandomBlock)) {
+      const RandomBlock block = philox(~key_, static_cast<std::uint64_t>(index), i);
+      std::array<std::int8_t, sizeof block> noise;
+      std::memcpy(noise.data(), block.data(), sizeof block);
+      const std::size_t end = std::min(sizeof block, sample.bytes.size() - i);
+      for (std::size_t k = 0; k < end; ++k) {
+        std::byte& value = sample.bytes[i + k];
+        value = to_byte(static_cast<float>(std::to_integer<int>(value)) + strength * static_cast<float>(noise[k]));
+      }
+    }
+  }
+
+  std::int64_t samples_;
+  std::uint64_t key_;
+  DatasetInfo info_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> draw_shapes(const DrawnOptions& options) {
+  if (options.classes < 2 || options.classes > kMostShapes) {
+    bad_input("{} classes of shapes; there are 2 to {}", options.classes, kMostShapes);
+  }
+  return std::make_shared<DrawnShapes>(options);
+}
+
+}  // namespace trireme::data

@@ -1,0 +1,202 @@
+#include "trireme/data/writer.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "trireme/base/error.hpp"
+#include "trireme/data/class_names.hpp"
+#include "trireme/data/files.hpp"
+#include "trireme/data/parallel.hpp"
+#include "trireme/data/split_writer.hpp"
+
+namespace trireme::data {
+namespace {
+
+constexpr std::int64_t kSamplesPerShard = 1250;
+constexpr const char* kPlanFile = ".plan.json";
+
+int shards_of(const SplitSource& source) {
+  const auto usual =
+      std::clamp<std::int64_t>((source.samples->size() + kSamplesPerShard - 1) / kSamplesPerShard, 1, 1024);
+  return source.shards > 0 ? source.shards : static_cast<int>(usual);
+}
+
+// All that decides what is written.
+std::string plan_text(const std::vector<SplitSource>& sources, const WriteOptions& options) {
+  nlohmann::json plan{{"origin", options.origin}, {"format", options.format}, {"quality", options.quality}};
+  for (const SplitSource& source : sources) {
+    plan[std::string(to_string(source.split))] = {{"samples", source.samples->size()}, {"shards", shards_of(source)}};
+  }
+  return plan.dump() + "\n";
+}
+
+// The folder that is written to, until it gets its name.
+class UnfinishedFolder {
+ public:
+  UnfinishedFolder(const std::string& final_path, const std::string& plan) {
+    final_ = std::filesystem::absolute(final_path).lexically_normal();
+    if (!final_.has_filename()) final_ = final_.parent_path();  // of "folder/"
+    if (std::filesystem::exists(final_) && !is_empty_folder(final_)) {
+      bad_input("'{}' is there and is not empty: give a folder that is not there", final_path);
+    }
+    path_ = final_.string() + ".unfinished";
+    if (std::filesystem::exists(path_)) {
+      check_same(plan);
+    } else {
+      std::filesystem::create_directories(path_);
+      OutputFile file(path_ / kPlanFile);
+      file.append(as_bytes(plan));
+      file.commit();
+    }
+    lock_.reset(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!lock_.is_open() || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+      bad_input("another process is writing to '{}'", path_.string());
+    }
+  }
+
+  std::string path() const { return path_; }
+  void discard() { std::filesystem::remove_all(path_); }
+
+  void finish() {
+    if (syncfs(lock_.get()) != 0 || std::rename(path_.c_str(), final_.c_str()) != 0) {
+      fail(ErrorKind::failed, "cannot give '{}' its name '{}': {}", path_.string(), final_.string(),
+           std::strerror(errno));
+    }
+    std::filesystem::remove(final_ / kPlanFile);
+  }
+
+ private:
+  static bool is_empty_folder(const std::filesystem::path& path) {
+    return std::filesystem::is_directory(path) && std::filesystem::is_empty(path);
+  }
+
+  void check_same(const std::string& plan) const {
+    const std::filesystem::path file = path_ / kPlanFile;
+    if (!std::filesystem::exists(file)) {
+      bad_input("'{}' is in the way, and was not left by an interrupted run: remove it", path_.string());
+    }
+    const std::vector<std::byte> before = read_file(file, 1 << 20);
+    if (!std::ranges::equal(before, as_bytes(plan))) {
+      bad_input("'{}' was left by an interrupted run with other options or data: run that again, or remove the folder",
+                path_.string());
+    }
+  }
+
+  std::filesystem::path final_, path_;
+  UniqueFd lock_;  // held while we write
+};
+
+std::int32_t largest_label(const Dataset& samples, int threads) {
+  constexpr std::int64_t kPart = 256;
+  std::mutex mutex;
+  std::int32_t largest = 0;
+  for_each_part((samples.size() + kPart - 1) / kPart, threads, {}, [&](std::int64_t part) {
+    Sample sample;
+    std::int32_t found = 0;
+    for (std::int64_t i = part * kPart; i < std::min((part + 1) * kPart, samples.size()); ++i) {
+      samples.read(i, sample);
+      found = std::max(found, sample.label);
+    }
+    const std::lock_guard lock(mutex);
+    largest = std::max(largest, found);
+  });
+  return largest;
+}
+
+struct Classes {
+  std::vector<std::string> names;
+  std::int32_t count = 0;
+};
+
+// The same for all splits. Only a folder needs to know how many there are before it begins.
+Classes classes_of(const std::vector<SplitSource>& sources, const WriteOptions& options) {
+  Classes classes;
+  for (const SplitSource& source : sources) {
+    const DatasetInfo& info = source.samples->info();
+    if (classes.names.size() < info.class_names.size()) classes.names = info.class_names;
+    classes.count = std::max(classes.count, info.classes);
+  }
+  if (classes.count > 0 || options.format != "folder") return classes;
+  for (const SplitSource& source : sources) {
+    classes.count = std::max(classes.count, largest_label(*source.samples, options.threads) + 1);
+  }
+  return classes;
+}
+
+void check_format(const std::string& format) {
+  if (format != "tfrecord" && format != "folder" && format != "idx") {
+    bad_input("unknown format to write '{}'; allowed: tfrecord, folder, idx", format);
+  }
+#ifndef TRIREME_WITH_PROTOBUF
+  if (format == "tfrecord") {
+    fail(ErrorKind::unavailable,
+         "this build cannot write TFRecords: build with the packages libprotobuf-dev and protobuf-compiler");
+  }
+#endif
+}
+
+std::unique_ptr<SplitWriter> make_writer(const std::string& format, const SplitPlan& plan) {
+  if (format == "idx") return write_idx(plan);
+#ifdef TRIREME_WITH_PROTOBUF
+  if (format == "tfrecord") return write_tfrecords(plan);
+#endif
+  return write_image_folder(plan);
+}
+
+// False: it was stopped.
+bool write_splits(const std::vector<SplitSource>& sources, const WriteOptions& options, const std::string& folder,
+                  const Classes& classes) {
+  std::int64_t all = 0;
+  for (const SplitSource& source : sources) all += source.samples->size();
+  std::atomic<std::int64_t> done{0};
+  for (const SplitSource& source : sources) {
+    const auto writer = make_writer(options.format, {.folder = folder,
+                                                     .split = source.split,
+                                                     .source = source.samples,
+                                                     .class_names = classes.names,
+                                                     .classes = classes.count,
+                                                     .shards = shards_of(source),
+                                                     .quality = options.quality});
+    for_each_part(writer->parts(), options.threads, options.stop, [&](std::int64_t part) {
+      done += writer->write(part);
+      if (options.on_progress) options.on_progress(done, all);
+    });
+    if (options.stop.stop_requested()) return false;
+    writer->finish();
+  }
+  return true;
+}
+
+}  // namespace
+
+SampleRange range_of(std::int64_t part, std::int64_t parts, std::int64_t samples) {
+  return {part * samples / parts, (part + 1) * samples / parts};
+}
+
+bool write_dataset(const std::vector<SplitSource>& sources, const WriteOptions& options) {
+  check_format(options.format);
+  UnfinishedFolder folder(options.folder, plan_text(sources, options));
+  try {
+    const Classes classes = classes_of(sources, options);
+    if (!write_splits(sources, options, folder.path(), classes)) return false;
+    if (!classes.names.empty()) write_class_names(folder.path(), classes.names);
+  } catch (const Error& error) {
+    // A full disk can be made room on, and the run goes on; but never with what cannot be.
+    if (error.kind() != ErrorKind::failed) folder.discard();
+    throw;
+  }
+  folder.finish();
+  return true;
+}
+
+}  // namespace trireme::data
