@@ -33,6 +33,7 @@ using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& a
 
 Command add_bench(CLI::App& parent);
 Command add_models(CLI::App& parent);
+Command add_data(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
 Command add_net(CLI::App& parent);
 Command add_launch(CLI::App& parent, const CommandCheck& check_command);

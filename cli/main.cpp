@@ -56,9 +56,14 @@ std::string unknown_command(const CLI::App& app, const std::string& given) {
 // What was wrong with the command line, and where to read what is right.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
-  const std::string help =
-      chosen.empty() ? "trireme --help" : fmt::format("trireme {} --help", chosen.front()->get_name());
-  const std::vector<std::string> unknown = chosen.empty() ? app.remaining() : chosen.front()->remaining();
+  std::string help = "trireme";
+  const CLI::App* deepest = &app;  // `data make` is a command below a command
+  while (!deepest->get_subcommands().empty()) {
+    deepest = deepest->get_subcommands().front();
+    help += " " + deepest->get_name();
+  }
+  help += " --help";
+  const std::vector<std::string> unknown = deepest->remaining();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
     const std::string& first = unknown.front();
     const bool is_option = first.rfind('-', 0) == 0;
@@ -110,7 +115,8 @@ CommandLine::CommandLine() {
   using namespace trireme::cli;
   app_.set_version_flag("--version", "trireme " + trireme::perf::build_text());
   app_.require_subcommand(0, 1);
-  commands_ = {add_bench(app_), add_models(app_), add_doctor(app_), add_net(app_), add_launch(app_, check_command)};
+  commands_ = {add_bench(app_), add_models(app_), add_doctor(app_), add_launch(app_, check_command),
+               add_net(app_),   add_data(app_)};
   for (Command& part : add_launch_parts(app_)) commands_.push_back(std::move(part));
 }
 

@@ -43,7 +43,7 @@ TEST(Cli, VersionAndHelp) {
 
   const CommandResult help = run_trireme({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"bench", "models", "doctor"}) {
+  for (const char* command : {"bench", "models", "data", "doctor"}) {
     EXPECT_TRUE(contains(help.out, command));
     const CommandResult command_help = run_trireme({command, "--help"});
     EXPECT_EQ(command_help.exit_code, 0) << command;
@@ -58,7 +58,7 @@ TEST(Cli, WithoutCommandShowsHelp) {
 }
 
 TEST(Cli, UnknownCommandListsTheCommands) {
-  expect_refused({"fly"}, {"unknown command 'fly'", "bench, models, doctor"});
+  expect_refused({"fly"}, {"unknown command 'fly'", "bench, models, data, doctor"});
 }
 
 TEST(Cli, UnknownOptionNamesTheHelp) {

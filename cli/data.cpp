@@ -1,0 +1,53 @@
+// `trireme data`: making, converting, inspecting and checking data sets.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "cli/data_parts.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/perf/machine.hpp"
+
+namespace trireme::cli {
+
+void add_threads_option(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "Threads that work; as many as there are usable cores by default")
+      ->check(CLI::Range(1, 1024));
+}
+
+int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
+
+ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
+
+ProgressLine::~ProgressLine() {
+  if (shown_ >= 0) fmt::print(stderr, "\r{:{}}\r", "", what_.size() + 8);
+}
+
+std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler() {
+  return [this](std::int64_t done, std::int64_t all) {
+    if (!is_terminal_ || all == 0) return;
+    const std::lock_guard lock(mutex_);
+    if (100 * done / all <= shown_) return;
+    shown_ = 100 * done / all;
+    fmt::print(stderr, "\r{}: {} %", what_, shown_);
+    std::fflush(stderr);
+  };
+}
+
+Command add_data(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("data", "Make, convert, inspect and check data sets");
+  app->require_subcommand(0, 1);
+  const auto commands = std::make_shared<std::vector<Command>>();
+  *commands = {add_data_make(*app), add_data_convert(*app), add_data_inspect(*app), add_data_verify(*app)};
+  return {app, [commands] {
+            const auto chosen = std::find_if(commands->begin(), commands->end(),
+                                             [](const Command& command) { return command.app->parsed(); });
+            if (chosen == commands->end()) bad_input("data: make, convert, inspect or verify? see trireme data --help");
+            return chosen->run();
+          }};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,192 @@
+// `trireme data make` and `convert`: both write a data set, from samples that are drawn or from another data set.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/data_parts.hpp"
+#include "cli/interrupt.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/data/drawn.hpp"
+#include "trireme/data/formats.hpp"
+#include "trireme/data/sample_order.hpp"
+#include "trireme/data/writer.hpp"
+
+namespace trireme::cli {
+namespace {
+
+struct OutputOptions {
+  std::string out, format;
+  int shards = 0, validation_shards = 0;
+  int quality = 90;
+  int threads = 0;
+  std::uint64_t seed = 1;
+};
+
+struct MakeOptions {
+  OutputOptions output;
+  std::int64_t samples = 6000, validation_samples = 1000;
+  int classes = 10;
+  std::string size;
+};
+
+struct ConvertOptions {
+  OutputOptions output;
+  std::string from, name = "auto";
+  bool in_order = false;
+};
+
+void add_output_options(CLI::App& app, OutputOptions& options) {
+  app.add_option("--out", options.out, "Folder to write; must not be there, or be empty")->required();
+  app.add_option("--shards", options.shards, "TFRecord files of training data; one per 1,250 samples by default")
+      ->check(CLI::Range(1, 99999));
+  app.add_option("--validation-shards", options.validation_shards, "The same of validation data")
+      ->check(CLI::Range(1, 99999));
+  app.add_option("--quality", options.quality, "Of JPEG images made from pixels, 1 to 100")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  add_threads_option(app, options.threads);
+}
+
+int shards_of(data::Split split, const OutputOptions& options) {
+  return split == data::Split::train ? options.shards : options.validation_shards;
+}
+
+std::string integer(std::int64_t value) { return format_count(static_cast<double>(value)); }
+
+int write(const std::vector<data::SplitSource>& sources, const OutputOptions& options, const std::string& origin) {
+  Interrupt interrupt;
+  bool is_complete = false;
+  {
+    ProgressLine progress("writing");
+    is_complete = data::write_dataset(sources, {.format = options.format,
+                                                .folder = options.out,
+                                                .origin = origin,
+                                                .quality = options.quality,
+                                                .threads = threads_or_cores(options.threads),
+                                                .stop = interrupt.listen(),
+                                                .on_progress = progress.handler()});
+  }
+  if (!is_complete) {
+    fmt::print(stderr, "not complete: the same command goes on from here\n");
+    return kInterruptedExitCode;
+  }
+  for (const data::SplitSource& source : sources) {
+    fmt::print("{}: {} {} samples of {} classes, {}\n", options.out, integer(source.samples->size()),
+               data::to_string(source.split), integer(source.samples->info().classes), options.format);
+  }
+  return 0;
+}
+
+struct Extent {
+  int width = 0, height = 0;
+};
+
+// "32" or "500x375", width first.
+Extent parse_size(const std::string& text) {
+  constexpr int kMost = 65500;
+  Extent size;
+  int used = 0;
+  const bool is_pair = std::sscanf(text.c_str(), "%5dx%5d%n", &size.width, &size.height, &used) == 2;
+  if (!is_pair) {
+    used = 0;
+    if (std::sscanf(text.c_str(), "%5d%n", &size.width, &used) == 1) size.height = size.width;
+  }
+  const auto possible = [](int side) { return side >= 8 && side <= kMost; };
+  if (used != static_cast<int>(text.size()) || !possible(size.width) || !possible(size.height)) {
+    bad_input("--size {}: a side, or width x height such as 500x375, from 8 to {} pixels each", text, kMost);
+  }
+  return size;
+}
+
+int make(const MakeOptions& options) {
+  const bool is_idx = options.output.format == "idx";
+  const std::string size_text = !options.size.empty() ? options.size : is_idx ? "28" : "500x375";
+  const Extent size = parse_size(size_text);
+  std::vector<data::SplitSource> sources;
+  for (const data::Split split : {data::Split::train, data::Split::validation}) {
+    const data::DrawnOptions drawn{
+        .split = split,
+        .samples = split == data::Split::train ? options.samples : options.validation_samples,
+        .classes = options.classes,
+        .height = size.height,
+        .width = size.width,
+        .seed = options.output.seed};
+    if (drawn.samples == 0) continue;
+    sources.push_back(
+        {split, is_idx ? data::draw_digits(drawn) : data::draw_shapes(drawn), shards_of(split, options.output)});
+  }
+  return write(
+      sources, options.output,
+      fmt::format("drawn, {} classes, {}x{}, seed {}", options.classes, size.width, size.height, options.output.seed));
+}
+
+// The same samples in an order that depends on the seed: readers of TFRecords take them as they come.
+class Shuffled final : public data::Dataset {
+ public:
+  Shuffled(std::shared_ptr<const data::Dataset> dataset, std::uint64_t seed)
+      : dataset_(std::move(dataset)), order_(dataset_->size(), seed, true) {}
+
+  const data::DatasetInfo& info() const override { return dataset_->info(); }
+  std::int64_t size() const override { return dataset_->size(); }
+  void read(std::int64_t index, data::Sample& sample) const override { dataset_->read(order_.at(index), sample); }
+  std::string where(std::int64_t index) const override { return dataset_->where(order_.at(index)); }
+
+ private:
+  std::shared_ptr<const data::Dataset> dataset_;
+  data::SampleOrder order_;
+};
+
+int convert(const ConvertOptions& options) {
+  const data::Contents contents = data::look_into(options.from, options.name);
+  const bool is_shuffled = options.output.format == "tfrecord" && !options.in_order;
+  std::vector<data::SplitSource> sources;
+  for (const data::Split split : contents.splits) {
+    std::shared_ptr<const data::Dataset> samples =
+        data::open_dataset(options.from, {.name = contents.format, .split = split});
+    if (is_shuffled && samples->size() > 0) samples = std::make_shared<Shuffled>(samples, options.output.seed);
+    sources.push_back({split, std::move(samples), shards_of(split, options.output)});
+  }
+  const std::string order = is_shuffled ? fmt::format("shuffled by seed {}", options.output.seed) : "in order";
+  return write(sources, options.output,
+               fmt::format("{} as {}, {}", std::filesystem::absolute(options.from).string(), contents.format, order));
+}
+
+}  // namespace
+
+Command add_data_make(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "make", "Draw a data set that can be learned: digits (idx) or coloured figures (folder, tfrecord)");
+  auto options = std::make_shared<MakeOptions>();
+  options->output.format = "idx";
+  add_output_options(*app, options->output);
+  app->add_option("--format", options->output.format, "idx, folder or tfrecord")->capture_default_str();
+  app->add_option("--samples", options->samples, "For training")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app->add_option("--validation-samples", options->validation_samples, "For validation; 0: none")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  app->add_option("--classes", options->classes, "2 to 10 digits, or 2 to 1,000 kinds of figures")
+      ->capture_default_str();
+  app->add_option("--size", options->size, "Pixels: a side, or width x height; 28 for idx, 500x375 for the others");
+  app->add_option("--seed", options->output.seed, "The same seed draws the same data")->capture_default_str();
+  return {app, [options] { return make(*options); }};
+}
+
+Command add_data_convert(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("convert", "Write a data set in another format; goes on where interrupted");
+  auto options = std::make_shared<ConvertOptions>();
+  app->add_option("from", options->from, "Folder of the data set, or one TFRecord file")->required();
+  add_output_options(*app, options->output);
+  app->add_option("--format", options->output.format, "tfrecord, folder or idx")->required();
+  app->add_option("--data-name", options->name, "Format that is read: auto, tfrecord, folder, idx or cifar10")
+      ->capture_default_str();
+  app->add_flag("--in-order", options->in_order, "TFRecords in the order of the source, not shuffled");
+  app->add_option("--seed", options->output.seed, "Of the order of TFRecords")->capture_default_str();
+  return {app, [options] { return convert(*options); }};
+}
+
+}  // namespace trireme::cli
