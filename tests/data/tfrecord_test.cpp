@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/data/data_files.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/data/record_file.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using data::open_dataset;
+using data::Sample;
+using data::Split;
+
+// A tf.Example put together by hand, on the wire: what others write need not be what our writer does.
+std::string field(int number, const std::string& content) {
+  std::string text(1, static_cast<char>((number << 3) | 2));
+  std::size_t length = content.size();
+  for (; length >= 128; length >>= 7) text.push_back(static_cast<char>((length & 0x7f) | 0x80));
+  text.push_back(static_cast<char>(length));
+  return text + content;
+}
+std::string feature(const std::string& key, const std::string& value) {
+  return field(1, field(1, key) + field(2, value));
+}
+std::string bytes_value(const std::string& value) { return field(1, field(1, value)); }
+std::string integer_value(char value) { return field(3, field(1, std::string(1, value))); }
+std::string float_values(const std::vector<float>& values) {
+  return field(2, field(1, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float))));
+}
+std::string example(const std::string& features) { return field(1, features); }
+
+const std::string kImage = feature("image/encoded", bytes_value("JPEG bytes"));
+const std::string kLabel = feature("image/class/label", integer_value(7));
+
+std::string boxes(const std::vector<float>& top, const std::vector<float>& bottom) {
+  const std::vector<float> left(top.size(), .25f), right(top.size(), .5f);
+  return feature("image/object/bbox/ymin", float_values(top)) + feature("image/object/bbox/xmin", float_values(left)) +
+         feature("image/object/bbox/ymax", float_values(bottom)) +
+         feature("image/object/bbox/xmax", float_values(right));
+}
+
+void write_records(const std::string& path, const std::vector<std::string>& records) {
+  data::OutputFile file(path);
+  for (const std::string& record : records) append_record(file, data::as_bytes(record));
+  file.commit();
+}
+
+TEST(TfRecord, ReadsExamplesOfOthers) {
+  const TemporaryFolder folder;
+  write_records(folder / "train.tfrecord",
+                {example(kLabel + kImage), example(boxes({.1f, -1, .5f}, {.9f, 2, .5f}) + kImage +
+                                                   feature("image/format", bytes_value("jpg")) + kLabel)});
+  const auto dataset = open_dataset(folder.path(), {});
+  ASSERT_EQ(dataset->size(), 2);
+  Sample sample;
+  dataset->read(1, sample);
+  EXPECT_EQ(sample.label, 7);
+  EXPECT_EQ(sample.encoding, data::Encoding::jpeg);
+  EXPECT_EQ(sample.bytes.size(), 10U);
+  ASSERT_EQ(sample.boxes.size(), 2U);  // the one without area is left out
+  EXPECT_FLOAT_EQ(sample.boxes[0].top, .1f);
+  EXPECT_FLOAT_EQ(sample.boxes[0].left, .25f);
+  EXPECT_FLOAT_EQ(sample.boxes[1].top, 0);
+  EXPECT_FLOAT_EQ(sample.boxes[1].bottom, 1);
+  dataset->read(0, sample);
+  EXPECT_TRUE(sample.boxes.empty());
+  EXPECT_EQ(open_dataset(folder / "train.tfrecord", {})->size(), 2);
+}
+
+TEST(TfRecord, BrokenExamplesAreNamedWithFileAndPlace) {
+  const TemporaryFolder folder;
+  const auto expect = [&](const std::string& record, std::string_view what) {
+    write_records(folder / "train.tfrecord", {example(kImage + kLabel), record});
+    const auto dataset = open_dataset(folder.path(), {});
+    Sample sample;
+    dataset->read(0, sample);
+    expect_error(ErrorKind::failed, {"train.tfrecord, byte 79: ", what}, [&] { dataset->read(1, sample); });
+  };
+  expect("no example", "the record is no tf.Example");
+  expect(example(kLabel), "the key image/encoded is missing");
+  expect(example(kImage), "the key image/class/label is missing");
+  expect(example(kImage + feature("image/class/label", integer_value(-1))), "tf.Example");
+  expect(example(kImage + feature("image/class/label", bytes_value("7"))), "the key image/class/label is missing");
+  expect(example(kImage + kLabel + feature("image/format", bytes_value("PNG"))), "image/format is 'PNG'");
+  expect(example(kImage + kLabel + boxes({0, 0}, {1})), "2 ymin, 2 xmin, 1 ymax, 2 xmax");
+}
+
+TEST(TfRecord, BrokenFramesAreNamedWithFileAndPlace) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "train.tfrecord";
+  const std::vector<std::string> records{example(kImage + kLabel), example(kImage + kLabel)};
+  const auto open_broken = [&](std::string_view what) {
+    expect_error(ErrorKind::bad_input, {"train.tfrecord, byte 79: ", what}, [&] { open_dataset(folder.path(), {}); });
+  };
+  write_records(path, records);
+  const std::string whole = read_text(path);
+  ASSERT_EQ(whole.size(), 158U);
+  change_byte(path, 79);
+  open_broken("the CRC of the record's length is wrong");
+  write_text(path, whole.substr(0, 85));
+  open_broken("the file ends inside a record, 6 bytes after its start");
+  write_text(path, whole.substr(0, 140));
+  open_broken("a record of 63 bytes, but the file ends after 49");
+
+  // Who asks to be told gets what comes before.
+  std::vector<std::string> told;
+  const auto part =
+      open_dataset(folder.path(), {.on_broken_file = [&](const std::string& problem) { told.push_back(problem); }});
+  EXPECT_EQ(part->size(), 1);
+  EXPECT_EQ(told.size(), 1U);
+
+  write_text(path, whole);
+  change_byte(path, 120);
+  const auto dataset = open_dataset(folder.path(), {});
+  Sample sample;
+  dataset->read(0, sample);
+  expect_error(ErrorKind::failed, {"train.tfrecord, byte 79: the CRC of the record's data is wrong"},
+               [&] { dataset->read(1, sample); });
+  EXPECT_EQ(dataset->where(1), "train.tfrecord, byte 79");
+}
+
+TEST(TfRecord, SetsMustBeComplete) {
+  const TemporaryFolder folder;
+  write_drawn(folder / "a", "tfrecord", 4);
+  std::filesystem::remove(folder / "a/train-00002-of-00004");
+  expect_error(ErrorKind::bad_input, {"3 of 4 files are there", "number 2 is missing"},
+               [&] { open_dataset(folder / "a", {}); });
+  write_drawn(folder / "b", "tfrecord", 4);
+  write_text(folder / "b/train-00000-of-00001", "");
+  expect_error(ErrorKind::bad_input, {"several sets of TFRecords"}, [&] { open_dataset(folder / "b", {}); });
+}
+
+TEST(TfRecord, LabelsMustHaveNames) {
+  const TemporaryFolder folder;
+  write_records(folder / "train.tfrecord", {example(kImage + kLabel)});
+  write_text(folder / "classes.txt", "a\nb\n");
+  Sample sample;
+  expect_error(ErrorKind::failed, {"train.tfrecord, byte 0: the label is 7, but classes.txt names only 2 classes"},
+               [&] { open_dataset(folder.path(), {})->read(0, sample); });
+}
+
+TEST(TfRecord, ThreadsReadAtTheSameTime) {
+  const TemporaryFolder folder;
+  write_drawn(folder / "data", "tfrecord");
+  const auto dataset = open_dataset(folder / "data", {});
+  std::vector<Sample> expected(23);
+  for (std::int64_t i = 0; i < 23; ++i) dataset->read(i, expected[static_cast<std::size_t>(i)]);
+  std::vector<int> wrong(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < wrong.size(); ++thread) {
+      threads.emplace_back([&, thread] {
+        Sample sample;
+        for (std::int64_t i = 0; i < 100; ++i) {
+          const std::int64_t index = (i * 7 + static_cast<std::int64_t>(thread)) % 23;
+          dataset->read(index, sample);
+          if (sample.bytes != expected[static_cast<std::size_t>(index)].bytes) ++wrong[thread];
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, std::vector<int>(4));
+}
+
+TEST(TfRecord, FilesOfImageNetsSchema) {
+  const std::string folder = shared_data("tfrecord-imagenet-fake");
+  if (folder.empty()) GTEST_SKIP() << "no TFRecords of others here";
+  const auto dataset = open_dataset(folder, {});
+  EXPECT_EQ(dataset->size(), 512);
+  Sample sample;
+  for (std::int64_t i = 0; i < dataset->size(); ++i) {
+    dataset->read(i, sample);
+    ASSERT_LT(sample.label, 10);
+    ASSERT_EQ(sample.boxes.size(), 1U);
+    ASSERT_GT(sample.bytes.size(), 100U);
+  }
+  EXPECT_EQ(open_dataset(folder, {.split = Split::validation})->size(), 128);
+}
+
+}  // namespace
+}  // namespace trireme::testkit
