@@ -11,7 +11,9 @@ if(EXISTS /usr/bin/python3)
                                          ${PROJECT_SOURCE_DIR}/bench/peers)
   add_test(NAME peers.processes COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/processes_test.py
                                         ${PROJECT_SOURCE_DIR}/bench $<TARGET_FILE:trireme_cli>)
+  add_test(NAME peers.tfrecord COMMAND ${peers_python} ${CMAKE_CURRENT_LIST_DIR}/tfrecord_test.py
+                                       $<TARGET_FILE:trireme_cli>)
   # They may have the machine for themselves only: two teams of threads on the same cores are slow beyond measure.
-  set_tests_properties(peers.compare peers.tensorflow peers.processes
+  set_tests_properties(peers.compare peers.tensorflow peers.processes peers.tfrecord
                        PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
 endif()

@@ -1,0 +1,128 @@
+// `trireme data` as a user meets it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_command.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using nlohmann::json;
+
+CommandResult data(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "data");
+  return run_trireme(std::move(arguments));
+}
+
+void expect_done(const std::vector<std::string>& arguments) {
+  const CommandResult result = data(arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+}
+
+void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
+  const CommandResult result = data(arguments);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(result.err.rfind("trireme: error: ", 0), 0U) << result.err;
+  for (const std::string& part : parts) EXPECT_NE(result.err.find(part), std::string::npos) << part << result.err;
+}
+
+json inspect(const std::string& path) {
+  const CommandResult result = data({"inspect", path, "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return json::parse(result.out);
+}
+
+TEST(CliData, MakesConvertsInspectsAndVerifies) {
+  const TemporaryFolder folder;
+  expect_done({"make", "--out", folder / "a", "--format", "folder", "--samples", "30", "--validation-samples", "6",
+               "--classes", "12", "--size", "48x40"});
+  expect_done({"convert", folder / "a", "--out", folder / "b", "--format", "tfrecord", "--shards", "4"});
+  expect_done({"convert", folder / "b", "--out", folder / "c", "--format", "idx"});
+  for (const auto& [name, format] : {std::pair{"a", "folder"}, {"b", "tfrecord"}, {"c", "idx"}}) {
+    const json found = inspect(folder / name);
+    EXPECT_EQ(found.at("format"), format);
+    ASSERT_EQ(found.at("splits").size(), 2U);
+    const json& train = found.at("splits")[0];
+    EXPECT_EQ(train.at("samples"), 30);
+    EXPECT_EQ(train.at("classes").size(), 12U);
+    EXPECT_EQ(train.at("classes")[11].at("name"), "square-striped");
+    EXPECT_EQ(train.at("dimensions")[0].at("width"), 48);
+    EXPECT_EQ(train.at("dimensions")[0].at("height"), 40);
+    EXPECT_EQ(found.at("splits")[1].at("samples"), 6);
+    const CommandResult verified = data({"verify", folder / name});
+    EXPECT_EQ(verified.exit_code, 0) << verified.err;
+    EXPECT_EQ(verified.out, "train: 30 samples read, 0 broken\nvalidation: 6 samples read, 0 broken\n");
+  }
+  const CommandResult text = data({"inspect", folder / "b"});
+  EXPECT_NE(text.out.find("train-00000-of-00004, byte 0"), std::string::npos) << text.out;
+}
+
+TEST(CliData, VerifyNamesWhatIsBroken) {
+  const TemporaryFolder folder;
+  expect_done({"make", "--out", folder / "a", "--format", "tfrecord", "--samples", "8", "--validation-samples", "0",
+               "--shards", "2", "--size", "32"});
+  const json first = json::parse(data({"inspect", folder / "a", "--json", "--first", "2"}).out);
+  const std::string second = first.at("splits")[0].at("first")[1].at("where");  // "train-00000-of-00002, byte N"
+  const auto offset = std::stol(second.substr(second.rfind(' ')));
+  {
+    std::fstream file(folder / "a/train-00000-of-00002", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offset + 500);
+    file.write("damage", 6);
+  }
+  std::filesystem::resize_file(folder / "a/train-00001-of-00002", 40);
+  const CommandResult result = data({"verify", folder / "a"});
+  EXPECT_EQ(result.exit_code, 1);
+  for (const std::string& part :
+       {second + ": the CRC of the record's data is wrong", std::string("train-00001-of-00002, byte 0: a record of"),
+        std::string("train: 4 samples read, 2 broken")}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+  }
+  const CommandResult as_json = data({"verify", folder / "a", "--json"});
+  EXPECT_EQ(as_json.exit_code, 1);
+  EXPECT_EQ(json::parse(as_json.out).at("broken"), 2);
+}
+
+TEST(CliData, GoesOnAfterAnInterrupt) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> make{"data", "make",     "--out", folder / "a", "--format", "tfrecord",  "--samples",
+                                      "1000", "--shards", "40",    "--size",     "160x120",  "--threads", "1"};
+  CommandOptions interrupted;
+  interrupted.signal = SIGINT;
+  interrupted.signal_delay = std::chrono::milliseconds(300);
+  const CommandResult first = run_trireme(make, interrupted);
+  if (first.exit_code != 0) {  // a fast machine may have been done
+    EXPECT_EQ(first.exit_code, 130) << first.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+    EXPECT_EQ(run_trireme(make).exit_code, 0);
+  }
+  const CommandResult verified = data({"verify", folder / "a"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out;
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.unfinished"));
+}
+
+TEST(CliData, BadInput) {
+  const TemporaryFolder folder;
+  expect_refused({}, {"make, convert, inspect or verify?"});
+  expect_refused({"fly"}, {"unknown argument 'fly'", "trireme data --help"});
+  expect_refused({"make"}, {"--out is required", "trireme data make --help"});
+  expect_refused({"make", "--out", folder / "a", "--colour"},
+                 {"unknown option '--colour'", "trireme data make --help"});
+  expect_refused({"make", "--out", folder / "a", "--format", "png"}, {"'png'", "tfrecord, folder, idx"});
+  expect_refused({"make", "--out", folder / "a", "--size", "28x"}, {"--size 28x", "500x375"});
+  expect_refused({"make", "--out", folder / "a", "--size", "2"}, {"--size 2", "from 8"});
+  expect_refused({"make", "--out", folder / "a", "--classes", "11"}, {"11 classes of digits", "2 to 10"});
+  expect_refused({"make", "--out", folder / "a", "--samples", "0"}, {"--samples"});
+  expect_refused({"inspect", folder / "a"}, {"there is no folder or file"});
+  expect_refused({"verify", folder.path()}, {"holds no data set", "it holds nothing"});
+  expect_refused({"convert", folder.path(), "--out", folder / "a"}, {"--format is required"});
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace trireme::testkit
