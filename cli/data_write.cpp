@@ -74,8 +74,9 @@ int write(const std::vector<data::SplitSource>& sources, const OutputOptions& op
     return kInterruptedExitCode;
   }
   for (const data::SplitSource& source : sources) {
-    fmt::print("{}: {} {} samples of {} classes, {}\n", options.out, integer(source.samples->size()),
-               data::to_string(source.split), integer(source.samples->info().classes), options.format);
+    const std::int32_t classes = source.samples->info().classes;  // 0: not known
+    fmt::print("{}: {} {} samples{}, {}\n", options.out, integer(source.samples->size()), data::to_string(source.split),
+               classes == 0 ? "" : fmt::format(" of {} classes", integer(classes)), options.format);
   }
   return 0;
 }

@@ -106,6 +106,14 @@ TEST(CliData, GoesOnAfterAnInterrupt) {
   EXPECT_FALSE(std::filesystem::exists(folder / "a.unfinished"));
 }
 
+TEST(CliData, AFolderThatCannotBeMadeIsNamed) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  const CommandResult result = data({"make", "--out", folder / "file/below"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("cannot make the folder '" + (folder / "file/below")), std::string::npos) << result.err;
+}
+
 TEST(CliData, BadInput) {
   const TemporaryFolder folder;
   expect_refused({}, {"make, convert, inspect or verify?"});

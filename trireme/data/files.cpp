@@ -106,6 +106,12 @@ void OutputFile::commit_unsynced() {
 
 std::span<const std::byte> as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail(ErrorKind::failed, "cannot make the folder '{}': {}", path, error.message());
+}
+
 std::vector<std::string> list_folder(const std::string& folder) {
   std::error_code error;
   std::vector<std::string> names;

@@ -60,6 +60,9 @@ class OutputFile {
 
 std::span<const std::byte> as_bytes(std::string_view text);
 
+// With those above it; one that is there is left alone. Error(failed) where that cannot be.
+void make_folder(const std::string& path);
+
 // Names of what is in a folder, sorted, without hidden ones. Error(bad_input) where there is no such folder.
 std::vector<std::string> list_folder(const std::string& folder);
 // "train, classes.txt and 17 more", for messages; "nothing" of an empty folder.

@@ -26,7 +26,7 @@ class ImageFolderWriter final : public SplitWriter {
                   kClassNamesFile);
       }
       folders_.push_back(root / name);
-      std::filesystem::create_directories(folders_.back());
+      make_folder(folders_.back());
     }
   }
 

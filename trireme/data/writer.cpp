@@ -53,7 +53,7 @@ class UnfinishedFolder {
     if (std::filesystem::exists(path_)) {
       check_same(plan);
     } else {
-      std::filesystem::create_directories(path_);
+      make_folder(path_);
       OutputFile file(path_ / kPlanFile);
       file.append(as_bytes(plan));
       file.commit();
