@@ -42,9 +42,13 @@ std::string boxes(const std::vector<float>& top, const std::vector<float>& botto
 }
 
 void write_records(const std::string& path, const std::vector<std::string>& records) {
-  data::OutputFile file(path);
-  for (const std::string& record : records) append_record(file, data::as_bytes(record));
-  file.commit();
+  std::string text;
+  std::vector<std::byte> frame;
+  for (const std::string& record : records) {
+    data::frame_record(std::as_bytes(std::span(record)), frame);
+    text.append(reinterpret_cast<const char*>(frame.data()), frame.size());
+  }
+  write_text(path, text);
 }
 
 TEST(TfRecord, ReadsExamplesOfOthers) {

@@ -132,7 +132,7 @@ TEST(Writer, GoesOnWhereItWasStopped) {
   EXPECT_FALSE(std::filesystem::exists(path));
   const std::string first = path + ".unfinished/train-00000-of-00005";
   ASSERT_TRUE(std::filesystem::exists(first));
-  write_text(path + ".unfinished/train-00003-of-00005.part", "half a shard");  // as a killed process leaves it
+  write_text(path + ".unfinished/train-00003-of-00005.123-4.tmp", "half a shard");  // as a killed process leaves it
   const auto written = std::filesystem::last_write_time(first);
 
   WriteOptions other = options_for(path, "tfrecord");

@@ -23,11 +23,9 @@ std::vector<Bytes> seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trireme;
   static const testkit::TemporaryFolder folder;
-  {
-    data::OutputFile file(folder / "train.tfrecord");
-    append_record(file, std::as_bytes(std::span(data, size)));
-    file.commit_unsynced();
-  }
+  std::vector<std::byte> frame;
+  data::frame_record(std::as_bytes(std::span(data, size)), frame);
+  fuzz::write_bytes(folder / "train.tfrecord", {reinterpret_cast<const std::uint8_t*>(frame.data()), frame.size()});
   fuzz::read_all(folder.path());
   return 0;
 }

@@ -49,9 +49,23 @@ void NewFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void NewFile::write_at(std::int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = pwrite(file_.get(), bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_to("write", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += count;
+  }
+}
+
 // Some file systems tell only at the end that there was no room.
 void NewFile::commit() {
   if (fsync(file_.get()) != 0) fail_to("write", errno);
+  commit_unsynced();
+}
+
+void NewFile::commit_unsynced() {
   if (std::rename(aside_.c_str(), target_.c_str()) != 0) fail_to("replace", errno);
   file_.reset();
 }

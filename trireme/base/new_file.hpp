@@ -22,8 +22,12 @@ class NewFile {
   void write(std::span<const std::byte> bytes);
   void write(const std::string& text) { write(std::as_bytes(std::span(text))); }
   std::int64_t written() const { return written_; }
+  // Threads may write at the same time, to different places. Not to be mixed with the others.
+  void write_at(std::int64_t offset, std::span<const std::byte> bytes);
   // On the disk, then under its name.
   void commit();
+  // Under its name; on the disk when the system likes. For many small files, which the caller syncs together.
+  void commit_unsynced();
 
   // Where it is written, for who looks for what was left behind by a killed process: ends in ".tmp".
   const std::string& aside() const { return aside_; }

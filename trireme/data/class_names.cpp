@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/data/files.hpp"
 
 namespace trireme::data {
@@ -47,8 +48,8 @@ std::vector<std::string> class_names_in(const std::string& folder) {
 }
 
 void write_class_names(const std::string& folder, const std::vector<std::string>& names) {
-  OutputFile file(std::filesystem::path(folder) / kClassNamesFile);
-  for (const std::string& name : names) file.append(as_bytes(name + "\n"));
+  NewFile file(std::filesystem::path(folder) / kClassNamesFile);
+  for (const std::string& name : names) file.write(name + "\n");
   file.commit();
 }
 

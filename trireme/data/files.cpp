@@ -7,26 +7,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 namespace trireme::data {
 namespace {
 
-constexpr std::size_t kBufferBytes = 1 << 20;
-// Longer parts of a reader's or writer's wish are cut by the system anyway.
+// Longer wishes are cut by the system anyway.
 constexpr std::size_t kLargestTransfer = 1 << 30;
-
-void write_all(int file, std::int64_t offset, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = pwrite(file, bytes.data(), std::min(bytes.size(), kLargestTransfer), offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail(ErrorKind::failed, "cannot write '{}': {}", path, std::strerror(errno));
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-    offset += written;
-  }
-}
 
 }  // namespace
 
@@ -63,48 +51,6 @@ std::vector<std::byte> read_file(const std::string& path, std::int64_t most_byte
   file.read(0, bytes);
   return bytes;
 }
-
-OutputFile::OutputFile(std::string path)
-    : path_(std::move(path)),
-      aside_(path_ + ".part"),
-      file_(open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (!file_.is_open()) fail(ErrorKind::failed, "cannot write '{}': {}", aside_, std::strerror(errno));
-}
-
-OutputFile::~OutputFile() {
-  if (file_.is_open()) unlink(aside_.c_str());
-}
-
-void OutputFile::append(std::span<const std::byte> bytes) {
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-  if (buffer_.size() >= kBufferBytes) flush();
-}
-
-void OutputFile::flush() {
-  write_all(file_.get(), size_, buffer_, path_);
-  size_ += static_cast<std::int64_t>(buffer_.size());
-  buffer_.clear();
-}
-
-void OutputFile::write(std::int64_t offset, std::span<const std::byte> bytes) {
-  write_all(file_.get(), offset, bytes, path_);
-}
-
-void OutputFile::commit() {
-  flush();
-  if (fdatasync(file_.get()) != 0) fail(ErrorKind::failed, "cannot write '{}': {}", path_, std::strerror(errno));
-  commit_unsynced();
-}
-
-void OutputFile::commit_unsynced() {
-  flush();
-  if (std::rename(aside_.c_str(), path_.c_str()) != 0) {
-    fail(ErrorKind::failed, "cannot write '{}': {}", path_, std::strerror(errno));
-  }
-  file_.reset();
-}
-
-std::span<const std::byte> as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 void make_folder(const std::string& path) {
   std::error_code error;

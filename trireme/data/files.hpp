@@ -1,12 +1,11 @@
-// Files of data sets as the readers and writers see them: read at any place by any thread, or written aside and renamed
-// when complete. Errors name the file, the place and the system's reason.
+// Files and folders of data sets as their readers see them: read at any place by any thread. Errors name the file, the
+// place and the system's reason. Writers use base/new_file.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trireme/base/error.hpp"
@@ -33,32 +32,6 @@ class InputFile {
 
 // All of a file; at most so many bytes, because what is in it is not to be trusted.
 std::vector<std::byte> read_file(const std::string& path, std::int64_t most_bytes);
-
-// Written under another name until commit(); a file that was not committed is removed.
-class OutputFile {
- public:
-  explicit OutputFile(std::string path);
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-
-  void append(std::span<const std::byte> bytes);
-  // Threads may write at the same time, to different places. Not to be mixed with append().
-  void write(std::int64_t offset, std::span<const std::byte> bytes);
-  // Under its name, and on the disk.
-  void commit();
-  // Under its name; on the disk when the system likes. For many small files, which the caller syncs together.
-  void commit_unsynced();
-
- private:
-  void flush();
-  std::string path_, aside_;
-  UniqueFd file_;
-  std::vector<std::byte> buffer_;
-  std::int64_t size_ = 0;
-};
-
-std::span<const std::byte> as_bytes(std::string_view text);
 
 // With those above it; one that is there is left alone. Error(failed) where that cannot be.
 void make_folder(const std::string& path);

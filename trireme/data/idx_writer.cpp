@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "trireme/base/error.hpp"
-#include "trireme/data/files.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/data/split_writer.hpp"
 #include "trireme/data/whole_image.hpp"
 
@@ -42,9 +42,9 @@ class IdxWriter final : public SplitWriter {
     }
     height_ = first.height;
     width_ = first.width;
-    images_ = std::make_unique<OutputFile>(images_path_);
+    images_ = std::make_unique<NewFile>(images_path_);
     header_ = header_of({source_.size(), height_, width_});
-    images_->write(0, header_);
+    images_->write_at(0, header_);
     labels_.resize(static_cast<std::size_t>(source_.size()));
   }
 
@@ -62,16 +62,16 @@ class IdxWriter final : public SplitWriter {
       labels_[static_cast<std::size_t>(i)] = static_cast<std::byte>(sample.label);
     }
     const std::int64_t image_bytes = std::int64_t{height_} * width_;
-    images_->write(static_cast<std::int64_t>(header_.size()) + range.first * image_bytes, pixels);
+    images_->write_at(static_cast<std::int64_t>(header_.size()) + range.first * image_bytes, pixels);
     return range.end - range.first;
   }
 
   void finish() override {
     if (is_done_) return;
     images_->commit();
-    OutputFile labels(labels_path_);
-    labels.append(header_of({source_.size()}));
-    labels.append(labels_);
+    NewFile labels(labels_path_);
+    labels.write(header_of({source_.size()}));
+    labels.write(labels_);
     labels.commit();
   }
 
@@ -91,7 +91,7 @@ class IdxWriter final : public SplitWriter {
   const Dataset& source_;
   std::string images_path_, labels_path_;
   bool is_done_ = false;
-  std::unique_ptr<OutputFile> images_;
+  std::unique_ptr<NewFile> images_;
   std::vector<std::byte> header_, labels_;
   int height_ = 0, width_ = 0;
 };

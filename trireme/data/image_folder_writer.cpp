@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/data/class_names.hpp"
 #include "trireme/data/files.hpp"
 #include "trireme/data/jpeg_encoder.hpp"
@@ -41,8 +42,8 @@ class ImageFolderWriter final : public SplitWriter {
       const std::string path = folders_.at(static_cast<std::size_t>(sample.label)) / fmt::format("{:08}.jpg", i);
       if (std::filesystem::exists(path)) continue;
       if (sample.encoding == Encoding::pixels) encode_jpeg(sample, quality_, jpeg);
-      OutputFile file(path);
-      file.append(sample.encoding == Encoding::pixels ? jpeg : sample.bytes);
+      NewFile file(path);
+      file.write(sample.encoding == Encoding::pixels ? jpeg : sample.bytes);
       file.commit_unsynced();
     }
     return range.end - range.first;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -70,12 +71,15 @@ std::span<const std::byte> read_record(const InputFile& file, const RecordPlace&
   return data;
 }
 
-void append_record(OutputFile& file, std::span<const std::byte> data) {
+void frame_record(std::span<const std::byte> data, std::vector<std::byte>& frame) {
+  frame.resize(static_cast<std::size_t>(kHeadBytes) + data.size() + kCrcBytes);
+  std::byte* out = frame.data();
+  const auto append = [&](std::span<const std::byte> bytes) { out = std::copy(bytes.begin(), bytes.end(), out); };
   const auto length = stored(static_cast<std::uint64_t>(data.size()));
-  file.append(length);
-  file.append(stored(masked_crc32c(length)));
-  file.append(data);
-  file.append(stored(masked_crc32c(data)));
+  append(length);
+  append(stored(masked_crc32c(length)));
+  append(data);
+  append(stored(masked_crc32c(data)));
 }
 
 }  // namespace trireme::data

@@ -30,6 +30,7 @@ RecordIndex index_records(const InputFile& file);
 // where it is broken.
 std::span<const std::byte> read_record(const InputFile& file, const RecordPlace& place, std::vector<std::byte>& buffer);
 
-void append_record(OutputFile& file, std::span<const std::byte> data);
+// The frame with the data in it, as it goes to a file. The memory of `frame` is used again.
+void frame_record(std::span<const std::byte> data, std::vector<std::byte>& frame);
 
 }  // namespace trireme::data

@@ -12,8 +12,10 @@
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/data/class_names.hpp"
 #include "trireme/data/files.hpp"
 #include "trireme/data/parallel.hpp"
@@ -54,14 +56,15 @@ class UnfinishedFolder {
       check_same(plan);
     } else {
       make_folder(path_);
-      OutputFile file(path_ / kPlanFile);
-      file.append(as_bytes(plan));
+      NewFile file(path_ / kPlanFile);
+      file.write(plan);
       file.commit();
     }
     lock_.reset(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!lock_.is_open() || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
       bad_input("another process is writing to '{}'", path_.string());
     }
+    remove_half_files();
   }
 
   std::string path() const { return path_; }
@@ -86,10 +89,19 @@ class UnfinishedFolder {
       bad_input("'{}' is in the way, and was not left by an interrupted run: remove it", path_.string());
     }
     const std::vector<std::byte> before = read_file(file, 1 << 20);
-    if (!std::ranges::equal(before, as_bytes(plan))) {
+    if (!std::ranges::equal(before, std::as_bytes(std::span(plan)))) {
       bad_input("'{}' was left by an interrupted run with other options or data: run that again, or remove the folder",
                 path_.string());
     }
+  }
+
+  // What a killed process had not committed.
+  void remove_half_files() const {
+    std::vector<std::filesystem::path> halves;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
+      if (entry.path().extension() == ".tmp") halves.push_back(entry.path());
+    }
+    for (const std::filesystem::path& half : halves) std::filesystem::remove(half);
   }
 
   std::filesystem::path final_, path_;

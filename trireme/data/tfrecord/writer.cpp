@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/data/class_names.hpp"
 #include "trireme/data/jpeg_encoder.hpp"
 #include "trireme/data/record_file.hpp"
@@ -23,13 +24,15 @@ class TfRecordWriter final : public SplitWriter {
     const std::string path =
         fmt::format("{}/{}-{:05}-of-{:05}", plan_.folder, to_string(plan_.split), part, plan_.shards);
     if (std::filesystem::exists(path)) return range.end - range.first;
-    OutputFile file(path);
+    NewFile file(path);
     Images images(*plan_.source, plan_.quality);
     Sample sample;
+    std::vector<std::byte> frame;
     for (std::int64_t i = range.first; i < range.end; ++i) {
       plan_.source->read(i, sample);
-      const ExampleImage image = describe(i, sample, images);
-      append_record(file, as_bytes(serialize_example(image)));
+      const std::string example = serialize_example(describe(i, sample, images));
+      frame_record(std::as_bytes(std::span(example)), frame);
+      file.write(frame);
     }
     file.commit();
     return range.end - range.first;
