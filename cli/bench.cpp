@@ -1,4 +1,4 @@
-// `trireme bench`: how fast this machine trains a network on synthetic images.
+// `trireme bench`: how fast this machine trains a network on synthetic images or a data set.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -147,6 +147,7 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const lab::DistributionConfig distribution =
       lab::resolve(arguments.options.distribution, size, arguments.options.forward_only);
+  lab::resolve(arguments.options.data);
   const std::string protocol = protocol_in_launch(arguments.cluster);
   // MPI does not go on without a rank.
   return {.protocol = protocol,
@@ -158,7 +159,7 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
 
 Command add_bench(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "bench", "Throughput of training a network (or of inference) on this machine, on synthetic images");
+      "bench", "Throughput of training a network (or of inference) on this machine, on synthetic images or a data set");
   auto arguments = std::make_shared<BenchArguments>();  // lives as long as the parser and the command refer to it
   add_bench_options(*app, *arguments);
   return {app, [arguments] { return run_bench(*arguments); },

@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kWork = "Work";
 constexpr const char* kNetwork = "Network";
 constexpr const char* kOptimizer = "Optimizer";
+constexpr const char* kData = "Data";
 constexpr const char* kMachine = "Machine";
 constexpr const char* kWorkers = "Workers";
 constexpr const char* kServers = "Parameter servers";
@@ -29,8 +30,8 @@ void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
   app.add_option("--num-warmup-batches", options.num_warmup_batches, "Steps before the timed ones")
       ->capture_default_str()
       ->group(kWork);
-  app.add_option("--repeats", options.repeats, "How often the timed steps are measured")
-      ->capture_default_str()
+  app.add_option("--repeats", options.repeats,
+                 "How often the timed steps are measured (default: 1; 5 with --io-overhead)")
       ->group(kWork);
   app.add_option("--max-seconds", options.max_seconds,
                  "End warm-up and timed steps after this time, warm-up after a quarter of it\n"
@@ -38,7 +39,7 @@ void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kWork);
   app.add_flag("--forward-only", options.forward_only, "Run the network for inference instead of training it")
       ->group(kWork);
-  app.add_option("--seed", options.seed, "Of initial values, synthetic data and dropout")
+  app.add_option("--seed", options.seed, "Of initial values, synthetic data, the order of samples and dropout")
       ->capture_default_str()
       ->group(kWork);
 }
@@ -50,6 +51,26 @@ void add_network(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kNetwork);
   app.add_flag("--aux-head", options.aux_head, "With the auxiliary head (inception3)")->group(kNetwork);
   app.add_flag("--no-dropout", options.no_dropout, "Leave dropout out")->group(kNetwork);
+}
+
+void add_data(CLI::App& app, lab::DataOptions& options) {
+  app.add_option("--data-dir", options.dir, "Data set to train on (default: synthetic images)")->group(kData);
+  app.add_option("--data-name", options.name,
+                 "Its format: tfrecord, folder, idx, cifar10, or auto: what the folder looks like (default)")
+      ->group(kData);
+  app.add_option("--data-threads", options.threads, "Threads of each worker that read and decode (default: 1)")
+      ->group(kData);
+  app.add_option("--prefetch", options.prefetch, "Batches that may be ready ahead (default: 2)")->group(kData);
+  app.add_option("--data-cache", options.cache_bytes, "Bytes of files that are kept in memory (default: 0)")
+      ->group(kData);
+  app.add_option("--max-bad-records", options.max_bad_records,
+                 "Broken records that each worker passes over, naming them (default: 0)")
+      ->group(kData);
+  app.add_flag("--distortions", options.distortions, "Change brightness, saturation, hue and contrast at random")
+      ->group(kData);
+  app.add_flag("--io-overhead", options.io_overhead,
+               "After each repeat also measure steps on a batch that stays in place, and print what input costs")
+      ->group(kData);
 }
 
 void add_optimizer(CLI::App& app, lab::BenchmarkOptions& options) {
@@ -226,13 +247,10 @@ void add_output(CLI::App& app, BenchArguments& arguments) {
 // Options that scripts for tf_cnn_benchmarks have and that this build cannot honour: named, so that the answer says
 // why.
 void add_refused(CLI::App& app, BenchArguments& arguments) {
-  constexpr const char* kSynthetic = "this build has synthetic data only; leave it out";
   struct Refused {
     const char *name, *reason;
   };
   constexpr std::array kRefused{
-      Refused{"--data-dir", kSynthetic},
-      Refused{"--data-name", kSynthetic},
       Refused{"--server-protocol", "say --protocol"},
       Refused{"--use-fp16", "this build has --precision fp32 and bf16"},
       Refused{"--trace", "this build does not write traces; --profile tells where the time goes"},
@@ -252,6 +270,7 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
 void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_work(app, arguments.options);
   add_network(app, arguments.options);
+  add_data(app, arguments.options.data);
   add_optimizer(app, arguments.options);
   add_machine(app, arguments.options);
   add_workers(app, arguments.options);

@@ -12,6 +12,7 @@
 
 #include "tests/distributed/bench_record.hpp"
 #include "tests/distributed/launched_job.hpp"
+#include "tests/support/idx_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/comm/world.hpp"
 
@@ -43,6 +44,23 @@ nlohmann::json run(int workers, Words options, const std::filesystem::path& reco
   LaunchedJob job(bench(workers, options));
   EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
   return read_record(record);
+}
+
+TEST_F(BenchWorkers, TrainLikeOneOnADataSet) {
+  const TemporaryFolder folder;
+  write_idx(folder.path(), 101);  // a batch reaches from one epoch into the next
+  const Words data{"--model", "mnist", "--data-dir", folder.path().string(), "--batch-size"};
+  const auto with_batch = [&](int batch) {
+    Words options = data;
+    options.push_back(std::to_string(batch));
+    return options;
+  };
+  const auto one = mean_losses(run(1, with_batch(12), folder.path() / "1.json"));
+  for (const int workers : {2, 3}) {
+    const nlohmann::json record = run(workers, with_batch(12 / workers), folder.path() / "n.json");
+    expect_same_losses(mean_losses(record), one, 1e-4);
+    for (const nlohmann::json& rank : record.at("results").at("breakdown")) EXPECT_GT(rank.at("input_wait"), 0.0);
+  }
 }
 
 TEST_F(BenchWorkers, TrainLikeOneWithTheirBatches) {

@@ -120,6 +120,13 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   const perf::Machine machine = perf::read_machine();
   setup_.warnings = machine.warnings;
   share_cores();
+  processors_ = perf::usable_processors();
+  if (config.data.is_real()) {
+    input_ = std::make_unique<DataInput>(config, *workers_);
+    setup_.dataset = input_->describe();
+    setup_.preprocessing = input_->describe_preprocessing();
+    set_epoch(setup_.config, input_->samples());
+  }
   setup_.threads = perf::plan_threads(setup_.config.intra_threads, setup_.config.inter_threads, setup_.config.bind);
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
@@ -130,6 +137,7 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   divide_cores(tuning);
   prepare(tuning);
   setup_.prepare_seconds = seconds_between(start, SteadyClock::now());
+  if (input_) input_->start(setup_.config.bind ? processors_ : std::vector<int>());
 }
 
 // `trireme launch` has given every worker processors of its own. Other launchers may have left all workers of a machine
@@ -285,6 +293,12 @@ Throughput throughput(std::span<const double> step_seconds, std::int64_t batch_s
   return {.images_per_second = static_cast<double>(batch_size) / perf::summarize(step_seconds).mean,
           .uncertainty = perf::summarize(speeds).stderr_mean,
           .jitter = perf::jitter(speeds)};
+}
+
+std::vector<double> InputCost::overheads() const {
+  std::vector<double> percents;
+  for (std::size_t i = 0; i < real.size(); ++i) percents.push_back(100 * (in_place[i] - real[i]) / in_place[i]);
+  return percents;
 }
 
 std::vector<double> joined(const std::vector<std::vector<double>>& repeats) {

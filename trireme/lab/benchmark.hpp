@@ -1,7 +1,7 @@
-// Measures how fast workers train a network (or run it forward) on synthetic images: warm-up steps, then timed ones.
-// Every worker is a process that makes one of these and calls the same functions. Made by `trireme bench` and by tests;
-// what it shows while running is an observer's business, and a RunRecord is made from it afterwards by
-// benchmark_record.hpp.
+// Measures how fast workers train a network (or run it forward), on synthetic images or on those of a data set: warm-up
+// steps, then timed ones. Every worker is a process that makes one of these and calls the same functions. Made by
+// `trireme bench` and by tests; what it shows while running is an observer's business, and a RunRecord is made from it
+// afterwards by benchmark_record.hpp.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trireme/lab/choose_split.hpp"
+#include "trireme/lab/data_input.hpp"
 #include "trireme/lab/network_file.hpp"
 #include "trireme/lab/prepared_step.hpp"
 #include "trireme/lab/rank_report.hpp"
@@ -26,9 +27,10 @@ struct BenchmarkSetup {
   BenchmarkConfig config;  // with the learning rate decided
   ModelInfo model;
   perf::ThreadPlan threads;
-  SplitChoice split;                  // with what was tried, where it was chosen by measuring
-  std::vector<std::string> warnings;  // about the machine's fitness for measuring
-  perf::Peak peak;                    // the best of a measurement before the steps and, once they are done, one after
+  std::string dataset, preprocessing;  // in words; empty: synthetic images
+  SplitChoice split;                   // with what was tried, where it was chosen by measuring
+  std::vector<std::string> warnings;   // about the machine's fitness for measuring
+  perf::Peak peak;                     // the best of a measurement before the steps and, once they are done, one after
   ModelCounts counts;
   MemorySummary memory;
   Recomputation recomputation;
@@ -53,6 +55,14 @@ struct Baseline {
   std::vector<double> independent;  // [repeat]: all workers together, exchanging nothing
 };
 
+// The same steps with the images of a data set and with a batch that stays in place, as synthetic images do, measured
+// in turns; images per second of all workers.
+struct InputCost {
+  std::vector<double> real, in_place;  // [repeat]
+
+  std::vector<double> overheads() const;  // (in place - real) / in place, in percent
+};
+
 struct BenchmarkResult {
   std::vector<std::vector<double>> step_seconds;  // [repeat][step]
   std::vector<std::vector<double>> losses;        // the same order
@@ -60,6 +70,8 @@ struct BenchmarkResult {
   bool interrupted = false;
   bool out_of_time = false;  // max_seconds ended warm-up or a repeat early
   Baseline baseline;
+  InputCost input_cost;
+  std::int64_t bad_records = 0;       // of this worker, passed over
   std::vector<RankReport> ranks;      // once all steps are done
   std::uint64_t replicas_agree = 0;   // steps after which the replicas were found to be the same to the bit; 0: never
   std::vector<ServerReport> servers;  // once all steps are done
@@ -119,7 +131,7 @@ class Benchmark {
   // What this rank adds up over the timed steps.
   struct StepTimes {
     std::int64_t steps = 0;
-    double update = 0, wait = 0;
+    double update = 0, wait = 0, input = 0;
     std::vector<double> bucket_seconds;
   };
 
@@ -139,7 +151,10 @@ class Benchmark {
   void run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock, std::int64_t repeat);
   void run_baselines(const std::stop_token& stop);
   double measure_alone(const std::stop_token& stop, bool takes_part);
+  void run_in_place(const std::stop_token& stop);
+  double together(const std::vector<double>& step_seconds);
   double run_step();  // returns the loss
+  void take_batch();
   End vote(End wish, bool first);
   bool ends(bool asked, bool out_of_time, bool first);
   void agree_on_interrupt(bool asked);
@@ -161,6 +176,10 @@ class Benchmark {
   double slow_seconds_ = 0;  // this worker is made slow on purpose, for tests
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<PreparedStep> step_;
+  std::unique_ptr<DataInput> input_;  // none: synthetic images
+  std::vector<int> processors_;       // that this worker may use
+  bool keeps_batch_ = false;          // steps run on the batch that is in place
+  double input_seconds_ = 0;          // of the last step
   // Where workers train together. After the step: when that goes, nobody writes into its variables any more.
   std::unique_ptr<train::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;  // of the replicas, where they do so by servers

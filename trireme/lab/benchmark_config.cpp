@@ -19,6 +19,8 @@ namespace {
 // A run without a size or a number of steps is to end in about two minutes, compiling included, on a few cores.
 constexpr std::int64_t kQuickBatchSize = 16;
 constexpr double kQuickSeconds = 100;
+// Of steps with data and without, taken in turns, so that their difference has a spread.
+constexpr std::int64_t kIoOverheadRepeats = 5;
 
 struct IntegerRange {
   std::int64_t low, high;
@@ -194,7 +196,7 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
   config.learning_rate_chosen = !options.init_learning_rate && kind != "piecewise";
   schedule.warmup_epochs =
       checked_at_least_zero("num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs);
-  schedule.steps_per_epoch = std::max<std::int64_t>(1, images_per_epoch(model) / images_per_step(config));
+  set_epoch(config, images_per_epoch(model));
 }
 
 Precision resolve_precision(const std::string& name, const std::string& backend) {
@@ -219,7 +221,8 @@ void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, Bench
   }
   config.num_batches = checked("num-batches", options.num_batches.value_or(100), {1, kManySteps});
   config.num_warmup_batches = checked("num-warmup-batches", options.num_warmup_batches, {0, kManySteps});
-  config.repeats = checked("repeats", options.repeats, {1, 100'000});
+  config.repeats =
+      checked("repeats", options.repeats.value_or(config.data.io_overhead ? kIoOverheadRepeats : 1), {1, 100'000});
   config.display_every = checked("display-every", options.display_every, {1, kManySteps});
   if (options.max_seconds) {
     config.max_seconds = checked_positive("max-seconds", *options.max_seconds);
@@ -268,6 +271,10 @@ std::string_view to_string(Recompute recompute) {
       break;
   }
   return "none";
+}
+
+void set_epoch(BenchmarkConfig& config, std::int64_t images) {
+  config.schedule.steps_per_epoch = std::max<std::int64_t>(1, images / images_per_step(config));
 }
 
 std::int64_t images_per_epoch(const ModelInfo& model) {
@@ -332,6 +339,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   BenchmarkConfig config;
   config.model = model.name;
   config.distribution = resolve(options.distribution, job, options.forward_only);
+  config.data = resolve(options.data);
   resolve_size(options, model, config);
   if (options.num_classes) {
     // Two at least: synthetic labels are drawn below the last class.
@@ -396,7 +404,6 @@ report::Json to_json(const BenchmarkConfig& config) {
                     {"aux_head", config.aux_head},
                     {"dropout", config.dropout},
                     {"label_smoothing", as_written(config.label_smoothing)},
-                    {"data_name", "synthetic"},
                     {"optimizer", op::to_string(config.optimizer.kind)},
                     {"momentum", as_written(config.optimizer.momentum)},
                     {"weight_decay", as_written(config.optimizer.weight_decay)},
@@ -418,6 +425,7 @@ report::Json to_json(const BenchmarkConfig& config) {
                     {"bind", config.bind},
                     {"seed", config.seed},
                     {"profile", config.profile}};
+  add_json(config.data, json);
   add_json(config.distribution, json);
   return json;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trireme/backend/tuner.hpp"
+#include "trireme/lab/data_config.hpp"
 #include "trireme/lab/distribution.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
@@ -25,7 +26,7 @@ struct BenchmarkOptions {
   std::optional<std::int64_t> batch_size;  // per worker
   std::optional<std::int64_t> num_batches;
   std::int64_t num_warmup_batches = 10;
-  std::int64_t repeats = 1;
+  std::optional<std::int64_t> repeats;
   std::int64_t display_every = 10;
   std::optional<double> max_seconds;
   std::optional<std::int64_t> num_classes;
@@ -61,6 +62,7 @@ struct BenchmarkOptions {
   bool profile = false;
   std::int64_t profile_rows = 30;
   bool deterministic = false;
+  DataOptions data;
   DistributionOptions distribution;
 };
 
@@ -96,6 +98,7 @@ struct BenchmarkConfig {
   std::uint64_t seed = 1;
   bool profile = false;
   std::int64_t profile_rows = 30;
+  DataConfig data;
   DistributionConfig distribution;
 
   std::int64_t global_batch_size() const { return batch_size * distribution.workers; }
@@ -110,8 +113,9 @@ CompileOptions compile_options(const BenchmarkConfig& config);
 report::Json to_json(const BenchmarkConfig& config);
 
 // Images in the data set that the synthetic images stand for: ImageNet, CIFAR-10 or MNIST by the size of an image.
-// Schedules count in its epochs.
 std::int64_t images_per_epoch(const ModelInfo& model);
+// Schedules count in epochs of so many images.
+void set_epoch(BenchmarkConfig& config, std::int64_t images);
 
 // A rate at which the loss of a fixed batch, even of two images, falls from the first steps on, for every network.
 double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::int64_t gradient_tensors);

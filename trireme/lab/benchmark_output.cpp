@@ -124,6 +124,23 @@ std::string early_end_text(const BenchmarkSetup& setup, const BenchmarkResult& r
                      setup.config.num_warmup_batches, steps, setup.config.num_batches * setup.config.repeats);
 }
 
+// Of this worker: the table of workers has the others'.
+std::string input_text(const BenchmarkSetup& setup, const BenchmarkResult& result, double step_seconds) {
+  if (!setup.config.data.is_real() || result.ranks.empty()) return "";
+  const double input = result.ranks.front().input;
+  std::string text = fmt::format("input wait:  {} per step{}, {:.1f} % of it\n", format_seconds(input),
+                                 result.ranks.size() > 1 ? " on rank 0" : "", 100 * input / step_seconds);
+  if (result.bad_records > 0) text += fmt::format("bad records: {} passed over\n", result.bad_records);
+  const std::vector<double> overheads = result.input_cost.overheads();
+  if (overheads.empty()) return text;
+  const perf::Summary summary = perf::summarize(overheads);
+  return text + fmt::format(
+                    "I/O overhead: {:.2f} % (median of {} rounds, from {:.2f} to {:.2f}): {:.2f} images/sec with "
+                    "the data set, {:.2f} with a batch in place\n",
+                    summary.median, overheads.size(), summary.minimum, summary.maximum,
+                    perf::summarize(result.input_cost.real).median, perf::summarize(result.input_cost.in_place).median);
+}
+
 }  // namespace
 
 std::string banner(const BenchmarkSetup& setup) {
@@ -131,8 +148,13 @@ std::string banner(const BenchmarkSetup& setup) {
   const ModelInfo& model = setup.model;
   report::Table table({{"", report::Align::left}, {"", report::Align::left}});
   table.add_row({"Model:", fmt::format("{} ({})", model.name, model.description)});
-  table.add_row({"Dataset:", fmt::format("synthetic: {}x{}x{} images, {} classes, one batch made once", model.channels,
-                                         model.image_size, model.image_size, model.classes)});
+  if (config.data.is_real()) {
+    table.add_row({"Dataset:", setup.dataset});
+    table.add_row({"Input:", setup.preprocessing});
+  } else {
+    table.add_row({"Dataset:", fmt::format("synthetic: {}x{}x{} images, {} classes, one batch made once",
+                                           model.channels, model.image_size, model.image_size, model.classes)});
+  }
   table.add_row({"Mode:", config.forward_only ? "forward-only" : "training"});
   table.add_row({"Batch size:", batch_size_text(setup)});
   table.add_row({"Steps:", steps_text(config)});
@@ -188,6 +210,7 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   text += fmt::format("step time:   median {}, 95th percentile {}, mean {} +/- {}, {} steps\n",
                       format_seconds(summary.median), format_seconds(summary.p95), format_seconds(summary.mean),
                       format_seconds(summary.stderr_mean), seconds.size());
+  text += input_text(setup, result, summary.mean);
   text += fmt::format("compute:     {:.1f} GFLOP/s{}, {:.1f} % of the measured {} peak of {:.1f} GFLOP/s\n",
                       flops_per_second / 1e9, workers == 1 ? "" : " per worker",
                       100 * flops_per_second / setup.peak.flops_per_second, to_string(setup.peak.type),

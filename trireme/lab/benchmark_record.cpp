@@ -11,20 +11,20 @@
 namespace trireme::lab {
 namespace {
 
-// One process with its batch in place: nothing is communicated and nothing is waited for. Only a profiled run can tell
+// Workers that exchange nothing: what they wait for is input alone. Only a profiled run can tell
 // the optimizer's share; where inter-op threads run instructions at the same time, none can tell what part of the step
 // belongs to which. Groups of cores wait for each other inside kernels, and how long is not measured.
-report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds) {
+report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds, double input_seconds) {
   const BenchmarkConfig& config = benchmark.setup().config;
   report::Breakdown result;
   result.communication = 0;
   result.exposed_communication = 0;
   result.idle = 0;
-  result.input_wait = 0;
+  result.input_wait = input_seconds;
   if (config.forward_only) result.optimizer = 0;
   if (config.batch_split > 1) result.idle.reset();
   if (config.inter_threads > 1 || config.batch_split > 1) return result;
-  result.compute = mean_step_seconds;
+  result.compute = mean_step_seconds - input_seconds;
   if (config.profile && !config.forward_only) {
     const Executable& executable = benchmark.executable();
     result.optimizer = make_profile(executable.program(), executable.profile(), mean_step_seconds).update_seconds;
@@ -41,6 +41,11 @@ report::Results make_results(const Benchmark& benchmark) {
   const JobFigures figures = job_figures(setup, measured);
   results.alone_images_per_second = measured.baseline.alone;
   results.independent_images_per_second = measured.baseline.independent;
+  results.in_place_images_per_second = measured.input_cost.in_place;
+  results.io_overhead_percent_per_repeat = measured.input_cost.overheads();
+  if (!results.io_overhead_percent_per_repeat.empty())
+    results.io_overhead_percent = perf::summarize(results.io_overhead_percent_per_repeat).median;
+  if (setup.config.data.is_real()) results.bad_records = measured.bad_records;
   if (figures.per_repeat.empty()) return results;
 
   results.images_per_second = figures.images_per_second;
@@ -63,8 +68,9 @@ report::Results make_results(const Benchmark& benchmark) {
     }
   } else {
     // Workers that exchange nothing differ in the length of their steps alone.
-    for (const RankReport& rank : measured.ranks) results.breakdown.push_back(breakdown(benchmark, rank.step));
-    if (measured.ranks.empty()) results.breakdown.push_back(breakdown(benchmark, summary.mean));
+    for (const RankReport& rank : measured.ranks)
+      results.breakdown.push_back(breakdown(benchmark, rank.step, rank.input));
+    if (measured.ranks.empty()) results.breakdown.push_back(breakdown(benchmark, summary.mean, 0));
   }
   for (const ServerReport& server : measured.servers) results.servers.push_back(to_json(server));
   for (const RankReport& rank : measured.ranks)

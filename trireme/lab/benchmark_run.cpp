@@ -37,8 +37,18 @@ struct Benchmark::Clock {
   bool past(double share) const { return limit_seconds > 0 && elapsed() >= share * limit_seconds; }
 };
 
+void Benchmark::take_batch() {
+  input_seconds_ = 0;
+  if (!input_ || keeps_batch_) return;
+  const auto start = SteadyClock::now();
+  const data::Batch& batch = input_->next();
+  step_->set_batch(batch.images, batch.labels);
+  input_seconds_ = seconds_since(start);
+}
+
 double Benchmark::run_step() {
   if (slow_seconds_ > 0) std::this_thread::sleep_for(std::chrono::duration<double>(slow_seconds_));
+  take_batch();
   const double loss = step_->run(setup_.config.schedule.at(steps_done_));
   ++steps_done_;
   return loss;
@@ -92,6 +102,7 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
 
 void Benchmark::add_times() {
   ++times_.steps;
+  times_.input += input_seconds_;
   if (!replicas_) return;
   const Executable::ExchangeTimes& exchange = step_->executable().exchange_times();
   times_.update += exchange.update;
@@ -123,6 +134,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   const auto expected = static_cast<std::size_t>(std::min(config.num_batches, kReserveAtMost));
   seconds.reserve(expected);
   losses.reserve(expected);
+  if (config.data.io_overhead && repeat > 0) run_step();  // the first after steps of the other kind: not as the others
 
   for (std::int64_t done = 0; done < config.num_batches; ++done) {
     const bool first = done == 0;
@@ -185,6 +197,35 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   result_.baseline.alone.push_back(alone);
 }
 
+// Collective: images per second of all workers together.
+double Benchmark::together(const std::vector<double>& step_seconds) {
+  double sum = 0;
+  const double own = throughput(step_seconds, setup_.config.batch_size).images_per_second;
+  for (const double each : comm::all_gather_value(*workers_, own)) sum += each;
+  return sum;
+}
+
+// After a repeat with images of a data set: as many steps that find their batch in place, as with synthetic images. The
+// threads that decode have nothing to do once their memory is full, which is during the first step.
+void Benchmark::run_in_place(const std::stop_token& stop) {
+  const auto steps = result_.step_seconds.back().size();
+  std::vector<double> seconds;
+  keeps_batch_ = true;
+  run_step();
+  while (seconds.size() < steps && !ends(stop.stop_requested(), false, seconds.empty())) {
+    const auto start = SteadyClock::now();
+    check_finite(run_step());
+    seconds.push_back(seconds_since(start));
+  }
+  keeps_batch_ = false;
+  meet(false);
+  if (result_.interrupted) return;  // half-done
+  workers_->set_context("comparing steps with and without input");
+  const double real = together(result_.step_seconds.back()), in_place = together(seconds);
+  result_.input_cost.real.push_back(real);
+  result_.input_cost.in_place.push_back(in_place);
+}
+
 // Collective, between the steps of one kind and of another. Where servers have the variables, a worker that is through
 // earlier than others does not keep them waiting, and all go on from the same values.
 void Benchmark::meet(bool timed) {
@@ -238,6 +279,7 @@ RankReport Benchmark::rank_report() const {
   report.step = perf::summarize(joined(result_.step_seconds)).mean;
   report.update = times_.update / steps;
   report.wait = times_.wait / steps;
+  report.input = times_.input / steps;
   for (const double seconds : times_.bucket_seconds) report.bucket_seconds.push_back(seconds / steps);
   return report;
 }
@@ -264,11 +306,12 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
       run_repeat(observer, stop, clock, repeat);
       meet(true);
       if (replicas_) check_replicas();
-      if (!setup_.config.distribution.baseline || result_.interrupted) continue;
       const auto start = SteadyClock::now();
-      run_baselines(stop);
+      if (setup_.config.data.io_overhead && !result_.interrupted) run_in_place(stop);
+      if (setup_.config.distribution.baseline && !result_.interrupted) run_baselines(stop);
       clock.start += SteadyClock::now() - start;  // its time is not the repeats'
     }
+    if (input_) result_.bad_records = input_->bad_records();
     result_.ranks = gather_reports(*workers_, rank_report());
     result_.servers = server_reports();
     if (replicas_) replicas_->sync().leave();

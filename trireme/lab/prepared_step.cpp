@@ -50,12 +50,22 @@ void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size, int r
                static_cast<std::uint64_t>(first_sample));
   for (int index = 0; index < groups(); ++index) {
     Executable& group = split_->group(index);
-    const std::span<float> group_images = group.input_f32(model().images);
-    std::copy_n(images.begin() + index * static_cast<std::ptrdiff_t>(group_images.size()), group_images.size(),
-                group_images.begin());
-    std::copy_n(labels.begin() + index * share, share, group.input_i32(model().labels).begin());
     group.sample_offset = first_sample + index * share;
+    image_inputs_.push_back(group.input_f32(model().images));
+    label_inputs_.push_back(group.input_i32(model().labels));
     if (trains()) learning_rate_inputs_.push_back(group.input_f32(step_.learning_rate));
+  }
+  set_batch(images, labels);
+}
+
+void PreparedStep::set_batch(std::span<const float> images, std::span<const std::int32_t> labels) {
+  for (std::size_t group = 0; group < image_inputs_.size(); ++group) {
+    const std::span<float> group_images = image_inputs_[group];
+    const std::span<std::int32_t> group_labels = label_inputs_[group];
+    std::copy_n(images.begin() + static_cast<std::ptrdiff_t>(group * group_images.size()), group_images.size(),
+                group_images.begin());
+    std::copy_n(labels.begin() + static_cast<std::ptrdiff_t>(group * group_labels.size()), group_labels.size(),
+                group_labels.begin());
   }
 }
 

@@ -21,6 +21,8 @@ class PreparedStep {
   PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
                train::Replicas* replicas = nullptr, int rank = 0);
 
+  // The batch of the steps from now on: as many images and labels as the step takes, in row-major order.
+  void set_batch(std::span<const float> images, std::span<const std::int32_t> labels);
   // Runs the step and returns the loss; the learning rate has no effect when forward only.
   double run(double learning_rate);
 
@@ -44,8 +46,10 @@ class PreparedStep {
   Graph graph_;
   StepGraph step_;
   std::unique_ptr<Session> session_;
-  BatchSplit* split_ = nullptr;                         // the session's
-  std::vector<std::span<float>> learning_rate_inputs_;  // [group]: where the executable reads it, looked up once
+  BatchSplit* split_ = nullptr;  // the session's
+  // [group]: where the executable reads them, looked up once.
+  std::vector<std::span<float>> learning_rate_inputs_, image_inputs_;
+  std::vector<std::span<std::int32_t>> label_inputs_;
 };
 
 }  // namespace trireme::lab

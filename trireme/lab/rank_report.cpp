@@ -17,6 +17,7 @@ report::Json to_json(const RankReport& rank) {
           {"step", rank.step},
           {"update", rank.update},
           {"wait", rank.wait},
+          {"input", rank.input},
           {"bucket_seconds", rank.bucket_seconds},
           {"peak_rss_bytes", rank.peak_rss_bytes}};
 }
@@ -31,6 +32,7 @@ RankReport from_json(const report::Json& json) {
   json.at("step").get_to(rank.step);
   json.at("update").get_to(rank.update);
   json.at("wait").get_to(rank.wait);
+  json.at("input").get_to(rank.input);
   json.at("bucket_seconds").get_to(rank.bucket_seconds);
   json.at("peak_rss_bytes").get_to(rank.peak_rss_bytes);
   return rank;
@@ -68,8 +70,11 @@ std::vector<RankReport> gather_reports(comm::Communicator& communicator, const R
 WorkerSummary summarize(const std::vector<RankReport>& ranks) {
   WorkerSummary summary;
   std::vector<double> compute;
-  for (const RankReport& rank : ranks) compute.push_back(rank.compute());
-  const double longest = *std::max_element(compute.begin(), compute.end());
+  double longest = 0;
+  for (const RankReport& rank : ranks) {
+    compute.push_back(rank.compute());
+    longest = std::max(longest, rank.busy());
+  }
   summary.slowest = static_cast<int>(std::max_element(compute.begin(), compute.end()) - compute.begin());
   summary.communication = communication_seconds(ranks);
   double exposed = 0;
@@ -77,7 +82,8 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
     report::Breakdown& breakdown = summary.ranks.emplace_back();
     breakdown.compute = rank.compute();
     breakdown.optimizer = rank.update;
-    breakdown.idle = std::min(rank.wait, longest - rank.compute());
+    breakdown.input_wait = rank.input;
+    breakdown.idle = std::min(rank.wait, longest - rank.busy());
     breakdown.communication = summary.communication;
     breakdown.exposed_communication = std::min(rank.wait - *breakdown.idle, summary.communication);
     *breakdown.idle = rank.wait - *breakdown.exposed_communication;

@@ -19,10 +19,12 @@ struct RankReport {
   double step = 0;
   double update = 0;                   // applying gradients
   double wait = 0;                     // for gradients of the others, with nothing left to compute
+  double input = 0;                    // waiting for images and putting them in place
   std::vector<double> bucket_seconds;  // reducing each bucket, waiting for other ranks included
   std::int64_t peak_rss_bytes = 0;
 
-  double compute() const { return step - update - wait; }
+  double compute() const { return step - update - wait - input; }
+  double busy() const { return compute() + input; }  // as long as others may have to wait for it
 };
 
 // Collective: the reports of all ranks, on every rank.

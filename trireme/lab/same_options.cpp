@@ -13,7 +13,8 @@ void check_same_options(comm::Communicator& tasks, const report::Json& options) 
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     const report::Json other = report::Json::parse(texts[rank]);
     for (const auto& [key, value] : first.items()) {
-      if (key == "tune_cache" || key == "network_file" || other.value(key, report::Json()) == value) continue;
+      const bool is_path = key == "tune_cache" || key == "network_file" || key == "data_dir";  // of each host's own
+      if (is_path || other.value(key, report::Json()) == value) continue;
       bad_input("all workers need the same options: {} is {} on rank 0 ({}) and {} on rank {} ({})", key, value.dump(),
                 tasks.members()[0].host, other.value(key, report::Json()).dump(), rank, tasks.members()[rank].host);
     }

@@ -132,6 +132,7 @@ std::string workers_table(const JobFigures& figures, const std::vector<RankRepor
   report::Table table({{"rank", Align::right},
                        {"host", Align::left},
                        {"compute", Align::right},
+                       {"input wait", Align::right},
                        {"optimizer", Align::right},
                        {"exposed comm.", Align::right},
                        {"idle", Align::right},
@@ -140,8 +141,9 @@ std::string workers_table(const JobFigures& figures, const std::vector<RankRepor
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const report::Breakdown& part = workers.ranks[rank];
     table.add_row({fmt::format("{}", ranks[rank].rank), ranks[rank].host, milliseconds(part.compute),
-                   milliseconds(part.optimizer), milliseconds(part.exposed_communication), milliseconds(part.idle),
-                   milliseconds(ranks[rank].step), fmt::format("{:.2f}", workers.straggling[rank])});
+                   milliseconds(part.input_wait), milliseconds(part.optimizer),
+                   milliseconds(part.exposed_communication), milliseconds(part.idle), milliseconds(ranks[rank].step),
+                   fmt::format("{:.2f}", workers.straggling[rank])});
   }
   std::string text = "per step and rank, in ms:\n" + table.text() + communication_text(workers, figures.traffic);
   const auto slowest = static_cast<std::size_t>(workers.slowest);

@@ -99,4 +99,12 @@ bool limit_process(const std::vector<int>& processors) { return Topology().limit
 
 bool limit_thread(const std::vector<int>& processors) { return Topology().limit_this_thread(processors); }
 
+std::vector<int> usable_processors() {
+  std::vector<int> processors;
+  for (const std::vector<int>& core : Topology().usable_cores()) {
+    processors.insert(processors.end(), core.begin(), core.end());
+  }
+  return processors;
+}
+
 }  // namespace trireme::perf

@@ -29,6 +29,8 @@ ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind = true, 
 // while every team of that thread has this size, or one thread.
 void apply(const ThreadPlan& plan, int team = 0);
 
+// Those that the calling thread may run on; all of a process that is not bound yet.
+std::vector<int> usable_processors();
 // Lets all threads of this process, or the calling one, run on these processors only. False where the system refuses.
 [[nodiscard]] bool limit_process(const std::vector<int>& processors);
 [[nodiscard]] bool limit_thread(const std::vector<int>& processors);

@@ -67,6 +67,10 @@ Json to_json(const Results& results) {
           {"share_of_independent", number(results.share_of_independent)},
           {"alone_images_per_second", results.alone_images_per_second},
           {"independent_images_per_second", results.independent_images_per_second},
+          {"io_overhead_percent", number(results.io_overhead_percent)},
+          {"io_overhead_percent_per_repeat", results.io_overhead_percent_per_repeat},
+          {"in_place_images_per_second", results.in_place_images_per_second},
+          {"bad_records", results.bad_records ? Json(*results.bad_records) : Json(nullptr)},
           {"peak_rss_bytes", results.peak_rss_bytes},
           {"flops_per_second", number(results.flops_per_second)},
           {"utilisation", number(results.utilisation)}};

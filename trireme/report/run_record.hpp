@@ -51,7 +51,11 @@ struct Results {
   // the same run.
   std::optional<double> scaling_efficiency, share_of_independent;
   std::vector<double> alone_images_per_second, independent_images_per_second;  // per repeat
-  std::vector<Json> servers;  // what each parameter server holds, moves and counts
+  // Speed lost to the input pipeline against a batch that stays in place; the median of what each repeat shows.
+  std::optional<double> io_overhead_percent;
+  std::vector<double> io_overhead_percent_per_repeat, in_place_images_per_second;
+  std::optional<std::int64_t> bad_records;  // passed over by rank 0
+  std::vector<Json> servers;                // what each parameter server holds, moves and counts
   std::int64_t peak_rss_bytes = 0;
   std::optional<double> flops_per_second;
   std::optional<double> utilisation;  // of the peak measured in this run

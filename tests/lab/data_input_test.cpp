@@ -1,0 +1,160 @@
+#include "trireme/lab/data_input.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/idx_files.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/lab/benchmark.hpp"
+#include "trireme/lab/benchmark_output.hpp"
+#include "trireme/lab/benchmark_record.hpp"
+
+namespace trireme::lab {
+namespace {
+
+class BenchmarkOnData : public ::testing::Test {
+ protected:
+  BenchmarkOnData() { testkit::write_idx(folder_.path(), 50); }
+
+  BenchmarkOptions options() const {
+    BenchmarkOptions options;
+    options.model = "mnist";
+    options.batch_size = 4;
+    options.num_batches = 3;
+    options.num_warmup_batches = 1;
+    options.num_intra_threads = 1;
+    options.autotune = "off";
+    options.bind = false;
+    options.data.dir = folder_.path();
+    return options;
+  }
+
+  testkit::TemporaryFolder folder_;
+};
+
+std::string message_of(const BenchmarkOptions& options) {
+  try {
+    Benchmark benchmark(resolve(options));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(BenchmarkOnData, TakesANewBatchForEveryStepAndSaysWhatThatCosts) {
+  Benchmark benchmark(resolve(options()));
+  BenchmarkObserver silent;
+  benchmark.run(silent);
+  const BenchmarkResult& result = benchmark.result();
+  ASSERT_EQ(result.ranks.size(), 1u);
+  EXPECT_GT(result.ranks[0].input, 0);
+  EXPECT_LT(result.ranks[0].input, result.ranks[0].step);
+  report::RunRecord record = start_record(benchmark.setup().config);
+  fill_record(record, benchmark);
+  const report::Breakdown& breakdown = record.results.breakdown.at(0);
+  EXPECT_EQ(breakdown.input_wait, result.ranks[0].input);
+  EXPECT_NEAR(*breakdown.compute + *breakdown.input_wait, result.ranks[0].step, 1e-9);
+  EXPECT_EQ(record.config["data_dir"], folder_.path().string());
+  EXPECT_EQ(record.results.bad_records, 0);
+  EXPECT_FALSE(record.results.io_overhead_percent);
+  // A schedule's epoch is one of this data set.
+  EXPECT_EQ(benchmark.setup().config.schedule.steps_per_epoch, 50 / 4);
+  const std::string text = banner(benchmark.setup());
+  EXPECT_NE(text.find("idx (" + folder_.path().string() + "): 50 images of 1x28x28"), std::string::npos) << text;
+  EXPECT_NE(text.find("no crop, to 1x28x28; 1 thread per worker, 2 batches ahead"), std::string::npos) << text;
+  EXPECT_NE(totals(benchmark.setup(), result).find("input wait: "), std::string::npos);
+}
+
+TEST_F(BenchmarkOnData, ComparesWithStepsThatTakeNoInput) {
+  BenchmarkOptions with_overhead = options();
+  with_overhead.data.io_overhead = true;
+  const BenchmarkConfig config = resolve(with_overhead);
+  EXPECT_EQ(config.repeats, 5);
+  Benchmark benchmark(config);
+  BenchmarkObserver silent;
+  benchmark.run(silent);
+  const InputCost& cost = benchmark.result().input_cost;
+  ASSERT_EQ(cost.real.size(), 5u);
+  ASSERT_EQ(cost.in_place.size(), 5u);
+  const std::vector<double> overheads = cost.overheads();
+  EXPECT_NEAR(overheads[2], 100 * (cost.in_place[2] - cost.real[2]) / cost.in_place[2], 1e-9);
+  EXPECT_NE(totals(benchmark.setup(), benchmark.result()).find("I/O overhead: "), std::string::npos);
+  report::RunRecord record = start_record(config);
+  fill_record(record, benchmark);
+  EXPECT_TRUE(record.results.io_overhead_percent);
+  EXPECT_EQ(record.results.io_overhead_percent_per_repeat, overheads);
+}
+
+TEST_F(BenchmarkOnData, GroupsGetTheirShares) {
+  BenchmarkOptions one = options(), two = options();
+  one.batch_split = "1";
+  two.batch_split = "2";
+  two.num_intra_threads = 2;
+  BenchmarkObserver silent;
+  Benchmark whole(resolve(one));
+  whole.run(silent);
+  std::vector<double> losses;
+  try {
+    Benchmark split(resolve(two));
+    split.run(silent);
+    losses = split.result().losses[0];
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::bad_input) GTEST_SKIP() << error.what();  // one processor only
+    throw;
+  }
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], whole.result().losses[0][i], 1e-4);
+}
+
+TEST_F(BenchmarkOnData, DataMustSuitTheNetwork) {
+  BenchmarkOptions wrong = options();
+  wrong.num_classes = 7;
+  // idx files tell their classes only when they are read.
+  try {
+    Benchmark benchmark(resolve(wrong));
+    BenchmarkObserver silent;
+    benchmark.run(silent);
+    FAIL() << "labels up to 9 were taken for 7 classes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    EXPECT_NE(std::string(error.what()).find("--num-classes"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(BenchmarkOnData, WhatIsNoDataSetIsSaid) {
+  BenchmarkOptions wrong = options();
+  wrong.data.dir = folder_ / "nothing";
+  EXPECT_NE(message_of(wrong).find("nothing"), std::string::npos);
+  wrong = options();
+  wrong.data.name = "cifar10";
+  EXPECT_NE(message_of(wrong).find("cifar10"), std::string::npos);
+}
+
+TEST(DataOptions, AreRefusedWhereTheyHaveNoEffectOrCannotBe) {
+  const auto message = [](const std::function<void(DataOptions&)>& change) -> std::string {
+    DataOptions options;
+    change(options);
+    try {
+      resolve(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message([](DataOptions&) {}), "");
+  EXPECT_NE(message([](DataOptions& o) { o.prefetch = 3; }).find("--prefetch has no effect on synthetic"),
+            std::string::npos);
+  EXPECT_NE(message([](DataOptions& o) { o.io_overhead = true; }).find("--io-overhead"), std::string::npos);
+  const auto with_data = [&](const std::function<void(DataOptions&)>& change) {
+    return message([&](DataOptions& options) {
+      options.dir = "data";
+      change(options);
+    });
+  };
+  EXPECT_EQ(with_data([](DataOptions&) {}), "");
+  EXPECT_NE(with_data([](DataOptions& o) { o.threads = 0; }).find("--data-threads 0"), std::string::npos);
+  EXPECT_NE(with_data([](DataOptions& o) { o.max_bad_records = -1; }).find("--max-bad-records -1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trireme::lab

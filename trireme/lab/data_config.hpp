@@ -1,0 +1,39 @@
+// Where the images of a benchmark come from: what a user writes, and what it was resolved to. Part of BenchmarkOptions
+// and BenchmarkConfig.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trireme/report/run_record.hpp"
+
+namespace trireme::lab {
+
+struct DataOptions {
+  std::string dir;  // empty: synthetic images
+  std::optional<std::string> name;
+  std::optional<std::int64_t> threads, prefetch, cache_bytes, max_bad_records;
+  bool distortions = false;
+  bool io_overhead = false;
+};
+
+struct DataConfig {
+  std::string dir;
+  std::string name = "auto";  // format
+  int threads = 1;            // that decode, per worker
+  int prefetch = 2;           // batches ahead
+  std::int64_t cache_bytes = 0;
+  std::int64_t max_bad_records = 0;
+  bool distortions = false;
+  bool io_overhead = false;  // measure steps whose batch stays in place too
+
+  bool is_real() const { return !dir.empty(); }
+};
+
+// Throws Error(bad_input) that names the option, what was given and what is legal.
+DataConfig resolve(const DataOptions& options);
+
+void add_json(const DataConfig& config, report::Json& json);
+
+}  // namespace trireme::lab
