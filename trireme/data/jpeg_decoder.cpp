@@ -139,8 +139,8 @@ void JpegDecoder::State::start(const Window& window, int size, int channels) {
   info.scale_num = eighths_for(window, size);
   info.scale_denom = 8;
   info.dct_method = JDCT_ISLOW;
-  // As tf_cnn_benchmarks: colours are not interpolated, which takes a third less time, and makes a part of an image
-  // the same as in the whole.
+  // As tf_cnn_benchmarks: colours are not interpolated, which is faster and makes a part of an image the same as in the
+  // whole.
   info.do_fancy_upsampling = FALSE;
   jpeg_start_decompress(&info);
   const auto scaled = [&](int pixel) { return static_cast<JDIMENSION>(std::int64_t{pixel} * info.scale_num / 8); };

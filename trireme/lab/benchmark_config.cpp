@@ -339,7 +339,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   BenchmarkConfig config;
   config.model = model.name;
   config.distribution = resolve(options.distribution, job, options.forward_only);
-  config.data = resolve(options.data);
+  config.data = resolve_data(options.data);
   resolve_size(options, model, config);
   if (options.num_classes) {
     // Two at least: synthetic labels are drawn below the last class.

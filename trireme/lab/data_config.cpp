@@ -27,7 +27,7 @@ void check_synthetic(const DataOptions& options) {
 
 }  // namespace
 
-DataConfig resolve(const DataOptions& options) {
+DataConfig resolve_data(const DataOptions& options) {
   DataConfig config;
   config.dir = options.dir;
   if (!config.is_real()) {

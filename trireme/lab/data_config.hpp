@@ -32,7 +32,7 @@ struct DataConfig {
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.
-DataConfig resolve(const DataOptions& options);
+DataConfig resolve_data(const DataOptions& options);
 
 void add_json(const DataConfig& config, report::Json& json);
 
