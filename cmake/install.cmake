@@ -11,7 +11,7 @@ install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN "backend/*/*" EXCLUDE
   PATTERN "comm/mpi/*" EXCLUDE PATTERN "comm/grpc/*" EXCLUDE PATTERN "comm/ucx/*" EXCLUDE
   PATTERN "comm/collectives/*" EXCLUDE PATTERN "comm/local/local_*" EXCLUDE
-  PATTERN "data/tfrecord/*" EXCLUDE)
+  PATTERN "data/tfrecord/*" EXCLUDE PATTERN "onnx/*" EXCLUDE)
 
 install(EXPORT triremeTargets NAMESPACE trireme:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/triremeConfig.cmake.in ${PROJECT_BINARY_DIR}/triremeConfig.cmake

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <random>
 
-#include "control.grpc.pb.h"
 #include "tests/comm/suite_check.hpp"
 #include "trireme/base/unique_fd.hpp"
+#include "trireme/comm/grpc/control.grpc.pb.h"
 #include "trireme/comm/grpc/frame.hpp"
 #include "trireme/comm/grpc/listener.hpp"
 #include "trireme/comm/grpc/security.hpp"

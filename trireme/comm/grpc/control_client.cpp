@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "control.grpc.pb.h"
 #include "trireme/base/error.hpp"
+#include "trireme/comm/grpc/control.grpc.pb.h"
 #include "trireme/comm/grpc/control_messages.hpp"
 #include "trireme/comm/grpc/security.hpp"
 

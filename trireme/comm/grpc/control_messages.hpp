@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "control.pb.h"
+#include "trireme/comm/grpc/control.pb.h"
 #include "trireme/comm/grpc/roster.hpp"
 
 namespace trireme::comm::rpc {

@@ -3,7 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "control.grpc.pb.h"
+#include "trireme/comm/grpc/control.grpc.pb.h"
 #include "trireme/comm/grpc/gate.hpp"
 #include "trireme/comm/grpc/listener.hpp"
 #include "trireme/comm/grpc/roster.hpp"

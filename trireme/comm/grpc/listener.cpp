@@ -4,9 +4,9 @@
 
 #include <thread>
 
-#include "control.grpc.pb.h"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/grpc/bind_address.hpp"
+#include "trireme/comm/grpc/control.grpc.pb.h"
 #include "trireme/comm/grpc/control_service.hpp"
 #include "trireme/comm/grpc/events.hpp"
 #include "trireme/comm/grpc/incoming_stream.hpp"

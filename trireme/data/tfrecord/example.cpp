@@ -4,8 +4,8 @@
 #include <cctype>
 #include <limits>
 
-#include "example.pb.h"
 #include "trireme/base/error.hpp"
+#include "trireme/data/tfrecord/example.pb.h"
 
 namespace trireme::data {
 namespace {

@@ -1,0 +1,286 @@
+#include "trireme/onnx/model_file.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/onnx/graph_writer.hpp"
+
+namespace trireme::onnx {
+namespace {
+
+constexpr std::int64_t kIrVersion = 7, kOpset = 13;  // of ONNX 1.8: what has come since is of no use here
+// A message has at most 2^31 - 1 bytes; what there is beside values takes far less than the difference.
+constexpr std::int64_t kMostValueBytes = std::numeric_limits<std::int32_t>::max() - (std::int64_t{64} << 20);
+
+std::vector<std::int64_t> list(const op::Pair& pair) { return {pair[0], pair[1]}; }
+
+// All that stand before an axis, then all that stand after: ONNX's order.
+std::vector<std::int64_t> joined(std::vector<std::int64_t> before, const std::vector<std::int64_t>& after) {
+  before.insert(before.end(), after.begin(), after.end());
+  return before;
+}
+
+void set_window(NodeWriter& node, const op::Window& window) {
+  node.set("kernel_shape", list(window.kernel))
+      .set("strides", list(window.stride))
+      .set("pads", joined(list(window.pad_before), list(window.pad_after)));
+}
+
+// Null: what ONNX has no operator for in this opset.
+const char* operator_of(op::UnaryKind kind) {
+  using enum op::UnaryKind;
+  switch (kind) {
+    case relu:
+      return "Relu";
+    case leaky_relu:
+      return "LeakyRelu";
+    case elu:
+      return "Elu";
+    case sigmoid:
+      return "Sigmoid";
+    case tanh:
+      return "Tanh";
+    case softplus:
+      return "Softplus";
+    case abs:
+      return "Abs";
+    case sqrt:
+      return "Sqrt";
+    case exp:
+      return "Exp";
+    case log:
+      return "Log";
+    case negate:
+      return "Neg";
+    case swish:
+    case gelu:
+    case square:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+const char* operator_of(op::BinaryKind kind) {
+  using enum op::BinaryKind;
+  switch (kind) {
+    case add:
+      return "Add";
+    case subtract:
+      return "Sub";
+    case multiply:
+      return "Mul";
+    case divide:
+      return "Div";
+    case maximum:
+      return "Max";
+    case minimum:
+      return "Min";
+    case equal:
+    case greater_equal:
+      return nullptr;  // their results are no numbers there
+  }
+  return nullptr;
+}
+
+// Nodes that the logits depend on, by number.
+std::vector<bool> needed_nodes(const Network& network) {
+  const auto& nodes = network.graph.nodes();
+  std::vector<bool> needed(nodes.size());
+  needed[static_cast<std::size_t>(network.logits.node)] = true;
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (!needed[static_cast<std::size_t>(node->id)]) continue;
+    for (const Tensor& input : node->inputs) needed[static_cast<std::size_t>(input.node)] = true;
+  }
+  return needed;
+}
+
+// One function per operation; those that have none are refused by name.
+class Translation {
+ public:
+  Translation(const Network& network, pb::Graph& graph) : network_(network), writer_(graph) {}
+
+  void add(const Node& node) {
+    std::visit([&](const auto& op) { translate(node, op); }, node.op);
+  }
+  void add_ends() {
+    writer_.add_input("images", network_.images.shape(), network_.any_batch);
+    writer_.add_output("logits", network_.logits.shape(), network_.any_batch);
+  }
+
+ private:
+  [[noreturn]] static void refuse(const Node& node, std::string_view what) {
+    bad_input("'{}': ONNX files of trireme have no {}; networks for inference need none", node.name, what);
+  }
+
+  std::string result_name(const Node& node) const {
+    if (node.id == network_.images.node) return "images";
+    return node.id == network_.logits.node ? "logits" : node.name;
+  }
+
+  // A variable's values go into the file where they are first read, in the shape that is asked for; for another reader
+  // that asks for another shape they go there once more, as there are no views in a file.
+  std::string read_variable(const Node& variable, const Shape& shape) {
+    std::string name = variable.name;
+    for (const auto& [stored_name, stored_shape] : stored_[variable.id]) {
+      if (stored_shape == shape) return stored_name;
+      name = fmt::format("{}/{}", variable.name, to_string(shape));
+    }
+    writer_.add_values(name, shape, network_.values.get(variable.id).f32());
+    stored_[variable.id].emplace_back(name, shape);
+    return name;
+  }
+
+  std::string read(const Tensor& tensor) {
+    const Node& node = network_.graph.node(tensor);
+    return node.as<op::Variable>() != nullptr ? read_variable(node, tensor.shape()) : result_name(node);
+  }
+  std::vector<std::string> read_all(const Node& node) {
+    std::vector<std::string> names;
+    for (const Tensor& input : node.inputs) names.push_back(read(input));
+    return names;
+  }
+  // With all axes but the first as one.
+  std::string read_matrix(const Tensor& tensor) {
+    const Shape& shape = tensor.shape();
+    if (shape.rank() == 2) return read(tensor);
+    const Node& node = network_.graph.node(tensor);
+    if (node.as<op::Variable>() != nullptr) return read_variable(node, {shape[0], shape.elements() / shape[0]});
+    const std::string name = result_name(node) + "/matrix";
+    if (std::ranges::find(matrices_, node.id) == matrices_.end()) {
+      writer_.add_node("Flatten", {result_name(node)}, name).set("axis", std::int64_t{1});
+      matrices_.push_back(node.id);
+    }
+    return name;
+  }
+
+  NodeWriter add_node(const char* op_type, const std::vector<std::string>& inputs, const Node& node) {
+    return writer_.add_node(op_type, inputs, result_name(node));
+  }
+
+  template <typename Op>
+  void translate(const Node& node, const Op& /*op*/) {
+    refuse(node, Op::kName);
+  }
+
+  void translate(const Node& /*node*/, const op::Variable& /*op*/) {}  // goes where it is read
+
+  void translate(const Node& node, const op::Placeholder& /*op*/) {
+    if (node.id != network_.images.node) refuse(node, "other placeholder than the images");
+  }
+
+  void translate(const Node& node, const op::Convolution& op) {
+    NodeWriter written = add_node("Conv", read_all(node), node);
+    set_window(written, op.window);
+    written.set("dilations", list(op.window.dilation)).set("group", op.groups);
+  }
+
+  void translate(const Node& node, const op::Pool& op) {
+    const bool is_max = op.kind == op::PoolKind::max;
+    NodeWriter written = add_node(is_max ? "MaxPool" : "AveragePool", read_all(node), node);
+    set_window(written, op.window);
+    if (!is_max) {
+      written.set("count_include_pad", std::int64_t{op.kind == op::PoolKind::average_include_padding ? 1 : 0});
+    }
+  }
+
+  void translate(const Node& node, const op::FullyConnected& op) {
+    std::vector<std::string> inputs{read_matrix(node.inputs[0]), read_matrix(node.inputs[1])};
+    if (op.bias) inputs.push_back(read(node.inputs[2]));
+    add_node("Gemm", inputs, node).set("transB", std::int64_t{1});
+  }
+
+  void translate(const Node& node, const op::BatchNormInference& op) {
+    std::vector<std::string> inputs = read_all(node);
+    if (!op.gamma) {
+      const std::string ones = node.name + "/gamma";
+      const Shape channels = node.inputs[1].shape();
+      writer_.add_values(ones, channels, std::vector<float>(static_cast<std::size_t>(channels.elements()), 1.0f));
+      inputs.insert(inputs.begin() + 1, ones);
+    }
+    add_node("BatchNormalization", inputs, node).set("epsilon", op.epsilon);
+  }
+
+  void translate(const Node& node, const op::Lrn& op) {
+    add_node("LRN", read_all(node), node)
+        .set("size", op.size)
+        .set("alpha", op.alpha)
+        .set("beta", op.beta)
+        .set("bias", op.k);
+  }
+
+  void translate(const Node& node, const op::Unary& op) {
+    const char* op_type = operator_of(op.kind);
+    if (op_type == nullptr) refuse(node, to_string(op.kind));
+    NodeWriter written = add_node(op_type, read_all(node), node);
+    if (op.kind == op::UnaryKind::leaky_relu || op.kind == op::UnaryKind::elu) written.set("alpha", op.alpha);
+  }
+
+  void translate(const Node& node, const op::Binary& op) {
+    const char* op_type = operator_of(op.kind);
+    if (op_type == nullptr) refuse(node, to_string(op.kind));
+    add_node(op_type, read_all(node), node);
+  }
+
+  void translate(const Node& node, const op::Concat& op) {
+    add_node("Concat", read_all(node), node).set("axis", std::int64_t{op.axis});
+  }
+
+  void translate(const Node& node, const op::Pad& op) {
+    const std::string pads = node.name + "/pads", value = node.name + "/value";
+    writer_.add_values(pads, joined(op.before, op.after));
+    writer_.add_values(value, {}, std::span(&op.value, 1));
+    add_node("Pad", {read(node.inputs[0]), pads, value}, node);
+  }
+
+  void translate(const Node& node, const op::Reduce& op) {
+    if (op.kind == op::ReduceKind::sum) refuse(node, "reduce_sum");
+    NodeWriter written = add_node(op.kind == op::ReduceKind::mean ? "ReduceMean" : "ReduceMax", read_all(node), node);
+    if (!op.axes.empty()) written.set("axes", std::vector<std::int64_t>(op.axes.begin(), op.axes.end()));
+    written.set("keepdims", std::int64_t{op.keep_dims ? 1 : 0});
+  }
+
+  void translate(const Node& node, const op::Softmax& /*op*/) {
+    add_node("Softmax", read_all(node), node).set("axis", std::int64_t{-1});
+  }
+
+  const Network& network_;
+  GraphWriter writer_;
+  std::map<NodeId, std::vector<std::pair<std::string, Shape>>> stored_;  // names and shapes of each variable's values
+  std::vector<NodeId> matrices_;                                         // whose results have been made matrices
+};
+
+void check_size(const Network& network, const std::vector<bool>& needed) {
+  std::int64_t bytes = 0;
+  for (const Node& node : network.graph.nodes()) {
+    const bool is_stored = needed[static_cast<std::size_t>(node.id)] && node.as<op::Variable>() != nullptr;
+    if (is_stored) bytes += node.outputs[0].bytes();
+  }
+  if (bytes > kMostValueBytes) {
+    bad_input("{}: its variables have {}, an ONNX file at most {}; export it as safetensors", network.name,
+              format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(kMostValueBytes)));
+  }
+}
+
+}  // namespace
+
+std::string to_onnx(const Network& network) {
+  const std::vector<bool> needed = needed_nodes(network);
+  check_size(network, needed);
+  pb::Model model;
+  model.set_ir_version(kIrVersion);
+  model.set_producer_name("trireme");
+  model.add_opset_import()->set_version(kOpset);
+  model.mutable_graph()->set_name(network.name);
+  Translation translation(network, *model.mutable_graph());
+  for (const Node& node : network.graph.nodes()) {
+    if (needed[static_cast<std::size_t>(node.id)]) translation.add(node);
+  }
+  translation.add_ends();
+  return model.SerializeAsString();
+}
+
+}  // namespace trireme::onnx

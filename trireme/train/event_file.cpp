@@ -1,0 +1,99 @@
+#include "trireme/train/event_file.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/host.hpp"
+#include "trireme/data/record_file.hpp"
+#ifdef TRIREME_WITH_PROTOBUF
+#include "trireme/train/event.pb.h"
+#endif
+
+namespace trireme::train {
+namespace {
+
+#ifdef TRIREME_WITH_PROTOBUF
+std::string version_message(double wall_seconds) {
+  pb::Event message;
+  message.set_wall_time(wall_seconds);
+  message.set_file_version("brain.Event:2");  // what TensorFlow's own files begin with
+  return message.SerializeAsString();
+}
+
+std::string scalar_message(const ScalarEvent& event) {
+  pb::Event message;
+  message.set_wall_time(event.wall_seconds);
+  message.set_step(event.step);
+  pb::Summary::Value& value = *message.mutable_summary()->add_value();
+  value.set_tag(event.tag);
+  value.set_simple_value(event.value);
+  return message.SerializeAsString();
+}
+#else
+std::string version_message(double) {
+  fail(ErrorKind::unavailable,
+       "this build cannot write TensorBoard's files: build with the packages libprotobuf-dev and protobuf-compiler");
+}
+std::string scalar_message(const ScalarEvent&) { return {}; }  // there is no file to write to
+#endif
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+EventFile::EventFile(const std::string& folder) {
+  const double now = now_seconds();
+  const std::string version = version_message(now);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  // TensorBoard shows the files of a folder as one run, in the order of their names.
+  for (int number = 0; !file_.is_open(); ++number) {
+    path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{}.{}", folder, static_cast<std::int64_t>(now),
+                        comm::host_name(), getpid(), number);
+    file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
+    if (!file_.is_open() && errno != EEXIST) {
+      bad_input("cannot write '{}': {}; give a folder for TensorBoard that can be written", path_,
+                std::strerror(errno));
+    }
+  }
+  append(version);
+  flush();
+}
+
+EventFile::~EventFile() {
+  try {
+    flush();
+  } catch (const Error&) {
+    // Curves are no reason to end a run that has its results.
+  }
+}
+
+void EventFile::add(const ScalarEvent& event) { append(scalar_message(event)); }
+
+void EventFile::add(const std::string& tag, std::int64_t step, float value) {
+  add({.tag = tag, .step = step, .value = value, .wall_seconds = now_seconds()});
+}
+
+void EventFile::append(const std::string& message) {
+  std::vector<std::byte> frame;
+  data::frame_record(std::as_bytes(std::span(message)), frame);
+  waiting_.insert(waiting_.end(), frame.begin(), frame.end());
+}
+
+void EventFile::flush() {
+  while (!waiting_.empty()) {
+    const ssize_t count = write(file_.get(), waiting_.data(), waiting_.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(ErrorKind::failed, "cannot write '{}': {}", path_, std::strerror(errno));
+    waiting_.erase(waiting_.begin(), waiting_.begin() + count);
+  }
+}
+
+}  // namespace trireme::train

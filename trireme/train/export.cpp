@@ -1,0 +1,118 @@
+#include "trireme/train/export.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
+#ifdef TRIREME_WITH_PROTOBUF
+#include "trireme/onnx/model_file.hpp"
+#endif
+
+namespace trireme::train {
+namespace {
+
+// What every format is written from.
+struct TrainedNetwork {
+  const CheckpointFile& checkpoint;
+  const ExportOptions& options;
+  const Graph& graph;
+  const Model& model;
+  const VariableStore& values;
+};
+
+void write_onnx([[maybe_unused]] const TrainedNetwork& network) {
+#ifdef TRIREME_WITH_PROTOBUF
+  NewFile file(network.options.out);
+  file.write(onnx::to_onnx({.name = network.model.info.name,
+                            .graph = network.graph,
+                            .images = network.model.images,
+                            .logits = network.model.logits,
+                            .values = network.values,
+                            .any_batch = !network.options.batch_size}));
+  file.commit();
+#else
+  fail(ErrorKind::unavailable,
+       "this build cannot write ONNX files: build with the packages libprotobuf-dev and protobuf-compiler, or export "
+       "safetensors");
+#endif
+}
+
+void write_weights(const TrainedNetwork& network) {
+  std::vector<CheckpointTensor> tensors;
+  for (const NodeId id : network.values.all()) {
+    tensors.push_back({network.values.node(id).name, network.values.get(id)});
+  }
+  std::vector<NamedTensor> named;
+  for (const CheckpointTensor& tensor : tensors) {
+    named.push_back({tensor.name, tensor.value.type(), std::as_bytes(tensor.value.f32())});
+  }
+  const TrainingState& state = network.checkpoint.state();
+  write_safetensors(network.options.out, named,
+                    {{"model", state.model},
+                     {"classes", std::to_string(state.classes)},
+                     {"step", std::to_string(state.step)},
+                     {"values", network.options.average ? "average" : "last"}});
+}
+
+struct Format {
+  const char* name;
+  void (*write)(const TrainedNetwork& network);
+};
+constexpr Format kFormats[] = {{"onnx", write_onnx}, {"safetensors", write_weights}};
+
+const Format& find_format(const ExportOptions& options) {
+  const auto* found = std::ranges::find(kFormats, std::string_view(options.format), &Format::name);
+  if (found == std::end(kFormats)) {
+    bad_input("unknown format to export '{}'; allowed: onnx, safetensors", options.format);
+  }
+  if (options.batch_size && found->write == write_weights) {
+    bad_input("--batch-size is for --format onnx: weights are the same for every batch size");
+  }
+  return *found;
+}
+
+void expect_writable(const std::string& path) {
+  try {
+    const NewFile trial(path);
+  } catch (const Error& error) {
+    bad_input("{}; give a file in a folder that can be written", error.what());
+  }
+}
+
+std::unique_ptr<CheckpointFile> open_checkpoint(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return std::make_unique<CheckpointFile>(path);
+  auto latest = open_latest_checkpoint(path);
+  if (latest == nullptr) bad_input("there is no checkpoint in the folder '{}'", path);
+  return latest;
+}
+
+void expect_averages(const CheckpointFile& checkpoint, const Graph& graph) {
+  const auto has_average = [&](NodeId id) { return checkpoint.tensors().contains(average_name(graph.node(id))); };
+  if (std::ranges::none_of(graph.variables(), has_average)) {
+    bad_input("'{}' has no moving averages: it was trained without; export it without --average", checkpoint.path());
+  }
+}
+
+}  // namespace
+
+ExportSummary export_checkpoint(const ExportOptions& options) {
+  const Format& format = find_format(options);
+  const auto checkpoint = open_checkpoint(options.checkpoint);
+  expect_writable(options.out);
+
+  Graph graph;
+  const TrainingState& state = checkpoint->state();
+  const Model model =
+      build_model(graph, state.model,
+                  {.batch_size = options.batch_size.value_or(1), .num_classes = state.classes, .training = false});
+  if (options.average) expect_averages(*checkpoint, graph);
+  VariableStore values(graph, state.seed);
+  checkpoint->restore_values(values, options.average);
+
+  format.write({*checkpoint, options, graph, model, values});
+  return {checkpoint->path(), state.step, model.info,
+          static_cast<std::int64_t>(std::filesystem::file_size(options.out))};
+}
+
+}  // namespace trireme::train
