@@ -69,10 +69,10 @@ begin() { # a system with every package installed and known, for root
   : >"$system/calls"
 }
 peers=(python3-torch libopenblas0-pthread libgoogle-perftools4 python3-venv)
-begin_peers() { # with the packages of bench/peers, and an index that has both frameworks
+begin_peers() { # with the packages of bench/peers, and an index that has all that is wanted
   begin "$1"
   printf '%s\n' "${peers[@]}" | tee -a "$system/installed" "$system/server" >>"$system/lists"
-  printf '%s\n' "torch 2.9" "tensorflow 2.8" >"$system/index"
+  printf '%s\n' "torch 2.9" "tensorflow 2.8" "onnx 1.8" "onnxruntime 1.7" >"$system/index"
   touch "$system/venv-works"
   : >"$system/pip-calls"
   rm -rf "$system/environment"
@@ -132,17 +132,17 @@ begin_peers "--peers makes an environment once"
 remove installed python3-torch
 run_setup --peers="$system/environment"
 expect_status 0; expect_calls 1; expect_output "installing: python3-torch"
-expect_output "PyTorch 2.9, TensorFlow 2.8"
-expect_pip_calls "torch==2.9+cpu torch==2.9 tensorflow==2.8"
+expect_output "PyTorch 2.9, TensorFlow 2.8, ONNX Runtime 1.7"
+expect_pip_calls "torch==2.9+cpu torch==2.9 tensorflow==2.8 onnx==1.8 onnxruntime==1.7"
 run_setup --peers="$system/environment"
-expect_status 0; expect_calls 1; expect_output "PyTorch 2.9, TensorFlow 2.8"
-expect_pip_calls "torch==2.9+cpu torch==2.9 tensorflow==2.8"
+expect_status 0; expect_calls 1; expect_output "PyTorch 2.9, TensorFlow 2.8, ONNX Runtime 1.7"
+expect_pip_calls "torch==2.9+cpu torch==2.9 tensorflow==2.8 onnx==1.8 onnxruntime==1.7"
 
 begin_peers "--peers takes builds for CPUs where the index has them"
 printf '%s\n' "torch 2.9+cpu" "tensorflow-cpu 2.8" >>"$system/index"
 run_setup --peers="$system/environment"
 expect_status 0; expect_output "PyTorch 2.9+cpu, TensorFlow 2.8"
-expect_pip_calls "torch==2.9+cpu tensorflow-cpu==2.8"
+expect_pip_calls "torch==2.9+cpu tensorflow-cpu==2.8 onnx==1.8 onnxruntime==1.7"
 
 begin_peers "--peers without an index is satisfied with the system's PyTorch, and only with that"
 : >"$system/index"
