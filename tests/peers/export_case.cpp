@@ -33,14 +33,18 @@ void write_values(const std::string& path, const HostTensor& tensor) {
   file.commit();
 }
 
-// What is a constant before training gets values that show whether it is used in the right place.
-void vary_constants(VariableStore& store) {
+// Constants get values that show whether they are used in the right place. Weights are scaled up so that what an image
+// says is not lost on the way through layers with ReLU: logits that do not depend on it would show nothing.
+void set_values(VariableStore& store) {
   for (const NodeId id : store.all()) {
     const Node& variable = store.node(id);
     const op::Initializer& initializer = variable.as<op::Variable>()->initializer;
-    if (initializer.kind != op::Initializer::Kind::constant) continue;
-    HostTensor value(variable.outputs[0]);
-    fill_uniform(value.f32(), initializer.mean - 0.3f, initializer.mean + 0.3f, random_key(5, variable.name));
+    HostTensor value = store.get(id);
+    if (initializer.kind == op::Initializer::Kind::constant) {
+      fill_uniform(value.f32(), initializer.mean - 0.1f, initializer.mean + 0.1f, random_key(5, variable.name));
+    } else {
+      for (float& weight : value.f32()) weight *= 1.5f;
+    }
     store.set(id, value);
   }
 }
@@ -50,7 +54,7 @@ void write_network(const std::string& name, const std::string& folder) {
   const Model model = build_model(graph, name, {.batch_size = 2, .training = false});
   const auto backend = make_backend(default_backend());
   Session session(graph, *backend);
-  vary_constants(session.variables());
+  set_values(session.variables());
   HostTensor images(model.images.type());
   fill_uniform(images.f32(), -1, 1, random_key(3, "images"));
   const auto logits = session.run({model.logits}, {{model.images, images}});

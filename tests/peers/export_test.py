@@ -58,8 +58,9 @@ class Case:
         self.path = pathlib.Path(self.folder.name)
         run(EXPORT_CASE, "network", network, str(self.path))
         self.logits = numpy.fromfile(self.path / "logits.f32", "float32").reshape(2, -1)
-        images = numpy.fromfile(self.path / "images.f32", "float32").reshape(2, -1)
-        self.images = images
+        self.images = numpy.fromfile(self.path / "images.f32", "float32").reshape(2, -1)
+        # Logits that hardly depend on the images would say nothing.
+        assert self.difference(self.logits[::-1]) > 10 * TOLERANCE, self.logits
 
     def __enter__(self):
         return self
