@@ -22,7 +22,7 @@ class Export : public testing::Test {
     Graph graph;
     build_model(graph, "trivial", {.batch_size = 1, .num_classes = 3});
     VariableStore store(graph, 1);
-    train::Checkpoint checkpoint = take_checkpoint(store, {.model = model, .classes = 3, .step = step});
+    train::Checkpoint checkpoint = train::take_checkpoint(store, {.model = model, .classes = 3, .step = step});
     for (CheckpointTensor& tensor : checkpoint.tensors) std::ranges::fill(tensor.value.f32(), static_cast<float>(step));
     for (const NodeId id : graph.variables()) {
       HostTensor value(graph.node(id).outputs[0]);
