@@ -1,8 +1,10 @@
 // Which files of a folder are the TFRecords of a split.
-#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <regex>
+#include <optional>
+#include <utility>
 
 #include "trireme/base/error.hpp"
 #include "trireme/data/files.hpp"
@@ -11,7 +13,27 @@
 namespace trireme::data {
 namespace {
 
-std::string prefixes_of(Split split) { return split == Split::train ? "(train)" : "(validation|val|test)"; }
+bool is_of_split(const std::string& prefix, Split split) {
+  return split == Split::train ? prefix == "train" : prefix == "validation" || prefix == "val" || prefix == "test";
+}
+
+// "train-00003-of-00008"
+struct NumberedName {
+  std::string prefix;
+  int number = 0, count = 0;
+};
+
+std::optional<NumberedName> parse(const std::string& name) {
+  std::array<char, 16> prefix{};
+  NumberedName parsed;
+  int used = 0;
+  const int found =
+      std::sscanf(name.c_str(), "%15[a-z]-%8d-of-%8d%n", prefix.data(), &parsed.number, &parsed.count, &used);
+  if (found != 3 || used != static_cast<int>(name.size())) return std::nullopt;
+  if (parsed.number < 0 || parsed.number >= parsed.count) return std::nullopt;
+  parsed.prefix = prefix.data();
+  return parsed;
+}
 
 // Error(bad_input) unless the names are number 0 to count - 1 of the count that is part of each.
 void check_complete(const std::string& folder, const std::map<int, std::string>& by_number, int count) {
@@ -26,22 +48,22 @@ void check_complete(const std::string& folder, const std::map<int, std::string>&
 
 std::vector<std::string> find_tfrecords(const std::string& path, Split split) {
   if (std::filesystem::is_regular_file(path)) return {path};
-  const std::regex numbered(prefixes_of(split) + "-([0-9]{5,8})-of-([0-9]{5,8})");
-  const std::regex single(prefixes_of(split) + "\\.tfrecords?");
-  std::map<std::string, std::map<int, std::string>> sets;  // by what their names have in common
+  std::map<std::pair<std::string, int>, std::map<int, std::string>> sets;  // by what their names have in common
   std::vector<std::string> files;
   for (const std::string& name : list_folder(path)) {
-    std::smatch match;
-    if (std::regex_match(name, single)) files.push_back(std::filesystem::path(path) / name);
-    if (std::regex_match(name, match, numbered)) {
-      sets[fmt::format("{}-*-of-{}", match.str(1), match.str(3))][std::stoi(match.str(2))] = name;
+    const std::filesystem::path as_path(name);
+    const bool is_single = as_path.extension() == ".tfrecord" || as_path.extension() == ".tfrecords";
+    if (is_single && is_of_split(as_path.stem(), split)) files.push_back(std::filesystem::path(path) / name);
+    const auto numbered = parse(name);
+    if (numbered && is_of_split(numbered->prefix, split)) {
+      sets[{numbered->prefix, numbered->count}][numbered->number] = name;
     }
   }
   if (sets.size() + files.size() > 1) {
     bad_input("'{}' holds several sets of TFRecords for one split; one is wanted: {}", path, contents_of(path));
   }
-  for (const auto& [pattern, by_number] : sets) {
-    check_complete(path, by_number, std::stoi(pattern.substr(pattern.rfind('-') + 1)));
+  for (const auto& [set, by_number] : sets) {
+    check_complete(path, by_number, set.second);
     for (const auto& [number, name] : by_number) files.push_back(std::filesystem::path(path) / name);
   }
   return files;
