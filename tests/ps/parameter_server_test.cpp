@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/support/temporary_folder.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
@@ -21,6 +22,7 @@
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/ps/server.hpp"
 #include "trireme/ps/worker_sync.hpp"
+#include "trireme/train/checkpoint.hpp"
 #include "trireme/train/replicas.hpp"
 
 namespace trireme::ps {
@@ -39,6 +41,7 @@ struct Job {
   float learning_rate = 0.01f;
   int steps = 20;
   std::function<void(int worker, int step)> before_step = {};
+  std::string goes_on_from = {}, ends_with = {};  // checkpoints
 };
 
 Job tasks(int workers, int servers) {
@@ -113,6 +116,7 @@ class WorkerRun {
     for (const NodeId id : session_->variables().trainable()) {
       if (rank_ > 0) session_->variables().set(id, HostTensor(graph_.node(id).outputs[0]));
     }
+    if (rank_ == 0 && !job.goes_on_from.empty()) train::CheckpointFile(job.goes_on_from).restore(session_->variables());
     replicas_->attach(*session_, *step_);
     fill_batch();
   }
@@ -131,6 +135,10 @@ class WorkerRun {
     replicas_->check_agreement(*session_);
     for (const NodeId id : session_->variables().trainable()) {
       outcome.values.emplace_back(graph_.node(id).name, session_->variables().get(id));
+    }
+    if (rank_ == 0 && !job_.ends_with.empty()) {
+      sync.pull_state();
+      train::write_checkpoint(train::take_checkpoint(session_->variables(), {.step = job_.steps}), job_.ends_with);
     }
     for (const std::string& text : sync.server_statistics()) outcome.counters.push_back(nlohmann::json::parse(text));
     comm::barrier(workers);
@@ -247,6 +255,26 @@ TEST(ParameterServer, EveryOptimizerTrainsLikeOneProcess) {
     Job job = tasks(2, 2);
     job.optimizer = kind;
     expect_close(train(job).values, train_alone(kind), kind == op::OptimizerKind::adam ? 1e-2 : 1e-4);
+  }
+}
+
+// The servers' state is in the checkpoint, and goes to other servers from there, however many they are.
+TEST(ParameterServer, TrainingGoesOnFromACheckpoint) {
+  const testkit::TemporaryFolder folder;
+  for (const auto kind : {op::OptimizerKind::momentum, op::OptimizerKind::adam}) {
+    SCOPED_TRACE(op::to_string(kind));
+    Job whole = tasks(2, 2);
+    whole.optimizer = kind;
+    Job first = whole, second = whole;
+    first.steps = second.steps = whole.steps / 2;
+    first.ends_with = second.goes_on_from = folder / "half.safetensors";
+    second.servers = 1;
+    second.options.chunk_elements = 5000;
+    train(first);
+    const Values resumed = train(second).values, never_stopped = train(whole).values;
+    for (std::size_t v = 0; v < resumed.size(); ++v) {
+      EXPECT_TRUE(std::ranges::equal(resumed[v].second.f32(), never_stopped[v].second.f32())) << resumed[v].first;
+    }
   }
 }
 

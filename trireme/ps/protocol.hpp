@@ -4,7 +4,7 @@
 // arrive in order, so the n-th elements belong to the n-th header that announces some.
 //
 //   worker to server   push         elements: gradients. Answered by value, or by acknowledge where the worker asks so
-//                      pull         answered by value
+//                      pull         answered by value: of the variables, or of an array of optimizer state
 //                      rest         no gradients come from it until its next push or pull: nobody waits for them
 //                      ask          answered by text: the server's statistics
 //                      leave        the last word
@@ -14,7 +14,7 @@
 //                      failed       likewise: why the server is about to end
 //
 // Before that, once: every worker sends each server its Setup as text; worker 0 sends the initial elements of each
-// chunk, in order.
+// chunk, in order, each followed by its arrays of optimizer state where training goes on from some step.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,7 @@ struct Header {
   float weight = 1;               // push: 1 is an even share in the mean
   float vote = 0;                 // push: this worker's; value: the sum over the workers of the update
   std::uint32_t wants_value = 1;  // push: 0 where acknowledge will do
+  std::uint32_t array = 0;        // pull, value: 0 the values, then the arrays of the rule's state
 };
 
 struct ChunkSetup {

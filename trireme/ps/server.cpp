@@ -112,7 +112,11 @@ void Server::receive_initial_values() {
   communicator_.set_context("initial values");
   for (const ChunkSetup& chunk : setup_.chunks) {
     auto shard = std::make_unique<Shard>(static_cast<std::uint32_t>(shards_.size()), chunk, setup_, crowd_);
-    communicator_.receive(std::as_writable_bytes(shard->values()), 0, kElementsTag);
+    const int arrays = setup_.first_step > 0 ? 1 + op::state_count(chunk.rule.kind) : 1;
+    for (int array = 0; array < arrays; ++array) {
+      const std::span<float> memory = shard->array(static_cast<std::uint32_t>(array));
+      communicator_.receive(std::as_writable_bytes(memory), 0, kElementsTag);
+    }
     shards_.push_back(std::move(shard));
   }
   communicator_.set_context("");
@@ -185,9 +189,13 @@ void Server::obey(int index, const Header& header) {
     }
     case Kind::pull: {
       Shard& shard = checked_shard(index, header);
+      if (shard.array(header.array).empty()) {
+        fail(ErrorKind::failed, "{} asks for array {} of '{}', which has none", name_of(index), header.array,
+             shard.chunk().name);
+      }
       ++counters_.pulls;
       wake(index);
-      shard.pull(index);
+      shard.pull(index, header.array);
       advance(shard);
       break;
     }
@@ -214,7 +222,13 @@ void Server::obey(int index, const Header& header) {
 // Begins what can begin and answers who can be answered, after anything has changed about a shard.
 void Server::advance(Shard& shard) {
   for (const Push& push : shard.take_answers(counters_)) answer(push.worker, shard, push.header.wants_value != 0);
-  for (const int index : shard.take_pulls()) answer(index, shard, true);
+  for (const Pull& pull : shard.take_pulls()) {
+    if (pull.array == 0) {
+      answer(pull.worker, shard, true);
+    } else {
+      answer_with_state(pull, shard);
+    }
+  }
   if (shard.begin_update()) pool_->begin(shard);
 }
 
@@ -230,6 +244,16 @@ void Server::answer(int index, const Shard& shard, bool with_value) {
   } else {
     outbox.add(shard.chunk().priority, header);
   }
+}
+
+// A copy: the next update changes the state itself.
+void Server::answer_with_state(const Pull& pull, const Shard& shard) {
+  if (!crowd_.here[static_cast<std::size_t>(pull.worker)]) return;
+  const std::span<const float> state = shard.array(pull.array);
+  const auto copy = std::make_shared<std::vector<float>>(state.begin(), state.end());
+  const Header header{.kind = Kind::value, .chunk = shard.index(), .version = shard.version(), .array = pull.array};
+  workers_[static_cast<std::size_t>(pull.worker)].outbox.add(shard.chunk().priority, header,
+                                                             std::as_bytes(std::span(*copy)), copy);
 }
 
 void Server::leave(int index) {

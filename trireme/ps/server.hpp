@@ -54,6 +54,7 @@ class Server {
   bool look_at_worker(int index);
   void obey(int index, const Header& header);
   void answer(int index, const Shard& shard, bool with_value);
+  void answer_with_state(const Pull& pull, const Shard& shard);
   void advance(Shard& shard);
   void leave(int index);
   void rest(int index);

@@ -30,6 +30,12 @@ std::span<float> Shard::values() const {
   return {static_cast<float*>(values_->at(0)), static_cast<std::size_t>(chunk_.elements)};
 }
 
+std::span<float> Shard::array(std::uint32_t index) const {
+  if (index == 0) return values();
+  if (index > states_.size()) return {};
+  return {static_cast<float*>(states_[index - 1].at(0)), static_cast<std::size_t>(chunk_.elements)};
+}
+
 std::span<float> Shard::gradient(int worker) {
   const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
                                  [worker](const Waiting& waiting) { return waiting.push.worker == worker; });
@@ -170,7 +176,7 @@ std::vector<Push> Shard::take_answers(Counters& counters) {
   return answers;
 }
 
-std::vector<int> Shard::take_pulls() {
+std::vector<Pull> Shard::take_pulls() {
   if (updating_) return {};
   return std::exchange(pulls_, {});
 }

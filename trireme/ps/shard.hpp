@@ -35,6 +35,11 @@ struct Push {
   Header header;
 };
 
+struct Pull {
+  int worker = 0;
+  std::uint32_t array = 0;
+};
+
 class Shard {
  public:
   // The server keeps the crowd.
@@ -45,6 +50,8 @@ class Shard {
   std::uint64_t version() const { return version_; }
   float agreed() const { return agreed_; }
   std::span<float> values() const;
+  // 0 the values, then the arrays of optimizer state; empty: there is no such array.
+  std::span<float> array(std::uint32_t index) const;
   // Keeps the values as they are now: an update that comes meanwhile goes to a copy.
   std::shared_ptr<void> hold() const { return values_; }
 
@@ -53,7 +60,7 @@ class Shard {
   std::span<float> gradient(int worker);
   // They are in place.
   void add(int worker, const Header& header);
-  void pull(int worker) { pulls_.push_back(worker); }
+  void pull(int worker, std::uint32_t array) { pulls_.push_back({worker, array}); }
   // A worker that has rested begins where the slowest of the others is.
   void resume(int worker);
 
@@ -64,7 +71,7 @@ class Shard {
 
   // Those who may be answered now, taken off the list. Not while an update is under way.
   std::vector<Push> take_answers(Counters& counters);
-  std::vector<int> take_pulls();
+  std::vector<Pull> take_pulls();
 
   // For the message of a wait that takes too long: since when somebody has been waiting, and for which workers.
   std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
@@ -99,7 +106,7 @@ class Shard {
   std::vector<std::uint64_t> clocks_;     // [worker]: its updates
 
   std::vector<Waiting> waiting_;  // pushes without an answer, as they came
-  std::vector<int> pulls_;
+  std::vector<Pull> pulls_;
   bool updating_ = false;
   bool copies_first_ = false;
   // Of the update under way, in order of the workers.

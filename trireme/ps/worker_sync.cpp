@@ -56,16 +56,14 @@ void WorkerSync::cut_into_chunks() {
     const auto variable = static_cast<std::size_t>(found - variables.begin());
     const int server = placement_->server_of(variable);
     for (std::size_t part = 0; part < from.parts.size(); ++part) {
+      const auto elements = static_cast<std::int64_t>(from.parts[part].size());
       if (server >= 0) {
-        add_chunks(bucket, server, from.parts[part], from.values[part]);
+        add_chunks(bucket, server, part, {0, elements});
         continue;
       }
       int piece_server = 0;
-      for (const ElementRange& cut : placement_->cuts(variable, static_cast<std::int64_t>(from.parts[part].size()))) {
-        const auto begin = static_cast<std::size_t>(cut.begin), count = static_cast<std::size_t>(cut.count());
-        add_chunks(bucket, piece_server++, from.parts[part].subspan(begin, count),
-                   from.values[part].subspan(begin, count));
-      }
+      for (const ElementRange& cut : placement_->cuts(variable, elements))
+        add_chunks(bucket, piece_server++, part, cut);
     }
   }
   missing_.assign(buckets_.size(), 0);
@@ -74,18 +72,24 @@ void WorkerSync::cut_into_chunks() {
   voting_chunk_ = static_cast<int>(first - chunks_.begin());
 }
 
-void WorkerSync::add_chunks(int bucket, int server, std::span<float> gradients, std::span<float> values) {
-  const auto most = static_cast<std::size_t>(options_.chunk_elements);
-  for (std::size_t at = 0; at < gradients.size(); at += most) {
-    const std::size_t count = std::min(most, gradients.size() - at);
+// A range of one part of a bucket, in pieces.
+void WorkerSync::add_chunks(int bucket, int server, std::size_t part, ElementRange range) {
+  const GradientBucket& from = buckets_[static_cast<std::size_t>(bucket)];
+  for (std::int64_t at = range.begin; at < range.end; at += options_.chunk_elements) {
+    const std::int64_t end = std::min(at + options_.chunk_elements, range.end);
+    const auto piece = [&](std::span<float> all) {
+      return all.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(end - at));
+    };
+    std::vector<std::span<float>> arrays{piece(from.values[part])};
+    for (const auto& state : from.states) arrays.push_back(piece(state[part]));
     std::vector<int>& on_server = servers_[static_cast<std::size_t>(server)].chunks;
     on_server.push_back(static_cast<int>(chunks_.size()));
     chunks_.push_back({.bucket = bucket,
                        .server = server,
                        .index = static_cast<std::uint32_t>(on_server.size() - 1),
-                       .gradients = gradients.subspan(at, count),
-                       .values = values.subspan(at, count),
-                       .priority = buckets_[static_cast<std::size_t>(bucket)].first_use});
+                       .gradients = piece(from.parts[part]),
+                       .arrays = std::move(arrays),
+                       .priority = from.first_use});
   }
 }
 
@@ -122,8 +126,11 @@ void WorkerSync::exchange_initial_values(std::uint64_t step) {
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       if (index >= servers_[i].chunks.size()) continue;
       const Chunk& chunk = chunks_[static_cast<std::size_t>(servers_[i].chunks[index])];
-      transfers.push_back(
-          communicator_.start_send(std::as_bytes(chunk.values), workers_ + static_cast<int>(i), kElementsTag));
+      for (const std::span<float> array : chunk.arrays) {
+        if (array.data() != chunk.arrays.front().data() && step == 0) break;  // servers know the initial state
+        transfers.push_back(
+            communicator_.start_send(std::as_bytes(array), workers_ + static_cast<int>(i), kElementsTag));
+      }
     }
     for (const comm::Transfer transfer : transfers) communicator_.wait(transfer);
   }
@@ -148,8 +155,11 @@ void WorkerSync::give(Order order) {
         }
         break;
       case Order::Kind::pull:
-        for (const Chunk& chunk : chunks_) ++missing_[static_cast<std::size_t>(chunk.bucket)];
-        answers_missing_ += static_cast<int>(chunks_.size());
+        for (const Chunk& chunk : chunks_) {
+          if (!has_array(chunk, order.array)) continue;
+          ++missing_[static_cast<std::size_t>(chunk.bucket)];
+          ++answers_missing_;
+        }
         break;
       case Order::Kind::ask:
         answers_missing_ += static_cast<int>(servers_.size());
@@ -230,6 +240,17 @@ void WorkerSync::pull() {
   settle();
   give({.kind = Order::Kind::pull});
   settle();
+  stop_timing();
+}
+
+void WorkerSync::pull_state() {
+  settle();
+  std::size_t most = 0;
+  for (const Chunk& chunk : chunks_) most = std::max(most, chunk.arrays.size());
+  for (std::uint32_t array = 1; array < most; ++array) {
+    give({.kind = Order::Kind::pull, .array = array});
+    settle();
+  }
   stop_timing();
 }
 

@@ -54,6 +54,7 @@ class WorkerSync : public train::GradientSync {
   bool updates_variables() const override { return true; }
 
   void pull() override;
+  void pull_state() override;
   void settle() override;
   void rest() override;
   void leave() override;
@@ -73,7 +74,8 @@ class WorkerSync : public train::GradientSync {
   struct Chunk {
     int bucket = 0, server = 0;
     std::uint32_t index = 0;  // on its server
-    std::span<float> gradients, values;
+    std::span<float> gradients;
+    std::vector<std::span<float>> arrays;  // the values, then the rule's arrays of state
     std::int64_t priority = 0;
     std::uint64_t version = 0;
     bool awaited = false;
@@ -88,13 +90,14 @@ class WorkerSync : public train::GradientSync {
   struct Order {
     enum class Kind : std::uint8_t { push, pull, rest, ask, leave } kind = Kind::push;
     int bucket = -1;
+    std::uint32_t array = 0;  // pull
     float learning_rate = 0, weight = 1, vote = 0;
   };
 
   void stop_timing();
   // Before the thread is there.
   void cut_into_chunks();
-  void add_chunks(int bucket, int server, std::span<float> gradients, std::span<float> values);
+  void add_chunks(int bucket, int server, std::size_t part, ElementRange range);
   Setup setup_for(const ServerLink& server, std::uint64_t step) const;
   void exchange_initial_values(std::uint64_t step);
 
@@ -106,7 +109,8 @@ class WorkerSync : public train::GradientSync {
   void work() noexcept;
   bool take_orders();  // false: there is nothing more to do, ever
   void carry_out(const Order& order);
-  void send_pull(int chunk);
+  void send_pull(int chunk, std::uint32_t array = 0);
+  bool has_array(const Chunk& chunk, std::uint32_t array) const { return array < chunk.arrays.size(); }
   bool progress(int server);
   bool note_left();
   void obey(int server, const Header& header);

@@ -86,7 +86,7 @@ void WorkerSync::carry_out(const Order& order) {
       }
       break;
     case Order::Kind::pull:
-      for (int chunk = 0; chunk < static_cast<int>(chunks_.size()); ++chunk) send_pull(chunk);
+      for (int chunk = 0; chunk < static_cast<int>(chunks_.size()); ++chunk) send_pull(chunk, order.array);
       break;
     case Order::Kind::rest:
       for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::rest});
@@ -102,11 +102,12 @@ void WorkerSync::carry_out(const Order& order) {
   }
 }
 
-void WorkerSync::send_pull(int chunk) {
+void WorkerSync::send_pull(int chunk, std::uint32_t array) {
   Chunk& pulled = chunks_[static_cast<std::size_t>(chunk)];
+  if (!has_array(pulled, array)) return;
   pulled.awaited = true;
   servers_[static_cast<std::size_t>(pulled.server)].outbox.add(
-      pulled.priority, {.kind = Kind::pull, .chunk = pulled.index, .version = pulled.version});
+      pulled.priority, {.kind = Kind::pull, .chunk = pulled.index, .version = pulled.version, .array = array});
 }
 
 bool WorkerSync::progress(int server) {
@@ -153,11 +154,11 @@ void WorkerSync::obey(int server, const Header& header) {
   }
   const int id = link.chunks[header.chunk];
   Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
-  if (!chunk.awaited) {
+  if (!chunk.awaited || !has_array(chunk, header.array)) {
     fail(ErrorKind::failed, "{} has sent values of '{}' that nobody has asked for", name_of(server),
          buckets_[static_cast<std::size_t>(chunk.bucket)].name);
   }
-  if (header.kind == Kind::value) return link.inbox.expect(std::as_writable_bytes(chunk.values));
+  if (header.kind == Kind::value) return link.inbox.expect(std::as_writable_bytes(chunk.arrays[header.array]));
   link.inbox.next();
   chunk.version = header.version;
   count_vote(id, header);
@@ -173,7 +174,7 @@ void WorkerSync::finish_chunk(int id, const Header& header) {
   Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
   chunk.awaited = false;
   chunk.version = header.version;
-  count_vote(id, header);
+  if (header.array == 0) count_vote(id, header);
   const std::lock_guard lock(mutex_);
   if (--missing_[static_cast<std::size_t>(chunk.bucket)] == 0) changed_.notify_all();
   count_answer();

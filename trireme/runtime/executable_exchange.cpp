@@ -47,6 +47,7 @@ std::vector<GradientBucket> Executable::gradient_buckets() const {
     bucket.name = instruction.name;
     bucket.rule = instruction.node->as<op::ApplyGradients>()->rule;
     bucket.learning_rate = static_cast<const float*>(address(instruction.inputs[0]));
+    bucket.states.resize(static_cast<std::size_t>(op::state_count(bucket.rule.kind)));
     for (std::size_t i = 2; i < instruction.inputs.size(); i += 2) {
       const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])];
       if (gradient.kind != MemoryKind::gradient) {
@@ -56,6 +57,11 @@ std::vector<GradientBucket> Executable::gradient_buckets() const {
       const auto elements = static_cast<std::size_t>(gradient.bytes) / sizeof(float);
       add_part(bucket.parts, {static_cast<float*>(address(instruction.inputs[i])), elements});
       add_part(bucket.values, {static_cast<float*>(address(instruction.inputs[i - 1])), elements});
+      for (std::size_t array = 0; array < bucket.states.size(); ++array) {
+        const int index = static_cast<int>(array);
+        float* state = store_.state(gradient.variable, index, op::initial_state(bucket.rule.kind, index));
+        add_part(bucket.states[array], {state, elements});
+      }
       bucket.variables.push_back(gradient.variable);
     }
     bucket.first_use = first_use(bucket.variables);

@@ -22,8 +22,9 @@ struct GradientBucket {
   const float* learning_rate = nullptr;  // where it is, once the bucket is complete
   std::vector<NodeId> variables;         // of the user's graph
   std::vector<std::span<float>> parts;
-  std::vector<std::span<float>> values;  // of the variables, part by part
-  int first_use = 0;                     // the instruction that reads one of the variables first
+  std::vector<std::span<float>> values;               // of the variables, part by part
+  std::vector<std::vector<std::span<float>>> states;  // [array of the rule's state][part]: likewise
+  int first_use = 0;                                  // the instruction that reads one of the variables first
   std::int64_t bytes() const {
     std::size_t elements = 0;
     for (const std::span<float> part : parts) elements += part.size();

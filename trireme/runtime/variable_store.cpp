@@ -97,6 +97,14 @@ void VariableStore::add_gradients() {
   gradients_.push_back(static_cast<std::byte*>(memory));
 }
 
+std::span<std::byte> VariableStore::untrained_arena() const {
+  std::int64_t begin = values_.bytes();
+  for (const auto& [id, slot] : slots_) {
+    if (!graph_.node(id).as<op::Variable>()->trainable) begin = std::min(begin, slot.offset);
+  }
+  return arena(values_).subspan(static_cast<std::size_t>(begin));
+}
+
 std::vector<std::span<std::byte>> VariableStore::state_arenas() const {
   std::vector<std::span<std::byte>> arenas;
   for (const AlignedMemory& state : states_) {
@@ -125,16 +133,15 @@ int VariableStore::state_count(NodeId variable) const {
 }
 
 HostTensor VariableStore::get_state(NodeId variable, int index) const {
-  return unpacked(variable, states_.at(static_cast<std::size_t>(index)));
+  return get_from(states_.at(static_cast<std::size_t>(index)), variable);
 }
 
 void VariableStore::set_state(NodeId variable, int index, const HostTensor& value) {
-  check_type(checked_variable(variable), value);
-  pack_into(variable, value, states_.at(static_cast<std::size_t>(index)));
+  set_in(states_.at(static_cast<std::size_t>(index)), variable, value);
 }
 
 HostTensor VariableStore::get(NodeId variable) const {
-  return allocated() ? unpacked(variable, values_) : initial_value(checked_variable(variable));
+  return allocated() ? get_from(values_, variable) : initial_value(checked_variable(variable));
 }
 
 void VariableStore::set(NodeId variable, const HostTensor& value) {
@@ -143,20 +150,21 @@ void VariableStore::set(NodeId variable, const HostTensor& value) {
     assigned_[variable] = value;
     return;
   }
-  pack_into(variable, value, values_);
+  set_in(values_, variable, value);
   touch();
 }
 
-HostTensor VariableStore::unpacked(NodeId variable, const AlignedMemory& from) const {
+HostTensor VariableStore::get_from(const AlignedMemory& arena, NodeId variable) const {
   const Slot& where = slot(variable);
   HostTensor value(TensorType{where.desc.dtype, where.desc.shape});
-  unpack(where.desc, from.at(where.offset), value.data());
+  unpack(where.desc, arena.at(where.offset), value.data());
   return value;
 }
 
-void VariableStore::pack_into(NodeId variable, const HostTensor& value, AlignedMemory& to) {
+void VariableStore::set_in(AlignedMemory& arena, NodeId variable, const HostTensor& value) const {
+  check_type(checked_variable(variable), value);
   const Slot& where = slot(variable);
-  pack(where.desc, value.data(), to.at(where.offset));
+  pack(where.desc, value.data(), arena.at(where.offset));
 }
 
 void VariableStore::check_type(const Node& variable, const HostTensor& value) {

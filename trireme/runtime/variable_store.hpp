@@ -47,7 +47,14 @@ class VariableStore {
   std::int64_t bytes() const { return values_.bytes(); }
   // Whole arenas, to send or to compare: all values, and each array of optimizer state.
   std::span<std::byte> value_arena() const { return arena(values_); }
+  std::span<std::byte> untrained_arena() const;  // the end of the former: values that are not trained
   std::vector<std::span<std::byte>> state_arenas() const;
+
+  // An arena like that of the values, for somebody else's array: room for a number beside each value. One variable's
+  // part of it in plain order.
+  AlignedMemory make_arena() const { return AlignedMemory(values_.bytes()); }
+  HostTensor get_from(const AlignedMemory& arena, NodeId variable) const;
+  void set_in(AlignedMemory& arena, NodeId variable, const HostTensor& value) const;
 
   // Who gives memory of so many bytes for the gradients of group 0; nullptr from it: the store's own. Before the first
   // gradient() only.
@@ -63,8 +70,6 @@ class VariableStore {
     std::int64_t offset = 0;  // bytes
   };
   const Slot& slot(NodeId variable) const;
-  HostTensor unpacked(NodeId variable, const AlignedMemory& from) const;
-  void pack_into(NodeId variable, const HostTensor& value, AlignedMemory& to);
   const Node& checked_variable(NodeId variable) const;
   static void check_type(const Node& variable, const HostTensor& value);
   HostTensor initial_value(const Node& node) const;

@@ -24,7 +24,7 @@ namespace trireme::train {
 
 // Under the names of the members, as decimal numbers.
 struct TrainingState {
-  std::string model;
+  std::string model = {};
   std::int64_t classes = 0;
   std::uint64_t seed = 1;
   std::int64_t step = 0;     // updates done

@@ -19,6 +19,9 @@ class GradientSync : public GradientExchange {
   // Where the exchange writes the variables: brings the newest values of all, and returns when no values are on their
   // way any more. Otherwise there is nothing to do.
   virtual void pull() {}
+  // Brings the optimizer state that belongs to these values into this session's store, where others keep it. For a
+  // checkpoint; of the newest values only while no other replica makes updates.
+  virtual void pull_state() {}
   virtual void settle() {}
   // Nothing comes from this replica until its next step: others do not wait for it meanwhile.
   virtual void rest() {}

@@ -86,7 +86,7 @@ void Replicas::attach(Session& session, Executable& step) {
   attached_ = true;
   communicator_->set_context("comparing programs");
   check_same_program(session, step);
-  if (!sync_->updates_variables()) broadcast_values(session);
+  broadcast_values(session);
   if (options_.timeout.count() > 0) {
     communicator_->set_timeout(options_.timeout);
     if (sync_communicator_) sync_communicator_->set_timeout(options_.timeout);
@@ -133,8 +133,12 @@ void Replicas::restore_values(Session& session) {
 void Replicas::broadcast_values(Session& session) {
   communicator_->set_context("initial values");
   VariableStore& store = session.variables();
-  comm::broadcast(*communicator_, store.value_arena());
-  for (const std::span<std::byte> state : store.state_arenas()) comm::broadcast(*communicator_, state);
+  if (sync_->updates_variables()) {  // the servers have the others
+    comm::broadcast(*communicator_, store.untrained_arena());
+  } else {
+    comm::broadcast(*communicator_, store.value_arena());
+    for (const std::span<std::byte> state : store.state_arenas()) comm::broadcast(*communicator_, state);
+  }
   comm::broadcast(*communicator_, std::as_writable_bytes(std::span(&store.step, 1)));  // rules may count steps
   store.touch();
 }
