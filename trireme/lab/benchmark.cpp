@@ -1,34 +1,14 @@
 #include "trireme/lab/benchmark.hpp"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <future>
-#include <tuple>
 
-#include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/comm/collectives.hpp"
 #include "trireme/comm/local/run_local.hpp"
-#include "trireme/lab/same_options.hpp"
-#include "trireme/lab/share_processors.hpp"
-#include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::lab {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
-
-double seconds_between(SteadyClock::time_point from, SteadyClock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-constexpr auto kTuningTimeout = std::chrono::hours(1);
 
 // TRIREME_SLOW_RANK=1:20 makes every step of rank 1 take 20 ms longer: for trying what is said about slow workers.
 double slowness_of(int rank) {
@@ -42,60 +22,7 @@ double slowness_of(int rank) {
   return slow == rank ? milliseconds / 1e3 : 0;
 }
 
-train::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors,
-                                      const comm::CostModel& cost) {
-  train::ReplicaOptions options;
-  // On any processor of this worker: the thread that starts it is bound to one.
-  if (!processors.empty()) {
-    options.sync.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
-  }
-  options.sync.all_reduce.algorithm = config.all_reduce;
-  options.sync.all_reduce.wire = config.wire;
-  options.sync.all_reduce.cost = cost;
-  options.sync.overlap = config.overlap;
-  options.sync_batch_norm = config.sync_batch_norm;
-  options.timeout = std::chrono::duration<double>(config.comm_timeout);
-  return options;
-}
-
-ps::WorkerOptions worker_options(const DistributionConfig& config, const std::vector<int>& processors) {
-  ps::WorkerOptions options;
-  options.placement = config.placement;
-  options.mode = config.asynchronous ? ps::Mode::asynchronous : ps::Mode::synchronous;
-  options.replicated = config.update == VariableUpdate::distributed_replicated;
-  options.staleness = config.staleness.value_or(-1);
-  options.backup_workers = config.backup_workers;
-  options.overlap = config.overlap;
-  options.timeout_seconds = config.comm_timeout;
-  if (!processors.empty()) options.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
-  return options;
-}
-
-bool has_batch_norm(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node& node) { return node.as<op::BatchNorm>() != nullptr; });
-}
-
 }  // namespace
-
-TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& cpu, std::function<void()> on_first) {
-  TuningOptions options;
-  options.autotune = config.autotune;
-  options.exact = config.exact;
-  options.cpu = cpu;
-  options.cache = std::make_shared<TuneCache>(config.autotune == Autotune::off ? "" : config.tune_cache);
-  options.on_first = std::move(on_first);
-  return options;
-}
-
-std::string keep_timings(TuneCache& cache) {
-  try {
-    cache.save();
-  } catch (const Error& error) {  // the work can go on: all that is lost is a second or two at the next start
-    return fmt::format("{}; kernels will be timed again next time (--tune-cache chooses another file)", error.what());
-  }
-  return "";
-}
 
 Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning)
     : Benchmark(config, comm::make_single(), std::move(on_tuning), nullptr) {}
@@ -108,180 +35,8 @@ Benchmark::Benchmark(const BenchmarkConfig& config, comm::Communicator& workers,
 
 Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers,
                      std::function<void()> on_tuning, comm::Communicator* with_servers)
-    : workers_(std::move(workers)), with_servers_(with_servers), slow_seconds_(slowness_of(workers_->rank())) {
-  if (workers_->size() != config.distribution.workers) {
-    bad_input("a benchmark of {} workers was given {} ranks", config.distribution.workers, workers_->size());
-  }
-  setup_.config = config;
-  if (workers_->size() > 1) {
-    workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
-    check_same_options(*workers_, to_json(setup_.config));
-  }
-  const perf::Machine machine = perf::read_machine();
-  setup_.warnings = machine.warnings;
-  share_cores();
-  processors_ = perf::usable_processors();
-  if (config.data.is_real()) {
-    input_ = std::make_unique<DataInput>(config, *workers_);
-    setup_.dataset = input_->describe();
-    setup_.preprocessing = input_->describe_preprocessing();
-    set_epoch(setup_.config, input_->samples());
-  }
-  setup_.threads = perf::plan_threads(setup_.config.intra_threads, setup_.config.inter_threads, setup_.config.bind);
-  setup_.config.intra_threads = setup_.threads.intra_threads;
-  setup_.config.inter_threads = setup_.threads.inter_threads;
-  // Before anything starts threads of its own: where the system refuses a processor, this is where it shows.
-  measure_peak();
-  const auto start = SteadyClock::now();
-  const TuningOptions tuning = tuning_options(config, machine.cpu, std::move(on_tuning));
-  divide_cores(tuning);
-  prepare(tuning);
-  setup_.prepare_seconds = seconds_between(start, SteadyClock::now());
-  if (input_) input_->start(setup_.config.bind ? processors_ : std::vector<int>());
-}
-
-// `trireme launch` has given every worker processors of its own. Other launchers may have left all workers of a machine
-// with all of its processors; then they divide them here.
-void Benchmark::share_cores() {
-  if (workers_->size() == 1) return;
-  BenchmarkConfig& config = setup_.config;
-  const std::string place = share_processors(*workers_);
-  if (place.empty()) return;
-  setup_.warnings.push_back(place);
-  config.bind = false;
-  if (config.intra_threads == 0) config.intra_threads = 1;
-}
-
-void Benchmark::divide_cores(const TuningOptions& tuning) {
-  BenchmarkConfig& config = setup_.config;
-  const int threads = config.intra_threads;
-  if (config.batch_split == 0) {
-    const bool possible = config.inter_threads == 1 && make_backend(config.backend, {})->splits_batches();
-    if (possible) setup_.split = choose_split(config, threads, tuning, setup_.peak);
-    config.batch_split = setup_.split.groups;
-  }
-  if (threads % config.batch_split != 0) {
-    bad_input("--batch-split {}: {} threads cannot be divided evenly over {} groups of cores; try {}",
-              config.batch_split, threads, config.batch_split,
-              fmt::join(possible_splits(threads, config.batch_size), ", "));
-  }
-  setup_.split.groups = config.batch_split;
-  setup_.threads =
-      perf::plan_threads(threads / config.batch_split, config.inter_threads, config.bind, config.batch_split);
-}
-
-void Benchmark::measure_peak() {
-  // One team on the processors of all inter threads, started by a thread of its own: this thread's team stays as it is.
-  perf::ThreadPlan all = setup_.threads;
-  all.intra_threads = all.threads();
-  all.inter_threads = all.groups = 1;
-  const DataType type = setup_.config.precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
-  const auto measure = [&all, type] {
-    perf::apply(all);
-    return perf::measure_fma_peak(all.intra_threads, type);
-  };
-  const perf::Peak peak = std::async(std::launch::async, measure).get();
-  // A neighbour on the machine can only make it look smaller.
-  if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
-}
-
-// Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
-// tells the others.
-void Benchmark::prepare(const TuningOptions& tuning) {
-  if (workers_->size() == 1) {
-    build(tuning);
-    describe_workers();
-    return;
-  }
-  workers_->set_timeout(kTuningTimeout);
-  workers_->set_context("waiting for rank 0 to time kernels");
-  if (workers_->rank() == 0) time_kernels(tuning);
-  tuning.cache->merge(comm::broadcast_text(*workers_, tuning.cache->text()));
-  build(tuning);
-  comm::barrier(*workers_);
-  workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
-  describe_workers();
-}
-
-// Compiles the step as one worker would, for the timings that this leaves.
-void Benchmark::time_kernels(const TuningOptions& tuning) {
-  if (setup_.config.autotune == Autotune::off) return;
-  BenchmarkConfig alone = setup_.config;
-  alone.distribution = {};
-  const std::unique_ptr<Backend> backend = make_backend(alone.backend, tuning);
-  const PreparedStep step(alone, setup_.threads, *backend);
-}
-
-void Benchmark::describe_workers() {
-  setup_.members.assign(workers_->members().begin(), workers_->members().end());
-  if (!replicas_) return;
-  setup_.transport = (servers_ != nullptr ? *with_servers_ : *workers_).transport();
-  if (servers_ != nullptr) {
-    const auto members = with_servers_->members().subspan(setup_.members.size());
-    setup_.servers.assign(members.begin(), members.end());
-    setup_.server_loads = servers_->placement().loads();
-  }
-  std::int64_t largest = 0;
-  for (const GradientBucket& bucket : replicas_->sync().buckets()) {
-    setup_.bucket_bytes.push_back(bucket.bytes());
-    largest = std::max(largest, bucket.bytes());
-  }
-  const auto* sync = dynamic_cast<const train::AllReduceSync*>(&replicas_->sync());
-  if (sync == nullptr) return;
-  setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
-  setup_.wire = sync->reducer().wire_for(largest);
-}
-
-// The first worker's file counts: all have to choose alike.
-comm::CostModel Benchmark::network_cost() {
-  const DistributionConfig& distribution = setup_.config.distribution;
-  if (!distribution.chooses_all_reduce() || distribution.network_file.empty()) return {};
-  std::string text;
-  if (workers_->rank() == 0) {
-    const std::string& path = distribution.network_file;
-    if (distribution.network_file_given && !std::filesystem::exists(path)) {
-      bad_input("--network-file {}: there is no such file; `trireme net` writes one", path);
-    }
-    text = to_text(read_network_file(path));
-  }
-  const NetworkFits fits = parse_fits(comm::broadcast_text(*workers_, std::move(text)));
-  setup_.network = find_fits(fits, std::string(workers_->protocol()));
-  return setup_.network ? cost_model(*setup_.network) : comm::CostModel();
-}
-
-std::unique_ptr<train::Replicas> Benchmark::make_replicas() {
-  const DistributionConfig& distribution = setup_.config.distribution;
-  const std::vector<int>& processors = setup_.threads.cores;
-  if (distribution.uses_servers()) {
-    auto sync = std::make_unique<ps::WorkerSync>(*with_servers_, distribution.workers,
-                                                 worker_options(distribution, processors));
-    servers_ = sync.get();
-    return std::make_unique<train::Replicas>(*workers_, std::move(sync), replica_options(distribution, processors, {}));
-  }
-  if (!distribution.is_synchronous()) return nullptr;
-  return std::make_unique<train::Replicas>(*workers_, replica_options(distribution, processors, network_cost()));
-}
-
-void Benchmark::build(const TuningOptions& tuning) {
-  BenchmarkConfig& config = setup_.config;
-  backend_ = make_backend(config.backend, tuning);
-  replicas_ = make_replicas();
-  step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank());
-  setup_.model = step_->model().info;
-  config.num_classes = setup_.model.classes;
-  setup_.counts = count(step_->graph(), step_->model());
-  if (config.learning_rate_chosen) {
-    config.schedule.initial =
-        default_learning_rate(config.optimizer.kind, has_batch_norm(step_->graph()), setup_.counts.gradient_tensors);
-  }
-  setup_.kernels_timed = tuning.cache->added();
-  setup_.tuning_seconds = tuning.cache->seconds_spent();
-  if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
-  setup_.memory = step_->memory();
-  setup_.recomputation = step_->executable().program().recomputation;
-  setup_.recomputation.planned_bytes_without *= step_->groups();
-  setup_.flops_per_step = step_->flops();
-}
+    : place_(config, std::move(workers), {.with_servers = with_servers, .on_tuning = std::move(on_tuning)}),
+      slow_seconds_(slowness_of(place_.workers().rank())) {}
 
 bool is_displayed(std::int64_t step, std::int64_t display_every) { return step == 1 || step % display_every == 0; }
 

@@ -11,43 +11,11 @@
 #include <stop_token>
 #include <vector>
 
-#include "trireme/lab/choose_split.hpp"
-#include "trireme/lab/data_input.hpp"
-#include "trireme/lab/network_file.hpp"
-#include "trireme/lab/prepared_step.hpp"
 #include "trireme/lab/rank_report.hpp"
 #include "trireme/lab/server_report.hpp"
-#include "trireme/perf/peak.hpp"
-#include "trireme/ps/worker_sync.hpp"
+#include "trireme/lab/workplace.hpp"
 
 namespace trireme::lab {
-
-// What is known before the first step.
-struct BenchmarkSetup {
-  BenchmarkConfig config;  // with the learning rate decided
-  ModelInfo model;
-  perf::ThreadPlan threads;
-  std::string dataset, preprocessing;  // in words; empty: synthetic images
-  SplitChoice split;                   // with what was tried, where it was chosen by measuring
-  std::vector<std::string> warnings;   // about the machine's fitness for measuring
-  perf::Peak peak;                     // the best of a measurement before the steps and, once they are done, one after
-  ModelCounts counts;
-  MemorySummary memory;
-  Recomputation recomputation;
-  double flops_per_step = 0;   // as the program executes them, without what is computed again
-  double prepare_seconds = 0;  // building, compiling, allocating, initial values
-  int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
-  double tuning_seconds = 0;   // part of prepare_seconds
-  // Where workers train together.
-  std::vector<comm::Member> members;  // by rank
-  std::vector<std::int64_t> bucket_bytes;
-  std::string transport;                 // what carries them
-  std::optional<TransportFits> network;  // what was measured of it, by which all-reduce is chosen; none: it was not
-  std::vector<ps::ServerLoad> server_loads;
-  std::vector<comm::Member> servers;
-  std::string all_reduce;              // what the largest bucket is reduced by
-  comm::Wire wire = comm::Wire::fp32;  // and in which form it travels
-};
 
 // What workers reach when they do not train together, measured between the repeats; images per second.
 struct Baseline {
@@ -97,13 +65,6 @@ class BenchmarkObserver {
   virtual void on_end(const BenchmarkSetup&, const BenchmarkResult&) {}
 };
 
-// How a backend is to choose kernels for this benchmark on this CPU.
-TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& cpu,
-                             std::function<void()> on_first = {});
-
-// Saves the timings; gives back a warning where they cannot be kept.
-std::string keep_timings(TuneCache& cache);
-
 class Benchmark {
  public:
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. on_tuning is called when
@@ -118,10 +79,10 @@ class Benchmark {
   // Error(failed) if the loss is not finite; result() holds what was measured until then.
   void run(BenchmarkObserver& observer, std::stop_token stop = {});
 
-  const BenchmarkSetup& setup() const { return setup_; }
+  const BenchmarkSetup& setup() const { return place_.setup(); }
   const BenchmarkResult& result() const { return result_; }
   // Of the first group of cores.
-  const Executable& executable() const { return step_->executable(); }
+  const Executable& executable() const { return place_.step().executable(); }
 
  private:
   struct Clock;
@@ -137,16 +98,6 @@ class Benchmark {
 
   Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, std::function<void()> on_tuning,
             comm::Communicator* with_servers);
-  comm::CostModel network_cost();
-  std::unique_ptr<train::Replicas> make_replicas();
-  void share_cores();
-  void divide_cores(const TuningOptions& tuning);
-  void prepare(const TuningOptions& tuning);
-  void time_kernels(const TuningOptions& tuning);
-  void build(const TuningOptions& tuning);
-  void describe_workers();
-  void measure_peak();
-
   void warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock);
   void run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock, std::int64_t repeat);
   void run_baselines(const std::stop_token& stop);
@@ -159,9 +110,7 @@ class Benchmark {
   bool ends(bool asked, bool out_of_time, bool first);
   void agree_on_interrupt(bool asked);
   void meet(bool timed);
-  void leave_lost_behind();
   void count_traffic(int sign);
-  bool in_lock_step() const { return replicas_ && replicas_->sync().is_lock_step(); }
   void add_times();
   double shown_loss(double loss, std::int64_t step);
   void check_finite(double loss) const;
@@ -169,20 +118,11 @@ class Benchmark {
   RankReport rank_report() const;
   std::vector<ServerReport> server_reports() const;
 
-  BenchmarkSetup setup_;
+  Workplace place_;
   BenchmarkResult result_;
-  std::shared_ptr<comm::Communicator> workers_;
-  comm::Communicator* with_servers_;
-  double slow_seconds_ = 0;  // this worker is made slow on purpose, for tests
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<PreparedStep> step_;
-  std::unique_ptr<DataInput> input_;  // none: synthetic images
-  std::vector<int> processors_;       // that this worker may use
-  bool keeps_batch_ = false;          // steps run on the batch that is in place
-  double input_seconds_ = 0;          // of the last step
-  // Where workers train together. After the step: when that goes, nobody writes into its variables any more.
-  std::unique_ptr<train::Replicas> replicas_;
-  ps::WorkerSync* servers_ = nullptr;  // of the replicas, where they do so by servers
+  double slow_seconds_ = 0;   // this worker is made slow on purpose, for tests
+  bool keeps_batch_ = false;  // steps run on the batch that is in place
+  double input_seconds_ = 0;  // of the last step
   StepTimes times_;
   // Of the servers, on rank 0: what they last said, and what went through them in timed steps.
   std::vector<std::string> statistics_;

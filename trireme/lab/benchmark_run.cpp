@@ -39,17 +39,17 @@ struct Benchmark::Clock {
 
 void Benchmark::take_batch() {
   input_seconds_ = 0;
-  if (!input_ || keeps_batch_) return;
+  if (place_.input() == nullptr || keeps_batch_) return;
   const auto start = SteadyClock::now();
-  const data::Batch& batch = input_->next();
-  step_->set_batch(batch.images, batch.labels);
+  const data::Batch& batch = place_.input()->next();
+  place_.step().set_batch(batch.images, batch.labels);
   input_seconds_ = seconds_since(start);
 }
 
 double Benchmark::run_step() {
   if (slow_seconds_ > 0) std::this_thread::sleep_for(std::chrono::duration<double>(slow_seconds_));
   take_batch();
-  const double loss = step_->run(setup_.config.schedule.at(steps_done_));
+  const double loss = place_.step().run(place_.config().schedule.at(steps_done_));
   ++steps_done_;
   return loss;
 }
@@ -58,10 +58,12 @@ double Benchmark::run_step() {
 // gradients of the coming step and is known to all when that is done. `first` is the first step of its kind: the time
 // that votes before it were about is over.
 Benchmark::End Benchmark::vote(End wish, bool first) {
-  if (!in_lock_step()) return wish;
-  const float all = replicas_->sync().agreed();
+  if (!place_.in_lock_step()) return wish;
+  const float all = place_.replicas()->sync().agreed();
   const float agreed = first && all < kInterruptVote ? 0 : all;
-  replicas_->sync().set_vote(wish == End::interrupted ? kInterruptVote : wish == End::out_of_time ? 1.0f : 0.0f);
+  place_.replicas()->sync().set_vote(wish == End::interrupted   ? kInterruptVote
+                                     : wish == End::out_of_time ? 1.0f
+                                                                : 0.0f);
   return agreed >= kInterruptVote ? End::interrupted : agreed > 0 ? End::out_of_time : End::no;
 }
 
@@ -74,21 +76,21 @@ bool Benchmark::ends(bool asked, bool out_of_time, bool first) {
 
 void Benchmark::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
-  if (!step_->trains())
-    fail(ErrorKind::failed, "the loss of {} is {} in step {}", setup_.config.model, loss, steps_done_);
+  if (!place_.step().trains())
+    fail(ErrorKind::failed, "the loss of {} is {} in step {}", place_.config().model, loss, steps_done_);
   fail(ErrorKind::failed,
        "the loss of {} became {} in step {} (warm-up included) at a learning rate of {}; "
        "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
-       setup_.config.model, loss, steps_done_, setup_.config.schedule.at(steps_done_ - 1));
+       place_.config().model, loss, steps_done_, place_.config().schedule.at(steps_done_ - 1));
 }
 
 void Benchmark::check_replicas() {
-  replicas_->check_agreement(step_->session());
-  result_.replicas_agree = step_->session().variables().step;
+  place_.replicas()->check_agreement(place_.step().session());
+  result_.replicas_agree = place_.step().session().variables().step;
 }
 
 void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock) {
-  const std::int64_t steps = setup_.config.num_warmup_batches;
+  const std::int64_t steps = place_.config().num_warmup_batches;
   while (result_.warmup_steps < steps) {
     const bool first = result_.warmup_steps == 0;
     if (ends(stop.stop_requested(), !first && clock.past(kWarmupShare), first)) return;
@@ -103,29 +105,29 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
 void Benchmark::add_times() {
   ++times_.steps;
   times_.input += input_seconds_;
-  if (!replicas_) return;
-  const Executable::ExchangeTimes& exchange = step_->executable().exchange_times();
+  if (place_.replicas() == nullptr) return;
+  const Executable::ExchangeTimes& exchange = place_.step().executable().exchange_times();
   times_.update += exchange.update;
   times_.wait += exchange.wait;
-  const std::span<const double> buckets = replicas_->sync().communication_seconds();
+  const std::span<const double> buckets = place_.replicas()->sync().communication_seconds();
   times_.bucket_seconds.resize(buckets.size());
   for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];
 }
 
 // The mean over all workers where a line is shown; between lines nobody asks.
 double Benchmark::shown_loss(double loss, std::int64_t step) {
-  if (!in_lock_step() || setup_.config.distribution.backup_workers > 0 ||
-      !is_displayed(step, setup_.config.display_every))
+  if (!place_.in_lock_step() || place_.config().distribution.backup_workers > 0 ||
+      !is_displayed(step, place_.config().display_every))
     return loss;
-  workers_->set_context("loss of all workers");
+  place_.workers().set_context("loss of all workers");
   double sum = 0;
-  for (const double each : comm::all_gather_value(*workers_, loss)) sum += each;
-  return sum / workers_->size();
+  for (const double each : comm::all_gather_value(place_.workers(), loss)) sum += each;
+  return sum / place_.workers().size();
 }
 
 void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock,
                            std::int64_t repeat) {
-  const BenchmarkConfig& config = setup_.config;
+  const BenchmarkConfig& config = place_.config();
   // What warm-up has left of the time is divided evenly: this repeat may use it up to here.
   const double start_share = clock.limit_seconds > 0 ? clock.elapsed() / clock.limit_seconds : 0;
   const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(config.repeats - repeat);
@@ -146,7 +148,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
     check_finite(loss);
     add_times();
     const std::int64_t check = config.distribution.check_replicas;
-    if (in_lock_step() && check > 0 && (done + 1) % check == 0) check_replicas();
+    if (place_.in_lock_step() && check > 0 && (done + 1) % check == 0) check_replicas();
     observer.on_step({.repeat = repeat,
                       .step = done + 1,
                       .steps = config.num_batches,
@@ -160,38 +162,38 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
 // after.
 double Benchmark::measure_alone(const std::stop_token& stop, bool takes_part) {
   double speed = 0;
-  comm::barrier(*workers_);
+  comm::barrier(place_.workers());
   if (takes_part) {
     const auto steps = static_cast<std::int64_t>(result_.step_seconds.back().size());
     const auto start = SteadyClock::now();
     for (std::int64_t i = 0; i < steps && !stop.stop_requested(); ++i) run_step();
-    speed = static_cast<double>(setup_.config.batch_size * steps) / seconds_since(start);
+    speed = static_cast<double>(place_.config().batch_size * steps) / seconds_since(start);
   }
-  comm::barrier(*workers_);
+  comm::barrier(place_.workers());
   return speed;
 }
 
 // After a repeat, so that what changes on the machine in the course of time changes all three alike. The replicas go
 // different ways here, and back to what rank 0 has afterwards; the steps do not count.
 void Benchmark::run_baselines(const std::stop_token& stop) {
-  Executable& executable = step_->executable();
-  VariableStore& store = step_->session().variables();
+  Executable& executable = place_.step().executable();
+  VariableStore& store = place_.step().session().variables();
   const auto steps_before = steps_done_;
   const auto updates_before = store.step;
   executable.set_exchange(nullptr);
-  workers_->set_context("baseline");
-  const auto timeout = workers_->timeout();
-  workers_->set_timeout(kUnevenTimeout);
+  place_.workers().set_context("baseline");
+  const auto timeout = place_.workers().timeout();
+  place_.workers().set_timeout(kUnevenTimeout);
   const double own = measure_alone(stop, true);
   double together = 0;
-  for (const double each : comm::all_gather_value(*workers_, own)) together += each;
-  const double alone = comm::all_gather_value(*workers_, measure_alone(stop, workers_->rank() == 0))[0];
+  for (const double each : comm::all_gather_value(place_.workers(), own)) together += each;
+  const double alone = comm::all_gather_value(place_.workers(), measure_alone(stop, place_.workers().rank() == 0))[0];
   agree_on_interrupt(stop.stop_requested());
-  workers_->set_timeout(timeout);
+  place_.workers().set_timeout(timeout);
   steps_done_ = steps_before;
   store.step = updates_before;
-  replicas_->restore_values(step_->session());
-  executable.set_exchange(&replicas_->sync());
+  place_.replicas()->restore_values(place_.step().session());
+  executable.set_exchange(&place_.replicas()->sync());
   if (result_.interrupted) return;  // half-done
   result_.baseline.independent.push_back(together);
   result_.baseline.alone.push_back(alone);
@@ -200,8 +202,8 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
 // Collective: images per second of all workers together.
 double Benchmark::together(const std::vector<double>& step_seconds) {
   double sum = 0;
-  const double own = throughput(step_seconds, setup_.config.batch_size).images_per_second;
-  for (const double each : comm::all_gather_value(*workers_, own)) sum += each;
+  const double own = throughput(step_seconds, place_.config().batch_size).images_per_second;
+  for (const double each : comm::all_gather_value(place_.workers(), own)) sum += each;
   return sum;
 }
 
@@ -220,7 +222,7 @@ void Benchmark::run_in_place(const std::stop_token& stop) {
   keeps_batch_ = false;
   meet(false);
   if (result_.interrupted) return;  // half-done
-  workers_->set_context("comparing steps with and without input");
+  place_.workers().set_context("comparing steps with and without input");
   const double real = together(result_.step_seconds.back()), in_place = together(seconds);
   result_.input_cost.real.push_back(real);
   result_.input_cost.in_place.push_back(in_place);
@@ -229,30 +231,21 @@ void Benchmark::run_in_place(const std::stop_token& stop) {
 // Collective, between the steps of one kind and of another. Where servers have the variables, a worker that is through
 // earlier than others does not keep them waiting, and all go on from the same values.
 void Benchmark::meet(bool timed) {
-  if (replicas_) replicas_->sync().rest();
-  workers_->set_context("waiting for all workers to end their steps");
-  leave_lost_behind();
+  if (place_.replicas() != nullptr) place_.replicas()->sync().rest();
+  place_.workers().set_context("waiting for all workers to end their steps");
+  place_.leave_lost_behind();
   agree_on_interrupt(result_.interrupted);
-  if (servers_ == nullptr) return;
+  if (place_.servers() == nullptr) return;
   if (timed) count_traffic(1);
-  comm::barrier(*workers_);
-  replicas_->restore_values(step_->session());
-  comm::barrier(*workers_);
-}
-
-// Where the others can do without a worker: from now on they meet without it.
-void Benchmark::leave_lost_behind() {
-  if (!setup_.config.distribution.survives_lost_workers() || workers_->size() == 1) return;
-  const std::vector<int> left = comm::agree_on_survivors(*workers_);
-  if (static_cast<int>(left.size()) == workers_->size()) return;
-  workers_ = workers_->subgroup(left);
-  replicas_->set_communicator(*workers_);
+  comm::barrier(place_.workers());
+  place_.replicas()->restore_values(place_.step().session());
+  comm::barrier(place_.workers());
 }
 
 // Of the timed steps alone: subtracted before, added after, while nothing goes on.
 void Benchmark::count_traffic(int sign) {
-  if (servers_ == nullptr || workers_->rank() > 0) return;
-  statistics_ = servers_->server_statistics();
+  if (place_.servers() == nullptr || place_.workers().rank() > 0) return;
+  statistics_ = place_.servers()->server_statistics();
   traffic_.resize(statistics_.size());
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     const Traffic now = traffic_of(statistics_[i]);
@@ -263,15 +256,15 @@ void Benchmark::count_traffic(int sign) {
 
 // Collective. Steps of workers that exchange nothing end at different times: one that was asked to end says so here.
 void Benchmark::agree_on_interrupt(bool asked) {
-  for (const bool each : comm::all_gather_value(*workers_, static_cast<char>(asked)))
+  for (const bool each : comm::all_gather_value(place_.workers(), static_cast<char>(asked)))
     result_.interrupted = result_.interrupted || each;
 }
 
 RankReport Benchmark::rank_report() const {
   RankReport report;
-  report.rank = workers_->self().world_rank;
-  report.host = workers_->self().host;
-  report.cores = setup_.threads.cores;
+  report.rank = place_.workers().self().world_rank;
+  report.host = place_.workers().self().host;
+  report.cores = place_.setup().threads.cores;
   report.step_seconds = result_.step_seconds;
   report.losses = result_.losses;
   report.peak_rss_bytes = perf::peak_rss_bytes();
@@ -287,40 +280,40 @@ RankReport Benchmark::rank_report() const {
 std::vector<ServerReport> Benchmark::server_reports() const {
   std::vector<ServerReport> reports;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
-    reports.push_back(server_report(statistics_[i], setup_.servers[i].host, traffic_[i], times_.steps));
+    reports.push_back(server_report(statistics_[i], place_.setup().servers[i].host, traffic_[i], times_.steps));
   }
   return reports;
 }
 
 void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
-  observer.on_start(setup_);
-  Clock clock{.limit_seconds = setup_.config.max_seconds};
-  if (!in_lock_step()) workers_->set_timeout(kUnevenTimeout);
+  observer.on_start(place_.setup());
+  Clock clock{.limit_seconds = place_.config().max_seconds};
+  if (!place_.in_lock_step()) place_.workers().set_timeout(kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
     meet(false);
-    if (setup_.config.profile) step_->enable_profile();
-    for (std::int64_t repeat = 0; repeat < setup_.config.repeats && !result_.interrupted; ++repeat) {
+    if (place_.config().profile) place_.step().enable_profile();
+    for (std::int64_t repeat = 0; repeat < place_.config().repeats && !result_.interrupted; ++repeat) {
       count_traffic(-1);
-      if (servers_ != nullptr) comm::barrier(*workers_);
+      if (place_.servers() != nullptr) comm::barrier(place_.workers());
       run_repeat(observer, stop, clock, repeat);
       meet(true);
-      if (replicas_) check_replicas();
+      if (place_.replicas() != nullptr) check_replicas();
       const auto start = SteadyClock::now();
-      if (setup_.config.data.io_overhead && !result_.interrupted) run_in_place(stop);
-      if (setup_.config.distribution.baseline && !result_.interrupted) run_baselines(stop);
+      if (place_.config().data.io_overhead && !result_.interrupted) run_in_place(stop);
+      if (place_.config().distribution.baseline && !result_.interrupted) run_baselines(stop);
       clock.start += SteadyClock::now() - start;  // its time is not the repeats'
     }
-    if (input_) result_.bad_records = input_->bad_records();
-    result_.ranks = gather_reports(*workers_, rank_report());
+    if (place_.input() != nullptr) result_.bad_records = place_.input()->bad_records();
+    result_.ranks = gather_reports(place_.workers(), rank_report());
     result_.servers = server_reports();
-    if (replicas_) replicas_->sync().leave();
+    if (place_.replicas() != nullptr) place_.replicas()->sync().leave();
   } catch (...) {
-    observer.on_end(setup_, result_);
+    observer.on_end(place_.setup(), result_);
     throw;
   }
-  measure_peak();
-  observer.on_end(setup_, result_);
+  place_.measure_peak();
+  observer.on_end(place_.setup(), result_);
 }
 
 }  // namespace trireme::lab

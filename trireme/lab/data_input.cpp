@@ -74,7 +74,8 @@ void DataInput::check_same(comm::Communicator& workers) const {
   }
 }
 
-void DataInput::start(const std::vector<int>& processors) {
+void DataInput::start(const std::vector<int>& processors, std::int64_t first) {
+  options_.first = first;
   if (!processors.empty()) {
     options_.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
   }

@@ -12,7 +12,7 @@ constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
 }  // namespace
 
 PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
-                           train::Replicas* replicas, int rank)
+                           train::Replicas* replicas, int rank, const std::function<void(Session&)>& restore)
     : step_(build_step(graph_, config, threads.groups)) {
   SessionOptions options;
   options.seed = config.seed;
@@ -29,6 +29,7 @@ PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan
   }
   session_ = std::make_unique<Session>(graph_, backend, options);
   split_ = &session_->prepare_split(step_.fetches);
+  if (restore) restore(*session_);
   if (replicas != nullptr) replicas->attach(*session_, executable());
   fill_batch(config.seed, config.batch_size, rank);
 }
@@ -66,6 +67,13 @@ void PreparedStep::set_batch(std::span<const float> images, std::span<const std:
                 group_images.begin());
     std::copy_n(labels.begin() + static_cast<std::ptrdiff_t>(group * group_labels.size()), group_labels.size(),
                 group_labels.begin());
+  }
+}
+
+void PreparedStep::set_first_sample(std::int64_t first) {
+  for (int index = 0; index < groups(); ++index) {
+    split_->group(index).sample_offset =
+        first + index * static_cast<std::int64_t>(label_inputs_[static_cast<std::size_t>(index)].size());
   }
 }
 

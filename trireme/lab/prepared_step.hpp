@@ -2,6 +2,7 @@
 // and by the trials that find out over how many groups of cores a batch is best split.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,11 +19,14 @@ class PreparedStep {
  public:
   // threads.groups says over how many groups the batch is split. The calling thread becomes the first group's. Where
   // there are replicas, the step is one of all of them (collective). The batch is this rank's share of the global one.
+  // `restore`, where it is given, sets the variables before the replicas get to know them.
   PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
-               train::Replicas* replicas = nullptr, int rank = 0);
+               train::Replicas* replicas = nullptr, int rank = 0, const std::function<void(Session&)>& restore = {});
 
   // The batch of the steps from now on: as many images and labels as the step takes, in row-major order.
   void set_batch(std::span<const float> images, std::span<const std::int32_t> labels);
+  // The place of the batch's first image among those of all workers and runs of one update: what dropout is drawn by.
+  void set_first_sample(std::int64_t first);
   // Runs the step and returns the loss; the learning rate has no effect when forward only.
   double run(double learning_rate);
 

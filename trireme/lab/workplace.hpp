@@ -1,0 +1,106 @@
+// A worker's place before its first step: threads on their cores, kernels timed, the step compiled, the other replicas
+// or the servers found, the data set open. Every worker of a job makes one, alike. Made by Benchmark and by Training.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/lab/choose_split.hpp"
+#include "trireme/lab/data_input.hpp"
+#include "trireme/lab/network_file.hpp"
+#include "trireme/lab/prepared_step.hpp"
+#include "trireme/perf/peak.hpp"
+#include "trireme/ps/worker_sync.hpp"
+
+namespace trireme::lab {
+
+// What is known before the first step.
+struct BenchmarkSetup {
+  BenchmarkConfig config;  // with the learning rate decided
+  ModelInfo model;
+  perf::ThreadPlan threads;
+  std::string dataset, preprocessing;  // in words; empty: synthetic images
+  SplitChoice split;                   // with what was tried, where it was chosen by measuring
+  std::vector<std::string> warnings;   // about the machine's fitness for measuring
+  perf::Peak peak;                     // the best of a measurement before the steps and, once they are done, one after
+  ModelCounts counts;
+  MemorySummary memory;
+  Recomputation recomputation;
+  double flops_per_step = 0;   // as the program executes them, without what is computed again
+  double prepare_seconds = 0;  // building, compiling, allocating, initial values
+  int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
+  double tuning_seconds = 0;   // part of prepare_seconds
+  // Where workers train together.
+  std::vector<comm::Member> members;  // by rank
+  std::vector<std::int64_t> bucket_bytes;
+  std::string transport;                 // what carries them
+  std::optional<TransportFits> network;  // what was measured of it, by which all-reduce is chosen; none: it was not
+  std::vector<ps::ServerLoad> server_loads;
+  std::vector<comm::Member> servers;
+  std::string all_reduce;              // what the largest bucket is reduced by
+  comm::Wire wire = comm::Wire::fp32;  // and in which form it travels
+};
+
+// How a backend is to choose kernels for this benchmark on this CPU.
+TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& cpu,
+                             std::function<void()> on_first = {});
+
+// Saves the timings; gives back a warning where they cannot be kept.
+std::string keep_timings(TuneCache& cache);
+
+class Workplace {
+ public:
+  struct Options {
+    comm::Communicator* with_servers = nullptr;  // the workers' ranks and then the servers, where there are any
+    std::function<void()> on_tuning = {};        // called when kernels have to be timed first, which takes seconds
+    // Called on the first worker when the step is compiled: sets other values than the initial ones, for all workers.
+    std::function<void(Session&)> restore = {};
+    std::int64_t first_sample = 0;  // of the data set's sequence: what comes first
+  };
+  // Plans and binds threads, measures the machine's peak, builds and compiles the network. Collective where there are
+  // several workers, who must have the same configuration. The communicators outlive this.
+  Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, Options options);
+
+  BenchmarkSetup& setup() { return setup_; }
+  const BenchmarkSetup& setup() const { return setup_; }
+  const BenchmarkConfig& config() const { return setup_.config; }
+  const Backend& backend() const { return *backend_; }
+  PreparedStep& step() { return *step_; }
+  const PreparedStep& step() const { return *step_; }
+  DataInput* input() { return input_.get(); }                    // none: synthetic images
+  train::Replicas* replicas() const { return replicas_.get(); }  // none: this worker trains by itself
+  ps::WorkerSync* servers() const { return servers_; }           // of the replicas, where they agree by servers
+
+  comm::Communicator& workers() const { return *workers_; }
+  void leave_lost_behind();  // collective between those who are left: they are the workers from now on
+  bool in_lock_step() const { return replicas_ && replicas_->sync().is_lock_step(); }
+
+  // Keeps the best of this measurement and those before.
+  void measure_peak();
+
+ private:
+  comm::CostModel network_cost();
+  std::unique_ptr<train::Replicas> make_replicas();
+  void share_cores();
+  void open_data();
+  void divide_cores(const TuningOptions& tuning);
+  void prepare(const TuningOptions& tuning);
+  void time_kernels(const TuningOptions& tuning);
+  void build(const TuningOptions& tuning);
+  void describe_workers();
+
+  BenchmarkSetup setup_;
+  std::shared_ptr<comm::Communicator> workers_;
+  Options options_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<PreparedStep> step_;
+  std::unique_ptr<DataInput> input_;
+  // After the step: when that goes, nobody writes into its variables any more.
+  std::unique_ptr<train::Replicas> replicas_;
+  ps::WorkerSync* servers_ = nullptr;
+};
+
+}  // namespace trireme::lab
