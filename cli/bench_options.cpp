@@ -17,14 +17,20 @@ constexpr const char* kServers = "Parameter servers";
 constexpr const char* kCluster = "Cluster";
 constexpr const char* kOutput = "Output";
 
-void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
+void add_step(CLI::App& app, lab::BenchmarkOptions& options, const std::string& batch_size_help) {
   app.add_option("--model", options.model, "Network to run; `trireme models` lists them")
       ->capture_default_str()
       ->group(kWork);
-  app.add_option("--batch-size", options.batch_size,
-                 "Images per worker and step (default: the network's own; 16 at most with neither\n"
-                 "--num-batches nor --max-seconds)")
+  app.add_option("--batch-size", options.batch_size, batch_size_help)->group(kWork);
+  app.add_option("--seed", options.seed, "Of initial values, synthetic data, the order of samples and dropout")
+      ->capture_default_str()
       ->group(kWork);
+}
+
+void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
+  add_step(app, options,
+           "Images per worker and step (default: the network's own; 16 at most with neither\n"
+           "--num-batches nor --max-seconds)");
   app.add_option("--num-batches", options.num_batches, "Timed steps per repeat (default: 100, within --max-seconds)")
       ->group(kWork);
   app.add_option("--num-warmup-batches", options.num_warmup_batches, "Steps before the timed ones")
@@ -39,8 +45,11 @@ void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kWork);
   app.add_flag("--forward-only", options.forward_only, "Run the network for inference instead of training it")
       ->group(kWork);
-  app.add_option("--seed", options.seed, "Of initial values, synthetic data, the order of samples and dropout")
-      ->capture_default_str()
+  app.add_flag("--io-overhead", options.data.io_overhead,
+               "After each repeat also measure steps on a batch that stays in place, and print what input costs")
+      ->group(kWork);
+  app.add_flag("--baseline", options.distribution.baseline,
+               "After each repeat also measure one worker alone and workers that exchange nothing")
       ->group(kWork);
 }
 
@@ -67,9 +76,6 @@ void add_data(CLI::App& app, lab::DataOptions& options) {
                  "Broken records that each worker passes over, naming them (default: 0)")
       ->group(kData);
   app.add_flag("--distortions", options.distortions, "Change brightness, saturation, hue and contrast at random")
-      ->group(kData);
-  app.add_flag("--io-overhead", options.io_overhead,
-               "After each repeat also measure steps on a batch that stays in place, and print what input costs")
       ->group(kData);
 }
 
@@ -196,9 +202,6 @@ void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
   app.add_flag("--sync-batch-norm", options.sync_batch_norm,
                "Batch norm over the images of all workers (default: of each worker's own)")
       ->group(kWorkers);
-  app.add_flag("--baseline", options.baseline,
-               "After each repeat also measure one worker alone and workers that exchange nothing")
-      ->group(kWorkers);
   app.add_option("--check-replicas", options.check_replicas,
                  "Compare the workers' variables after every so many steps; 0: at the end only")
       ->capture_default_str()
@@ -266,6 +269,16 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
 }
 
 }  // namespace
+
+void add_training_step_options(CLI::App& app, lab::BenchmarkOptions& options) {
+  add_step(app, options, "Images per worker and step (default: the network's own)");
+  add_network(app, options);
+  add_data(app, options.data);
+  add_optimizer(app, options);
+  add_machine(app, options);
+  add_workers(app, options);
+  add_servers(app, options.distribution);
+}
 
 void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_work(app, arguments.options);

@@ -20,6 +20,8 @@ struct BenchArguments {
 void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std::string& group);
 // What is computed again to save memory: likewise.
 CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options);
+// What a step is: of every command that trains.
+void add_training_step_options(CLI::App& app, lab::BenchmarkOptions& options);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
 
 }  // namespace trireme::cli

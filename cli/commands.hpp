@@ -32,6 +32,8 @@ struct Command {
 using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& arguments, const comm::JobSize& size)>;
 
 Command add_bench(CLI::App& parent);
+Command add_train(CLI::App& parent);
+Command add_eval(CLI::App& parent);
 Command add_models(CLI::App& parent);
 Command add_data(CLI::App& parent);
 Command add_doctor(CLI::App& parent);

@@ -81,6 +81,7 @@ struct BenchmarkConfig {
   bool dropout = true;
   float label_smoothing = 0;
   op::OptimizerRule optimizer;
+  bool decays_batch_norm = true;      // weight decay applies to scales and offsets of batch norm too
   bool learning_rate_chosen = false;  // schedule.initial was not asked for: Benchmark sets one that suits the network
   LearningRateSchedule schedule;
   DataFormat data_format = DataFormat::automatic;

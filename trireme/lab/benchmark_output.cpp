@@ -143,7 +143,9 @@ std::string input_text(const BenchmarkSetup& setup, const BenchmarkResult& resul
 
 }  // namespace
 
-std::string banner(const BenchmarkSetup& setup) {
+std::string banner(const BenchmarkSetup& setup) { return banner(setup, steps_text(setup.config)); }
+
+std::string banner(const BenchmarkSetup& setup, const std::string& steps) {
   const BenchmarkConfig& config = setup.config;
   const ModelInfo& model = setup.model;
   report::Table table({{"", report::Align::left}, {"", report::Align::left}});
@@ -157,7 +159,7 @@ std::string banner(const BenchmarkSetup& setup) {
   }
   table.add_row({"Mode:", config.forward_only ? "forward-only" : "training"});
   table.add_row({"Batch size:", batch_size_text(setup)});
-  table.add_row({"Steps:", steps_text(config)});
+  table.add_row({"Steps:", steps});
   if (setup.members.size() > 1) table.add_row({"Workers:", members_text(setup.members)});
   if (!setup.servers.empty()) table.add_row({"Servers:", servers_text(setup)});
   table.add_row(

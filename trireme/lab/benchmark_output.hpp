@@ -47,6 +47,8 @@ class ProgressBar : public BenchmarkObserver {
 };
 
 std::string banner(const BenchmarkSetup& setup);
+// The same with other words on how long it goes on.
+std::string banner(const BenchmarkSetup& setup, const std::string& steps);
 std::string step_line(const StepEvent& event, std::int64_t batch_size);
 std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result);
 // Share of the run that is done, from 0 to 1: by steps, or by time where that ends it earlier.

@@ -30,7 +30,12 @@ StepGraph build_step(Graph& graph, const BenchmarkConfig& config, int groups) {
     return step;
   }
   step.learning_rate = placeholder(graph, {}, "learning_rate");
-  const std::vector<Tensor> updates = minimize(step.model.loss, config.optimizer, step.learning_rate);
+  const auto rule = [&](Tensor variable) {
+    op::OptimizerRule own = config.optimizer;
+    if (!config.decays_batch_norm && is_batch_norm_parameter(graph, variable)) own.weight_decay = 0;
+    return own;
+  };
+  const std::vector<Tensor> updates = minimize(step.model.loss, RuleFor(rule), step.learning_rate);
   step.fetches.insert(step.fetches.end(), updates.begin(), updates.end());
   return step;
 }

@@ -1,0 +1,162 @@
+// `trireme train`: trains a network on a data set, with evaluation and checkpoints.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/bench_options.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/serve.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/comm/world.hpp"
+#include "trireme/lab/training_output.hpp"
+
+namespace trireme::cli {
+namespace {
+
+struct TrainArguments {
+  lab::TrainingOptions options;
+  ClusterArguments cluster;
+  std::string tensorboard, csv, record;
+};
+
+// The first worker speaks for all.
+train::TrainingEnd run_first(const TrainArguments& arguments, lab::Training& training, const std::stop_token& stop) {
+  std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
+  lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, training);
+  lab::TrainingRecord record(training.config());
+  std::vector<train::TrainerObserver*> observers{&text, &record};
+  std::optional<lab::TrainingCsv> csv;
+  std::optional<lab::TrainingCurves> curves;
+  if (!arguments.csv.empty()) observers.push_back(&csv.emplace(arguments.csv));
+  if (!arguments.tensorboard.empty()) {
+    observers.push_back(&curves.emplace(arguments.tensorboard, training.config().step.display_every,
+                                        training.config().samples_per_update()));
+  }
+  const train::TrainingEnd end = training.run(observers, stop);
+  if (const std::string path = training.last_checkpoint(); !path.empty()) {
+    fmt::print(text_stream, "checkpoint: {}\n", path);
+  }
+  if (!arguments.record.empty()) report::write_json(record.json(training), arguments.record);
+  return end;
+}
+
+void say_tuning() { std::fputs("timing the kernels of this network: once for each shape and CPU\n", stderr); }
+
+int run_worker(const TrainArguments& arguments, const lab::TrainingConfig& config, const lab::Training::Crew& crew,
+               const std::stop_token& stop) {
+  const bool is_first = crew.workers.rank() == 0;
+  lab::Training training(config, crew, is_first ? say_tuning : std::function<void()>());
+  const train::TrainingEnd end = is_first ? run_first(arguments, training, stop) : training.run({}, stop);
+  return end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
+}
+
+int run_task(const TrainArguments& arguments, const comm::ClusterPlace& place) {
+  const lab::TrainingConfig config = lab::resolve(arguments.options, place.spec.job_size());
+  Interrupt interrupt;
+  const auto world = comm::join_cluster(place, log_line);
+  int code = 0;
+  {
+    const auto workers = world->data().split(place.place.is_server() ? -1 : 0, place.rank());
+    if (place.place.is_server()) {
+      serve(*world, place, config.step.intra_threads);
+    } else {
+      code = run_worker(arguments, config, {*workers, place.spec.servers.empty() ? nullptr : &world->data()},
+                        interrupt.listen());
+    }
+  }
+  world->leave();
+  return code;
+}
+
+int run_train(const TrainArguments& arguments) {
+  const auto cluster = resolve_cluster(arguments.cluster);
+  const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
+  if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
+  if (cluster) return run_task(arguments, *cluster);
+  const lab::TrainingConfig config = lab::resolve(arguments.options, {.workers = comm::launch_place().size});
+  Interrupt interrupt;
+  const std::unique_ptr<comm::World> world = comm::join_world();
+  const int code = run_worker(arguments, config, {world->communicator()}, interrupt.listen());
+  world->leave();
+  return code;
+}
+
+LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& size) {
+  lab::resolve(arguments.options, size);
+  return {.protocol = protocol_in_launch(arguments.cluster), .needs_first_worker = true};
+}
+
+void add_training(CLI::App& app, lab::TrainingOptions& options) {
+  constexpr const char *kTraining = "Training", *kGradients = "Gradients", *kCheckpoints = "Checkpoints";
+  app.add_option("--epochs", options.epochs, "How often all images are taken")->capture_default_str()->group(kTraining);
+  app.add_option("--eval", options.evaluate_on, "Who evaluates on the validation images: all (workers), first, none")
+      ->capture_default_str()
+      ->group(kTraining);
+  app.add_option("--eval-every", options.evaluate_every, "Epochs between evaluations; 0: at the end only")
+      ->capture_default_str()
+      ->group(kTraining);
+  app.add_option("--eval-batch-size", options.eval_batch_size, "Images at a time (default: --batch-size)")
+      ->group(kTraining);
+  app.add_option("--target-accuracy", options.target_accuracy, "End when this share of top-1 is reached; 0: never")
+      ->capture_default_str()
+      ->group(kTraining);
+  app.add_option("--average", options.average_decay,
+                 "Keep moving averages of all variables with this decay, such as 0.999, and evaluate these; 0: not")
+      ->capture_default_str()
+      ->group(kTraining);
+  app.add_option("--scale-learning-rate", options.reference_batch,
+                 "Learning rates are meant for this global batch, such as 256, and are scaled to the one there is\n"
+                 "(linear scaling; with --num-learning-rate-warmup-epochs); 0: they are not")
+      ->capture_default_str()
+      ->group(kGradients);
+  app.add_option("--accumulate", options.accumulate, "Batches whose mean gradient makes an update")
+      ->capture_default_str()
+      ->group(kGradients);
+  app.add_option("--clip-norm", options.clip_norm, "Most that the norm of all gradients together may be; 0: no limit")
+      ->capture_default_str()
+      ->group(kGradients);
+  app.add_option("--lars", options.lars, "Layer-wise rates for large batches, with this coefficient, such as 0.001")
+      ->group(kGradients);
+  app.add_flag("--skip-batch-norm-decay", options.skip_batch_norm_decay,
+               "No weight decay of batch norm's scales and offsets")
+      ->group(kGradients);
+  app.add_option("--checkpoint-dir", options.checkpoint_dir, "Folder for checkpoints (default: none are written)")
+      ->group(kCheckpoints);
+  app.add_option("--checkpoint-every", options.checkpoint_every, "Steps between them; 0: one with each epoch")
+      ->capture_default_str()
+      ->group(kCheckpoints);
+  app.add_option("--keep-checkpoints", options.keep_checkpoints, "How many of the newest are kept")
+      ->capture_default_str()
+      ->group(kCheckpoints);
+  app.add_flag("--resume", options.resume, "Go on from the last one, where there is one")->group(kCheckpoints);
+}
+
+}  // namespace
+
+Command add_train(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "train",
+      "Train a network on a data set, with evaluation and checkpoints; `trireme launch` does it on several workers");
+  auto arguments = std::make_shared<TrainArguments>();
+  add_training(*app, arguments->options);
+  add_training_step_options(*app, arguments->options.step);
+  add_cluster_options(*app, arguments->cluster, "Cluster");
+  constexpr const char* kOutput = "Output";
+  app->add_option("--tensorboard", arguments->tensorboard, "Write curves for TensorBoard into this folder")
+      ->group(kOutput);
+  app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file")->group(kOutput);
+  app->add_option("--display-every", arguments->options.step.display_every,
+                  "A point of TensorBoard's curves every so many steps")
+      ->capture_default_str()
+      ->group(kOutput);
+  app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr")
+      ->group(kOutput);
+  return {app, [arguments] { return run_train(*arguments); },
+          [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
+}
+
+}  // namespace trireme::cli

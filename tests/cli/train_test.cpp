@@ -1,0 +1,149 @@
+// `trireme train` and `eval` as a user meets them, on data that `trireme data make` draws.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_command.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/train/checkpoint.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using Words = std::vector<std::string>;
+using nlohmann::json;
+
+class Train : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = std::make_unique<TemporaryFolder>();
+    const CommandResult made =
+        run_trireme({"data", "make", "--out", *data_ / "digits", "--samples", "1500", "--validation-samples", "300"});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  static void TearDownTestSuite() { data_.reset(); }
+
+  static Words train(const Words& options) {
+    Words words{"train",        "--model", "mnist",      "--data-dir", *data_ / "digits",
+                "--batch-size", "50",      "--autotune", "off",        "--init-learning-rate",
+                "0.01"};
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  }
+  static CommandResult run(const Words& options, CommandOptions how = {}) {
+    how.timeout = std::chrono::seconds(110);
+    return run_trireme(train(options), how);
+  }
+  static json read(const std::string& path) {
+    std::ifstream file(path);
+    return json::parse(file);
+  }
+  static void expect_same_tensors(const std::string& a, const std::string& b) {
+    const train::SafetensorsFile first(a), second(b);
+    ASSERT_EQ(first.names(), second.names());
+    for (const std::string& name : first.names()) {
+      const HostTensor x = first.read(name), y = second.read(name);
+      EXPECT_TRUE(std::ranges::equal(x.i32(), y.i32())) << name;  // bits, whatever they mean
+    }
+  }
+
+  static std::unique_ptr<TemporaryFolder> data_;
+  TemporaryFolder folder_;
+};
+
+std::unique_ptr<TemporaryFolder> Train::data_;
+
+TEST_F(Train, ANetworkLearnsAndItsCheckpointIsAsGoodAsItSaid) {
+  const CommandResult trained = run({"--epochs", "3", "--checkpoint-dir", folder_ / "c", "--record", folder_ / "r.json",
+                                     "--csv", folder_ / "log.csv", "--tensorboard", folder_ / "tb"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const json record = read(folder_ / "r.json");
+  ASSERT_EQ(record["epochs"].size(), 3u);
+  EXPECT_EQ(record["epochs"][2]["step"], 90);
+  const double top1 = record["epochs"][2]["top1"];
+  EXPECT_GT(top1, 0.9) << trained.out;
+  EXPECT_LT(record["epochs"][2]["loss"], record["epochs"][0]["loss"]);
+  EXPECT_EQ(record["checkpoint"], train::checkpoint_path(folder_ / "c", 90));
+
+  std::ifstream csv(folder_ / "log.csv");
+  std::string line;
+  int lines = 0;
+  while (std::getline(csv, line)) ++lines;
+  EXPECT_EQ(lines, 4);
+  EXPECT_FALSE(std::filesystem::is_empty(folder_ / "tb"));
+
+  const CommandResult evaluated = run_trireme(
+      {"eval", "--checkpoint", folder_ / "c", "--data-dir", *data_ / "digits", "--batch-size", "64", "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const json accuracy = json::parse(evaluated.out);
+  EXPECT_EQ(accuracy["samples"], 300);
+  EXPECT_NEAR(accuracy["top1"].get<double>(), top1, 1e-9);
+}
+
+// Interrupted where it happens to be, gone on with, and interrupted by the end of an epoch: the same bits in the end.
+TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
+  const Words common{"--epochs", "2", "--optimizer", "adam", "--average", "0.99", "--eval", "first"};
+  const auto with = [&](const std::string& folder, bool resume) {
+    Words words = common;
+    words.insert(words.end(), {"--checkpoint-dir", folder});
+    if (resume) words.push_back("--resume");
+    return words;
+  };
+  ASSERT_EQ(run(with(folder_ / "whole", false)).exit_code, 0);
+  const CommandResult interrupted =
+      run(with(folder_ / "parts", false), {.signal = SIGINT, .signal_after_output = "epoch   1", .environment = {}});
+  EXPECT_EQ(interrupted.exit_code, 130) << interrupted.out << interrupted.err;
+  const CommandResult resumed = run(with(folder_ / "parts", true));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("goes on after step"), std::string::npos) << resumed.out;
+  expect_same_tensors(train::checkpoint_path(folder_ / "whole", 60), train::checkpoint_path(folder_ / "parts", 60));
+}
+
+TEST_F(Train, SmallBatchesAddedUpTrainLikeALargeOne) {
+  Words words = train({"--epochs", "1", "--checkpoint-dir", folder_ / "a", "--accumulate", "5", "--no-dropout"});
+  *std::find(words.begin(), words.end(), "50") = "10";
+  ASSERT_EQ(run_trireme(words).exit_code, 0);
+  ASSERT_EQ(run({"--epochs", "1", "--checkpoint-dir", folder_ / "b", "--no-dropout"}).exit_code, 0);
+  const train::SafetensorsFile a(train::checkpoint_path(folder_ / "a", 30)),
+      b(train::checkpoint_path(folder_ / "b", 30));
+  for (const std::string& name : a.names()) {
+    if (name.find("/optimizer/") != std::string::npos) continue;  // of gradients, which differ more than their sum
+    const HostTensor x = a.read(name), y = b.read(name);
+    for (std::size_t i = 0; i < x.f32().size(); ++i) ASSERT_NEAR(x.f32()[i], y.f32()[i], 5e-4) << name;
+  }
+}
+
+TEST_F(Train, ItEndsWhenItIsGoodEnough) {
+  const CommandResult trained =
+      run({"--epochs", "50", "--target-accuracy", "0.5", "--record", folder_ / "r.json", "--eval", "all"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_LT(read(folder_ / "r.json")["epochs"].size(), 10u);
+  EXPECT_NE(trained.out.find("reached the accuracy asked for"), std::string::npos) << trained.out;
+}
+
+TEST_F(Train, WhatCannotBeIsRefused) {
+  const auto expect_refused = [&](const Words& options, const std::string& text) {
+    const CommandResult result = run(options);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+  };
+  expect_refused({"--epochs", "0"}, "--epochs 0: must be above 0");
+  expect_refused({"--resume"}, "--resume needs --checkpoint-dir");
+  expect_refused({"--target-accuracy", "99"}, "must be a share from 0 to 1");
+  expect_refused({"--average", "1"}, "--average 1: must be at least 0 and below 1");
+  EXPECT_EQ(run({"--epochs", "0.1", "--checkpoint-dir", folder_ / "c"}).exit_code, 0);
+  expect_refused({"--checkpoint-dir", folder_ / "c"}, "--resume goes on from the last one");
+  expect_refused({"--checkpoint-dir", folder_ / "c", "--resume", "--seed", "5"}, "this training had --seed 1");
+  const CommandResult none = run_trireme({"train", "--model", "mnist"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("give --data-dir"), std::string::npos) << none.err;
+  std::ofstream(folder_ / "c/checkpoint-99.safetensors") << "half";
+  expect_refused({"--checkpoint-dir", folder_ / "c", "--resume"}, "is not a safetensors file");
+}
+
+}  // namespace
+}  // namespace trireme::testkit

@@ -1,0 +1,245 @@
+#include "trireme/lab/training.hpp"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/data/formats.hpp"
+
+namespace trireme::lab {
+namespace {
+
+// Workers may be busy with evaluation or checkpoints for long.
+constexpr auto kUnevenTimeout = std::chrono::hours(24);
+
+std::shared_ptr<comm::Communicator> not_owned(comm::Communicator& communicator) {
+  return {std::shared_ptr<void>(), &communicator};
+}
+
+}  // namespace
+
+EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size) {
+  EvaluationData evaluation;
+  evaluation.dataset = data::open_dataset(config.dir, {.name = config.name, .split = data::Split::validation});
+  data::PipelineOptions& pipeline = evaluation.pipeline;
+  pipeline.batch_size = batch_size;
+  pipeline.shuffle = false;
+  pipeline.end = evaluation.dataset->size();
+  pipeline.classes = static_cast<std::int32_t>(model.classes);
+  pipeline.preprocessing = data::preprocessing_for(evaluation.dataset->info(), static_cast<int>(model.image_size),
+                                                   static_cast<int>(model.channels), false);
+  pipeline.threads = config.threads;
+  pipeline.prefetch = config.prefetch;
+  pipeline.max_bad_samples = config.max_bad_records;
+  return evaluation;
+}
+
+Training::Training(const TrainingConfig& config, const Crew& crew, std::function<void()> on_tuning) : config_(config) {
+  if (!config_.checkpoint_dir.empty()) open_checkpoint(crew.workers);
+  Workplace::Options options{.with_servers = crew.with_servers, .on_tuning = std::move(on_tuning)};
+  if (resumed_) options.restore = [this](Session& session) { resumed_->restore(session.variables()); };
+  options.first_sample = first_sample_;
+  place_ = std::make_unique<Workplace>(config_.step, not_owned(crew.workers), options);
+  BenchmarkConfig& step = place_->setup().config;
+  step.schedule.steps_per_epoch = std::max<std::int64_t>(1, samples() / config_.samples_per_update());
+  if (config_.reference_batch > 0) {
+    step.schedule.scale = linear_scaling(config_.samples_per_update(), config_.reference_batch);
+  }
+  Executable& executable = place_->step().executable();
+  if (config_.transform.does_something()) {
+    train::Replicas* replicas = place_->replicas();
+    transform_ = std::make_unique<train::GradientTransform>(
+        place_->step().session(), executable, replicas != nullptr ? &replicas->sync() : nullptr, config_.transform);
+    executable.set_exchange(transform_.get());
+  }
+  if (config_.average_decay > 0) {
+    averages_ = std::make_unique<train::WeightAverages>(place_->step().session().variables(), config_.average_decay);
+    if (resumed_) averages_->restore(*resumed_);
+    if (first_step_ > 0) comm::broadcast(place_->workers(), averages_->arena());
+  }
+  if (config_.evaluate_on != EvaluateOn::nobody) make_evaluator();
+}
+
+Training::~Training() {
+  if (transform_) place_->step().executable().set_exchange(nullptr);
+}
+
+// The first worker looks, and tells the others where to go on.
+void Training::open_checkpoint(comm::Communicator& workers) {
+  nlohmann::json found{{"step", 0}, {"samples", 0}, {"error", ""}};
+  if (workers.rank() == 0) {
+    try {
+      resumed_ = train::open_latest_checkpoint(config_.checkpoint_dir);
+      if (resumed_ && !config_.resume) {
+        bad_input(
+            "--checkpoint-dir {}: there are checkpoints in it; --resume goes on from the last one, or give another "
+            "folder",
+            config_.checkpoint_dir);
+      }
+      if (resumed_) {
+        check_is_ours(resumed_->state());
+        found["step"] = resumed_->state().step;
+        found["samples"] = resumed_->state().samples;
+      }
+      checkpoints_ = std::make_unique<train::CheckpointWriter>(config_.checkpoint_dir, config_.keep_checkpoints);
+    } catch (const Error& error) {
+      if (workers.size() == 1) throw;
+      found["error"] = error.what();
+    }
+  }
+  workers.set_context("looking for checkpoints");
+  found = nlohmann::json::parse(comm::broadcast_text(workers, found.dump()));
+  if (const std::string error = found["error"]; !error.empty()) bad_input("{}", error);
+  first_step_ = found["step"];
+  first_sample_ = found["samples"];
+}
+
+void Training::check_is_ours(const train::TrainingState& state) const {
+  const auto refuse = [&](const char* what, const auto& theirs, const auto& ours) {
+    bad_input("{}: this training had {} {}, and now it is {}; go on with the same, or begin in another folder",
+              resumed_->path(), what, theirs, ours);
+  };
+  if (state.model != config_.step.model) refuse("--model", state.model, config_.step.model);
+  if (state.seed != config_.step.seed) refuse("--seed", state.seed, config_.step.seed);
+  if (state.global_batch_size != config_.samples_per_update()) {
+    refuse("a global batch (workers x batch size x runs) of", state.global_batch_size, config_.samples_per_update());
+  }
+  const std::string optimizer(op::to_string(config_.step.optimizer.kind));
+  if (state.optimizer != optimizer) refuse("--optimizer", state.optimizer, optimizer);
+}
+
+void Training::make_evaluator() {
+  const BenchmarkSetup& setup = place_->setup();
+  const int groups = setup.threads.groups;
+  const std::int64_t batch = (config_.eval_batch_size + groups - 1) / groups * groups;
+  SessionOptions session;
+  session.compile = compile_options(setup.config);
+  session.compile.recompute = Recompute::none;
+  session.groups = groups;
+  session.start_thread = [threads = setup.threads](int index) { perf::apply(threads, index); };
+  evaluator_ = std::make_unique<train::Evaluator>(
+      train::Evaluator::Options{
+          .model = setup.config.model, .classes = setup.config.num_classes, .batch_size = batch, .session = session},
+      place_->backend());
+  evaluation_ = open_evaluation_data(setup.config.data, evaluator_->model().info, batch);
+  if (config_.evaluate_on == EvaluateOn::all && place_->in_lock_step()) {
+    evaluation_.pipeline.rank = place_->workers().rank();
+    evaluation_.pipeline.ranks = place_->workers().size();
+  }
+}
+
+train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers, const std::stop_token& stop) {
+  comm::Communicator& workers = place_->workers();
+  train::Trainer::Parts parts;
+  parts.step = [this](double rate) { return run_update(rate); };
+  parts.evaluate = [this] { return evaluate(); };
+  if (!config_.checkpoint_dir.empty()) parts.save = [this](std::int64_t step) { save(step); };
+  parts.observers = std::move(observers);
+  if (place_->replicas() != nullptr) parts.sync = &place_->replicas()->sync();
+  if (place_->in_lock_step()) {
+    parts.agree = [&workers](bool here) {
+      workers.set_context("whether the accuracy is good enough");
+      return comm::all_gather_value(workers, static_cast<char>(here))[0] != 0;
+    };
+  }
+  train::Trainer trainer(std::move(parts), {.samples_per_epoch = samples(),
+                                            .samples_per_step = config_.samples_per_update(),
+                                            .epochs = config_.epochs,
+                                            .schedule = place_->config().schedule,
+                                            .evaluate_every = config_.evaluate_every,
+                                            .checkpoint_every = config_.checkpoint_every,
+                                            .target_accuracy = config_.target_accuracy,
+                                            .first_step = first_step_});
+  const train::TrainingEnd end = trainer.run(stop);
+  if (checkpoints_) checkpoints_->finish();
+  workers.set_timeout(kUnevenTimeout);
+  if (place_->replicas() != nullptr) place_->replicas()->sync().rest();
+  workers.set_context("waiting for all workers to end");
+  comm::barrier(workers);
+  if (place_->replicas() != nullptr) place_->replicas()->sync().leave();
+  return end;
+}
+
+double Training::run_update(double learning_rate) {
+  PreparedStep& step = place_->step();
+  double loss = 0;
+  for (int run = 0; run < config_.transform.accumulate; ++run) {
+    const data::Batch& batch = place_->input()->next();
+    input_seconds_ += place_->input()->waited_seconds();
+    step.set_batch(batch.images, batch.labels);
+    step.set_first_sample((run * place_->workers().size() + place_->workers().rank()) * config_.step.batch_size);
+    loss += step.run(learning_rate);
+  }
+  if (averages_) {
+    if (place_->replicas() != nullptr) place_->replicas()->sync().settle();
+    averages_->update();
+  }
+  return loss / config_.transform.accumulate;
+}
+
+bool Training::takes_part_in_evaluation() const {
+  if (!evaluator_) return false;
+  const bool all = config_.evaluate_on == EvaluateOn::all && place_->in_lock_step();
+  return all || place_->workers().rank() == 0;
+}
+
+// Running statistics are each worker's own: those of the first count, as in a checkpoint.
+std::optional<train::Accuracy> Training::evaluate() {
+  if (!evaluator_) return std::nullopt;
+  comm::Communicator& workers = place_->workers();
+  train::Replicas* replicas = place_->replicas();
+  const VariableStore& store = place_->step().session().variables();
+  const bool together = place_->in_lock_step() && workers.size() > 1;
+  if (replicas != nullptr) replicas->sync().settle();
+  if (!together && workers.rank() > 0) return std::nullopt;
+  if (replicas != nullptr && !together) replicas->sync().rest();  // the others go on meanwhile
+  if (together) {
+    workers.set_context("running statistics");
+    comm::broadcast(workers, store.untrained_arena());
+  }
+  train::Accuracy accuracy;
+  if (takes_part_in_evaluation()) {
+    std::map<std::string, NodeId> ids;
+    for (const NodeId id : store.all()) ids[store.node(id).name] = id;
+    evaluator_->load([&](const Node& variable) {
+      const NodeId id = ids.at(variable.name);
+      return averages_ ? averages_->get(id) : store.get(id);
+    });
+    data::Pipeline pipeline(evaluation_.dataset, evaluation_.pipeline);
+    accuracy = evaluator_->run(pipeline);
+  }
+  if (!together) return accuracy;
+  const auto timeout = workers.timeout();
+  workers.set_timeout(kUnevenTimeout);
+  workers.set_context("adding up the evaluation");
+  train::Accuracy all;
+  for (const train::Accuracy& each : comm::all_gather_value(workers, accuracy)) all.add(each);
+  workers.set_timeout(timeout);
+  return all;
+}
+
+// Only the first worker writes: it has all there is, or gets it from the servers.
+void Training::save(std::int64_t step) {
+  if (!checkpoints_) return;
+  if (place_->replicas() != nullptr) {
+    place_->replicas()->sync().settle();
+    place_->replicas()->sync().pull_state();
+  }
+  train::Checkpoint checkpoint = train::take_checkpoint(
+      place_->step().session().variables(), {.model = config_.step.model,
+                                             .classes = place_->config().num_classes,
+                                             .seed = config_.step.seed,
+                                             .step = step,
+                                             .samples = step * config_.samples_per_update(),
+                                             .global_batch_size = config_.samples_per_update(),
+                                             .optimizer = std::string(op::to_string(config_.step.optimizer.kind))});
+  if (averages_) averages_->add_to(checkpoint);
+  try {
+    checkpoints_->save(std::move(checkpoint));
+  } catch (const Error& error) {  // the last one that was written is still there, and so is what is trained
+    fmt::print(stderr, "trireme: warning: a checkpoint was lost: {}; training goes on\n", error.what());
+  }
+}
+
+}  // namespace trireme::lab

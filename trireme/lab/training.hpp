@@ -1,0 +1,68 @@
+// A training run of one worker: the loop (train/trainer.hpp) over the steps of its place (workplace.hpp), with data,
+// evaluation, averages and checkpoints. Every worker makes one and runs it. Made by `trireme train` and by tests.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "trireme/lab/training_config.hpp"
+#include "trireme/lab/workplace.hpp"
+#include "trireme/train/checkpoint.hpp"
+#include "trireme/train/evaluator.hpp"
+#include "trireme/train/trainer.hpp"
+#include "trireme/train/weight_averages.hpp"
+
+namespace trireme::lab {
+
+// An evaluation of a data set's validation part, or of a share of it.
+struct EvaluationData {
+  std::shared_ptr<const data::Dataset> dataset;
+  data::PipelineOptions pipeline;
+};
+EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size);
+
+class Training {
+ public:
+  struct Crew {
+    comm::Communicator& workers;
+    comm::Communicator* with_servers = nullptr;
+  };
+  // Collective. Error(bad_input) where there are checkpoints already and they are not asked for, or where they are of
+  // another training.
+  Training(const TrainingConfig& config, const Crew& crew, std::function<void()> on_tuning = {});
+  ~Training();
+
+  train::TrainingEnd run(std::vector<train::TrainerObserver*> observers, const std::stop_token& stop = {});
+
+  const TrainingConfig& config() const { return config_; }
+  const BenchmarkSetup& setup() const { return place_->setup(); }
+  std::int64_t samples() const { return place_->input()->samples(); }  // in an epoch
+  std::int64_t evaluated_samples() const { return evaluation_.dataset ? evaluation_.dataset->size() : 0; }
+  std::int64_t first_step() const { return first_step_; }
+  std::string last_checkpoint() const { return checkpoints_ ? checkpoints_->last_path() : ""; }
+  double input_seconds() const { return input_seconds_; }  // waited for input, of all steps
+
+ private:
+  void open_checkpoint(comm::Communicator& workers);
+  void check_is_ours(const train::TrainingState& state) const;
+  void make_evaluator();
+  double run_update(double learning_rate);
+  std::optional<train::Accuracy> evaluate();
+  void save(std::int64_t step);
+  bool takes_part_in_evaluation() const;
+
+  TrainingConfig config_;
+  std::unique_ptr<train::CheckpointFile> resumed_;  // on the first worker
+  std::int64_t first_step_ = 0, first_sample_ = 0;
+  std::unique_ptr<Workplace> place_;
+  std::unique_ptr<train::GradientTransform> transform_;
+  std::unique_ptr<train::WeightAverages> averages_;
+  std::unique_ptr<train::Evaluator> evaluator_;
+  EvaluationData evaluation_;
+  std::unique_ptr<train::CheckpointWriter> checkpoints_;  // on the first worker
+  double input_seconds_ = 0;
+};
+
+}  // namespace trireme::lab

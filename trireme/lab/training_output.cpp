@@ -1,0 +1,189 @@
+#include "trireme/lab/training_output.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/lab/benchmark_output.hpp"
+#include "trireme/report/facts.hpp"
+
+namespace trireme::lab {
+namespace {
+
+constexpr double kRedrawSeconds = 0.1;
+constexpr int kBarWidth = 24;
+
+std::string evaluation_text(const Training& training) {
+  if (training.evaluated_samples() == 0) return "none";
+  return fmt::format(
+      "{} images, {}", format_count(static_cast<double>(training.evaluated_samples())),
+      training.config().evaluate_on == EvaluateOn::all ? "shared by all workers" : "by the first worker");
+}
+
+report::Json epoch_json(const train::EpochReport& report) {
+  report::Json json{{"epoch", report.epoch},
+                    {"step", report.step},
+                    {"loss", report.loss},
+                    {"learning_rate", report.learning_rate},
+                    {"images_per_second", report.images_per_second},
+                    {"train_seconds", report.train_seconds},
+                    {"evaluation_seconds", report.evaluation_seconds}};
+  json["top1"] = report.accuracy ? report::Json(report.accuracy->top1_share()) : report::Json(nullptr);
+  json["top5"] = report.accuracy ? report::Json(report.accuracy->top5_share()) : report::Json(nullptr);
+  json["validation_loss"] = report.accuracy ? report::Json(report.accuracy->mean_loss()) : report::Json(nullptr);
+  return json;
+}
+
+}  // namespace
+
+std::string_view to_string(train::TrainingEnd end) {
+  switch (end) {
+    case train::TrainingEnd::reached_target:
+      return "reached the accuracy asked for";
+    case train::TrainingEnd::interrupted:
+      return "interrupted";
+    case train::TrainingEnd::done:
+      break;
+  }
+  return "done";
+}
+
+std::string banner(const Training& training) {
+  const TrainingConfig& config = training.config();
+  std::string steps =
+      fmt::format("{:g} epoch{} of {} images, {} per update", config.epochs, config.epochs == 1 ? "" : "s",
+                  format_count(static_cast<double>(training.samples())), config.samples_per_update());
+  if (training.first_step() > 0) steps += fmt::format("; goes on after step {}", training.first_step());
+  std::string text = banner(training.setup(), steps);
+  text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(training),
+                      config.checkpoint_dir.empty() ? "none" : config.checkpoint_dir);
+  return text;
+}
+
+TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const Training& training)
+    : stream_(stream), terminal_(terminal), training_(training) {
+  std::fputs(banner(training).c_str(), stream_);
+  std::fflush(stream_);
+}
+
+void TrainingText::on_step(const train::StepReport& report) {
+  if (terminal_ != nullptr) draw(report);
+}
+
+void TrainingText::draw(const train::StepReport& report) {
+  const auto now = Clock::now();
+  if (visible_ && std::chrono::duration<double>(now - drawn_).count() < kRedrawSeconds) return;
+  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  const auto steps_here = static_cast<double>(report.step - training_.first_step());
+  const double left = elapsed / steps_here * static_cast<double>(report.steps - report.step);
+  const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
+  const int filled = static_cast<int>(std::lround(done * kBarWidth));
+  const double speed = static_cast<double>(training_.config().samples_per_update()) / report.seconds;
+  const std::string bar = fmt::format("\r[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left\x1b[K",
+                                      std::string(static_cast<std::size_t>(filled), '#'),
+                                      std::string(static_cast<std::size_t>(kBarWidth - filled), '.'), report.epoch,
+                                      report.loss, speed, format_seconds(left));
+  std::fputs(bar.c_str(), terminal_);
+  std::fflush(terminal_);
+  drawn_ = now;
+  visible_ = true;
+}
+
+void TrainingText::erase() {
+  if (!visible_) return;
+  std::fputs("\r\x1b[K", terminal_);
+  std::fflush(terminal_);
+  visible_ = false;
+}
+
+void TrainingText::on_epoch(const train::EpochReport& report) {
+  erase();
+  std::string accuracy;
+  if (report.accuracy) {
+    accuracy = fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * report.accuracy->top1_share(),
+                           100 * report.accuracy->top5_share());
+  }
+  fmt::print(stream_, "epoch {:3}  step {:6}  loss {:.4f}{}  rate {:.5g}  {:.1f} images/s  {:.1f} s + {:.1f} s\n",
+             report.epoch, report.step, report.loss, accuracy, report.learning_rate, report.images_per_second,
+             report.train_seconds, report.evaluation_seconds);
+  std::fflush(stream_);
+}
+
+void TrainingText::on_end(train::TrainingEnd end) {
+  erase();
+  fmt::print(stream_, "{}; waited for input: {}\n", to_string(end), format_seconds(training_.input_seconds()));
+  std::fflush(stream_);
+}
+
+TrainingCsv::TrainingCsv(const std::string& path) : file_(std::fopen(path.c_str(), "ae")) {
+  if (file_ == nullptr) bad_input("--csv {}: cannot write: {}", path, std::strerror(errno));
+  if (std::ftell(file_) == 0) {
+    std::fputs(
+        "epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds\n",
+        file_);
+  }
+}
+
+TrainingCsv::~TrainingCsv() { std::fclose(file_); }
+
+void TrainingCsv::on_epoch(const train::EpochReport& report) {
+  const auto number = [&](double (train::Accuracy::*of)() const) {
+    return report.accuracy ? fmt::format("{}", ((*report.accuracy).*of)()) : std::string();
+  };
+  fmt::print(file_, "{},{},{},{},{},{},{},{},{},{}\n", report.epoch, report.step, report.loss,
+             number(&train::Accuracy::top1_share), number(&train::Accuracy::top5_share),
+             number(&train::Accuracy::mean_loss), report.learning_rate, report.images_per_second, report.train_seconds,
+             report.evaluation_seconds);
+  std::fflush(file_);
+}
+
+TrainingCurves::TrainingCurves(const std::string& folder, std::int64_t every, std::int64_t samples_per_step)
+    : file_(folder), every_(every), samples_per_step_(samples_per_step) {}
+
+void TrainingCurves::on_step(const train::StepReport& report) {
+  if (!is_displayed(report.step, every_)) return;
+  file_.add("loss", report.step, static_cast<float>(report.loss));
+  file_.add("learning_rate", report.step, static_cast<float>(report.learning_rate));
+  file_.add("images_per_second", report.step,
+            static_cast<float>(static_cast<double>(samples_per_step_) / report.seconds));
+}
+
+void TrainingCurves::on_epoch(const train::EpochReport& report) {
+  if (report.accuracy) {
+    file_.add("accuracy/top-1", report.step, static_cast<float>(report.accuracy->top1_share()));
+    file_.add("accuracy/top-5", report.step, static_cast<float>(report.accuracy->top5_share()));
+    file_.add("validation_loss", report.step, static_cast<float>(report.accuracy->mean_loss()));
+  }
+  file_.add("epoch_seconds/training", report.step, static_cast<float>(report.train_seconds));
+  file_.add("epoch_seconds/evaluation", report.step, static_cast<float>(report.evaluation_seconds));
+  file_.flush();
+}
+
+TrainingRecord::TrainingRecord(const TrainingConfig& config)
+    : json_{{"schema", "trireme.train/1"},
+            {"command", report::command_line()},
+            {"started", report::rfc3339(std::chrono::system_clock::now())},
+            {"build", report::build_json()},
+            {"machine", report::to_json(perf::read_machine())},
+            {"config", to_json(config)},
+            {"epochs", report::Json::array()}} {}
+
+void TrainingRecord::on_epoch(const train::EpochReport& report) { json_["epochs"].push_back(epoch_json(report)); }
+
+void TrainingRecord::on_end(train::TrainingEnd end) { json_["end"] = to_string(end); }
+
+report::Json TrainingRecord::json(const Training& training) const {
+  report::Json json = json_;
+  json["input_wait_seconds"] = training.input_seconds();
+  json["checkpoint"] = training.last_checkpoint();
+  report::Json tasks = report::Json::array();
+  for (const comm::Member& member : training.setup().members) {
+    tasks.push_back({{"role", "worker"}, {"index", member.world_rank}, {"host", member.host}});
+  }
+  json["cluster"] = tasks;
+  return json;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,79 @@
+// What people and programs see of a training run, as observers of its trainer: lines, a progress bar, a CSV file,
+// TensorBoard's curves, and the record. Used by `trireme train`, on the first worker.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/lab/training.hpp"
+#include "trireme/report/run_record.hpp"
+#include "trireme/train/event_file.hpp"
+
+namespace trireme::lab {
+
+// The lines before the first step.
+std::string banner(const Training& training);
+
+// A line for each epoch, and, on a terminal, a bar that moves below them.
+class TrainingText : public train::TrainerObserver {
+ public:
+  // No terminal: no bar.
+  TrainingText(std::FILE* stream, std::FILE* terminal, const Training& training);
+
+  void on_step(const train::StepReport& report) override;
+  void on_epoch(const train::EpochReport& report) override;
+  void on_end(train::TrainingEnd end) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void draw(const train::StepReport& report);
+  void erase();
+
+  std::FILE *stream_, *terminal_;
+  const Training& training_;
+  Clock::time_point start_ = Clock::now(), drawn_ = {};
+  bool visible_ = false;
+};
+
+// epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds: appended
+// to, so that a run that goes on goes on in its file.
+class TrainingCsv : public train::TrainerObserver {
+ public:
+  explicit TrainingCsv(const std::string& path);  // Error(bad_input) where it cannot be written
+  ~TrainingCsv() override;
+  void on_epoch(const train::EpochReport& report) override;
+
+ private:
+  std::FILE* file_;
+};
+
+class TrainingCurves : public train::TrainerObserver {
+ public:
+  // Steps in between lines are not kept.
+  TrainingCurves(const std::string& folder, std::int64_t every, std::int64_t samples_per_step);
+  void on_step(const train::StepReport& report) override;
+  void on_epoch(const train::EpochReport& report) override;
+
+ private:
+  train::EventFile file_;
+  std::int64_t every_, samples_per_step_;
+};
+
+// Every epoch and, at the end, how it ended: {"schema": "trireme.train/1", "epochs": [...], ...}.
+class TrainingRecord : public train::TrainerObserver {
+ public:
+  explicit TrainingRecord(const TrainingConfig& config);
+  void on_epoch(const train::EpochReport& report) override;
+  void on_end(train::TrainingEnd end) override;
+  report::Json json(const Training& training) const;
+
+ private:
+  report::Json json_;
+};
+
+std::string_view to_string(train::TrainingEnd end);
+
+}  // namespace trireme::lab

@@ -1,0 +1,77 @@
+#include "trireme/train/evaluator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace trireme::train {
+namespace {
+
+constexpr std::int64_t kTop = 5;
+
+}  // namespace
+
+void Accuracy::add(const Accuracy& other) {
+  samples += other.samples;
+  top1 += other.top1;
+  top5 += other.top5;
+  loss += other.loss;
+}
+
+// A label's rank is the number of classes that are more likely; of equally likely ones the first counts.
+Accuracy count_correct(std::span<const float> logits, std::span<const std::int32_t> labels, std::int64_t classes) {
+  Accuracy counted;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < 0) continue;
+    const std::span<const float> row =
+        logits.subspan(i * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes));
+    const auto label = static_cast<std::size_t>(labels[i]);
+    const float own = row[label];
+    const float largest = *std::max_element(row.begin(), row.end());
+    std::int64_t better = 0;
+    double sum = 0;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (row[c] > own || (row[c] == own && c < label)) ++better;
+      sum += std::exp(static_cast<double>(row[c]) - largest);
+    }
+    ++counted.samples;
+    counted.top1 += better < 1 ? 1 : 0;
+    counted.top5 += better < kTop ? 1 : 0;
+    counted.loss += std::log(sum) + largest - own;
+  }
+  return counted;
+}
+
+Evaluator::Evaluator(const Options& options, const Backend& backend)
+    : model_(build_model(graph_, options.model,
+                         {.batch_size = options.batch_size / options.session.groups,
+                          .num_classes = options.classes,
+                          .training = false})),
+      session_(std::make_unique<Session>(graph_, backend, options.session)) {
+  forward_ = &session_->prepare_split(std::array{model_.logits});
+}
+
+void Evaluator::load(const std::function<HostTensor(const Node& variable)>& value_of) {
+  for (const NodeId id : graph_.variables()) session_->variables().set(id, value_of(graph_.node(id)));
+}
+
+Accuracy Evaluator::run(data::Pipeline& pipeline) {
+  const auto share = static_cast<std::size_t>(model_.labels.shape().elements());
+  const auto pixels = static_cast<std::size_t>(model_.images.shape().elements());
+  Accuracy all;
+  for (;;) {
+    const data::Batch& batch = pipeline.next();
+    if (batch.valid == 0) return all;
+    for (int i = 0; i < forward_->groups(); ++i) {
+      const std::span<const float> images = batch.images.subspan(static_cast<std::size_t>(i) * pixels, pixels);
+      std::copy(images.begin(), images.end(), forward_->group(i).input_f32(model_.images).begin());
+    }
+    forward_->run();
+    for (int i = 0; i < forward_->groups(); ++i) {
+      all.add(count_correct(forward_->group(i).output(0),
+                            batch.labels.subspan(static_cast<std::size_t>(i) * share, share), model_.info.classes));
+    }
+  }
+}
+
+}  // namespace trireme::train

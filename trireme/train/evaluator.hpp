@@ -1,0 +1,55 @@
+// How good a network is on data that it has not seen: it has a copy of the variables, uses running statistics, and
+// counts. Made by trainers, which lend it their values, and by `trireme eval`, which reads a checkpoint.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trireme/data/pipeline.hpp"
+#include "trireme/models/model.hpp"
+#include "trireme/runtime/session.hpp"
+
+namespace trireme::train {
+
+struct Accuracy {
+  std::int64_t samples = 0, top1 = 0, top5 = 0;
+  double loss = 0;  // sum of cross-entropies
+
+  double top1_share() const { return samples > 0 ? static_cast<double>(top1) / static_cast<double>(samples) : 0; }
+  double top5_share() const { return samples > 0 ? static_cast<double>(top5) / static_cast<double>(samples) : 0; }
+  double mean_loss() const { return samples > 0 ? loss / static_cast<double>(samples) : 0; }
+  void add(const Accuracy& other);
+};
+
+// Counts what a row of logits says about each sample; samples with a label below 0 are padding.
+Accuracy count_correct(std::span<const float> logits, std::span<const std::int32_t> labels, std::int64_t classes);
+
+class Evaluator {
+ public:
+  struct Options {
+    std::string model;
+    std::int64_t classes = 0;      // 0: the model's own
+    std::int64_t batch_size = 32;  // divided over the session's groups of cores
+    SessionOptions session = {};
+  };
+  // The backend outlives this.
+  Evaluator(const Options& options, const Backend& backend);
+
+  // The value of each variable, by its name.
+  void load(const std::function<HostTensor(const Node& variable)>& value_of);
+
+  // Everything that comes until the pipeline's end. Its batches have this one's size.
+  Accuracy run(data::Pipeline& pipeline);
+
+  const Model& model() const { return model_; }
+  VariableStore& variables() { return session_->variables(); }
+
+ private:
+  Graph graph_;
+  Model model_;
+  std::unique_ptr<Session> session_;
+  BatchSplit* forward_ = nullptr;
+};
+
+}  // namespace trireme::train

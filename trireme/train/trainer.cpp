@@ -1,0 +1,128 @@
+#include "trireme/train/trainer.hpp"
+
+#include <chrono>
+#include <cmath>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::int64_t steps_of(const TrainerOptions& options) {
+  const double samples = options.epochs * static_cast<double>(options.samples_per_epoch);
+  return static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(options.samples_per_step) - 1e-9));
+}
+
+}  // namespace
+
+Trainer::Trainer(Parts parts, TrainerOptions options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      steps_(steps_of(options_)),
+      step_(options_.first_step),
+      saved_(step_) {}
+
+double Trainer::epochs_at(std::int64_t step) const {
+  return static_cast<double>(step * options_.samples_per_step) / static_cast<double>(options_.samples_per_epoch);
+}
+
+void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
+  for (TrainerObserver* observer : parts_.observers) what(*observer);
+}
+
+TrainingEnd Trainer::run(const std::stop_token& stop) {
+  TrainingEnd end = TrainingEnd::done;
+  while (step_ < steps_ && end == TrainingEnd::done) {
+    if (is_asked_to_stop(stop)) {
+      end = TrainingEnd::interrupted;
+      save();
+      break;
+    }
+    run_step();
+    if (is_epoch_complete()) {
+      end = end_epoch();
+    } else if (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0) {
+      save();
+    }
+  }
+  tell([end](TrainerObserver& observer) { observer.on_end(end); });
+  return end;
+}
+
+void Trainer::save() {
+  if (!parts_.save || saved_ == step_) return;
+  parts_.save(step_);
+  saved_ = step_;
+}
+
+// A wish goes with the gradients of the coming step, and is known to all when that is done.
+bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
+  const bool wish = stop.stop_requested();
+  if (parts_.sync == nullptr || !parts_.sync->is_lock_step()) return wish;
+  const bool agreed = step_ > options_.first_step && parts_.sync->agreed() > 0;
+  parts_.sync->set_vote(wish ? 1.0f : 0.0f);
+  return agreed;
+}
+
+void Trainer::run_step() {
+  const double rate = options_.schedule.at(step_);
+  const auto start = Clock::now();
+  const double loss = parts_.step(rate);
+  const double seconds = seconds_since(start);
+  ++step_;
+  if (!std::isfinite(loss)) {
+    fail(ErrorKind::failed,
+         "the loss became {} in step {} at a learning rate of {}; try a lower --init-learning-rate, some "
+         "--num-learning-rate-warmup-epochs or --clip-norm, from the last checkpoint",
+         loss, step_, rate);
+  }
+  ++steps_in_epoch_;
+  loss_sum_ += loss;
+  seconds_ += seconds;
+  tell([&](TrainerObserver& observer) {
+    observer.on_step({.step = step_,
+                      .steps = steps_,
+                      .epoch = epochs_at(step_),
+                      .loss = loss,
+                      .learning_rate = rate,
+                      .seconds = seconds});
+  });
+}
+
+bool Trainer::is_epoch_complete() const {
+  return step_ == steps_ || std::floor(epochs_at(step_)) > std::floor(epochs_at(step_ - 1));
+}
+
+TrainingEnd Trainer::end_epoch() {
+  const bool is_last = step_ == steps_;
+  const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_at(step_ - 1) + 1e-9));
+  const auto start = Clock::now();
+  std::optional<Accuracy> accuracy;
+  if (is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0)) accuracy = parts_.evaluate();
+  const double evaluation_seconds = seconds_since(start);
+  if (is_last || options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0) save();
+  const auto steps = static_cast<double>(steps_in_epoch_);
+  tell([&](TrainerObserver& observer) {
+    observer.on_epoch({.epoch = epoch,
+                       .step = step_,
+                       .loss = loss_sum_ / steps,
+                       .learning_rate = options_.schedule.at(step_ - 1),
+                       .images_per_second = steps * static_cast<double>(options_.samples_per_step) / seconds_,
+                       .train_seconds = seconds_,
+                       .evaluation_seconds = evaluation_seconds,
+                       .accuracy = accuracy});
+  });
+  steps_in_epoch_ = 0;
+  loss_sum_ = seconds_ = 0;
+  if (options_.target_accuracy <= 0) return TrainingEnd::done;
+  const bool reached_here = accuracy && accuracy->top1_share() >= options_.target_accuracy;
+  const bool reached = parts_.agree ? parts_.agree(reached_here) : reached_here;
+  if (reached) save();
+  return reached ? TrainingEnd::reached_target : TrainingEnd::done;
+}
+
+}  // namespace trireme::train

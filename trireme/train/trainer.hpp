@@ -1,0 +1,98 @@
+// The loop of training: step after step, with an evaluation and a line at the end of each epoch, checkpoints, and an
+// early end when the network is good enough or the user wants it. What a step is, how it is evaluated and kept are its
+// makers' business (lab/training.hpp); what is shown and written is its observers'.
+//
+// An epoch ends with the step that takes the last of its samples; that step may take samples of the next one too.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "trireme/optim/schedule.hpp"
+#include "trireme/train/evaluator.hpp"
+#include "trireme/train/gradient_sync.hpp"
+
+namespace trireme::train {
+
+struct TrainerOptions {
+  std::int64_t samples_per_epoch = 1;
+  std::int64_t samples_per_step = 1;  // of all replicas, and of all runs that make an update
+  double epochs = 1;
+  LearningRateSchedule schedule;
+  std::int64_t evaluate_every = 1;    // epochs; 0: only at the end
+  std::int64_t checkpoint_every = 0;  // steps; 0: with each epoch
+  double target_accuracy = 0;         // top-1 share at which it is good enough; 0: none
+  std::int64_t first_step = 0;        // done before, by an earlier run
+};
+
+enum class TrainingEnd : std::uint8_t { done, reached_target, interrupted };
+
+struct StepReport {
+  std::int64_t step = 0, steps = 0;  // from 1, of
+  double epoch = 0;                  // done, with its part
+  double loss = 0;                   // of this replica's samples
+  double learning_rate = 0;
+  double seconds = 0;
+};
+
+struct EpochReport {
+  std::int64_t epoch = 0, step = 0;  // from 1
+  double loss = 0;                   // mean of its steps
+  double learning_rate = 0;          // of its last step
+  double images_per_second = 0;      // of all replicas, training alone
+  double train_seconds = 0, evaluation_seconds = 0;
+  std::optional<Accuracy> accuracy;  // where it was evaluated
+};
+
+// Called on the thread that trains, between steps.
+class TrainerObserver {
+ public:
+  virtual ~TrainerObserver() = default;
+  virtual void on_step(const StepReport&) {}
+  virtual void on_epoch(const EpochReport&) {}
+  virtual void on_end(TrainingEnd) {}
+};
+
+class Trainer {
+ public:
+  struct Parts {
+    std::function<double(double learning_rate)> step;   // one update; gives the loss
+    std::function<std::optional<Accuracy>()> evaluate;  // collective; nothing: this replica does not know
+    std::function<void(std::int64_t step)> save = {};   // collective: a checkpoint
+    GradientSync* sync = nullptr;                       // of replicas that must end after the same step
+    std::function<bool(bool here)> agree = {};          // collective: whether it is true for the first replica
+    std::vector<TrainerObserver*> observers = {};
+  };
+  Trainer(Parts parts, TrainerOptions options);
+
+  // Ends after all steps, after an epoch with the accuracy asked for, or after the step in which any replica was asked
+  // to stop; with a checkpoint each time. Error(failed) if the loss is not finite.
+  TrainingEnd run(const std::stop_token& stop = {});
+
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  bool is_asked_to_stop(const std::stop_token& stop);
+  void run_step();
+  bool is_epoch_complete() const;
+  TrainingEnd end_epoch();
+  void save();
+  void tell(const std::function<void(TrainerObserver&)>& what);
+  double epochs_at(std::int64_t step) const;
+
+  Parts parts_;
+  TrainerOptions options_;
+  std::int64_t steps_;  // of the whole training
+  std::int64_t step_;   // done
+  std::int64_t saved_;  // the step of the newest checkpoint
+  // Of this epoch.
+  double loss_sum_ = 0, seconds_ = 0;
+  std::int64_t steps_in_epoch_ = 0;
+};
+
+}  // namespace trireme::train
