@@ -111,6 +111,7 @@ class Benchmark {
   void agree_on_interrupt(bool asked);
   void meet(bool timed);
   void count_traffic(int sign);
+  double settle();  // until no values are on their way any more; the seconds that took
   void add_times();
   double shown_loss(double loss, std::int64_t step);
   void check_finite(double loss) const;

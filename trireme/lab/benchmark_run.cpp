@@ -102,6 +102,12 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
   }
 }
 
+double Benchmark::settle() {
+  const auto start = SteadyClock::now();
+  if (place_.replicas() != nullptr) place_.replicas()->sync().settle();
+  return seconds_since(start);
+}
+
 void Benchmark::add_times() {
   ++times_.steps;
   times_.input += input_seconds_;
@@ -138,11 +144,14 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   losses.reserve(expected);
   if (config.data.io_overhead && repeat > 0) run_step();  // the first after steps of the other kind: not as the others
 
+  settle();
   for (std::int64_t done = 0; done < config.num_batches; ++done) {
     const bool first = done == 0;
     if (ends(stop.stop_requested(), !first && clock.past(end_share), first)) return;
     const auto start = SteadyClock::now();
     const double loss = run_step();
+    // Servers answer while the next step has begun: what is on its way after the last one belongs to these steps too.
+    if (done + 1 == config.num_batches) times_.wait += settle();
     seconds.push_back(seconds_since(start));
     losses.push_back(loss);
     check_finite(loss);
