@@ -62,6 +62,23 @@ TEST(HostList, WhatIsNoHostIsNamed) {
   }
 }
 
+TEST(HostList, AddressesOfIpv6MayStandInBrackets) {
+  const auto hosts = parse_hosts("fd00::7,[fd00::8],[fd00::9]:2,fe80::1%eth0,10.0.0.1:3", "--hosts");
+  ASSERT_EQ(hosts.size(), 5U);
+  EXPECT_EQ(hosts[0].name, "fd00::7");
+  EXPECT_FALSE(hosts[0].workers);
+  EXPECT_EQ(hosts[1].name, "fd00::8");
+  EXPECT_FALSE(hosts[1].workers);
+  EXPECT_EQ(hosts[2].name, "fd00::9");
+  EXPECT_EQ(hosts[2].workers, 2);
+  EXPECT_EQ(hosts[3].name, "fe80::1%eth0");
+  EXPECT_EQ(hosts[4].workers, 3);
+  for (const char* bad : {"[fd00::7", "[a]:2", "[fd00::7]2", "[fd00::7]:", "a:2:3", "[]", "fd00::7]:2", "fe80::1%'"}) {
+    EXPECT_NE(refusal([&] { parse_hosts(bad, "--hosts"); }).find("--hosts"), std::string::npos) << bad;
+  }
+  EXPECT_NE(refusal([] { parse_hosts("fd00::7,[fd00::7]", "--hosts"); }).find("as in [fd00::7]:2"), std::string::npos);
+}
+
 TEST(HostList, AFileHasALineForEachHost) {
   const testkit::TemporaryFolder folder;
   const std::string path = folder / "hosts";

@@ -1,11 +1,14 @@
 #include "trireme/cluster/host_list.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <numeric>
 #include <regex>
 #include <sstream>
+#include <utility>
 
 #include "trireme/base/error.hpp"
 
@@ -13,6 +16,7 @@ namespace trireme::cluster {
 namespace {
 
 constexpr int kMostWorkers = 100'000;
+constexpr const char* kNotInNames = " \t'\"\\[]";
 
 int parse_count(const std::string& text, const std::string& host, const std::string& source) {
   int count = 0;
@@ -23,16 +27,41 @@ int parse_count(const std::string& text, const std::string& host, const std::str
   return count;
 }
 
+// "fd00::7", and with the interface that leads to it "fe80::7%eth0".
+bool is_ipv6(const std::string& text) {
+  if (text.find_first_of(kNotInNames) != std::string::npos) return false;
+  in6_addr address{};
+  return inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) == 1;
+}
+
 // A name that begins with '-' would be an option of ssh.
+bool is_name(const std::string& text) {
+  return !text.empty() && text.front() != '-' && text.find(':') == std::string::npos &&
+         text.find_first_of(kNotInNames) == std::string::npos;
+}
+
+// "a" and ":2" of "a:2"; of "[fd00::7]:2" the first is without its brackets. IPv6 without brackets has no number.
+std::pair<std::string, std::string> split_host(const std::string& text) {
+  if (is_ipv6(text)) return {text, ""};
+  const std::size_t bracket = text.find(']');
+  if (text.starts_with('[') && bracket != std::string::npos) {
+    return {text.substr(1, bracket - 1), text.substr(bracket + 1)};
+  }
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  return {text.substr(0, colon), text.substr(colon)};
+}
+
 HostSlots parse_host(const std::string& text, const std::string& source) {
-  const std::size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
-  if (name.empty() || name.front() == '-' || name.find_first_of(" \t'\"\\") != std::string::npos) {
-    bad_input("{}: '{}' is not a host; a name or address is needed, or one with a number of workers, as in a:2", source,
-              text);
+  const auto [name, rest] = split_host(text);
+  const bool is_host = text.starts_with('[') ? is_ipv6(name) : is_name(name) || is_ipv6(name);
+  if (!is_host || !(rest.empty() || rest.front() == ':')) {
+    bad_input(
+        "{}: '{}' is not a host; a name or address is needed, or one with a number of workers, as in a:2 or "
+        "[fd00::7]:2",
+        source, text);
   }
   HostSlots host{.name = name};
-  if (colon != std::string::npos) host.workers = parse_count(text.substr(colon + 1), name, source);
+  if (!rest.empty()) host.workers = parse_count(rest.substr(1), name, source);
   return host;
 }
 
@@ -42,7 +71,7 @@ void check_all_differ(const std::vector<HostSlots>& hosts, const std::string& so
     const auto is_same = [host](const HostSlots& other) { return other.name == host->name; };
     if (std::any_of(hosts.begin(), host, is_same)) {
       bad_input("{}: {} is there twice; give it once, with the number of its workers, as in {}:2", source, host->name,
-                host->name);
+                is_ipv6(host->name) ? "[" + host->name + "]" : host->name);
     }
   }
 }

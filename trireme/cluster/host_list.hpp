@@ -15,7 +15,7 @@ struct HostSlots {
   std::string address = {};         // at which the others find its tasks; empty: the host is asked
 };
 
-// "a:2,b:2", "a,b". Error(bad_input) names the option and what is wrong.
+// "a:2,b:2", "a,b", "[fd00::7]:2,fd00::8". Error(bad_input) names the option and what is wrong.
 std::vector<HostSlots> parse_hosts(const std::string& text, const std::string& source);
 // A host on each line, as "a", "a:2" or, as MPI's launchers have it, "a slots=2"; '#' begins a comment.
 std::vector<HostSlots> read_host_file(const std::string& path);
