@@ -1,6 +1,9 @@
 #include "trireme/cluster/ports.hpp"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "trireme/base/error.hpp"
 
@@ -38,6 +41,21 @@ TEST(Ports, ThoseAskedForAreThoseOrNone) {
   PortClaims after;
   EXPECT_EQ(after.claim({.option = "--ps-port", .first = port, .usual_first = 0, .count = 1}), std::vector<int>{port})
       << "a claim ends with its owner";
+}
+
+TEST(Ports, OneThatOthersHaveUnderIpv6AloneIsInUse) {
+  const UniqueFd other(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  sockaddr_in6 address{};
+  socklen_t length = sizeof address;
+  address.sin6_family = AF_INET6;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!other.is_open() || setsockopt(other.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes) != 0 ||
+      bind(other.get(), generic, length) != 0) {
+    GTEST_SKIP() << "no IPv6 here";
+  }
+  ASSERT_TRUE(listen(other.get(), 1) == 0 && getsockname(other.get(), generic, &length) == 0);
+  EXPECT_FALSE(PortClaims().try_claim(ntohs(address.sin6_port)));
 }
 
 TEST(Ports, ThereHasToBeRoomForAll) {

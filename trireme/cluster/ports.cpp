@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 
 #include "trireme/base/error.hpp"
@@ -26,19 +27,36 @@ UniqueFd bind_name(const std::string& name) {
   return bound;
 }
 
-// What a server does that is about to start, at any address: which one it will be is not known here. Connections of the
-// past that still linger are no obstacle.
-bool can_listen(int port) {
-  const UniqueFd tried(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+bool can_listen(const UniqueFd& tried, const sockaddr* address, socklen_t length) {
   const int yes = 1;
   setsockopt(tried.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  return bind(tried.get(), address, length) == 0 && listen(tried.get(), 1) == 0;
+}
+
+bool can_listen_ipv4(int port) {
+  const UniqueFd tried(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_ANY);
-  return bind(tried.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-         listen(tried.get(), 1) == 0;
+  return can_listen(tried, reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
+
+// Or there is no IPv6 on this machine.
+bool can_listen_ipv6(int port) {
+  const UniqueFd tried(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!tried.is_open()) return errno == EAFNOSUPPORT;
+  const int yes = 1;
+  setsockopt(tried.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(static_cast<std::uint16_t>(port));
+  return can_listen(tried, reinterpret_cast<const sockaddr*>(&address), sizeof address) || errno == EADDRNOTAVAIL;
+}
+
+// What a server does that is about to start, at any address: which one it will be is not known here. Connections of the
+// past that still linger are no obstacle.
+bool can_listen(int port) { return can_listen_ipv4(port) && can_listen_ipv6(port); }
 
 }  // namespace
 
