@@ -63,6 +63,15 @@ std::string daemon_command(const std::string& mark) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+// mpirun takes the command that reaches hosts as one text, in which these have a meaning.
+void check_is_one_word(const char* option, const std::string& value) {
+  if (value.find_first_of(" \t:") == std::string::npos) return;
+  bad_input(
+      "{} '{}': mpirun, which starts tasks that talk MPI, takes no spaces and no colons here; give another path, or "
+      "leave it to ssh's own configuration",
+      option, value);
+}
+
 Environment ssh_environment(const std::string& folder, const Words& ssh, const Words& networks,
                             const std::string& mark) {
   Environment environment = mpi_environment(folder);
@@ -118,6 +127,9 @@ Starter mpi_starter(const std::string& program) {
 }
 
 RunnerStarter mpirun_runners(const SshOptions& ssh, const Words& networks) {
+  check_is_one_word("--ssh-key", ssh.key);
+  check_is_one_word("--ssh-config", ssh.config);
+  check_is_one_word("--ssh-user", ssh.user);
   return [mpirun = find_mpirun(), ssh = ssh_words(ssh), networks](const Job& job, const std::string& folder,
                                                                   const RunnerCommand& runner) {
     return StartCommand{.name = "mpirun",

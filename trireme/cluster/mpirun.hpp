@@ -15,7 +15,8 @@ namespace trireme::cluster {
 Starter mpi_starter(const std::string& program);
 
 // Its daemons on the hosts are started by ssh from here, and connect back to here. The networks, as "10.0.0.0/24", are
-// those over which the ranks may talk; none: all. Error(unavailable) where there is no mpirun, or no ssh.
+// those over which the ranks may talk; none: all. Error(unavailable) where there is no mpirun, or no ssh;
+// Error(bad_input) names an option of ssh that mpirun cannot pass on.
 RunnerStarter mpirun_runners(const SshOptions& ssh, const std::vector<std::string>& networks);
 
 }  // namespace trireme::cluster
