@@ -25,6 +25,8 @@ TEST(Job, BesideServersTasksHaveTheirRole) {
   EXPECT_EQ(job.name(0), "ps 0");
   EXPECT_EQ(job.prefix(2), "[worker 1] ");
   EXPECT_EQ(names(job, {0, 2}), "ps 0 and worker 1");
+  EXPECT_EQ(names_with_hosts(job, {0, 1}), "ps 0 and worker 0 on a");
+  EXPECT_EQ(names_with_hosts(job, {0, 1, 2}), "ps 0, worker 0 and worker 1 on a, b");
   EXPECT_EQ(describe(job, "a"), "1 ps and 1 worker on a: ps 0 on processor 0, worker 0 on processor 1");
   EXPECT_EQ(describe(job, "b"), "1 worker on b: worker 1 on processor 0");
 }

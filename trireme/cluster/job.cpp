@@ -49,6 +49,15 @@ std::string names(const Job& job, const std::vector<int>& tasks) {
   return fmt::format("{}{} and {}", job.has_only_workers() ? "ranks " : "", fmt::join(texts, ", "), last);
 }
 
+std::string names_with_hosts(const Job& job, const std::vector<int>& tasks) {
+  std::vector<std::string> hosts;  // in the order of the tasks
+  for (const int task : tasks) {
+    const std::string& host = job.tasks.at(static_cast<std::size_t>(task)).host;
+    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+  }
+  return fmt::format("{} on {}", names(job, tasks), fmt::join(hosts, ", "));
+}
+
 std::string range_text(const std::vector<int>& numbers) {
   std::vector<std::string> ranges;
   for (std::size_t first = 0; first < numbers.size();) {

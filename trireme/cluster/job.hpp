@@ -36,6 +36,8 @@ struct Job {
 
 // "rank 2", "ranks 1, 2 and 4", "worker 0 and ps 1": the given tasks, not none.
 std::string names(const Job& job, const std::vector<int>& tasks);
+// The same with their hosts: "ranks 1, 2 and 4 on a, b".
+std::string names_with_hosts(const Job& job, const std::vector<int>& tasks);
 
 // "0-3,8" for 0, 1, 2, 3, 8.
 std::string range_text(const std::vector<int>& numbers);

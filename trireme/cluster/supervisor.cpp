@@ -239,7 +239,7 @@ void Supervisor::advance() {
     if (tasks_.missing().empty()) {
       run_tasks();
     } else if (is_late()) {
-      fail_job({Cause::not_started, -1, names(job_, tasks_.missing()),
+      fail_job({Cause::not_started, -1, names_with_hosts(job_, tasks_.missing()),
                 fmt::format(" did not report within {} s of the start",
                             std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count()),
                 1});
