@@ -22,9 +22,11 @@ std::vector<std::string> ssh_words(const SshOptions& ssh) {
   if (find_program("ssh").empty()) {
     fail(ErrorKind::unavailable, "other hosts are reached by ssh, which is not in PATH; install openssh-client");
   }
-  // The last two: what has no agent at the other end would not notice that it is gone.
+  // LogLevel: banners are not why something failed. ServerAlive: what has no agent at the other end would not notice
+  // that it is gone.
   std::vector<std::string> words{"ssh", "-T",
                                  "-o",  "BatchMode=yes",
+                                 "-o",  "LogLevel=ERROR",
                                  "-o",  "ConnectTimeout=10",
                                  "-o",  "ServerAliveInterval=5",
                                  "-o",  "ServerAliveCountMax=4"};
