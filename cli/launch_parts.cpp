@@ -1,8 +1,8 @@
 // The hidden commands that `trireme launch` starts: the runner beside each task, the guard beside the launcher, and for
 // other hosts the probe that answers for one, the agent on it and the relay to it.
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/greeting.hpp"
 #include "trireme/cluster/host_agent.hpp"
 #include "trireme/cluster/host_relay.hpp"
 #include "trireme/cluster/task_runner.hpp"
@@ -72,7 +73,7 @@ Command add_launch_probe(CLI::App& parent) {
   return {app, [ports] {
             cluster::HostFacts facts = cluster::read_host_facts(*ports);
             facts.hears_launcher = cluster::hears_launcher();
-            std::puts(to_json(facts).dump().c_str());
+            fmt::print("{}{}\n", cluster::kHostGreeting, to_json(facts).dump());
             return 0;
           }};
 }

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/greeting.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -52,6 +53,7 @@ TEST(Channel, WhatCameBeforeTheEndIsDelivered) {
   Channel(std::move(ends[0])).send({{"type", "last"}});
   std::vector<json> messages;
   EXPECT_FALSE(receiver.receive(messages));
+  EXPECT_FALSE(receiver.is_garbled());
   EXPECT_EQ(messages.size(), 1U);
 }
 
@@ -77,8 +79,38 @@ TEST(Channel, WhatIsNotTheProtocolEndsIt) {
     ASSERT_EQ(send(ends[0].get(), garbage.data(), garbage.size(), 0), static_cast<ssize_t>(garbage.size()));
     std::vector<json> messages;
     EXPECT_FALSE(receiver.receive(messages));
+    EXPECT_TRUE(receiver.is_garbled());
     EXPECT_TRUE(messages.empty());
   }
+}
+
+TEST(Channel, WhatComesBeforeTheGreetingIsSkipped) {
+  auto ends = socket_pair();
+  Channel receiver(std::move(ends[1]));
+  receiver.await_greeting();
+  const auto comes = [&](const std::string& bytes) {
+    EXPECT_EQ(send(ends[0].get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    std::vector<json> messages;
+    EXPECT_TRUE(receiver.receive(messages));
+    return messages.size();
+  };
+  const std::string greeting(kHostGreeting);
+  EXPECT_EQ(comes("\nWelcome to n1!\n$ " + greeting.substr(0, 5)), 0U);
+  EXPECT_EQ(comes(greeting.substr(5)), 0U);
+  EXPECT_EQ(comes(to_frame({{"type", "first"}, {"text", greeting}}) + to_frame({{"type", "second"}})), 2U);
+}
+
+TEST(Channel, TooMuchBeforeTheGreetingEndsIt) {
+  PipeEnds there = make_pipe(), back = make_pipe();
+  Channel receiver(std::move(there.read), std::move(back.write));
+  receiver.await_greeting();
+  ChildProcess talker({.command = {"yes"}, .out = there.write.get()});
+  std::vector<json> messages;
+  while (receiver.receive(messages)) {
+    pollfd polled{receiver.descriptor(), POLLIN, 0};
+    ASSERT_EQ(poll(&polled, 1, 10'000), 1);
+  }
+  EXPECT_TRUE(receiver.is_garbled());
 }
 
 TEST(Channel, ListenersAreFoundByTheirAddress) {

@@ -41,6 +41,21 @@ TEST_F(LaunchExec, ABenchmarkRunsInItsOwnProcessesAndMounts) {
   expect_nothing_left();
 }
 
+TEST_F(LaunchExec, WhatIsPrintedOnTheWayIsSkipped) {
+  LaunchedJob job(script_inside("sh -c 'echo; echo Welcome to $(hostname); exec \"$@\"' sh", "echo on $(hostname)"));
+  EXPECT_EQ(job.exit_code(), 0) << job.err();
+  EXPECT_TRUE(has(job.out(), "[0] on n0") && has(job.out(), "[1] on n1")) << job.out();
+  EXPECT_FALSE(has(job.out() + job.err(), "Welcome")) << job.out() << job.err();
+  expect_nothing_left();
+}
+
+TEST_F(LaunchExec, AHostThatDoesNotStopPrintingIsNamedAtOnce) {
+  LaunchedJob job(script_inside("sh -c 'case \"$*\" in *launch-host*) exec yes ;; *) exec \"$@\" ;; esac' sh", "true"));
+  EXPECT_NE(job.exit_code(15s), 0);
+  EXPECT_TRUE(has(job.err(), "what comes from its host is not a launcher's")) << job.err();
+  expect_nothing_left();
+}
+
 TEST_F(LaunchExec, WhoeverIsKilledNothingStays) {
   {
     LaunchedJob job(script_inside(kOwnProcesses, "echo ready; sleep 600"));

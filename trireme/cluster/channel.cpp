@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/greeting.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -100,12 +101,23 @@ bool Channel::receive(std::vector<nlohmann::json>& messages) {
     const ssize_t count = read(input_.get(), chunk.data(), chunk.size());
     if (count > 0) {
       received_.append(chunk.data(), static_cast<std::size_t>(count));
+      garbled_ = garbled_ || !skip_to_greeting();  // asked at once: it may be without end
+      if (garbled_) return false;
       continue;
     }
     if (count < 0 && errno == EINTR) continue;
     const bool still_there = count < 0 && errno == EAGAIN;
-    return take_messages(messages) && still_there;
+    garbled_ = garbled_ || (greeted_ && !take_messages(messages));
+    return still_there && !garbled_;
   }
+}
+
+bool Channel::skip_to_greeting() {
+  if (greeted_) return true;
+  const std::size_t begin = behind_greeting(received_);
+  greeted_ = begin != std::string::npos;
+  if (greeted_) received_.erase(0, begin);
+  return greeted_ || received_.size() <= kMostChatter + kHostGreeting.size();
 }
 
 bool Channel::take_messages(std::vector<nlohmann::json>& messages) {

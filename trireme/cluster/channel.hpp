@@ -40,14 +40,19 @@ class Channel {
   void send(const nlohmann::json& message);
   void flush();  // writes what the socket takes now
   std::size_t unsent_bytes() const { return unsent_.size(); }
+  // What comes before the greeting (greeting.hpp) is others' and is skipped; to be called before anything is received.
+  void await_greeting() { greeted_ = false; }
   // Adds the messages that are complete. False: the other end is gone, or does not speak this protocol.
   [[nodiscard]] bool receive(std::vector<nlohmann::json>& messages);
+  bool is_garbled() const { return garbled_; }  // the latter
 
  private:
+  bool skip_to_greeting();
   bool take_messages(std::vector<nlohmann::json>& messages);
 
   UniqueFd input_, output_;  // without the latter the former is for both
   std::string unsent_, received_;
+  bool greeted_ = true, garbled_ = false;
 };
 
 // An address that nobody else has.

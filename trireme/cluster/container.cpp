@@ -63,7 +63,7 @@ HostReach inside(const HostReach& reach, const std::string& prefix) {
     return reach.command(host, wrapped);
   };
   const auto failure = [reach](int code, const std::string& words) { return explain(reach, code, words); };
-  return {.name = reach.name, .command = command, .failure = failure};
+  return {.name = reach.name, .command = command, .failure = failure, .is_container = true};
 }
 
 }  // namespace trireme::cluster

@@ -1,16 +1,20 @@
 #include "trireme/cluster/host_agent.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <optional>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/greeting.hpp"
 #include "trireme/cluster/host_link.hpp"
 #include "trireme/cluster/ports.hpp"
 #include "trireme/cluster/signals.hpp"
@@ -21,6 +25,9 @@ namespace {
 
 using nlohmann::json;
 
+using namespace std::chrono_literals;
+
+constexpr auto kLastWords = 2s;                     // for the launcher to take them
 constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the launcher is slow: the runners have to wait
 
 class HostAgent {
@@ -39,6 +46,7 @@ class HostAgent {
   void claim_ports(const std::vector<int>& ports);
   ChildOptions runner_options(const std::string& program, int task) const;
   bool all_gone() const;
+  void say_the_rest();
   void wait_for_something();
   void pass_on_end_requests();
   void listen_to_launcher();
@@ -88,7 +96,16 @@ bool HostAgent::all_gone() const {
 
 void HostAgent::run() {
   while (connected_ && !all_gone()) wait_for_something();
-  link_.flush();
+  if (connected_) say_the_rest();
+}
+
+void HostAgent::say_the_rest() {
+  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  while (link_.channel().unsent_bytes() > 0 && std::chrono::steady_clock::now() < deadline) {
+    pollfd polled{link_.channel().output_descriptor(), POLLOUT, 0};
+    poll(&polled, 1, 100);
+    link_.flush();
+  }
 }
 
 void HostAgent::wait_for_something() {
@@ -177,6 +194,8 @@ HostAgent::Runner* HostAgent::runner_of(int task) {
 
 void run_host_agent(const HostAgentOptions& options) {
   [[maybe_unused]] const int stays = chdir(options.folder.c_str());
+  fmt::print("{}", kHostGreeting);
+  std::fflush(stdout);
   HostAgent(options).run();
 }
 

@@ -9,11 +9,11 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/greeting.hpp"
 #include "trireme/perf/build_info.hpp"
 
 namespace trireme::cluster {
@@ -46,7 +46,7 @@ class Probe {
   Probe(const HostQuestion& question, const HostReach& reach)
       : Probe(question, reach, make_pipe(), make_pipe(), make_pipe()) {}
 
-  bool is_over() const { return ending_.has_value(); }
+  bool is_over() const { return ending_ || is_chattering(); }
   std::array<pollfd, 3> descriptors() const {
     return {pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
             pollfd{process_.poll_descriptor(), POLLIN, 0}};
@@ -57,6 +57,8 @@ class Probe {
  private:
   Probe(const HostQuestion& question, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err);
   std::string problem() const;
+  bool is_greeted() const { return behind_greeting(said_) != std::string::npos; }
+  bool is_chattering() const { return said_.size() > kMostChatter + kHostGreeting.size() && !is_greeted(); }
 
   HostQuestion question_;
   HostReach reach_;
@@ -77,28 +79,31 @@ Probe::Probe(const HostQuestion& question, const HostReach& reach, PipeEnds in, 
       out_(std::move(out.read)),
       err_(std::move(err.read)) {
   for (const UniqueFd* pipe : {&out_, &err_}) fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
-  [[maybe_unused]] const ssize_t fits = write(in.write.get(), kGreeting, std::strlen(kGreeting));
+  [[maybe_unused]] const ssize_t fits = write(in.write.get(), kLauncherGreeting.data(), kLauncherGreeting.size());
 }
 
+// What is there now, but no more than anybody has to say: a shell may print without end.
 void read_all(UniqueFd& pipe, std::string& text) {
+  constexpr std::size_t kEnough = 1U << 20U;
   std::array<char, 4096> chunk{};
   ssize_t count = 0;
-  while ((count = read(pipe.get(), chunk.data(), chunk.size())) > 0) {
+  while (text.size() < kEnough && (count = read(pipe.get(), chunk.data(), chunk.size())) > 0) {
     text.append(chunk.data(), static_cast<std::size_t>(count));
   }
-  if (count == 0) pipe.reset();
+  if (count == 0 || text.size() >= kEnough) pipe.reset();
 }
 
 void Probe::look() {
   ending_ = process_.try_wait();  // asked first: what it has said is complete then
-  const bool had_said = !said_.empty();
+  const bool was_greeted = is_greeted();
   if (out_.is_open()) read_all(out_, said_);
   if (err_.is_open()) read_all(err_, complained_);
-  if (!had_said && !said_.empty()) answered_ = seconds_since_1970();
+  if (!was_greeted && is_greeted()) answered_ = seconds_since_1970();
 }
 
 std::string Probe::problem() const {
   const std::string words = last_words(complained_, reach_);
+  if (is_chattering()) return kChatterProblem;
   if (!ending_)
     return fmt::format("does not answer within {} s{}{}", kPatience.count(), words.empty() ? "" : ": ", words);
   if (ending_->is_success()) return "";
@@ -129,9 +134,10 @@ HostAnswer Probe::answer() const {
   HostAnswer answer{.problem = problem()};
   if (!answer.problem.empty()) return answer;
   try {
-    answer.facts = facts_from_json(json::parse(said_));
+    const std::size_t begin = behind_greeting(said_);
+    answer.facts = facts_from_json(json::parse(begin == std::string::npos ? "" : said_.substr(begin)));
   } catch (const json::exception&) {
-    answer.problem = fmt::format("answers with '{}', not as expected; does its shell print something at the start?",
+    answer.problem = fmt::format("answers with '{}', which is not trireme's answer",
                                  said_.substr(0, std::min<std::size_t>(80, said_.find('\n'))));
     return answer;
   }
@@ -139,8 +145,9 @@ HostAnswer Probe::answer() const {
     answer.problem =
         fmt::format("has trireme {}, and this is {}; all hosts need the same", answer.facts.build, perf::build_text());
   } else if (!answer.facts.hears_launcher) {
-    answer.problem =
-        "does not hear what the launcher says: --exec has to pass standard input on (docker and podman: -i)";
+    answer.problem = fmt::format("does not hear what the launcher says: {}",
+                                 reach_.is_container ? "--exec has to pass standard input on (docker and podman: -i)"
+                                                     : "something at the start of its shell takes the standard input");
   }
   answer.clock_skew = answer.facts.time - (asked_ + answered_) / 2;
   answer.clock_error = (answered_ - asked_) / 2;

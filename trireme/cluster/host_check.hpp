@@ -44,7 +44,6 @@ struct HostFacts {
 HostFacts read_host_facts(const PortsWanted& ports);  // of this machine; nobody is listened to
 // Whether the greeting comes over standard input by which the launcher begins its question.
 bool hears_launcher();
-inline constexpr const char* kGreeting = "trireme\n";
 nlohmann::json to_json(const HostFacts& facts);
 
 struct HostQuestion {

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "trireme/base/unique_fd.hpp"
+#include "trireme/cluster/greeting.hpp"
 #include "trireme/cluster/host_check.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/cgroup.hpp"
@@ -131,8 +132,9 @@ bool hears_launcher() {
   constexpr int kPatience = 5000;  // ms; where there is nobody to speak, input ends at once
   pollfd polled{STDIN_FILENO, POLLIN, 0};
   char byte = 0;
-  while (heard != kGreeting && poll(&polled, 1, kPatience) == 1 && read(STDIN_FILENO, &byte, 1) == 1) heard += byte;
-  return heard == kGreeting;
+  while (heard != kLauncherGreeting && poll(&polled, 1, kPatience) == 1 && read(STDIN_FILENO, &byte, 1) == 1)
+    heard += byte;
+  return heard == kLauncherGreeting;
 }
 
 nlohmann::json to_json(const HostFacts& facts) {

@@ -15,7 +15,10 @@ void HostLink::keep_alive() {
 bool HostLink::receive(std::vector<nlohmann::json>& messages) {
   const std::size_t before = messages.size();
   const bool open = channel_.receive(messages);
-  if (messages.size() > before) heard_ = Clock::now();
+  if (messages.size() > before) {
+    heard_ = Clock::now();
+    has_heard_ = true;
+  }
   std::erase_if(messages, [](const nlohmann::json& message) { return message["type"] == "alive"; });
   return open;
 }

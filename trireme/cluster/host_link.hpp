@@ -2,7 +2,7 @@
 // channels of all tasks there, and tells a host that is out of reach from one that has nothing to say. ssh would notice
 // that late, and the far end perhaps never.
 //
-// The messages, by "type":
+// The agent begins with the greeting (greeting.hpp). The messages, by "type":
 //   agent to relay    from {task, message}    what the task's runner says to the supervisor
 //                     gone {task}             its connection has ended
 //                     end_request             somebody there (Slurm) wants the job to end
@@ -32,6 +32,7 @@ class HostLink {
   void flush() { channel_.flush(); }
   // As Channel has it.
   [[nodiscard]] bool receive(std::vector<nlohmann::json>& messages);
+  bool has_heard() const { return has_heard_; }  // anything, ever
   // For as long as nobody reads from here, nothing can be heard.
   void excuse_silence() { heard_ = Clock::now(); }
   bool is_silent() const { return Clock::now() - heard_ > kSilence; }
@@ -41,6 +42,7 @@ class HostLink {
 
   Channel channel_;
   Clock::time_point heard_ = Clock::now(), said_ = Clock::now();
+  bool has_heard_ = false;
 };
 
 }  // namespace trireme::cluster

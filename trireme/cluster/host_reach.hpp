@@ -16,6 +16,7 @@ struct HostReach {
   // What it means that such a command line ended with this exit code and these last words, where the host was not
   // reached; empty: it was, and the ending is that of the command there.
   std::function<std::string(int code, const std::string& words)> failure;
+  bool is_container = false;  // the command runs in one there (container.hpp)
 };
 
 // Of what such a command line complained about: the last line, which is the one that ended it, without our own name.

@@ -24,6 +24,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLeaving = 4s;                       // for the agent to clean up
+constexpr auto kLastWords = 30s;                    // for the supervisor to take them
 constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the host has to wait
 
 std::array<UniqueFd, 2> socket_pair() {
@@ -32,6 +33,12 @@ std::array<UniqueFd, 2> socket_pair() {
     fail(ErrorKind::failed, "cannot make a socket: {}", std::strerror(errno));
   }
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Channel awaiting_greeting(UniqueFd socket) {
+  Channel channel(std::move(socket));
+  channel.await_greeting();
+  return channel;
 }
 
 class HostRelay {
@@ -45,10 +52,13 @@ class HostRelay {
 
   void wait_for_something();
   void listen_to_host();
+  std::size_t unsent_bytes() const;
   void pass_on(const json& message);
   void listen_to_supervisor();
   void leave();
   void report_lost(const std::string& reason);
+  void say_the_rest();
+  int give_up(const std::string& reason);
 
   const std::string name_, address_;
   HostLink link_;
@@ -59,38 +69,36 @@ class HostRelay {
   };
   std::map<int, Connection> tasks_;
   std::optional<Clock::time_point> leaving_until_ = {};
-  bool reading_ = true;   // from the host
-  bool heard_ = false;    // the agent has been started
-  bool garbled_ = false;  // what it says is not the protocol
+  bool reading_ = true;      // from the host
+  bool host_ended_ = false;  // it says nothing any more
 };
 
 HostRelay::HostRelay(const std::vector<std::string>& command, const std::string& address, std::array<UniqueFd, 2> ends)
     : name_(command.front()),
       address_(address),
-      link_(Channel(std::move(ends[0]))),
+      link_(awaiting_greeting(std::move(ends[0]))),
       connection_({.command = command, .in = ends[1].get(), .out = ends[1].get(), .err = STDERR_FILENO}) {}
 
 int HostRelay::run() {
   for (;;) {
     wait_for_something();
     const auto ending = connection_.try_wait();  // asked first: what came before is complete then
-    listen_to_host();
+    if (reading_ || ending) listen_to_host();    // its last words are read however slow the supervisor is
     listen_to_supervisor();
+    if (link_.channel().is_garbled()) {
+      return give_up("what comes from its host is not a launcher's; does something else print there?");
+    }
     if (ending) {
       report_lost(fmt::format("the {} connection to its host {}", name_, ending_text(*ending)));
+      say_the_rest();
       return ending->exit_code();
     }
     if (leaving_until_ && Clock::now() > *leaving_until_) {
-      if (garbled_) report_lost("what came from its host was not a launcher's; does a shell print something there?");
-      return 1;
+      return host_ended_ ? give_up("its host has ended the connection") : 1;
     }
     if (!leaving_until_ && link_.is_silent()) {
-      const std::string reason =
-          fmt::format("nothing has come from its host for {} s; it is down, or its network is",
-                      std::chrono::duration_cast<std::chrono::seconds>(HostLink::kSilence).count());
-      report_lost(reason);
-      fmt::print(stderr, "{}\n", reason);
-      return 1;
+      return give_up(fmt::format("nothing has come from its host for {} s; it is down, or its network is",
+                                 std::chrono::duration_cast<std::chrono::seconds>(HostLink::kSilence).count()));
     }
     link_.keep_alive();
   }
@@ -99,31 +107,33 @@ int HostRelay::run() {
 void HostRelay::wait_for_something() {
   std::vector<pollfd> polled{{leaving_until_ ? -1 : STDIN_FILENO, POLLIN, 0},
                              {connection_.poll_descriptor(), POLLIN, 0}};
-  std::size_t unsent = 0;
   for (const auto& [task, connection] : tasks_) {
-    const std::size_t bytes = connection.channel.unsent_bytes();
-    unsent += bytes;
-    polled.push_back({connection.channel.descriptor(), static_cast<short>(POLLIN | (bytes > 0 ? POLLOUT : 0)), 0});
+    const bool has_unsent = connection.channel.unsent_bytes() > 0;
+    polled.push_back({connection.channel.descriptor(), static_cast<short>(POLLIN | (has_unsent ? POLLOUT : 0)), 0});
   }
-  reading_ = unsent < kEnoughUnsent && !garbled_;
-  if (!reading_ || !heard_) link_.excuse_silence();
+  reading_ = unsent_bytes() < kEnoughUnsent && !host_ended_;
+  if (!reading_ || !link_.has_heard()) link_.excuse_silence();
   const bool has_unsent = link_.channel().unsent_bytes() > 0;
-  polled.push_back(
-      {link_.channel().descriptor(), static_cast<short>((reading_ ? POLLIN : 0) | (has_unsent ? POLLOUT : 0)), 0});
+  polled.push_back({host_ended_ ? -1 : link_.channel().descriptor(),
+                    static_cast<short>((reading_ ? POLLIN : 0) | (has_unsent ? POLLOUT : 0)), 0});
   poll(polled.data(), polled.size(), static_cast<int>(HostLink::kInterval.count()));
   if (polled[0].revents != 0) leave();
   link_.flush();
 }
 
 void HostRelay::listen_to_host() {
-  if (!reading_) return;
   std::vector<json> messages;
   const bool open = link_.receive(messages);
-  heard_ = heard_ || !messages.empty();
   for (const json& message : messages) pass_on(message);
   if (open) return;
-  garbled_ = true;  // or the connection has ended, which is seen next
+  host_ended_ = true;
   if (!leaving_until_) leave();
+}
+
+std::size_t HostRelay::unsent_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [task, connection] : tasks_) bytes += connection.channel.unsent_bytes();
+  return bytes;
 }
 
 void HostRelay::pass_on(const json& message) {
@@ -158,6 +168,27 @@ void HostRelay::leave() {
 
 void HostRelay::report_lost(const std::string& reason) {
   for (auto& [task, connection] : tasks_) connection.channel.send({{"type", "lost"}, {"reason", reason}});
+}
+
+// To the supervisor, for as long as it is there: the end of our input is its own.
+void HostRelay::say_the_rest() {
+  const auto deadline = Clock::now() + kLastWords;
+  while (unsent_bytes() > 0 && Clock::now() < deadline) {
+    std::vector<pollfd> polled{{STDIN_FILENO, POLLIN, 0}};
+    for (const auto& [task, connection] : tasks_) {
+      if (connection.channel.unsent_bytes() > 0) polled.push_back({connection.channel.descriptor(), POLLOUT, 0});
+    }
+    poll(polled.data(), polled.size(), static_cast<int>(HostLink::kInterval.count()));
+    if (polled[0].revents != 0) return;
+    listen_to_supervisor();
+  }
+}
+
+int HostRelay::give_up(const std::string& reason) {
+  fmt::print(stderr, "{}\n", reason);
+  report_lost(reason);
+  say_the_rest();
+  return 1;
 }
 
 }  // namespace
