@@ -1,28 +1,38 @@
 #include "trireme/cluster/ship.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <sstream>
+#include <optional>
+#include <string_view>
 #include <thread>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/greeting.hpp"
 
 namespace trireme::cluster {
 namespace {
 
+using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// The host's half, for its shell: name, bytes, folder. It says "there PATH", or "send" and then, when all has arrived,
-// "done PATH". What is not complete never has the name by which it is looked for; several launches, on several hosts
-// that share the folder, may do this at the same time.
-constexpr const char* kReceive = R"sh(
+// What the login shell of a host is given, which may be any: one line without what shells take in different ways. The
+// rest comes over standard input, so many bytes.
+constexpr const char* kBegin = R"sh(eval "$(head -c "$1")")sh";
+
+// The host's half, for sh: the bytes of this text, greeting, name, bytes, folder. It says "there PATH", or "send" and
+// then, when all has arrived, "done PATH". What is not complete never has the name by which it is looked for; several
+// launches, on several hosts that share the folder, may do this at the same time. In braces: half of it does nothing.
+constexpr std::string_view kReceive = R"sh({
 set -eu
-name=$1 bytes=$2 base=${3:-${XDG_CACHE_HOME:-$HOME/.cache}/trireme/ship}
+echo "$2"
+name=$3 bytes=$4 base=${5:-${XDG_CACHE_HOME:-$HOME/.cache}/trireme/ship}
 case $base in /*) ;; *) base=$HOME/$base ;; esac
 folder=$base/$name
 fail() { echo "$*" >&2; exit 1; }
@@ -49,66 +59,143 @@ ls -1dt "$base"/*/ | grep -E '/[0-9a-f]{16}/$' | tail -n +4 | while IFS= read -r
 done
 find "$base" -maxdepth 1 -name '.new.*' -mmin +60 -exec rm -rf {} +
 echo "done $folder"
-)sh";
+})sh";
 
-// To the end of a line, without it, or of all.
-std::string read_line(const UniqueFd& pipe) {
-  std::string line;
-  for (char byte = 0; read(pipe.get(), &byte, 1) == 1 && byte != '\n';) line += byte;
-  return line;
+constexpr std::size_t kMostSaid = kMostChatter + kHostGreeting.size();  // more is not for us
+
+// One host, while it is brought a shipment.
+class Delivery {
+ public:
+  Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience)
+      : Delivery(shipment, command, patience, make_pipe(), make_pipe(), make_pipe()) {}
+
+  void run();                                                      // to its end, or to that of our patience
+  const std::optional<Ending>& ending() const { return ending_; }  // none: our patience has ended
+  // The last line of its answer, "done /home/me/.cache/..."; empty: none has come.
+  std::string answer() const;
+  const std::string& complaints() const { return complaints_; }
+  bool is_chattering() const { return said_.size() > kMostSaid && behind_greeting(said_) == std::string::npos; }
+  std::string impatience() const;  // what we have waited for in vain
+
+ private:
+  Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience, PipeEnds in,
+           PipeEnds out, PipeEnds err);
+
+  std::chrono::milliseconds patience() const { return answer().empty() ? patience_.answer : patience_.progress; }
+  // Not before it has answered: a shell that keeps talking is none.
+  void note_progress() {
+    if (!answer().empty()) progress_ = Clock::now();
+  }
+  void wait_for_something();
+  void write_some();
+  void read_some(UniqueFd& pipe, std::string& text);
+
+  const Shipment& shipment_;
+  const ShipPatience patience_;
+  ChildProcess connection_;
+  UniqueFd in_, out_, err_;
+  std::string_view unsent_ = kReceive;
+  bool is_asked_for_all_ = false;
+  std::string said_, complaints_;
+  Clock::time_point progress_ = Clock::now();
+  std::optional<Ending> ending_;
+};
+
+Delivery::Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience,
+                   PipeEnds in, PipeEnds out, PipeEnds err)
+    : shipment_(shipment),
+      patience_(patience),
+      connection_({.command = command, .in = in.read.get(), .out = out.write.get(), .err = err.write.get()}),
+      in_(std::move(in.write)),
+      out_(std::move(out.read)),
+      err_(std::move(err.read)) {
+  for (const UniqueFd* pipe : {&in_, &out_, &err_}) fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
 }
 
-std::string read_all(const UniqueFd& pipe) {
-  std::string text;
+void Delivery::run() {
+  while (!ending_ && !is_chattering() && Clock::now() - progress_ < patience()) {
+    wait_for_something();
+    ending_ = connection_.try_wait();  // asked first: what it has said is complete then
+    read_some(out_, said_);
+    read_some(err_, complaints_);
+    const std::string last = answer();
+    if (!is_asked_for_all_ && last == "send") {
+      is_asked_for_all_ = true;
+      unsent_ = shipment_.archive;
+    }
+    write_some();
+    const bool is_all_said = unsent_.empty() && (is_asked_for_all_ || !last.empty());
+    if (is_all_said) in_.reset();
+  }
+}
+
+void Delivery::wait_for_something() {
+  std::array<pollfd, 4> polled{pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
+                               pollfd{connection_.poll_descriptor(), POLLIN, 0},
+                               pollfd{unsent_.empty() ? -1 : in_.get(), POLLOUT, 0}};
+  poll(polled.data(), polled.size(), static_cast<int>(std::min<std::chrono::milliseconds>(patience(), 1s).count()));
+}
+
+// Where nobody reads any more, whoever has stopped says why.
+void Delivery::write_some() {
+  while (in_.is_open() && !unsent_.empty()) {
+    const ssize_t count = write(in_.get(), unsent_.data(), unsent_.size());
+    if (count < 0 && errno != EAGAIN) in_.reset();
+    if (count <= 0) return;
+    unsent_.remove_prefix(static_cast<std::size_t>(count));
+    note_progress();
+  }
+}
+
+void Delivery::read_some(UniqueFd& pipe, std::string& text) {
   std::array<char, 4096> chunk{};
-  while (const ssize_t count = read(pipe.get(), chunk.data(), chunk.size())) {
-    if (count < 0) break;
+  while (pipe.is_open()) {
+    const ssize_t count = read(pipe.get(), chunk.data(), chunk.size());
+    if (count == 0 || text.size() > kMostSaid) pipe.reset();
+    if (count <= 0) return;
     text.append(chunk.data(), static_cast<std::size_t>(count));
-  }
-  return text;
-}
-
-// Ends early where nobody reads any more: whoever has stopped says why.
-void write_all(const UniqueFd& pipe, const std::string& bytes) {
-  for (std::size_t sent = 0; sent < bytes.size();) {
-    const ssize_t count = write(pipe.get(), bytes.data() + sent, bytes.size() - sent);
-    if (count < 0) return;
-    sent += static_cast<std::size_t>(count);
+    note_progress();
   }
 }
 
-// "done /home/me/.cache/..."
-std::string folder_in(const std::string& answer) {
-  const std::size_t space = answer.find(' ');
-  return space == std::string::npos ? "" : answer.substr(space + 1);
+std::string Delivery::answer() const {
+  const std::size_t begin = behind_greeting(said_), end = said_.rfind('\n');
+  if (begin == std::string::npos || end < begin) return "";
+  const std::size_t before = said_.rfind('\n', end - 1);
+  return said_.substr(std::max(begin, before + 1), end - std::max(begin, before + 1));
 }
 
-ShipResult ship_to_host(const Shipment& shipment, const std::string& host, const HostReach& reach,
-                        const std::vector<std::string>& command) {
+std::string Delivery::impatience() const {
+  const auto seconds = std::chrono::duration<double>(patience()).count();
+  return answer().empty() ? fmt::format("does not answer within {} s", seconds)
+                          : fmt::format("the copying to it has not moved for {} s", seconds);
+}
+
+std::string problem_of(const Delivery& delivery, const HostReach& reach) {
+  const std::string complaint = last_words(delivery.complaints(), reach);
+  if (delivery.is_chattering()) return kChatterProblem;
+  if (!delivery.ending()) return delivery.impatience() + (complaint.empty() ? "" : ": " + complaint);
+  const Ending& ending = *delivery.ending();
+  if (std::string problem = reach.failure(ending.exit_code(), complaint); !problem.empty()) return problem;
+  const std::string reason = !complaint.empty()    ? complaint
+                             : ending.is_success() ? fmt::format("it answers '{}'", delivery.answer())
+                                                   : fmt::format("the copying {}", ending_text(ending));
+  return fmt::format("trireme cannot be copied to it: {}", reason);
+}
+
+ShipResult ship_to_host(const Shipment& shipment, const std::vector<std::string>& command, const HostReach& reach,
+                        const ShipPatience& patience) {
   const Clock::time_point begun = Clock::now();
-  PipeEnds in = make_pipe(), out = make_pipe(), err = make_pipe();
-  ChildProcess connection(
-      {.command = reach.command(host, command), .in = in.read.get(), .out = out.write.get(), .err = err.write.get()});
-  for (UniqueFd* theirs : {&in.read, &out.write, &err.write}) theirs->reset();
-  std::string answer = read_line(out.read);
+  Delivery delivery(shipment, command, patience);
+  delivery.run();
+  const std::string answer = delivery.answer();
   ShipResult result{.was_there = answer.starts_with("there ")};
-  if (answer == "send") {
-    write_all(in.write, shipment.archive);
-    in.write.reset();
-    answer = read_line(out.read);
-  }
-  in.write.reset();
-  const std::string complaint = last_words(read_all(err.read), reach);
-  const Ending ending = connection.wait();
   result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  const std::string folder = folder_in(answer);
-  if (ending.is_success() && folder.starts_with('/')) {
+  const std::string folder = answer.substr(std::min(answer.size(), answer.find(' ') + 1));
+  if (delivery.ending() && delivery.ending()->is_success() && folder.starts_with('/')) {
     result.program = folder + "/trireme";
-  } else if (result.problem = reach.failure(ending.exit_code(), complaint); result.problem.empty()) {
-    const std::string reason = !complaint.empty()    ? complaint
-                               : ending.is_success() ? fmt::format("it answers '{}'", answer)
-                                                     : fmt::format("the copying {}", ending_text(ending));
-    result.problem = fmt::format("trireme cannot be copied to it: {}", reason);
+  } else {
+    result.problem = problem_of(delivery, reach);
   }
   return result;
 }
@@ -124,16 +211,24 @@ void block_sigpipe() {
 }  // namespace
 
 std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
-                             const std::string& folder) {
-  const std::vector<std::string> receive{
-      "sh", "-c", kReceive, "sh", shipment.name, std::to_string(shipment.archive.size()), folder};
+                             const std::string& folder, const ShipPatience& patience) {
+  const std::string greeting(kHostGreeting.substr(0, kHostGreeting.find('\n')));
+  const std::vector<std::string> receive{"sh",
+                                         "-c",
+                                         kBegin,
+                                         "sh",
+                                         std::to_string(kReceive.size()),
+                                         greeting,
+                                         shipment.name,
+                                         std::to_string(shipment.archive.size()),
+                                         folder};
   std::vector<ShipResult> results(hosts.size());
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     threads.emplace_back([&, i] {
       block_sigpipe();
       try {
-        results[i] = ship_to_host(shipment, hosts[i], reach, receive);
+        results[i] = ship_to_host(shipment, reach.command(hosts[i], receive), reach, patience);
       } catch (const Error& error) {
         results[i].problem = error.what();
       }

@@ -2,6 +2,7 @@
 // latest few are kept. Used by the launcher before it asks the hosts anything.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,15 @@ struct ShipResult {
   std::string problem = {};  // why it is not there; empty: it is
 };
 
+// After so long a host is given up.
+struct ShipPatience {
+  std::chrono::milliseconds answer{30'000};     // until it says its first word
+  std::chrono::milliseconds progress{120'000};  // in which nothing goes to it and nothing comes from it
+};
+
 // The folder is for shipments, on the hosts; relative to the user's home there, and empty: in the usual place for
 // caches. In the order of the hosts.
 std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
-                             const std::string& folder);
+                             const std::string& folder, const ShipPatience& patience = {});
 
 }  // namespace trireme::cluster

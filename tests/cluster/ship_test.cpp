@@ -1,0 +1,92 @@
+// Shipments to this machine: what runs is what a host runs, reached without ssh.
+#include "trireme/cluster/ship.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/cluster/tar_archive.hpp"
+
+namespace trireme::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+// The script is what runs before the command, as a shell has its own at its start.
+HostReach reach_after(const std::string& script) {
+  return {.name = "ssh",
+          .command =
+              [script](const std::string&, const Words& command) {
+                Words words{"sh", "-c", script + "\nexec \"$@\"", "sh"};
+                words.insert(words.end(), command.begin(), command.end());
+                return words;
+              },
+          .failure = [](int, const std::string&) { return ""; }};
+}
+
+Shipment shipment(std::size_t bytes = 100'000) {
+  TarArchive archive;
+  archive.add("filling", std::string(bytes, 'x'), false);
+  archive.add("trireme", "#!/bin/sh\n", true);
+  return {.name = "0123456789abcdef", .archive = archive.bytes(), .libraries = 0};
+}
+
+TEST(Ship, ArrivesOnceBehindAShellThatTalks) {
+  const testkit::TemporaryFolder folder;
+  const HostReach reach = reach_after("echo; echo send; echo 'there /nowhere'; echo -n Welcome >&1");
+  const ShipResult first = ship(shipment(), {"a"}, reach, folder / "it s").front();
+  EXPECT_EQ(first.problem, "");
+  EXPECT_FALSE(first.was_there);
+  EXPECT_EQ(first.program, folder / "it s/0123456789abcdef/trireme");
+  EXPECT_EQ(std::filesystem::file_size(folder / "it s/0123456789abcdef/filling"), 100'000U);
+  EXPECT_TRUE(ship(shipment(), {"a"}, reach, folder / "it s").front().was_there);
+}
+
+TEST(Ship, AnyLoginShellUnderstandsTheCommand) {
+  Words sent;
+  HostReach reach = reach_after("");
+  const auto command = reach.command;
+  reach.command = [&](const std::string& host, const Words& words) {
+    sent = words;
+    return command(host, words);
+  };
+  const testkit::TemporaryFolder folder;
+  EXPECT_EQ(ship(shipment(), {"a"}, reach, folder.path()).front().problem, "");
+  ASSERT_FALSE(sent.empty());
+  for (const std::string& word : sent) {
+    EXPECT_EQ(word.find_first_of("\n!"), std::string::npos) << "csh makes something else of " << word;
+    EXPECT_LT(word.size(), 1000U) << "more than some take";
+  }
+}
+
+TEST(Ship, AHostThatDoesNotAnswerIsGivenUpThoughItsShellTalks) {
+  const testkit::TemporaryFolder folder;
+  const ShipPatience patience{.answer = 300ms, .progress = 60s};
+  for (const char* script : {"exec sleep 60", "while :; do echo still here; sleep 0.1; done"}) {
+    const ShipResult result = ship(shipment(), {"a"}, reach_after(script), folder.path(), patience).front();
+    EXPECT_TRUE(result.problem.starts_with("does not answer within 0.3 s")) << result.problem;
+  }
+  EXPECT_EQ(ship(shipment(), {"a"}, reach_after("exec yes"), folder.path()).front().problem,
+            "its shell prints more than 64 KB at the start");
+}
+
+TEST(Ship, ACopyThatDoesNotMoveIsGivenUp) {
+  const testkit::TemporaryFolder folder;
+  const std::string greets_and_stops =
+      "echo '-- trireme begins --'; echo send; echo disk is slow >&2; head -c 1000000 >/dev/null; exec sleep 60";
+  const ShipResult result =
+      ship(shipment(3'000'000), {"a"}, reach_after(greets_and_stops), folder.path(), {.answer = 60s, .progress = 300ms})
+          .front();
+  EXPECT_EQ(result.problem, "the copying to it has not moved for 0.3 s: disk is slow");
+}
+
+TEST(Ship, AHostThatRefusesSaysWhy) {
+  const ShipResult result = ship(shipment(), {"a"}, reach_after(""), "/proc/nowhere").front();
+  EXPECT_TRUE(result.problem.starts_with("trireme cannot be copied to it: ")) << result.problem;
+  EXPECT_NE(result.problem.find("/proc/nowhere"), std::string::npos) << result.problem;
+}
+
+}  // namespace
+}  // namespace trireme::cluster
