@@ -42,7 +42,7 @@ void add_host_options(CLI::App& app, HostOptions& options) {
   app.add_option("--ssh-config", options.ssh.config, "Configuration file of ssh")->group(group);
   app.add_option("--network", options.network,
                  "Network that the tasks talk over: an interface, eth0, or a range, 10.0.0.0/8\n"
-                 "(default: the addresses at which ssh reaches the hosts)")
+                 "(default: where ssh reaches the hosts; where that is not one network, the first that all have)")
       ->group(group);
   app.add_flag("--ship", options.ship, "Copy this trireme and its libraries to the hosts that do not have them yet")
       ->group(group);

@@ -11,6 +11,7 @@
 #include "trireme/base/units.hpp"
 #include "trireme/cluster/address_files.hpp"
 #include "trireme/cluster/container.hpp"
+#include "trireme/cluster/host_address.hpp"
 #include "trireme/cluster/ship.hpp"
 #include "trireme/cluster/slurm.hpp"
 #include "trireme/comm/host.hpp"
@@ -26,23 +27,6 @@ std::vector<std::string> addresses(const std::string& host, const std::vector<in
   for (const int port : ports)
     texts.push_back(fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port));
   return texts;
-}
-
-std::vector<cluster::HostSlots> named_hosts(const HostOptions& options) {
-  if (options.slurm) return options.allocated;
-  const bool has_files = !options.public_addresses.empty() || !options.private_addresses.empty();
-  if (int{!options.hosts.empty()} + int{!options.hostfile.empty()} + int{has_files} > 1) {
-    bad_input("--hosts, --hostfile and --public-ips with --private-ips all name the hosts; give one of them");
-  }
-  if (has_files) {
-    if (options.public_addresses.empty() || options.private_addresses.empty()) {
-      bad_input("--public-ips and --private-ips belong together: where ssh reaches the hosts, and where they talk");
-    }
-    if (!options.network.empty()) bad_input("--network has no effect: --private-ips says where the tasks talk");
-    return cluster::read_address_files(options.public_addresses, options.private_addresses);
-  }
-  return options.hosts.empty() ? cluster::read_host_file(options.hostfile)
-                               : cluster::parse_hosts(options.hosts, "--hosts");
 }
 
 std::string clock_text(const cluster::HostAnswer& answer) {
@@ -119,10 +103,18 @@ cluster::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::Hos
   }
 }
 
-std::string address_of(const cluster::HostTasks& tasks, const cluster::HostFacts& facts, const std::string& network) {
-  if (tasks.address.empty()) return cluster::choose_address(tasks.host, facts, network);
-  cluster::check_has_address(tasks.host, facts, tasks.address);
-  return tasks.address;
+// Where the tasks of each host are found: all have been given an address by the user, or none has.
+std::vector<std::string> addresses_of(const std::vector<cluster::HostTasks>& tasks,
+                                      const std::vector<cluster::HostAnswer>& answers, const std::string& network) {
+  std::vector<cluster::KnownHost> hosts;
+  for (std::size_t i = 0; i < tasks.size(); ++i) hosts.push_back({.name = tasks[i].host, .facts = answers[i].facts});
+  if (tasks.front().address.empty()) return cluster::choose_addresses(hosts, network);
+  std::vector<std::string> given;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    cluster::check_has_address(hosts[i], tasks[i].address);
+    given.push_back(tasks[i].address);
+  }
+  return given;
 }
 
 void check_loopback(const std::vector<HostShare>& shares) {
@@ -159,11 +151,26 @@ cluster::HostReach reach_of(const HostOptions& options) {
   return options.exec.empty() ? reach : cluster::inside(reach, options.exec);
 }
 
-int usual_workers(const HostOptions& options) { return cluster::usual_workers(named_hosts(options)); }
+std::vector<cluster::HostSlots> read_hosts(const HostOptions& options) {
+  if (options.slurm) return options.allocated;
+  const bool has_files = !options.public_addresses.empty() || !options.private_addresses.empty();
+  if (int{!options.hosts.empty()} + int{!options.hostfile.empty()} + int{has_files} > 1) {
+    bad_input("--hosts, --hostfile and --public-ips with --private-ips all name the hosts; give one of them");
+  }
+  if (has_files) {
+    if (options.public_addresses.empty() || options.private_addresses.empty()) {
+      bad_input("--public-ips and --private-ips belong together: where ssh reaches the hosts, and where they talk");
+    }
+    if (!options.network.empty()) bad_input("--network has no effect: --private-ips says where the tasks talk");
+    return cluster::read_address_files(options.public_addresses, options.private_addresses);
+  }
+  return options.hosts.empty() ? cluster::read_host_file(options.hostfile)
+                               : cluster::parse_hosts(options.hosts, "--hosts");
+}
 
-std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDemand& demand) {
-  const auto tasks =
-      cluster::spread_tasks(named_hosts(options), {.workers = demand.cores.workers, .servers = demand.cores.servers});
+std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<cluster::HostSlots>& hosts,
+                                       const TaskDemand& demand) {
+  const auto tasks = cluster::spread_tasks(hosts, {.workers = demand.cores.workers, .servers = demand.cores.servers});
   const std::vector<std::string> programs = programs_on(tasks, options);
   std::vector<cluster::HostQuestion> questions;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -175,17 +182,17 @@ std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDem
   }
   const auto answers = cluster::ask_hosts(questions, reach_of(options));
   report(questions, answers);
+  const std::vector<std::string> found_at = addresses_of(tasks, answers, options.network);
   std::vector<HostShare> shares;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const cluster::HostFacts& facts = answers[i].facts;
-    const std::string address = address_of(tasks[i], facts, options.network);
     HostShare share{.host = tasks[i].host,
                     .program = programs[i],
                     .cores = divide(tasks[i], facts, demand.cores),
-                    .addresses = {.workers = addresses(address, facts.ports.workers),
-                                  .servers = addresses(address, facts.ports.servers)},
+                    .addresses = {.workers = addresses(found_at[i], facts.ports.workers),
+                                  .servers = addresses(found_at[i], facts.ports.servers)},
                     .ports = facts.ports.workers,
-                    .network = cluster::network_of(address, facts)};
+                    .network = cluster::network_of(found_at[i], facts)};
     share.ports.insert(share.ports.end(), facts.ports.servers.begin(), facts.ports.servers.end());
     shares.push_back(std::move(share));
   }

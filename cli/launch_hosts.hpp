@@ -53,12 +53,13 @@ HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, clu
 // How the hosts are reached, into the container where there is one.
 cluster::HostReach reach_of(const HostOptions& options);
 
-// Where the user gives no number of workers.
-int usual_workers(const HostOptions& options);
+// The hosts that were given, in one of the ways. Reads files, which may be pipes: to be called once.
+std::vector<cluster::HostSlots> read_hosts(const HostOptions& options);
 
-// Asks all hosts, prints a line on stderr for each. Error(unavailable) names the first that cannot be used, after a
-// line for each of them; Error(bad_input) where tasks do not fit.
-std::vector<HostShare> shares_of_hosts(const HostOptions& options, const TaskDemand& demand);
+// What each of these hosts contributes. Asks all of them, prints a line on stderr for each. Error(unavailable) names
+// the first that cannot be used, after a line for each of them; Error(bad_input) where tasks do not fit.
+std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<cluster::HostSlots>& hosts,
+                                       const TaskDemand& demand);
 
 std::string this_binary();
 

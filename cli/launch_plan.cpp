@@ -88,9 +88,9 @@ LaunchNeeds check(const LaunchOptions& options, const CommandCheck& check_comman
                        {.workers = options.tasks.cores.workers, .servers = options.tasks.cores.servers});
 }
 
-int number_of_workers(const LaunchOptions& options) {
+int number_of_workers(const LaunchOptions& options, const std::vector<cluster::HostSlots>& hosts) {
   if (options.workers) return *options.workers;
-  if (options.hosts.are_given()) return usual_workers(options.hosts);
+  if (options.hosts.are_given()) return cluster::usual_workers(hosts);
   bad_input("how many workers? As in: trireme launch --workers 2 -- bench --model resnet50");
 }
 
@@ -150,6 +150,9 @@ cluster::RunnerStarter mpi_runners(const LaunchOptions& options, const std::vect
     bad_input("--exec: tasks that talk MPI are not started in containers; take --protocol grpc or grpc+ucx");
   }
   for (const HostShare& share : shares) {
+    if (!options.hosts.slurm && share.host.find(':') != std::string::npos) {
+      bad_input("{}: mpirun takes no IPv6 address for a host; tasks that talk MPI need its name", share.host);
+    }
     if (share.program != shares.front().program) {
       bad_input("tasks that talk MPI need trireme at the same place on all hosts, and it is {} on {}, but {} on {}",
                 share.program, share.host, shares.front().program, shares.front().host);
@@ -258,13 +261,14 @@ LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check
 }
 
 LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command) {
-  options.tasks.cores.workers = number_of_workers(options);
+  const auto hosts = options.hosts.are_given() ? read_hosts(options.hosts) : std::vector<cluster::HostSlots>{};
+  options.tasks.cores.workers = number_of_workers(options, hosts);
   const LaunchNeeds needs = check(options, check_command);
   const bool at_addresses = meets_at_addresses(options, needs);
   check_suits_starter(options, needs);
   LaunchPlan plan;
   if (options.hosts.are_given()) {
-    plan.hosts = shares_of_hosts(options.hosts, options.tasks);
+    plan.hosts = shares_of_hosts(options.hosts, hosts, options.tasks);
     plan.starter = starter_for_hosts(options, needs, plan.hosts);
   } else {
     plan.hosts = {share_of_this_machine(options.tasks, at_addresses, plan.ports)};

@@ -1,13 +1,11 @@
 #include "trireme/cluster/host_check.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -154,48 +152,6 @@ HostAnswer Probe::answer() const {
   return answer;
 }
 
-bool has_address(const HostFacts& facts, const std::string& address) {
-  return std::any_of(facts.addresses.begin(), facts.addresses.end(),
-                     [&address](const InterfaceAddress& known) { return known.address == address; });
-}
-
-std::string addresses_text(const HostFacts& facts) {
-  std::vector<std::string> known;
-  for (const InterfaceAddress& address : facts.addresses) {
-    known.push_back(fmt::format("{} {}/{}", address.interface, address.address, address.prefix_bits));
-  }
-  return known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "));
-}
-
-struct Network {
-  int family = AF_INET;
-  std::array<unsigned char, 16> bytes{};
-  int bits = 0;
-
-  bool contains(const std::string& address) const {
-    std::array<unsigned char, 16> other{};
-    if (inet_pton(family, address.c_str(), other.data()) != 1) return false;
-    for (int bit = 0; bit < bits; ++bit) {
-      const auto byte = static_cast<std::size_t>(bit / 8);
-      if ((((bytes[byte] ^ other[byte]) >> (7 - bit % 8)) & 1) != 0) return false;
-    }
-    return true;
-  }
-};
-
-Network parse_network(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  const std::string address = text.substr(0, slash), bits = text.substr(slash + 1);
-  Network network{.family = address.find(':') == std::string::npos ? AF_INET : AF_INET6};
-  const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), network.bits);
-  const int most = network.family == AF_INET ? 32 : 128;
-  if (inet_pton(network.family, address.c_str(), network.bytes.data()) != 1 || error != std::errc() ||
-      end != bits.data() + bits.size() || network.bits < 0 || network.bits > most) {
-    bad_input("--network {}: must be the name of an interface, as eth0, or a network, as 10.0.0.0/8", text);
-  }
-  return network;
-}
-
 }  // namespace
 
 std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const HostReach& reach) {
@@ -219,43 +175,6 @@ std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, co
   std::vector<HostAnswer> answers;
   for (const Probe& probe : probes) answers.push_back(probe.answer());
   return answers;
-}
-
-std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network) {
-  if (network.empty() && !facts.reached_address.empty()) {
-    if (!has_address(facts, facts.reached_address)) {
-      bad_input(
-          "{} was reached at {}, which is not among the addresses that trireme has there ({}); give --network; a "
-          "container needs the network of its host (docker and podman: --network host)",
-          host, facts.reached_address, addresses_text(facts));
-    }
-    return facts.reached_address;
-  }
-  if (network.empty()) bad_input("{} does not know at which address it was reached; give --network", host);
-  const bool is_range = network.find('/') != std::string::npos;
-  const Network range = is_range ? parse_network(network) : Network{};
-  for (const InterfaceAddress& address : facts.addresses) {
-    if (is_range ? range.contains(address.address) : address.interface == network) return address.address;
-  }
-  bad_input("--network {}: {} has no address there; it has {}", network, host, addresses_text(facts));
-}
-
-void check_has_address(const std::string& host, const HostFacts& facts, const std::string& address) {
-  if (has_address(facts, address)) return;
-  bad_input(
-      "--private-ips: {} is not an address of {}, which has {}; are the lines of the two files in the same order?",
-      address, host, addresses_text(facts));
-}
-
-std::string network_of(const std::string& address, const HostFacts& facts) {
-  const auto found = std::find_if(facts.addresses.begin(), facts.addresses.end(),
-                                  [&](const InterfaceAddress& entry) { return entry.address == address; });
-  in_addr bytes{};
-  if (found == facts.addresses.end() || inet_pton(AF_INET, address.c_str(), &bytes) != 1) return "";
-  const int bits = found->prefix_bits;
-  bytes.s_addr &= htonl(bits == 0 ? 0 : ~0U << (32 - bits));
-  std::array<char, INET_ADDRSTRLEN> text{};
-  return fmt::format("{}/{}", inet_ntop(AF_INET, &bytes, text.data(), text.size()), bits);
 }
 
 }  // namespace trireme::cluster

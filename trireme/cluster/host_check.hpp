@@ -59,13 +59,4 @@ struct HostAnswer {
 // In the order of the questions.
 std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const HostReach& reach);
 
-// The address at which the tasks of a host are to be found: in the given network, "10.0.0.0/8", or at the interface of
-// the given name; without either where we have reached it. Error(bad_input) names the host where it has none.
-std::string choose_address(const std::string& host, const HostFacts& facts, const std::string& network);
-// Error(bad_input) with what it has where the host has no such address.
-void check_has_address(const std::string& host, const HostFacts& facts, const std::string& address);
-
-// The network of one of a host's addresses, as "10.0.0.0/24"; empty for what is not IPv4.
-std::string network_of(const std::string& address, const HostFacts& facts);
-
 }  // namespace trireme::cluster
