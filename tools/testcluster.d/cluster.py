@@ -8,9 +8,11 @@ import shutil
 import subprocess
 
 import config
-from system import BAD_INPUT, FAILED, Problem, bits_per_second, check_delay, check_machine, run, wait_until
+from system import (BAD_INPUT, FAILED, Problem, bits_per_second, check_delay, check_folder, check_machine,
+                    one_at_a_time, run, wait_until)
 
 CLAIMS = "/run/trireme-testcluster"
+LOCK = "/run/trireme-testcluster.lock"  # of whoever makes or removes a cluster on this machine
 MARK = "testcluster.json"  # in the folder of a cluster: what `up` was asked for
 HEAD = "head"  # the host of Slurm's controller
 
@@ -18,13 +20,17 @@ HEAD = "head"  # the host of Slurm's controller
 class Cluster:
     def __init__(self, folder):
         self.folder = os.path.abspath(folder)
+        check_folder(self.folder)
 
     # --- what there is
 
     def number(self):
         for claim in glob.glob(f"{CLAIMS}/*"):
-            if os.readlink(claim) == self.folder:
-                return int(os.path.basename(claim))
+            try:
+                if os.readlink(claim) == self.folder:
+                    return int(os.path.basename(claim))
+            except FileNotFoundError:  # another cluster has just gone
+                pass
         return None
 
     def settings(self):
@@ -34,12 +40,16 @@ class Cluster:
         except (FileNotFoundError, ValueError):
             return None
 
+    def exists(self):
+        number, settings = self.number(), self.settings()
+        if number is None or not settings or not settings["complete"]:
+            return False
+        self.prefix, self.settings_now = f"trm{number}", settings
+        return True
+
     def require(self):
-        self.settings_now = self.settings()
-        self.prefix = f"trm{self.number()}"
-        if self.number() is None or not self.settings_now or not self.settings_now["complete"]:
+        if not self.exists():
             raise Problem(BAD_INPUT, f"there is no cluster in {self.folder}; make one with: testcluster up --nodes 4")
-        return self
 
     def nodes(self):
         return [f"n{i}" for i in range(self.settings_now["nodes"])]
@@ -90,37 +100,42 @@ class Cluster:
         asked = {"nodes": nodes, "slurm": slurm, "rate": rate, "delay": delay, "complete": False}
         check_machine(slurm)
         check_delay(delay)
-        before = self.settings()
-        if before and before["complete"] and self.number() is not None:
-            if [before["nodes"], before["slurm"]] != [nodes, slurm]:
+        is_new = False
+        try:
+            with one_at_a_time(LOCK):
+                if not self.exists():
+                    self.check_vacant()
+                    is_new = True
+                    self.remove()  # what an earlier one has left
+                    self.make(asked)
+            if [self.settings_now["nodes"], self.settings_now["slurm"]] != [nodes, slurm]:
                 raise Problem(BAD_INPUT, f"there is another cluster in {self.folder}; end it with `testcluster down`")
-            self.require()
-        else:
-            self.down()
-            try:
-                self.make(asked)
-            except BaseException:  # also Ctrl-C: what was begun goes
+            self.shape(rate, delay)
+            for host in self.hosts():
+                self.start(host)
+            if slurm:
+                self.wait_for_slurm()
+        except BaseException:  # also Ctrl-C: what was begun goes
+            if is_new:
                 self.down()
-                raise
-        self.shape(rate, delay)
-        for host in self.hosts():
-            self.start(host)
-        if slurm:
-            self.wait_for_slurm()
+            raise
+
+    def check_vacant(self):
+        found = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        if MARK not in found and set(found) - {f"{MARK}.new"}:
+            raise Problem(BAD_INPUT, f"--folder {self.folder}: has other things in it; give an empty or a new one")
 
     def make(self, asked):
-        if os.path.isdir(self.folder) and os.listdir(self.folder):
-            raise Problem(BAD_INPUT, f"--folder {self.folder}: has other things in it; give an empty or a new one")
-        os.makedirs(self.folder, mode=0o711, exist_ok=True)
-        self.save(asked)
         number = self.claim()
         self.prefix = f"trm{number}"
+        os.makedirs(self.folder, mode=0o711, exist_ok=True)
+        check_folder(self.folder)
+        self.save(asked)
         run("ip", "link", "add", f"{self.prefix}br", "type", "bridge")
         run("ip", "addr", "add", f"10.77.{number}.1/24", "dev", f"{self.prefix}br")
         run("ip", "link", "set", f"{self.prefix}br", "up")
         for host in self.hosts():
             self.connect(host)
-        self.use_cubic()
         self.write_files()
         if asked["slurm"]:
             self.write_slurm_files()
@@ -150,25 +165,18 @@ class Cluster:
                 continue
         raise Problem(FAILED, f"all networks 10.77.*.0/24 are in use; see {CLAIMS}")
 
+    # TCP over the cable is cubic: other kinds (bbr) take the short queue of a veth for congestion. A host's route says so,
+    # because its sysctl takes only what the whole machine allows.
     def connect(self, host):
-        namespace, interface = self.namespace(host), self.interface(host)
+        namespace, interface, address = self.namespace(host), self.interface(host), self.address(host)
+        network = f"10.77.{self.number()}.0/24"
         run("ip", "netns", "add", namespace)
         run("ip", "link", "add", interface, "type", "veth", "peer", "name", "eth0", "netns", namespace)
         run("ip", "link", "set", interface, "master", f"{self.prefix}br", "up")
-        run("ip", "-n", namespace, "addr", "add", f"{self.address(host)}/24", "dev", "eth0")
+        run("ip", "-n", namespace, "addr", "add", f"{address}/24", "dev", "eth0", "noprefixroute")
         run("ip", "-n", namespace, "link", "set", "eth0", "up")
+        run("ip", "-n", namespace, "route", "add", network, "dev", "eth0", "src", address, "congctl", "cubic")
         run("ip", "-n", namespace, "link", "set", "lo", "up")
-
-    # Other kinds (bbr) take the short queue of a veth for congestion. A namespace may use only what the machine allows.
-    def use_cubic(self):
-        allowed = "net.ipv4.tcp_allowed_congestion_control"
-        before = run("sysctl", "-n", allowed).stdout.strip()
-        run("sysctl", "-qw", f"{allowed}={before} cubic")
-        try:
-            for host in self.hosts():
-                run("ip", "netns", "exec", self.namespace(host), "sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic")
-        finally:
-            run("sysctl", "-qw", f"{allowed}={before}")
 
     def write_files(self):
         for key in ("id", "host_key"):
@@ -247,6 +255,10 @@ class Cluster:
     # --- removing it
 
     def down(self):
+        with one_at_a_time(LOCK):
+            self.remove()
+
+    def remove(self):
         number = self.number()
         if number is not None:
             self.prefix = f"trm{number}"
@@ -255,12 +267,11 @@ class Cluster:
                 run("ip", "netns", "del", os.path.basename(path))
             for path in glob.glob(f"/sys/class/net/{self.prefix}v*") + glob.glob(f"/sys/class/net/{self.prefix}br"):
                 run("ip", "link", "del", os.path.basename(path), check=False)  # a cable may go with its namespace
-        if os.path.exists(f"{self.folder}/{MARK}"):
+        is_ours = number is not None or os.path.exists(f"{self.folder}/{MARK}")
+        if is_ours and os.path.isdir(self.folder):
             shutil.rmtree(self.folder)
         if number is not None:
             os.unlink(f"{CLAIMS}/{number}")
-            if not os.listdir(CLAIMS):
-                os.rmdir(CLAIMS)
 
     def status(self):
         for host in self.hosts():

@@ -1,8 +1,12 @@
 """What the test cluster needs of this machine, asked and used. See ../testcluster."""
 
+import contextlib
+import fcntl
+import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import time
 
@@ -33,6 +37,13 @@ def wait_until(condition, seconds, what):
         time.sleep(0.02)
 
 
+@contextlib.contextmanager
+def one_at_a_time(path):
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def bits_per_second(rate):
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(k|m|g)bit", rate)
     if not found or float(found[1]) == 0:
@@ -48,6 +59,18 @@ def check_machine(slurm):
                 "ip", "link", "set", "lo", "up", check=False)
     if tried.returncode != 0:
         raise Problem(UNAVAILABLE, f"this machine lets us make no namespaces: {tried.stderr.strip()}")
+
+
+def check_folder(folder):
+    """Root follows what is in it, and in /tmp anybody may have made it."""
+    try:
+        found = os.lstat(folder)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        raise Problem(BAD_INPUT, f"--folder {folder}: is not a folder, or a link to one; give a new one")
+    if found.st_uid != 0 or found.st_mode & 0o022:
+        raise Problem(BAD_INPUT, f"--folder {folder}: must be root's and writable for nobody else; give a new one")
 
 
 def check_delay(delay):
