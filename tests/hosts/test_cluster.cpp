@@ -35,6 +35,7 @@ TestCluster::TestCluster(int nodes, WithSlurm slurm) : folder_(temporary_ / "c")
   if (made.code == kCannotHaveOne) {
     reason_ = made.output;
   } else if (made.code != 0) {
+    run("down");  // an `up` that was killed has not cleaned up; and without an object nobody else does
     throw std::runtime_error("testcluster up: " + made.output);
   }
 }

@@ -7,4 +7,5 @@ endforeach()
 set_tests_properties(tools.setup PROPERTIES LABELS unit TIMEOUT 30)
 add_test(NAME tools.testcluster
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/testcluster_test.sh ${PROJECT_SOURCE_DIR}/tools/testcluster)
-set_tests_properties(tools.testcluster PROPERTIES LABELS cluster TIMEOUT 180 SKIP_RETURN_CODE 77)
+set_tests_properties(tools.testcluster PROPERTIES LABELS cluster TIMEOUT 180 SKIP_RETURN_CODE 77
+  RUN_SERIAL ON)  # it measures rates
