@@ -1,6 +1,7 @@
 // `trireme launch --slurm`: jobs in allocations of a real Slurm, and jobs that are submitted to it.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "tests/distributed/bench_record.hpp"
@@ -20,11 +21,14 @@ class LaunchSlurm : public ::testing::Test {
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
     if (!cluster_->reason_to_skip().empty()) GTEST_SKIP() << cluster_->reason_to_skip();
+    std::filesystem::create_directory(folder());
+    const auto idle = [] { return on_head("sinfo -h -t idle -o %D | tr -d '\\n'").output == std::to_string(kNodes); };
+    ASSERT_TRUE(wait_until(idle, 30s)) << "after another test: " << on_head("sinfo; squeue").output;
   }
 
   // On the host from which users submit; the words are for a shell.
   static CommandOutcome on_head(const std::string& script) {
-    return cluster_->on("head", "export OMPI_MCA_mpi_yield_when_idle=1; cd " + cluster_->folder() + "; " + script);
+    return cluster_->on("head", "export OMPI_MCA_mpi_yield_when_idle=1; cd " + folder() + "; " + script);
   }
   static std::string launch(const std::string& arguments) {
     return std::string("timeout 60 ") + TRIREME_BINARY + " launch --slurm " + arguments;
@@ -39,7 +43,11 @@ class LaunchSlurm : public ::testing::Test {
   static void expect_nothing_left(int seconds = 5) {
     for (int i = 0; i < kNodes; ++i) cluster_->expect_empty("n" + std::to_string(i), seconds);
   }
-  static std::string file(const std::string& name) { return cluster_->folder() + "/" + name; }
+  // Of each test: they share the cluster.
+  static std::string folder() {
+    return cluster_->folder() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
+  static std::string file(const std::string& name) { return folder() + "/" + name; }
 
   static std::unique_ptr<TestCluster> cluster_;
 };
@@ -87,7 +95,7 @@ TEST_F(LaunchSlurm, ASubmittedJobRunsAndScancelEndsItWithARecord) {
       launch("--submit --nodes 2 --ntasks-per-node 2 --time 5 --sbatch=--wait --oversubscribe --program /bin/sh -- -c "
              "'echo $(hostname) $TRIREME_TASK_INDEX of $TRIREME_TASK_COUNT'"));
   ASSERT_EQ(done.code, 0) << done.output;
-  const std::string id = done.output.substr(done.output.find("job ") + 4, 1);
+  const std::string id = std::to_string(std::stoi(done.output.substr(done.output.find("job ") + 4)));
   const std::string output = read_file(file("slurm-" + id + ".out"));
   for (const char* part : {"[0] n0 0 of 4", "[1] n0 1 of 4", "[3] n1 3 of 4"}) EXPECT_TRUE(has(output, part)) << output;
 
