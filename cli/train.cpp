@@ -41,6 +41,9 @@ train::TrainingEnd run_first(const TrainArguments& arguments, lab::Training& tra
     fmt::print(text_stream, "checkpoint: {}\n", path);
   }
   if (!arguments.record.empty()) report::write_json(record.json(training), arguments.record);
+  if (const std::string& problem = training.checkpoint_problem(); !problem.empty()) {
+    fail(ErrorKind::failed, "the last checkpoint could not be written: {}", problem);
+  }
   return end;
 }
 
@@ -86,8 +89,12 @@ int run_train(const TrainArguments& arguments) {
 }
 
 LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& size) {
-  lab::resolve(arguments.options, size);
-  return {.protocol = protocol_in_launch(arguments.cluster), .needs_first_worker = true};
+  const lab::TrainingConfig config = lab::resolve(arguments.options, size);
+  const std::string protocol = protocol_in_launch(arguments.cluster);
+  // MPI does not go on without a rank.
+  return {.protocol = protocol,
+          .survives_lost_workers = config.step.distribution.survives_lost_workers() && protocol != "grpc+mpi",
+          .needs_first_worker = true};
 }
 
 void add_training(CLI::App& app, lab::TrainingOptions& options) {

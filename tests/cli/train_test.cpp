@@ -86,7 +86,7 @@ TEST_F(Train, ANetworkLearnsAndItsCheckpointIsAsGoodAsItSaid) {
 
 // Interrupted where it happens to be, gone on with, and interrupted by the end of an epoch: the same bits in the end.
 TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
-  const Words common{"--epochs", "2", "--optimizer", "adam", "--average", "0.99", "--eval", "first"};
+  const Words common{"--epochs", "4", "--optimizer", "adam", "--average", "0.99", "--eval", "first"};
   const auto with = [&](const std::string& folder, bool resume) {
     Words words = common;
     words.insert(words.end(), {"--checkpoint-dir", folder});
@@ -100,7 +100,7 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   const CommandResult resumed = run(with(folder_ / "parts", true));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_NE(resumed.out.find("goes on after step"), std::string::npos) << resumed.out;
-  expect_same_tensors(train::checkpoint_path(folder_ / "whole", 60), train::checkpoint_path(folder_ / "parts", 60));
+  expect_same_tensors(train::checkpoint_path(folder_ / "whole", 120), train::checkpoint_path(folder_ / "parts", 120));
 }
 
 TEST_F(Train, SmallBatchesAddedUpTrainLikeALargeOne) {

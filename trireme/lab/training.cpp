@@ -6,6 +6,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/data/formats.hpp"
+#include "trireme/lab/same_options.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -36,6 +37,7 @@ EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& m
 }
 
 Training::Training(const TrainingConfig& config, const Crew& crew, std::function<void()> on_tuning) : config_(config) {
+  if (crew.workers.size() > 1) check_same_options(crew.workers, to_json(config_));
   if (!config_.checkpoint_dir.empty()) open_checkpoint(crew.workers);
   Workplace::Options options{.with_servers = crew.with_servers, .on_tuning = std::move(on_tuning)};
   if (resumed_) options.restore = [this](Session& session) { resumed_->restore(session.variables()); };
@@ -152,13 +154,30 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
                                             .target_accuracy = config_.target_accuracy,
                                             .first_step = first_step_});
   const train::TrainingEnd end = trainer.run(stop);
-  if (checkpoints_) checkpoints_->finish();
   workers.set_timeout(kUnevenTimeout);
   if (place_->replicas() != nullptr) place_->replicas()->sync().rest();
+  finish_checkpoints();
   workers.set_context("waiting for all workers to end");
-  comm::barrier(workers);
+  place_->leave_lost_behind();
+  comm::barrier(place_->workers());
   if (place_->replicas() != nullptr) place_->replicas()->sync().leave();
   return end;
+}
+
+// The last one is tried twice: there may be room by now.
+void Training::finish_checkpoints() {
+  if (!checkpoints_) return;
+  try {
+    checkpoints_->finish();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "trireme: warning: {}; trying once more\n", error.what());
+    if (last_saved_) checkpoints_->save(*last_saved_);
+    try {
+      checkpoints_->finish();
+    } catch (const std::exception& again) {
+      checkpoint_problem_ = again.what();
+    }
+  }
 }
 
 double Training::run_update(double learning_rate) {
@@ -196,7 +215,9 @@ std::optional<train::Accuracy> Training::evaluate() {
   if (replicas != nullptr && !together) replicas->sync().rest();  // the others go on meanwhile
   if (together) {
     workers.set_context("running statistics");
-    comm::broadcast(workers, store.untrained_arena());
+    const std::span<std::byte> own = store.untrained_arena();
+    comm::broadcast(workers, own);
+    if (averages_) comm::broadcast(workers, averages_->arena().last(own.size()));
   }
   train::Accuracy accuracy;
   if (takes_part_in_evaluation()) {
@@ -222,9 +243,10 @@ std::optional<train::Accuracy> Training::evaluate() {
 // Only the first worker writes: it has all there is, or gets it from the servers.
 void Training::save(std::int64_t step) {
   if (!checkpoints_) return;
-  if (place_->replicas() != nullptr) {
-    place_->replicas()->sync().settle();
-    place_->replicas()->sync().pull_state();
+  if (train::Replicas* replicas = place_->replicas(); replicas != nullptr) {
+    replicas->sync().settle();
+    if (!place_->in_lock_step()) replicas->restore_values(place_->step().session());  // as new as the state
+    replicas->sync().pull_state();
   }
   train::Checkpoint checkpoint = train::take_checkpoint(
       place_->step().session().variables(), {.model = config_.step.model,
@@ -235,9 +257,10 @@ void Training::save(std::int64_t step) {
                                              .global_batch_size = config_.samples_per_update(),
                                              .optimizer = std::string(op::to_string(config_.step.optimizer.kind))});
   if (averages_) averages_->add_to(checkpoint);
+  last_saved_ = checkpoint;
   try {
     checkpoints_->save(std::move(checkpoint));
-  } catch (const Error& error) {  // the last one that was written is still there, and so is what is trained
+  } catch (const std::exception& error) {  // the last one that was written is still there, and so is what is trained
     fmt::print(stderr, "trireme: warning: a checkpoint was lost: {}; training goes on\n", error.what());
   }
 }

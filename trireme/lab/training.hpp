@@ -42,7 +42,8 @@ class Training {
   std::int64_t evaluated_samples() const { return evaluation_.dataset ? evaluation_.dataset->size() : 0; }
   std::int64_t first_step() const { return first_step_; }
   std::string last_checkpoint() const { return checkpoints_ ? checkpoints_->last_path() : ""; }
-  double input_seconds() const { return input_seconds_; }  // waited for input, of all steps
+  const std::string& checkpoint_problem() const { return checkpoint_problem_; }  // why the last one was not written
+  double input_seconds() const { return input_seconds_; }                        // waited for input, of all steps
 
  private:
   void open_checkpoint(comm::Communicator& workers);
@@ -51,6 +52,7 @@ class Training {
   double run_update(double learning_rate);
   std::optional<train::Accuracy> evaluate();
   void save(std::int64_t step);
+  void finish_checkpoints();
   bool takes_part_in_evaluation() const;
 
   TrainingConfig config_;
@@ -62,6 +64,8 @@ class Training {
   std::unique_ptr<train::Evaluator> evaluator_;
   EvaluationData evaluation_;
   std::unique_ptr<train::CheckpointWriter> checkpoints_;  // on the first worker
+  std::optional<train::Checkpoint> last_saved_;           // likewise
+  std::string checkpoint_problem_;
   double input_seconds_ = 0;
 };
 

@@ -63,7 +63,9 @@ void resolve_checkpoints(const TrainingOptions& options, TrainingConfig& config)
 
 TrainingConfig resolve(const TrainingOptions& options, const comm::JobSize& job) {
   TrainingConfig config;
-  config.step = resolve(options.step, job);
+  BenchmarkOptions step = options.step;
+  if (!step.batch_size) step.batch_size = find_model(step.model).batch_size;
+  config.step = resolve(step, job);
   if (!config.step.data.is_real()) {
     bad_input("train needs data: give --data-dir, or make some with `trireme data make`; `bench` does without");
   }
@@ -91,6 +93,11 @@ TrainingConfig resolve(const TrainingOptions& options, const comm::JobSize& job)
   }
   if (options.target_accuracy > 0 && config.evaluate_on == EvaluateOn::nobody) {
     bad_input("--target-accuracy needs an evaluation: leave --eval none out");
+  }
+  const DistributionConfig& distribution = config.step.distribution;
+  if (options.target_accuracy > 0 && distribution.workers > 1 &&
+      (distribution.asynchronous || distribution.backup_workers > 0)) {
+    bad_input("--target-accuracy: workers that go each at its own pace do not end together; leave it out");
   }
   config.target_accuracy = options.target_accuracy;
   resolve_checkpoints(options, config);

@@ -189,7 +189,7 @@ void Server::obey(int index, const Header& header) {
     }
     case Kind::pull: {
       Shard& shard = checked_shard(index, header);
-      if (shard.array(header.array).empty()) {
+      if (!shard.has_array(header.array)) {
         fail(ErrorKind::failed, "{} asks for array {} of '{}', which has none", name_of(index), header.array,
              shard.chunk().name);
       }

@@ -32,7 +32,6 @@ std::span<float> Shard::values() const {
 
 std::span<float> Shard::array(std::uint32_t index) const {
   if (index == 0) return values();
-  if (index > states_.size()) return {};
   return {static_cast<float*>(states_[index - 1].at(0)), static_cast<std::size_t>(chunk_.elements)};
 }
 

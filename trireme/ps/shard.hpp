@@ -50,8 +50,9 @@ class Shard {
   std::uint64_t version() const { return version_; }
   float agreed() const { return agreed_; }
   std::span<float> values() const;
-  // 0 the values, then the arrays of optimizer state; empty: there is no such array.
+  // 0 the values, then the arrays of optimizer state.
   std::span<float> array(std::uint32_t index) const;
+  bool has_array(std::uint32_t index) const { return index <= states_.size(); }
   // Keeps the values as they are now: an update that comes meanwhile goes to a copy.
   std::shared_ptr<void> hold() const { return values_; }
 

@@ -173,8 +173,10 @@ void WorkerSync::obey(int server, const Header& header) {
 void WorkerSync::finish_chunk(int id, const Header& header) {
   Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
   chunk.awaited = false;
-  chunk.version = header.version;
-  if (header.array == 0) count_vote(id, header);
+  if (header.array == 0) {  // state comes with no values: those here stay as old as they are
+    chunk.version = header.version;
+    count_vote(id, header);
+  }
   const std::lock_guard lock(mutex_);
   if (--missing_[static_cast<std::size_t>(chunk.bucket)] == 0) changed_.notify_all();
   count_answer();

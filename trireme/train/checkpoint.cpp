@@ -215,9 +215,10 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::save(Checkpoint checkpoint) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !waiting_; });
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  const std::exception_ptr error = std::exchange(error_, nullptr);
   waiting_ = std::move(checkpoint);
   changed_.notify_all();
+  if (error) std::rethrow_exception(error);
 }
 
 void CheckpointWriter::finish() {

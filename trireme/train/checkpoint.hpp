@@ -88,7 +88,8 @@ class CheckpointWriter {
   CheckpointWriter(std::string folder, int keep);
   ~CheckpointWriter();  // waits for what is being written
 
-  // Returns at once, unless the one before is still being written. Throws what became of that.
+  // Returns at once, unless the one before is still being written. Throws what went wrong with that one; this one is
+  // written all the same.
   void save(Checkpoint checkpoint);
   // Until all is on the disk; throws where it is not.
   void finish();

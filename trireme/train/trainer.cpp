@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 
 #include "trireme/base/error.hpp"
 
@@ -30,8 +31,17 @@ double Trainer::epochs_at(std::int64_t step) const {
   return static_cast<double>(step * options_.samples_per_step) / static_cast<double>(options_.samples_per_epoch);
 }
 
+// What is shown and written beside the training (a full disk under its curves) is no reason to end it.
 void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
-  for (TrainerObserver* observer : parts_.observers) what(*observer);
+  std::erase_if(parts_.observers, [&what](TrainerObserver* observer) {
+    try {
+      what(*observer);
+      return false;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "trireme: warning: {}; training goes on without it\n", error.what());
+      return true;
+    }
+  });
 }
 
 TrainingEnd Trainer::run(const std::stop_token& stop) {
@@ -100,11 +110,11 @@ bool Trainer::is_epoch_complete() const {
 TrainingEnd Trainer::end_epoch() {
   const bool is_last = step_ == steps_;
   const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_at(step_ - 1) + 1e-9));
+  if (is_last || options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0) save();
   const auto start = Clock::now();
   std::optional<Accuracy> accuracy;
   if (is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0)) accuracy = parts_.evaluate();
   const double evaluation_seconds = seconds_since(start);
-  if (is_last || options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0) save();
   const auto steps = static_cast<double>(steps_in_epoch_);
   tell([&](TrainerObserver& observer) {
     observer.on_epoch({.epoch = epoch,
