@@ -9,5 +9,5 @@ gtest_discover_tests(test_hosts TEST_FILTER "-NetHosts.*:LaunchSlurm.*" TEST_LIS
 gtest_discover_tests(test_hosts TEST_FILTER "NetHosts.*" TEST_LIST rates DISCOVERY_TIMEOUT 60
   PROPERTIES ${properties} TIMEOUT 120 RUN_SERIAL ON)  # it measures
 add_test(NAME LaunchSlurm COMMAND test_hosts --gtest_filter=LaunchSlurm.*)
-set_tests_properties(LaunchSlurm PROPERTIES ${properties} TIMEOUT 300
+set_tests_properties(LaunchSlurm PROPERTIES ${properties} TIMEOUT 300 COST 60  # the longest begins first
   SKIP_REGULAR_EXPRESSION "PASSED  \\] 0 tests\\.\n\\[  SKIPPED")
