@@ -84,9 +84,9 @@ TEST_F(LaunchHosts, TheLastWordsOfAHostArriveThoughNobodyReadsForAWhile) {
   Words arguments =
       script_on("n0,n1", 2,
                 "[ $TRIREME_TASK_INDEX = 1 ] || exec sleep 60; "
-                "yes a line of many | head -c 300000; echo last words; sleep 1; pkill -KILL -f launch-host");
+                "yes a line of many | head -c 1500000; echo last words; sleep 1; pkill -KILL -f launch-host");
   arguments.insert(arguments.begin(), {TRIREME_BINARY, "launch"});
-  const CommandOutcome outcome = run_shell("(" + cluster::shell_line(arguments) + " | { sleep 4; cat; })");
+  const CommandOutcome outcome = run_shell(fmt::format("({} | {{ sleep 4; cat; }})", cluster::shell_line(arguments)));
   EXPECT_TRUE(has(outcome.output, "[1] last words")) << outcome.output.substr(outcome.output.size() / 10 * 9);
   EXPECT_TRUE(has(outcome.output, "error: rank 1 (n1, pid ")) << outcome.output.substr(outcome.output.size() / 10 * 9);
   expect_nothing_left();
