@@ -1,4 +1,5 @@
 // `trireme launch --slurm`: jobs in allocations of a real Slurm, and jobs that are submitted to it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -41,7 +42,7 @@ class LaunchSlurm : public ::testing::Test {
     return wait_until([&] { return has(read_file(path), text); }, 40s);
   }
   static void expect_nothing_left(int seconds = 5) {
-    for (int i = 0; i < kNodes; ++i) cluster_->expect_empty("n" + std::to_string(i), seconds);
+    for (int i = 0; i < kNodes; ++i) cluster_->expect_empty(fmt::format("n{}", i), seconds);
   }
   // Of each test: they share the cluster.
   static std::string folder() {
