@@ -46,6 +46,7 @@ std::string work_until(rpc::RpcWorld& world, Signals& signals) {
   expect(!is_asked_to_end, "only those who may have asked it to end");
   const rpc::Health health = world.health_of(0);
   expect(health.lost.empty() && health.here.size() == 2, "nobody was lost");
+  barrier(communicator);  // who leaves does not answer the other one's question any more
   world.leave();
   return std::to_string(rounds);
 }
