@@ -58,8 +58,9 @@ class Train : public testing::Test {
 std::unique_ptr<TemporaryFolder> Train::data_;
 
 TEST_F(Train, ANetworkLearnsAndItsCheckpointIsAsGoodAsItSaid) {
-  const CommandResult trained = run({"--epochs", "3", "--checkpoint-dir", folder_ / "c", "--record", folder_ / "r.json",
-                                     "--csv", folder_ / "log.csv", "--tensorboard", folder_ / "tb"});
+  const CommandResult trained =
+      run({"--epochs", "3", "--checkpoint-dir", folder_ / "c", "--record", folder_ / "r.json", "--csv",
+           folder_ / "log.csv", "--tensorboard", folder_ / "tb", "--display-every", "20"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const json record = read(folder_ / "r.json");
   ASSERT_EQ(record["epochs"].size(), 3u);
@@ -67,6 +68,15 @@ TEST_F(Train, ANetworkLearnsAndItsCheckpointIsAsGoodAsItSaid) {
   const double top1 = record["epochs"][2]["top1"];
   EXPECT_GT(top1, 0.9) << trained.out;
   EXPECT_LT(record["epochs"][2]["loss"], record["epochs"][0]["loss"]);
+  const json& curve = record["curve"];  // steps 1, 20, 40, 60 and 80 of 30 to an epoch
+  ASSERT_EQ(curve.size(), 5u);
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    EXPECT_EQ(curve[i]["step"], i == 0 ? 1 : 20 * i);
+    EXPECT_NEAR(curve[i]["epoch"].get<double>(), curve[i]["step"].get<double>() / 30, 1e-9);
+    EXPECT_NEAR(curve[i]["learning_rate"].get<double>(), 0.01, 1e-9);
+    EXPECT_GT(curve[i]["seconds"], i == 0 ? json(0) : curve[i - 1]["seconds"]);
+  }
+  EXPECT_LT(curve[4]["loss"], curve[1]["loss"]);
   EXPECT_EQ(record["checkpoint"], train::checkpoint_path(folder_ / "c", 90));
 
   std::ifstream csv(folder_ / "log.csv");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/run_command.hpp"
 #include "tests/distributed/launched_job.hpp"
@@ -31,13 +33,19 @@ class TrainWorkers : public testing::Test {
     if (servers > 0) words.insert(words.end(), {"--ps", std::to_string(servers)});
     words.insert(words.end(), {"--", "train", "--model", "mnist", "--data-dir", folder_ / "digits", "--batch-size",
                                std::to_string(20 / workers), "--autotune", "off", "--init-learning-rate", "0.01",
-                               "--checkpoint-dir", folder_ / name});
+                               "--checkpoint-dir", folder_ / name, "--record", folder_ / (name + ".json")});
     words.insert(words.end(), options.begin(), options.end());
     LaunchedJob job(words);
     EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
     EXPECT_NE(job.out().find("top-1"), std::string::npos) << job.out();
     const auto paths = train::list_checkpoints(folder_ / name);
     return paths.empty() ? "" : paths.back();
+  }
+
+  // Of the last epoch.
+  double loss_of(const std::string& name) const {
+    std::ifstream file(folder_ / (name + ".json"));
+    return nlohmann::json::parse(file)["epochs"].back()["loss"];
   }
 
   static double distance(const std::string& a, const std::string& b) {
@@ -65,8 +73,10 @@ class TrainWorkers : public testing::Test {
 TEST_F(TrainWorkers, TrainLikeOneProcess) {
   const std::string one = train("one", 1, 0, {"--epochs", "1"});
   EXPECT_LT(distance(train("two", 2, 0, {"--epochs", "1"}), one), 5e-4);
+  EXPECT_NEAR(loss_of("two"), loss_of("one"), 1e-3 * loss_of("one"));  // of all samples, not of the first worker's
   if (!has_grpc()) GTEST_SKIP() << "the rest needs gRPC";
   EXPECT_LT(distance(train("served", 2, 1, {"--epochs", "1"}), one), 5e-4);
+  EXPECT_NEAR(loss_of("served"), loss_of("one"), 1e-3 * loss_of("one"));
 }
 
 // 500 images and a batch of 20: the first epoch ends with step 25.

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
@@ -143,6 +144,11 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
     parts.agree = [&workers](bool here) {
       workers.set_context("whether the accuracy is good enough");
       return comm::all_gather_value(workers, static_cast<char>(here))[0] != 0;
+    };
+    parts.mean = [&workers](double here) {
+      workers.set_context("the mean loss of the epoch");
+      const std::vector<double> all = comm::all_gather_value(workers, here);
+      return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
     };
   }
   train::Trainer trainer(std::move(parts), {.samples_per_epoch = samples(),

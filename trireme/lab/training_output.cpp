@@ -162,13 +162,28 @@ void TrainingCurves::on_epoch(const train::EpochReport& report) {
 }
 
 TrainingRecord::TrainingRecord(const TrainingConfig& config)
-    : json_{{"schema", "trireme.train/1"},
+    : display_every_(config.step.display_every),
+      json_{{"schema", "trireme.train/1"},
             {"command", report::command_line()},
             {"started", report::rfc3339(std::chrono::system_clock::now())},
             {"build", report::build_json()},
             {"machine", report::to_json(perf::read_machine())},
             {"config", to_json(config)},
-            {"epochs", report::Json::array()}} {}
+            {"epochs", report::Json::array()},
+            {"curve", report::Json::array()}} {}
+
+void TrainingRecord::on_step(const train::StepReport& report) {
+  loss_sum_ += report.loss;
+  ++steps_;
+  if (!is_displayed(report.step, display_every_)) return;
+  json_["curve"].push_back({{"step", report.step},
+                            {"epoch", report.epoch},
+                            {"loss", loss_sum_ / static_cast<double>(steps_)},
+                            {"learning_rate", report.learning_rate},
+                            {"seconds", std::chrono::duration<double>(Clock::now() - start_).count()}});
+  loss_sum_ = 0;
+  steps_ = 0;
+}
 
 void TrainingRecord::on_epoch(const train::EpochReport& report) { json_["epochs"].push_back(epoch_json(report)); }
 

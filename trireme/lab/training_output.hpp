@@ -62,15 +62,24 @@ class TrainingCurves : public train::TrainerObserver {
   std::int64_t every_, samples_per_step_;
 };
 
-// Every epoch and, at the end, how it ended: {"schema": "trireme.train/1", "epochs": [...], ...}.
+// Every epoch, the curve of the loss and, at the end, how it ended: {"schema": "trireme.train/1", "epochs": [...],
+// "curve": [...], ...}. Made right before the training runs: that is when its seconds begin.
 class TrainingRecord : public train::TrainerObserver {
  public:
   explicit TrainingRecord(const TrainingConfig& config);
+  // A point of the curve for displayed steps: the mean loss since the point before, so that no step is left out.
+  void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_end(train::TrainingEnd end) override;
   report::Json json(const Training& training) const;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point start_ = Clock::now();
+  std::int64_t display_every_;
+  double loss_sum_ = 0;  // since the last point
+  std::int64_t steps_ = 0;
   report::Json json_;
 };
 

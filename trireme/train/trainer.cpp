@@ -110,16 +110,18 @@ bool Trainer::is_epoch_complete() const {
 TrainingEnd Trainer::end_epoch() {
   const bool is_last = step_ == steps_;
   const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_at(step_ - 1) + 1e-9));
+  const auto steps = static_cast<double>(steps_in_epoch_);
+  const double loss_here = loss_sum_ / steps;
+  const double loss = parts_.mean ? parts_.mean(loss_here) : loss_here;
   if (is_last || options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0) save();
   const auto start = Clock::now();
   std::optional<Accuracy> accuracy;
   if (is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0)) accuracy = parts_.evaluate();
   const double evaluation_seconds = seconds_since(start);
-  const auto steps = static_cast<double>(steps_in_epoch_);
   tell([&](TrainerObserver& observer) {
     observer.on_epoch({.epoch = epoch,
                        .step = step_,
-                       .loss = loss_sum_ / steps,
+                       .loss = loss,
                        .learning_rate = options_.schedule.at(step_ - 1),
                        .images_per_second = steps * static_cast<double>(options_.samples_per_step) / seconds_,
                        .train_seconds = seconds_,

@@ -42,7 +42,7 @@ struct StepReport {
 
 struct EpochReport {
   std::int64_t epoch = 0, step = 0;  // from 1
-  double loss = 0;                   // mean of its steps
+  double loss = 0;                   // mean of its steps; of all replicas' samples where these are in lock step
   double learning_rate = 0;          // of its last step
   double images_per_second = 0;      // of all replicas, training alone
   double train_seconds = 0, evaluation_seconds = 0;
@@ -66,6 +66,7 @@ class Trainer {
     std::function<void(std::int64_t step)> save = {};   // collective: a checkpoint
     GradientSync* sync = nullptr;                       // of replicas that must end after the same step
     std::function<bool(bool here)> agree = {};          // collective: whether it is true for the first replica
+    std::function<double(double here)> mean = {};       // collective: over all replicas
     std::vector<TrainerObserver*> observers = {};
   };
   Trainer(Parts parts, TrainerOptions options);
