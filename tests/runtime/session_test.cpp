@@ -31,6 +31,14 @@ std::string message_of(const std::function<void()>& action) {
   return "no error";
 }
 
+TEST_P(SessionTest, VariablesAreFoundByTheirNames) {
+  const Tensor weights = variable(graph, {2}, op::Initializer::constant(1), "weights");
+  Session session(graph, *backend);
+  EXPECT_EQ(session.variables().find("weights"), weights.node);
+  EXPECT_EQ(message_of([&] { session.variables().find("bias"); }),
+            "there is no variable 'bias' among the 1 of this network");
+}
+
 TEST_P(SessionTest, RunsOnlyWhatTheFetchesNeed) {
   const Tensor x = placeholder(graph, {}, "x");
   const Tensor y = placeholder(graph, {}, "y");

@@ -227,12 +227,11 @@ std::optional<train::Accuracy> Training::evaluate() {
   }
   train::Accuracy accuracy;
   if (takes_part_in_evaluation()) {
-    std::map<std::string, NodeId> ids;
-    for (const NodeId id : store.all()) ids[store.node(id).name] = id;
-    evaluator_->load([&](const Node& variable) {
-      const NodeId id = ids.at(variable.name);
-      return averages_ ? averages_->get(id) : store.get(id);
-    });
+    if (averages_) {
+      evaluator_->load([&](const Node& variable) { return averages_->get(store.find(variable.name)); });
+    } else {
+      evaluator_->load(store);
+    }
     data::Pipeline pipeline(evaluation_.dataset, evaluation_.pipeline);
     accuracy = evaluator_->run(pipeline);
   }

@@ -80,6 +80,12 @@ std::span<const float> VariableStore::stored(NodeId variable) const {
   return {value(variable), static_cast<std::size_t>(desc.layout.elements(desc.shape))};
 }
 
+NodeId VariableStore::find(std::string_view name) const {
+  const auto found = std::find_if(all().begin(), all().end(), [&](NodeId id) { return node(id).name == name; });
+  if (found == all().end()) bad_input("there is no variable '{}' among the {} of this network", name, all().size());
+  return *found;
+}
+
 std::vector<NodeId> VariableStore::trainable() const {
   std::vector<NodeId> ids = graph_.variables();
   std::erase_if(ids, [this](NodeId id) { return !graph_.node(id).as<op::Variable>()->trainable; });

@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -35,7 +36,8 @@ class VariableStore {
   std::span<const float> stored(NodeId variable) const;
   const Node& node(NodeId variable) const { return graph_.node(variable); }
   const std::vector<NodeId>& all() const { return graph_.variables(); }  // in order of creation
-  std::vector<NodeId> trainable() const;                                 // likewise
+  NodeId find(std::string_view name) const;  // Error(bad_input) where there is none of this name
+  std::vector<NodeId> trainable() const;     // likewise
   // Arenas of the same shape, made on first use. Each group of cores that a batch is split over has gradients of its
   // own.
   float* gradient(NodeId variable, int group = 0);

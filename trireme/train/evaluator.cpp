@@ -55,6 +55,10 @@ void Evaluator::load(const std::function<HostTensor(const Node& variable)>& valu
   for (const NodeId id : graph_.variables()) session_->variables().set(id, value_of(graph_.node(id)));
 }
 
+void Evaluator::load(const VariableStore& trained) {
+  load([&trained](const Node& variable) { return trained.get(trained.find(variable.name)); });
+}
+
 Accuracy Evaluator::run(data::Pipeline& pipeline) {
   const auto share = static_cast<std::size_t>(model_.labels.shape().elements());
   const auto pixels = static_cast<std::size_t>(model_.images.shape().elements());

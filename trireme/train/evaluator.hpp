@@ -38,6 +38,7 @@ class Evaluator {
 
   // The value of each variable, by its name.
   void load(const std::function<HostTensor(const Node& variable)>& value_of);
+  void load(const VariableStore& trained);
 
   // Everything that comes until the pipeline's end. Its batches have this one's size.
   Accuracy run(data::Pipeline& pipeline);
