@@ -8,15 +8,14 @@
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/serve.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/comm/world.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/benchmark_output.hpp"
 #include "trireme/lab/benchmark_record.hpp"
 #include "trireme/lab/profile.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/ps/job_member.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -110,35 +109,22 @@ int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& conf
   return interrupted ? kInterruptedExitCode : 0;
 }
 
-int run_task(const BenchArguments& arguments, const comm::ClusterPlace& place) {
-  const lab::BenchmarkConfig config = lab::resolve(arguments.options, place.spec.job_size());
-  Interrupt interrupt;
-  const auto world = comm::join_cluster(place, log_line);
-  int code = 0;
-  {
-    const auto workers = world->data().split(place.place.is_server() ? -1 : 0, place.rank());
-    if (place.place.is_server()) {
-      serve(*world, place, config.intra_threads);
-    } else {
-      code = run_worker(arguments, config, {*workers, place.spec.servers.empty() ? nullptr : &world->data()},
-                        interrupt.listen());
-    }
-  }
-  world->leave();
-  return code;
-}
-
 int run_bench(const BenchArguments& arguments) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
   if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
-  if (cluster) return run_task(arguments, *cluster);
-  const lab::BenchmarkConfig config = lab::resolve(arguments.options, {.workers = comm::launch_place().size});
+  const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
+  const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
   Interrupt interrupt;
-  const std::unique_ptr<comm::World> world = comm::join_world();
-  const int code = run_worker(arguments, config, {world->communicator()}, interrupt.listen());
-  world->leave();
+  ps::JobMember job(cluster, log_line);
+  int code = 0;
+  if (job.is_server()) {
+    job.serve(config.intra_threads);
+  } else {
+    code = run_worker(arguments, config, {job.workers(), job.with_servers()}, interrupt.listen());
+  }
+  job.leave();
   return code;
 }
 

@@ -40,11 +40,6 @@ void check_not_by_hand(const ClusterArguments& arguments) {
   }
 }
 
-std::string from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 comm::ClusterDescription description_by_hand(const ClusterArguments& arguments) {
   if (arguments.cluster_file.empty()) {
     return {.spec = comm::cluster_from_lists(arguments.worker_hosts, arguments.ps_hosts)};
@@ -102,7 +97,8 @@ comm::TlsFiles tls_files(const ClusterArguments& arguments) {
 }
 
 std::string find_secret(const ClusterArguments& arguments) {
-  const std::string told = from_environment(cluster::kJobSecretVariable);
+  const char* variable = std::getenv(cluster::kJobSecretVariable);
+  const std::string told = variable != nullptr ? variable : "";
   if (!told.empty() && !arguments.secret_file.empty()) {
     bad_input("--secret-file and the variable {} both give the secret of the job; leave one of them out",
               cluster::kJobSecretVariable);
@@ -121,11 +117,7 @@ std::string find_secret(const ClusterArguments& arguments) {
 std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) {
   if (cluster::is_launched()) {
     check_not_by_hand(arguments);
-    const std::string told = from_environment(cluster::kClusterVariable);
-    if (told.empty()) return std::nullopt;
-    return comm::ClusterPlace{.spec = comm::cluster_from_json(told, cluster::kClusterVariable).spec,
-                              .place = {.job = from_environment(cluster::kTaskRoleVariable),
-                                        .index = std::atoi(from_environment(cluster::kTaskIndexVariable).c_str())}};
+    return cluster::place_in_launch();
   }
   const std::string option = option_given_by_hand(arguments);
   if (option.empty()) return std::nullopt;
@@ -194,11 +186,13 @@ std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& argume
     bad_input("--tls-cert: gRPC alone is encrypted, and with --protocol {} tensors go another way; take grpc",
               place->protocol);
   }
-  place->secret = find_secret(arguments);
+  if (place->secret.empty()) place->secret = find_secret(arguments);
   place->tls = tls;
   place->join_timeout = arguments.join_timeout;
   return place;
 }
+
+void log_line(const std::string& text) { fmt::print(stderr, "trireme: {}\n", text); }
 
 std::string protocol_in_launch(const ClusterArguments& arguments) {
   check_protocol(arguments.protocol);

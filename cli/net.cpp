@@ -14,7 +14,6 @@
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/launch_plan.hpp"
-#include "cli/serve.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/comm/world.hpp"

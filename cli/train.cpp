@@ -8,11 +8,10 @@
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/serve.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/comm/world.hpp"
 #include "trireme/lab/training_output.hpp"
+#include "trireme/ps/job_member.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -57,34 +56,21 @@ int run_worker(const TrainArguments& arguments, const lab::TrainingConfig& confi
   return end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
 }
 
-int run_task(const TrainArguments& arguments, const comm::ClusterPlace& place) {
-  const lab::TrainingConfig config = lab::resolve(arguments.options, place.spec.job_size());
-  Interrupt interrupt;
-  const auto world = comm::join_cluster(place, log_line);
-  int code = 0;
-  {
-    const auto workers = world->data().split(place.place.is_server() ? -1 : 0, place.rank());
-    if (place.place.is_server()) {
-      serve(*world, place, config.step.intra_threads);
-    } else {
-      code = run_worker(arguments, config, {*workers, place.spec.servers.empty() ? nullptr : &world->data()},
-                        interrupt.listen());
-    }
-  }
-  world->leave();
-  return code;
-}
-
 int run_train(const TrainArguments& arguments) {
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
   if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
-  if (cluster) return run_task(arguments, *cluster);
-  const lab::TrainingConfig config = lab::resolve(arguments.options, {.workers = comm::launch_place().size});
+  const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
+  const lab::TrainingConfig config = lab::resolve(arguments.options, size);
   Interrupt interrupt;
-  const std::unique_ptr<comm::World> world = comm::join_world();
-  const int code = run_worker(arguments, config, {world->communicator()}, interrupt.listen());
-  world->leave();
+  ps::JobMember job(cluster, log_line);
+  int code = 0;
+  if (job.is_server()) {
+    job.serve(config.step.intra_threads);
+  } else {
+    code = run_worker(arguments, config, {job.workers(), job.with_servers()}, interrupt.listen());
+  }
+  job.leave();
   return code;
 }
 
@@ -157,7 +143,7 @@ Command add_train(CLI::App& parent) {
       ->group(kOutput);
   app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file")->group(kOutput);
   app->add_option("--display-every", arguments->options.step.display_every,
-                  "A point of TensorBoard's curves every so many steps")
+                  "A point of the curves, in the record and TensorBoard's, every so many steps")
       ->capture_default_str()
       ->group(kOutput);
   app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr")

@@ -1,20 +1,38 @@
 #include "trireme/cluster/environment.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string_view>
 
+#include "trireme/cluster/secret.hpp"
 #include "trireme/comm/world.hpp"
 
 namespace trireme::cluster {
+namespace {
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
 
 bool is_launched() { return std::getenv(kLaunchVariable) != nullptr; }
 
-bool obeys_launcher_alone() {
-  const char* told = std::getenv(kEndRequestsVariable);
-  return told != nullptr && std::string_view(told) == kFromLauncher;
+std::optional<comm::ClusterPlace> place_in_launch() {
+  const std::string cluster = from_environment(kClusterVariable);
+  if (!is_launched() || cluster.empty()) return std::nullopt;
+  comm::ClusterPlace place{.spec = comm::cluster_from_json(cluster, kClusterVariable).spec,
+                           .place = {.job = from_environment(kTaskRoleVariable),
+                                     .index = std::atoi(from_environment(kTaskIndexVariable).c_str())},
+                           .secret = from_environment(kJobSecretVariable)};
+  check_place(place.spec, place.place, kTaskRoleVariable, kTaskIndexVariable);
+  check_secret(place.secret, fmt::format("the variable {}", kJobSecretVariable));
+  return place;
 }
+
+bool obeys_launcher_alone() { return from_environment(kEndRequestsVariable) == kFromLauncher; }
 
 std::string surrounding_launcher() {
   if (is_launched()) return "trireme launch";
@@ -22,9 +40,6 @@ std::string surrounding_launcher() {
   return place.size > 1 ? place.launcher : "";
 }
 
-bool shows_progress() {
-  const char* told = std::getenv(kProgressVariable);
-  return isatty(STDERR_FILENO) != 0 || (told != nullptr && std::string_view(told) == "terminal");
-}
+bool shows_progress() { return isatty(STDERR_FILENO) != 0 || from_environment(kProgressVariable) == "terminal"; }
 
 }  // namespace trireme::cluster

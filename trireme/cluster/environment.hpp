@@ -2,7 +2,10 @@
 // launcher; asked by the commands that it starts. Ranks under MPI are comm::launch_place()'s business.
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "trireme/comm/cluster_world.hpp"
 
 namespace trireme::cluster {
 
@@ -24,6 +27,9 @@ inline constexpr const char* kFromLauncher = "launcher";
 inline constexpr const char* kProgressVariable = "TRIREME_PROGRESS";
 
 bool is_launched();  // by `trireme launch`
+// This task of a launch whose tasks meet over the network, with the secret; nothing: they meet over MPI, or there is no
+// launch.
+std::optional<comm::ClusterPlace> place_in_launch();
 bool obeys_launcher_alone();
 
 // Who has started this process as one of several: "trireme launch", "Open MPI", "Slurm", ...; empty: nobody.
