@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <semaphore>
 
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/small_training.hpp"
@@ -115,8 +116,8 @@ TEST_F(Checkpoints, TheNewestAreKept) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "checkpoint-1.safetensors.77-0.tmp"));
     for (const std::int64_t step : {9, 10, 100}) {
       writer.save(take_checkpoint(training_.store(), state_at(step)));
+      writer.finish();
     }
-    writer.finish();
     EXPECT_EQ(writer.last_path(), checkpoint_path(folder_.path(), 100));
   }
   EXPECT_EQ(list_checkpoints(folder_.path()),
@@ -143,15 +144,37 @@ TEST_F(Checkpoints, AFailedWriteIsToldAndLosesNothing) {
   const std::string message = message_of([&] { writer.finish(); });
   EXPECT_NE(message.find("cannot replace"), std::string::npos) << message;
   EXPECT_EQ(writer.last_path(), checkpoint_path(folder, 1));
-  writer.save(take_checkpoint(training_.store(), state_at(2)));
-  // What went wrong with one is told by the next, which is written.
-  EXPECT_THROW(writer.save(take_checkpoint(training_.store(), state_at(3))), Error);
+  writer.save(take_checkpoint(training_.store(), state_at(3)));
   writer.finish();
   std::filesystem::remove_all(checkpoint_path(folder, 2));
   EXPECT_EQ(open_latest_checkpoint(folder)->state().step, 3);
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   }
+}
+
+// A disk that takes as long as the test likes. What comes meanwhile does not wait, and the newest of it is written.
+TEST_F(Checkpoints, ASlowDiskHoldsNobodyUp) {
+  std::counting_semaphore<> begun(0), may_end(0);
+  CheckpointWriter writer(folder_.path(), 3, [&](const Checkpoint& checkpoint, const std::string& path) {
+    begun.release();
+    may_end.acquire();
+    if (checkpoint.state.step == 1) fail(ErrorKind::failed, "no room for the first");
+    write_checkpoint(checkpoint, path);
+  });
+  const auto save = [&](std::int64_t step) { writer.save(take_checkpoint(training_.store(), state_at(step))); };
+  save(1);
+  begun.acquire();
+  save(2);
+  save(3);  // instead of the one before
+  may_end.release();
+  begun.acquire();
+  // What went wrong with one is told by the next, which is written.
+  EXPECT_EQ(message_of([&] { save(4); }), "no room for the first");
+  may_end.release(2);
+  writer.finish();
+  EXPECT_EQ(list_checkpoints(folder_.path()),
+            (std::vector{checkpoint_path(folder_.path(), 3), checkpoint_path(folder_.path(), 4)}));
 }
 
 // A process that does nothing but write checkpoints is killed at random moments.

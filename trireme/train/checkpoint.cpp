@@ -189,7 +189,8 @@ std::unique_ptr<CheckpointFile> open_latest_checkpoint(const std::string& folder
   return paths.empty() ? nullptr : std::make_unique<CheckpointFile>(paths.back());
 }
 
-CheckpointWriter::CheckpointWriter(std::string folder, int keep) : folder_(std::move(folder)), keep_(keep) {
+CheckpointWriter::CheckpointWriter(std::string folder, int keep, Write write)
+    : folder_(std::move(folder)), keep_(keep), write_(std::move(write)) {
   std::error_code error;
   fs::create_directories(folder_, error);
   try {
@@ -213,17 +214,15 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::save(Checkpoint checkpoint) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !waiting_; });
-  const std::exception_ptr error = std::exchange(error_, nullptr);
+  const std::lock_guard lock(mutex_);
   waiting_ = std::move(checkpoint);
   changed_.notify_all();
-  if (error) std::rethrow_exception(error);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void CheckpointWriter::finish() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !waiting_; });
+  changed_.wait(lock, [this] { return !waiting_ && !writing_; });
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -232,25 +231,26 @@ std::string CheckpointWriter::last_path() const {
   return last_path_;
 }
 
-// What is waiting stays in its place while it is written: only this thread takes it away.
 void CheckpointWriter::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return waiting_ || stopping_; });
     if (!waiting_) return;
+    const Checkpoint checkpoint = *std::exchange(waiting_, std::nullopt);
+    writing_ = true;
     lock.unlock();
-    const std::string path = checkpoint_path(folder_, waiting_->state.step);
+    const std::string path = checkpoint_path(folder_, checkpoint.state.step);
     std::exception_ptr error;
     try {
-      write_checkpoint(*waiting_, path);
+      write_(checkpoint, path);
       remove_old();
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
-    waiting_.reset();
-    error_ = error;
+    writing_ = false;
     if (!error) last_path_ = path;
+    if (!error_) error_ = error;
     changed_.notify_all();
   }
 }

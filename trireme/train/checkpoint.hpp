@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -80,16 +81,18 @@ std::vector<std::string> list_checkpoints(const std::string& folder);
 // The newest one; nothing where there is none. A damaged one is an error, not passed over in silence.
 std::unique_ptr<CheckpointFile> open_latest_checkpoint(const std::string& folder);
 
-// Writes checkpoints while training goes on, one after the other, and keeps the newest few.
+// Writes checkpoints while training goes on, one after the other, and keeps the newest few. Where the disk is slower
+// than they come, the newest takes the place of the one that waits: nobody waits for the disk.
 class CheckpointWriter {
  public:
+  using Write = std::function<void(const Checkpoint&, const std::string& path)>;
   // Makes the folder, and removes what a killed process has left half-written in it. Error(bad_input) where the folder
   // cannot be written.
-  CheckpointWriter(std::string folder, int keep);
-  ~CheckpointWriter();  // waits for what is being written
+  CheckpointWriter(std::string folder, int keep, Write write = write_checkpoint);
+  ~CheckpointWriter();  // waits until what was saved is written
 
-  // Returns at once, unless the one before is still being written. Throws what went wrong with that one; this one is
-  // written all the same.
+  // Returns at once. Throws the first thing that has gone wrong since it was last told; this one is written all the
+  // same.
   void save(Checkpoint checkpoint);
   // Until all is on the disk; throws where it is not.
   void finish();
@@ -101,11 +104,13 @@ class CheckpointWriter {
 
   const std::string folder_;
   const int keep_;
+  const Write write_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Checkpoint> waiting_;
+  bool writing_ = false;
   bool stopping_ = false;
-  std::exception_ptr error_;
+  std::exception_ptr error_;  // the first that nobody was told of
   std::string last_path_;
   std::thread thread_;
 };
