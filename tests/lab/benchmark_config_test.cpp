@@ -54,8 +54,10 @@ TEST(BenchmarkConfig, PiecewiseScheduleGivesTheFirstRate) {
   const BenchmarkConfig config = resolve(options);
   EXPECT_FALSE(config.learning_rate_chosen);
   EXPECT_DOUBLE_EQ(config.schedule.at(0), 0.2);
-  EXPECT_EQ(config.schedule.steps_per_epoch, 1'281'167 / 32);
-  EXPECT_DOUBLE_EQ(config.schedule.at(3 * config.schedule.steps_per_epoch), 0.02);
+  EXPECT_EQ(config.schedule.steps_per_epoch, 1'281'167 / 32.0);
+  const auto third_epoch = static_cast<std::int64_t>(3 * config.schedule.steps_per_epoch);  // ends within this step
+  EXPECT_DOUBLE_EQ(config.schedule.at(third_epoch), 0.2);
+  EXPECT_DOUBLE_EQ(config.schedule.at(third_epoch + 1), 0.02);
 }
 
 TEST(BenchmarkConfig, BadNumbersAreRefusedByName) {

@@ -59,7 +59,7 @@ TEST_F(BenchmarkOnData, TakesANewBatchForEveryStepAndSaysWhatThatCosts) {
   EXPECT_EQ(record.results.bad_records, 0);
   EXPECT_FALSE(record.results.io_overhead_percent);
   // A schedule's epoch is one of this data set.
-  EXPECT_EQ(benchmark.setup().config.schedule.steps_per_epoch, 50 / 4);
+  EXPECT_EQ(benchmark.setup().config.schedule.steps_per_epoch, 50 / 4.0);
   const std::string text = banner(benchmark.setup());
   EXPECT_NE(text.find("idx (" + folder_.path().string() + "): 50 images of 1x28x28"), std::string::npos) << text;
   EXPECT_NE(text.find("no crop, to 1x28x28; 1 thread per worker, 2 batches ahead"), std::string::npos) << text;

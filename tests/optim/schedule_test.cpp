@@ -31,6 +31,19 @@ TEST(Schedule, PiecewiseChangesAtTheFirstStepOfAnEpoch) {
   EXPECT_DOUBLE_EQ(schedule.at(60000), 0.001);
 }
 
+// 25 samples, 10 at a time: the second epoch ends with step 5, and the first in the middle of step 3.
+TEST(Schedule, AnEpochNeedNotBeAWholeNumberOfSteps) {
+  const LearningRateSchedule schedule{.shape = parse_piecewise("0.3;1;0.2;2;0.1"), .steps_per_epoch = 2.5};
+  EXPECT_DOUBLE_EQ(schedule.at(2), 0.3);
+  EXPECT_DOUBLE_EQ(schedule.at(3), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.at(4), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.at(5), 0.1);
+  const LearningRateSchedule small{.shape = parse_piecewise("0.3;2;0.2"), .steps_per_epoch = 0.5};
+  EXPECT_NO_THROW(validate(small));
+  EXPECT_DOUBLE_EQ(small.at(0), 0.3);
+  EXPECT_DOUBLE_EQ(small.at(1), 0.2);
+}
+
 TEST(Schedule, ExponentialInStepsAndSmooth) {
   LearningRateSchedule schedule{.initial = 1, .shape = ExponentialRate{0.5, 2, true}, .steps_per_epoch = 10};
   EXPECT_DOUBLE_EQ(schedule.at(19), 1);

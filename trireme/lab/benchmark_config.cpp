@@ -274,7 +274,7 @@ std::string_view to_string(Recompute recompute) {
 }
 
 void set_epoch(BenchmarkConfig& config, std::int64_t images) {
-  config.schedule.steps_per_epoch = std::max<std::int64_t>(1, images / images_per_step(config));
+  config.schedule.steps_per_epoch = static_cast<double>(images) / static_cast<double>(images_per_step(config));
 }
 
 std::int64_t images_per_epoch(const ModelInfo& model) {

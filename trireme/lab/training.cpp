@@ -45,7 +45,7 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
   options.first_sample = first_sample_;
   place_ = std::make_unique<Workplace>(config_.step, not_owned(crew.workers), options);
   BenchmarkConfig& step = place_->setup().config;
-  step.schedule.steps_per_epoch = std::max<std::int64_t>(1, samples() / config_.samples_per_update());
+  step.schedule.steps_per_epoch = static_cast<double>(samples()) / static_cast<double>(config_.samples_per_update());
   if (config_.reference_batch > 0) {
     step.schedule.scale = linear_scaling(config_.samples_per_update(), config_.reference_batch);
   }

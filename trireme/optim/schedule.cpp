@@ -104,7 +104,7 @@ double parse_number(std::string_view item, std::string_view text) {
 }  // namespace
 
 double LearningRateSchedule::at(std::int64_t step) const {
-  const double epoch = static_cast<double>(step) / static_cast<double>(steps_per_epoch);
+  const double epoch = static_cast<double>(step) / steps_per_epoch;
   if (epoch >= warmup_epochs) return scale * unscaled_rate(*this, epoch);
   return scale * unscaled_rate(*this, warmup_epochs) * epoch / warmup_epochs;
 }
@@ -119,7 +119,9 @@ void validate(const LearningRateSchedule& schedule) {
   if (!std::isfinite(schedule.warmup_epochs) || schedule.warmup_epochs < 0) {
     bad_input("warm-up epochs is {}, expected a finite number of 0 or more", schedule.warmup_epochs);
   }
-  if (schedule.steps_per_epoch < 1) bad_input("steps per epoch is {}, expected 1 or more", schedule.steps_per_epoch);
+  if (!std::isfinite(schedule.steps_per_epoch) || schedule.steps_per_epoch <= 0) {
+    bad_input("steps per epoch is {}, expected a finite number above 0", schedule.steps_per_epoch);
+  }
   check_shape(schedule);
 }
 
@@ -145,7 +147,7 @@ double linear_scaling(std::int64_t global_batch, std::int64_t reference_batch) {
   return static_cast<double>(global_batch) / static_cast<double>(reference_batch);
 }
 
-LearningRateSchedule resnet_schedule(std::int64_t global_batch, std::int64_t steps_per_epoch) {
+LearningRateSchedule resnet_schedule(std::int64_t global_batch, double steps_per_epoch) {
   LearningRateSchedule schedule{
       .initial = 0.128,
       .shape = PiecewiseRate{{30, 60, 80, 90}, {0.128, 0.0128, 0.00128, 0.000128, 0.0000128}},

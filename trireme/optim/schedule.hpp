@@ -31,9 +31,9 @@ struct CosineRate {
 struct LearningRateSchedule {
   double initial = 0.01;
   std::variant<ConstantRate, PiecewiseRate, ExponentialRate, CosineRate> shape = ConstantRate{};
-  double warmup_epochs = 0;  // linear from 0 at step 0 to what the shape says at their end
-  double scale = 1;          // of every rate, by the linear scaling rule: global batch / reference batch
-  std::int64_t steps_per_epoch = 1;
+  double warmup_epochs = 0;    // linear from 0 at step 0 to what the shape says at their end
+  double scale = 1;            // of every rate, by the linear scaling rule: global batch / reference batch
+  double steps_per_epoch = 1;  // samples / samples per step: an epoch may end within a step
 
   // The rate of a step, counted from 0. The schedule must be valid.
   double at(std::int64_t step) const;
@@ -49,7 +49,7 @@ PiecewiseRate parse_piecewise(std::string_view text);
 double linear_scaling(std::int64_t global_batch, std::int64_t reference_batch = 256);
 // tf_cnn_benchmarks' schedule for ResNet: 0.128 · global batch/256, ×0.1 at epochs 30, 60, 80 and 90, with a warm-up of
 // five epochs.
-LearningRateSchedule resnet_schedule(std::int64_t global_batch, std::int64_t steps_per_epoch);
+LearningRateSchedule resnet_schedule(std::int64_t global_batch, double steps_per_epoch);
 std::string to_string(const LearningRateSchedule& schedule);
 
 }  // namespace trireme
