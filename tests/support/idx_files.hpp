@@ -15,10 +15,11 @@ inline void write_idx_header(std::ofstream& file, std::initializer_list<std::uin
   }
 }
 
-// The training split, 28 x 28 pixels, classes 0, 1, ..., classes - 1 in turns.
-inline void write_idx(const std::filesystem::path& folder, std::uint32_t count, std::uint32_t classes = 10) {
-  std::ofstream images(folder / "train-images-idx3-ubyte", std::ios::binary);
-  std::ofstream labels(folder / "train-labels-idx1-ubyte", std::ios::binary);
+// A split ("train", or "t10k" for validation) of 28 x 28 pixels, classes 0, 1, ..., classes - 1 in turns.
+inline void write_idx(const std::filesystem::path& folder, std::uint32_t count, std::uint32_t classes = 10,
+                      const std::string& split = "train") {
+  std::ofstream images(folder / (split + "-images-idx3-ubyte"), std::ios::binary);
+  std::ofstream labels(folder / (split + "-labels-idx1-ubyte"), std::ios::binary);
   write_idx_header(images, {0x803, count, 28, 28});
   write_idx_header(labels, {0x801, count});
   for (std::uint32_t i = 0; i < count; ++i) {

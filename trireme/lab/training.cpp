@@ -19,6 +19,22 @@ std::shared_ptr<comm::Communicator> not_owned(comm::Communicator& communicator) 
   return {std::shared_ptr<void>(), &communicator};
 }
 
+// What one worker has counted of the evaluation.
+struct Counted {
+  train::Accuracy accuracy;
+  bool stopped = false;
+};
+
+train::Evaluation evaluation_of(std::span<const Counted> workers) {
+  train::Evaluation evaluation{.accuracy = train::Accuracy()};
+  for (const Counted& each : workers) {
+    evaluation.accuracy->add(each.accuracy);
+    evaluation.stopped = evaluation.stopped || each.stopped;
+  }
+  if (evaluation.stopped) evaluation.accuracy.reset();  // of a part of the samples
+  return evaluation;
+}
+
 }  // namespace
 
 EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size) {
@@ -136,7 +152,7 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
   comm::Communicator& workers = place_->workers();
   train::Trainer::Parts parts;
   parts.step = [this](double rate) { return run_update(rate); };
-  parts.evaluate = [this] { return evaluate(); };
+  parts.evaluate = [this](const std::stop_token& asked) { return evaluate(asked); };
   if (!config_.checkpoint_dir.empty()) parts.save = [this](std::int64_t step) { save(step); };
   parts.observers = std::move(observers);
   if (place_->replicas() != nullptr) parts.sync = &place_->replicas()->sync();
@@ -209,15 +225,16 @@ bool Training::takes_part_in_evaluation() const {
   return all || place_->workers().rank() == 0;
 }
 
-// Running statistics are each worker's own: those of the first count, as in a checkpoint.
-std::optional<train::Accuracy> Training::evaluate() {
-  if (!evaluator_) return std::nullopt;
+// Running statistics are each worker's own: those of the first count, as in a checkpoint. A worker that is asked to
+// stop counts no further, but what is done together it does to the end.
+train::Evaluation Training::evaluate(const std::stop_token& stop) {
+  if (!evaluator_) return {};
   comm::Communicator& workers = place_->workers();
   train::Replicas* replicas = place_->replicas();
   const VariableStore& store = place_->step().session().variables();
   const bool together = place_->in_lock_step() && workers.size() > 1;
   if (replicas != nullptr) replicas->sync().settle();
-  if (!together && workers.rank() > 0) return std::nullopt;
+  if (!together && workers.rank() > 0) return {};
   if (replicas != nullptr && !together) replicas->sync().rest();  // the others go on meanwhile
   if (together) {
     workers.set_context("running statistics");
@@ -233,16 +250,16 @@ std::optional<train::Accuracy> Training::evaluate() {
       evaluator_->load(store);
     }
     data::Pipeline pipeline(evaluation_.dataset, evaluation_.pipeline);
-    accuracy = evaluator_->run(pipeline);
+    accuracy = evaluator_->run(pipeline, stop);
   }
-  if (!together) return accuracy;
+  const Counted counted{accuracy, stop.stop_requested()};
+  if (!together) return evaluation_of({&counted, 1});
   const auto timeout = workers.timeout();
   workers.set_timeout(kUnevenTimeout);
   workers.set_context("adding up the evaluation");
-  train::Accuracy all;
-  for (const train::Accuracy& each : comm::all_gather_value(workers, accuracy)) all.add(each);
+  const std::vector<Counted> all = comm::all_gather_value(workers, counted);
   workers.set_timeout(timeout);
-  return all;
+  return evaluation_of(all);
 }
 
 // Only the first worker writes: it has all there is, or gets it from the servers.

@@ -50,7 +50,7 @@ class Training {
   void check_is_ours(const train::TrainingState& state) const;
   void make_evaluator();
   double run_update(double learning_rate);
-  std::optional<train::Accuracy> evaluate();
+  train::Evaluation evaluate(const std::stop_token& stop);
   void save(std::int64_t step);
   void finish_checkpoints();
   bool takes_part_in_evaluation() const;

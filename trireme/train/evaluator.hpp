@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "trireme/data/pipeline.hpp"
@@ -40,8 +41,8 @@ class Evaluator {
   void load(const std::function<HostTensor(const Node& variable)>& value_of);
   void load(const VariableStore& trained);
 
-  // Everything that comes until the pipeline's end. Its batches have this one's size.
-  Accuracy run(data::Pipeline& pipeline);
+  // Everything that comes until the pipeline's end, or until it is asked to stop. Its batches have this one's size.
+  Accuracy run(data::Pipeline& pipeline, const std::stop_token& stop = {});
 
   const Model& model() const { return model_; }
   VariableStore& variables() { return session_->variables(); }

@@ -54,7 +54,7 @@ TrainingEnd Trainer::run(const std::stop_token& stop) {
     }
     run_step();
     if (is_epoch_complete()) {
-      end = end_epoch();
+      end = end_epoch(stop);
     } else if (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0) {
       save();
     }
@@ -107,7 +107,7 @@ bool Trainer::is_epoch_complete() const {
   return step_ == steps_ || std::floor(epochs_at(step_)) > std::floor(epochs_at(step_ - 1));
 }
 
-TrainingEnd Trainer::end_epoch() {
+TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const bool is_last = step_ == steps_;
   const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_at(step_ - 1) + 1e-9));
   const auto steps = static_cast<double>(steps_in_epoch_);
@@ -115,8 +115,10 @@ TrainingEnd Trainer::end_epoch() {
   const double loss = parts_.mean ? parts_.mean(loss_here) : loss_here;
   if (is_last || options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0) save();
   const auto start = Clock::now();
-  std::optional<Accuracy> accuracy;
-  if (is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0)) accuracy = parts_.evaluate();
+  Evaluation evaluation;
+  if (is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0)) {
+    evaluation = parts_.evaluate(stop);
+  }
   const double evaluation_seconds = seconds_since(start);
   tell([&](TrainerObserver& observer) {
     observer.on_epoch({.epoch = epoch,
@@ -126,11 +128,16 @@ TrainingEnd Trainer::end_epoch() {
                        .images_per_second = steps * static_cast<double>(options_.samples_per_step) / seconds_,
                        .train_seconds = seconds_,
                        .evaluation_seconds = evaluation_seconds,
-                       .accuracy = accuracy});
+                       .accuracy = evaluation.accuracy});
   });
   steps_in_epoch_ = 0;
   loss_sum_ = seconds_ = 0;
+  if (evaluation.stopped) {
+    save();
+    return TrainingEnd::interrupted;
+  }
   if (options_.target_accuracy <= 0) return TrainingEnd::done;
+  const std::optional<Accuracy>& accuracy = evaluation.accuracy;
   const bool reached_here = accuracy && accuracy->top1_share() >= options_.target_accuracy;
   const bool reached = parts_.agree ? parts_.agree(reached_here) : reached_here;
   if (reached) save();

@@ -49,6 +49,11 @@ struct EpochReport {
   std::optional<Accuracy> accuracy;  // where it was evaluated
 };
 
+struct Evaluation {
+  std::optional<Accuracy> accuracy;  // nothing: this replica does not know
+  bool stopped = false;              // it was asked to stop before all was evaluated
+};
+
 // Called on the thread that trains, between steps.
 class TrainerObserver {
  public:
@@ -61,18 +66,18 @@ class TrainerObserver {
 class Trainer {
  public:
   struct Parts {
-    std::function<double(double learning_rate)> step;   // one update; gives the loss
-    std::function<std::optional<Accuracy>()> evaluate;  // collective; nothing: this replica does not know
-    std::function<void(std::int64_t step)> save = {};   // collective: a checkpoint
-    GradientSync* sync = nullptr;                       // of replicas that must end after the same step
-    std::function<bool(bool here)> agree = {};          // collective: whether it is true for the first replica
-    std::function<double(double here)> mean = {};       // collective: over all replicas
+    std::function<double(double learning_rate)> step;                 // one update; gives the loss
+    std::function<Evaluation(const std::stop_token& stop)> evaluate;  // collective, also about stopping
+    std::function<void(std::int64_t step)> save = {};                 // collective: a checkpoint
+    GradientSync* sync = nullptr;                                     // of replicas that must end after the same step
+    std::function<bool(bool here)> agree = {};     // collective: whether it is true for the first replica
+    std::function<double(double here)> mean = {};  // collective: over all replicas
     std::vector<TrainerObserver*> observers = {};
   };
   Trainer(Parts parts, TrainerOptions options);
 
-  // Ends after all steps, after an epoch with the accuracy asked for, or after the step in which any replica was asked
-  // to stop; with a checkpoint each time. Error(failed) if the loss is not finite.
+  // Ends after all steps, after an epoch with the accuracy asked for, or after the step or in the evaluation in which
+  // any replica was asked to stop; with a checkpoint each time. Error(failed) if the loss is not finite.
   TrainingEnd run(const std::stop_token& stop = {});
 
   std::int64_t steps() const { return steps_; }
@@ -81,7 +86,7 @@ class Trainer {
   bool is_asked_to_stop(const std::stop_token& stop);
   void run_step();
   bool is_epoch_complete() const;
-  TrainingEnd end_epoch();
+  TrainingEnd end_epoch(const std::stop_token& stop);
   void save();
   void tell(const std::function<void(TrainerObserver&)>& what);
   double epochs_at(std::int64_t step) const;

@@ -1,0 +1,81 @@
+// A training run as its observers and its end show it, with workers as threads. As a user meets it: tests/cli and
+// tests/distributed.
+#include "trireme/lab/training.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/support/idx_files.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/comm/local/run_local.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using train::TrainingEnd;
+
+// 40 images, 10 in a step, whatever the number of workers: an epoch has 4 steps.
+class TrainingRun : public testing::Test {
+ protected:
+  TrainingRun() {
+    testkit::write_idx(folder_.path(), 40);
+    testkit::write_idx(folder_.path(), 30, 10, "t10k");
+  }
+
+  TrainingOptions options(int workers) const {
+    TrainingOptions options;
+    options.step.model = "mnist";
+    options.step.batch_size = 10 / workers;
+    options.step.init_learning_rate = 0.01;
+    options.step.num_intra_threads = 1;
+    options.step.autotune = "off";
+    options.step.bind = false;
+    options.step.data.dir = folder_.path();
+    options.checkpoint_dir = folder_ / "checkpoints";
+    return options;
+  }
+
+  testkit::TemporaryFolder folder_;
+};
+
+// Every worker has a machine of its own: processors are not theirs to divide.
+comm::LocalOptions apart(int ranks) { return {.size = ranks, .ranks_per_node = 1}; }
+
+class Watcher : public train::TrainerObserver {
+ public:
+  void on_step(const train::StepReport& report) override {
+    steps = report.step;
+    if (report.step == stops_after) stop.request_stop();
+  }
+  void on_epoch(const train::EpochReport& report) override {
+    ++epochs;
+    accuracy = report.accuracy;
+  }
+
+  std::int64_t stops_after = 0, steps = 0;
+  int epochs = 0;
+  std::optional<train::Accuracy> accuracy;
+  std::stop_source stop;
+};
+
+// The wish comes with the last step, when there is no other left that could bring it to the other worker.
+TEST_F(TrainingRun, OneWorkerThatIsAskedToStopEndsTheEvaluationOfAll) {
+  std::array<Watcher, 2> watchers;
+  watchers[1].stops_after = 4;
+  std::array<TrainingEnd, 2> ends{};
+  comm::run_local(apart(2), [&](comm::Communicator& workers) {
+    const auto rank = static_cast<std::size_t>(workers.rank());
+    Training training(resolve(options(2), {.workers = 2}), {workers});
+    ends[rank] = training.run({&watchers[rank]}, watchers[rank].stop.get_token());
+  });
+  for (const std::size_t rank : {0, 1}) {
+    EXPECT_EQ(ends[rank], TrainingEnd::interrupted) << rank;
+    EXPECT_EQ(watchers[rank].epochs, 1) << "its training is complete";
+    EXPECT_FALSE(watchers[rank].accuracy) << "of a part of the images";
+  }
+  EXPECT_EQ(train::open_latest_checkpoint(folder_ / "checkpoints")->state().step, 4);
+}
+
+}  // namespace
+}  // namespace trireme::lab
