@@ -113,6 +113,20 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   expect_same_tensors(train::checkpoint_path(folder_ / "whole", 120), train::checkpoint_path(folder_ / "parts", 120));
 }
 
+TEST_F(Train, ARunWithNothingLeftSaysHowGoodItIs) {
+  const auto last_accuracy = [](const std::string& text) { return text.substr(text.rfind("top-1 "), 14); };
+  const Words common{"--epochs", "1", "--checkpoint-dir", folder_ / "c"};
+  const CommandResult trained = run(common);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  Words again = common;
+  again.push_back("--resume");
+  const CommandResult resumed = run(again);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("nothing is left to do: 1 epoch was complete after step 30  top-1"), std::string::npos)
+      << resumed.out;
+  EXPECT_EQ(last_accuracy(resumed.out), last_accuracy(trained.out));
+}
+
 TEST_F(Train, SmallBatchesAddedUpTrainLikeALargeOne) {
   Words words = train({"--epochs", "1", "--checkpoint-dir", folder_ / "a", "--accumulate", "5", "--no-dropout"});
   *std::find(words.begin(), words.end(), "50") = "10";

@@ -22,6 +22,12 @@ std::string evaluation_text(const Training& training) {
       training.config().evaluate_on == EvaluateOn::all ? "shared by all workers" : "by the first worker");
 }
 
+// The end of a line.
+std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
+  if (!accuracy) return "";
+  return fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
+}
+
 report::Json epoch_json(const train::EpochReport& report) {
   report::Json json{{"epoch", report.epoch},
                     {"step", report.step},
@@ -98,16 +104,18 @@ void TrainingText::erase() {
   visible_ = false;
 }
 
+void TrainingText::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
+  const double epochs = training_.config().epochs;
+  fmt::print(stream_, "nothing is left to do: {:g} {} complete after step {}{}\n", epochs,
+             epochs == 1 ? "epoch was" : "epochs were", step, accuracy_text(accuracy));
+  std::fflush(stream_);
+}
+
 void TrainingText::on_epoch(const train::EpochReport& report) {
   erase();
-  std::string accuracy;
-  if (report.accuracy) {
-    accuracy = fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * report.accuracy->top1_share(),
-                           100 * report.accuracy->top5_share());
-  }
   fmt::print(stream_, "epoch {:3}  step {:6}  loss {:.4f}{}  rate {:.5g}  {:.1f} images/s  {:.1f} s + {:.1f} s\n",
-             report.epoch, report.step, report.loss, accuracy, report.learning_rate, report.images_per_second,
-             report.train_seconds, report.evaluation_seconds);
+             report.epoch, report.step, report.loss, accuracy_text(report.accuracy), report.learning_rate,
+             report.images_per_second, report.train_seconds, report.evaluation_seconds);
   std::fflush(stream_);
 }
 

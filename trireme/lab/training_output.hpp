@@ -25,6 +25,7 @@ class TrainingText : public train::TrainerObserver {
 
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
+  void on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) override;
   void on_end(train::TrainingEnd end) override;
 
  private:

@@ -45,7 +45,7 @@ void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
 }
 
 TrainingEnd Trainer::run(const std::stop_token& stop) {
-  TrainingEnd end = TrainingEnd::done;
+  TrainingEnd end = step_ < steps_ ? TrainingEnd::done : evaluate_only(stop);
   while (step_ < steps_ && end == TrainingEnd::done) {
     if (is_asked_to_stop(stop)) {
       end = TrainingEnd::interrupted;
@@ -61,6 +61,12 @@ TrainingEnd Trainer::run(const std::stop_token& stop) {
   }
   tell([end](TrainerObserver& observer) { observer.on_end(end); });
   return end;
+}
+
+TrainingEnd Trainer::evaluate_only(const std::stop_token& stop) {
+  const Evaluation evaluation = parts_.evaluate(stop);
+  tell([&](TrainerObserver& observer) { observer.on_nothing_left(step_, evaluation.accuracy); });
+  return evaluation.stopped ? TrainingEnd::interrupted : TrainingEnd::done;
 }
 
 void Trainer::save() {

@@ -60,6 +60,8 @@ class TrainerObserver {
   virtual ~TrainerObserver() = default;
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}
+  // Instead of steps and epochs: an earlier run has done them all.
+  virtual void on_nothing_left(std::int64_t /*step*/, const std::optional<Accuracy>&) {}
   virtual void on_end(TrainingEnd) {}
 };
 
@@ -76,14 +78,16 @@ class Trainer {
   };
   Trainer(Parts parts, TrainerOptions options);
 
-  // Ends after all steps, after an epoch with the accuracy asked for, or after the step or in the evaluation in which
-  // any replica was asked to stop; with a checkpoint each time. Error(failed) if the loss is not finite.
+  // Ends after all steps (where none is left: after an evaluation), after an epoch with the accuracy asked for, or
+  // after the step or in the evaluation in which any replica was asked to stop; with a checkpoint each time.
+  // Error(failed) if the loss is not finite.
   TrainingEnd run(const std::stop_token& stop = {});
 
   std::int64_t steps() const { return steps_; }
 
  private:
   bool is_asked_to_stop(const std::stop_token& stop);
+  TrainingEnd evaluate_only(const std::stop_token& stop);
   void run_step();
   bool is_epoch_complete() const;
   TrainingEnd end_epoch(const std::stop_token& stop);
