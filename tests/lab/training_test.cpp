@@ -9,6 +9,7 @@
 #include "tests/support/idx_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/comm/local/run_local.hpp"
+#include "trireme/ps/server.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -75,6 +76,26 @@ TEST_F(TrainingRun, OneWorkerThatIsAskedToStopEndsTheEvaluationOfAll) {
     EXPECT_FALSE(watchers[rank].accuracy) << "of a part of the images";
   }
   EXPECT_EQ(train::open_latest_checkpoint(folder_ / "checkpoints")->state().step, 4);
+}
+
+// Only the first one evaluates, and is content with what any network can do.
+TEST_F(TrainingRun, AsynchronousWorkersEndWhenTheFirstIsGoodEnough) {
+  std::array<Watcher, 2> watchers;
+  std::array<TrainingEnd, 2> ends{};
+  comm::run_local(apart(3), [&](comm::Communicator& all) {
+    const auto workers = all.split(all.rank() < 2 ? 0 : -1, all.rank());
+    if (all.rank() == 2) return ps::Server(all, 2).run();
+    const auto rank = static_cast<std::size_t>(all.rank());
+    TrainingOptions asked = options(2);
+    asked.epochs = 500;
+    asked.target_accuracy = 0.01;
+    asked.step.distribution.asynchronous = true;
+    Training training(resolve(asked, {.workers = 2, .servers = 1}), {*workers, &all});
+    ends[rank] = training.run({&watchers[rank]});
+  });
+  EXPECT_EQ(ends, (std::array{TrainingEnd::reached_target, TrainingEnd::reached_target}));
+  EXPECT_EQ(watchers[0].steps, 4);
+  EXPECT_LT(watchers[1].steps, 4 * 500);
 }
 
 }  // namespace

@@ -94,11 +94,6 @@ TrainingConfig resolve(const TrainingOptions& options, const comm::JobSize& job)
   if (options.target_accuracy > 0 && config.evaluate_on == EvaluateOn::nobody) {
     bad_input("--target-accuracy needs an evaluation: leave --eval none out");
   }
-  const DistributionConfig& distribution = config.step.distribution;
-  if (options.target_accuracy > 0 && distribution.workers > 1 &&
-      (distribution.asynchronous || distribution.backup_workers > 0)) {
-    bad_input("--target-accuracy: workers that go each at its own pace do not end together; leave it out");
-  }
   config.target_accuracy = options.target_accuracy;
   resolve_checkpoints(options, config);
   return config;

@@ -6,6 +6,7 @@
 //   worker to server   push         elements: gradients. Answered by value, or by acknowledge where the worker asks so
 //                      pull         answered by value: of the variables, or of an array of optimizer state
 //                      rest         no gradients come from it until its next push or pull: nobody waits for them
+//                      end          training is over: all workers are told, with whatever is sent to them next
 //                      ask          answered by text: the server's statistics
 //                      leave        the last word
 //   server to worker   value        elements: values, after the update that the push was part of
@@ -36,7 +37,7 @@ inline constexpr int kHeaderTag = 0;
 inline constexpr int kElementsTag = 1;
 inline constexpr int kTextTag = 2;
 
-enum class Kind : std::uint32_t { push = 1, pull, rest, ask, leave, value, acknowledge, text, failed };
+enum class Kind : std::uint32_t { push = 1, pull, rest, end, ask, leave, value, acknowledge, text, failed };
 
 struct Header {
   Kind kind = Kind::push;
@@ -47,6 +48,7 @@ struct Header {
   float vote = 0;                 // push: this worker's; value: the sum over the workers of the update
   std::uint32_t wants_value = 1;  // push: 0 where acknowledge will do
   std::uint32_t array = 0;        // pull, value: 0 the values, then the arrays of the rule's state
+  std::uint32_t ended = 0;        // value, acknowledge: 1 after any worker's end
 };
 
 struct ChunkSetup {

@@ -202,6 +202,9 @@ void Server::obey(int index, const Header& header) {
     case Kind::rest:
       rest(index);
       break;
+    case Kind::end:
+      training_ended_ = true;
+      break;
     case Kind::ask: {
       publish();
       const auto text = std::make_shared<std::string>(statistics());
@@ -237,7 +240,8 @@ void Server::answer(int index, const Shard& shard, bool with_value) {
   const Header header{.kind = with_value ? Kind::value : Kind::acknowledge,
                       .chunk = shard.index(),
                       .version = shard.version(),
-                      .vote = shard.agreed()};
+                      .vote = shard.agreed(),
+                      .ended = training_ended_ ? 1U : 0U};
   Outbox& outbox = workers_[static_cast<std::size_t>(index)].outbox;
   if (with_value) {
     outbox.add(shard.chunk().priority, header, std::as_bytes(shard.values()), shard.hold());

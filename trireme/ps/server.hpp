@@ -76,6 +76,7 @@ class Server {
   std::unique_ptr<UpdatePool> pool_;
   Counters counters_;
   std::chrono::steady_clock::time_point next_check_;
+  bool training_ended_ = false;  // a worker has said so
   bool ended_well_ = false;
   std::atomic<bool> stopping_{false};
   mutable std::mutex published_mutex_;

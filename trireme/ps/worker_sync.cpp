@@ -165,6 +165,7 @@ void WorkerSync::give(Order order) {
         answers_missing_ += static_cast<int>(servers_.size());
         break;
       case Order::Kind::rest:
+      case Order::Kind::end:
       case Order::Kind::leave:
         break;
     }
@@ -274,6 +275,8 @@ void WorkerSync::rest() {
   settle();
   give({.kind = Order::Kind::rest});
 }
+
+void WorkerSync::call_end() { give({.kind = Order::Kind::end}); }
 
 void WorkerSync::leave() {
   settle();

@@ -61,6 +61,8 @@ class WorkerSync : public train::GradientSync {
 
   // With backup workers everybody goes at his own pace.
   bool is_lock_step() const override { return options_.mode == Mode::synchronous && options_.backup_workers == 0; }
+  void call_end() override;
+  bool end_was_called() const override { return end_was_called_.load(std::memory_order_relaxed); }
   void set_vote(float value) override { vote_ = value; }
   float agreed() const override;
   void set_weight(float weight) override { weight_ = weight; }
@@ -88,7 +90,7 @@ class WorkerSync : public train::GradientSync {
   };
   // What the computing thread wants of the other.
   struct Order {
-    enum class Kind : std::uint8_t { push, pull, rest, ask, leave } kind = Kind::push;
+    enum class Kind : std::uint8_t { push, pull, rest, end, ask, leave } kind = Kind::push;
     int bucket = -1;
     std::uint32_t array = 0;  // pull
     float learning_rate = 0, weight = 1, vote = 0;
@@ -148,7 +150,7 @@ class WorkerSync : public train::GradientSync {
   std::optional<std::chrono::steady_clock::time_point> busy_since_;
   bool stopping_ = false, left_ = false;
   std::exception_ptr error_;
-  std::atomic<bool> has_failed_{false};
+  std::atomic<bool> has_failed_{false}, end_was_called_{false};
   std::thread thread_;
 };
 

@@ -91,6 +91,9 @@ void WorkerSync::carry_out(const Order& order) {
     case Order::Kind::rest:
       for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::rest});
       break;
+    case Order::Kind::end:
+      for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::end});
+      break;
     case Order::Kind::ask:
       for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::ask});
       break;
@@ -152,6 +155,7 @@ void WorkerSync::obey(int server, const Header& header) {
     fail(ErrorKind::failed, "{} has sent a message that makes no sense: kind {}, chunk {} of {}", name_of(server),
          static_cast<std::uint32_t>(header.kind), header.chunk, link.chunks.size());
   }
+  if (header.ended != 0) end_was_called_.store(true, std::memory_order_relaxed);
   const int id = link.chunks[header.chunk];
   Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
   if (!chunk.awaited || !has_array(chunk, header.array)) {

@@ -30,6 +30,9 @@ class GradientSync : public GradientExchange {
 
   // Whether all replicas make the same steps; otherwise each goes its own way and nothing is agreed on.
   virtual bool is_lock_step() const { return true; }
+  // Where they do not make the same steps: tells all others that training is over; each learns it with new values.
+  virtual void call_end() {}
+  virtual bool end_was_called() const { return false; }
   // A number that goes with the gradients of the next step; afterwards agreed() is the sum over all replicas. Votes on
   // ending early, counts of samples.
   virtual void set_vote(float value) = 0;

@@ -52,6 +52,10 @@ TrainingEnd Trainer::run(const std::stop_token& stop) {
       save();
       break;
     }
+    if (has_another_ended()) {
+      end = TrainingEnd::reached_target;
+      break;
+    }
     run_step();
     if (is_epoch_complete()) {
       end = end_epoch(stop);
@@ -83,6 +87,9 @@ bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
   parts_.sync->set_vote(wish ? 1.0f : 0.0f);
   return agreed;
 }
+
+// Of replicas that go each at its own pace, the one that evaluates tells the others that it is good enough.
+bool Trainer::has_another_ended() const { return parts_.sync != nullptr && parts_.sync->end_was_called(); }
 
 void Trainer::run_step() {
   const double rate = options_.schedule.at(step_);
@@ -146,8 +153,10 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const std::optional<Accuracy>& accuracy = evaluation.accuracy;
   const bool reached_here = accuracy && accuracy->top1_share() >= options_.target_accuracy;
   const bool reached = parts_.agree ? parts_.agree(reached_here) : reached_here;
-  if (reached) save();
-  return reached ? TrainingEnd::reached_target : TrainingEnd::done;
+  if (!reached) return TrainingEnd::done;
+  save();
+  if (parts_.sync != nullptr && !parts_.sync->is_lock_step()) parts_.sync->call_end();
+  return TrainingEnd::reached_target;
 }
 
 }  // namespace trireme::train

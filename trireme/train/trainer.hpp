@@ -71,22 +71,23 @@ class Trainer {
     std::function<double(double learning_rate)> step;                 // one update; gives the loss
     std::function<Evaluation(const std::stop_token& stop)> evaluate;  // collective, also about stopping
     std::function<void(std::int64_t step)> save = {};                 // collective: a checkpoint
-    GradientSync* sync = nullptr;                                     // of replicas that must end after the same step
+    GradientSync* sync = nullptr;                                     // by which replicas end together
     std::function<bool(bool here)> agree = {};     // collective: whether it is true for the first replica
     std::function<double(double here)> mean = {};  // collective: over all replicas
     std::vector<TrainerObserver*> observers = {};
   };
   Trainer(Parts parts, TrainerOptions options);
 
-  // Ends after all steps (where none is left: after an evaluation), after an epoch with the accuracy asked for, or
-  // after the step or in the evaluation in which any replica was asked to stop; with a checkpoint each time.
-  // Error(failed) if the loss is not finite.
+  // Ends after all steps (where none is left: after an evaluation), after an epoch with the accuracy asked for (of any
+  // replica), or after the step or in the evaluation in which any replica was asked to stop; with a checkpoint each
+  // time. Error(failed) if the loss is not finite.
   TrainingEnd run(const std::stop_token& stop = {});
 
   std::int64_t steps() const { return steps_; }
 
  private:
   bool is_asked_to_stop(const std::stop_token& stop);
+  bool has_another_ended() const;
   TrainingEnd evaluate_only(const std::stop_token& stop);
   void run_step();
   bool is_epoch_complete() const;
