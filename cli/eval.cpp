@@ -48,6 +48,9 @@ int run_eval(EvalArguments arguments) {
                               .batch_size = arguments.batch_size,
                               .session = {.compile = lab::compile_options(config)}},
                              *backend);
+  if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
+    fmt::print(stderr, "trireme: warning: {}\n", problem);
+  }
   file->restore_values(evaluator.variables(), arguments.average);
   const lab::EvaluationData data = lab::open_evaluation_data(config.data, evaluator.model().info, arguments.batch_size);
   data::Pipeline pipeline(data.dataset, data.pipeline);

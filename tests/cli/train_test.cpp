@@ -127,6 +127,27 @@ TEST_F(Train, ARunWithNothingLeftSaysHowGoodItIs) {
   EXPECT_EQ(last_accuracy(resumed.out), last_accuracy(trained.out));
 }
 
+TEST_F(Train, KernelsAreTimedOnceForTrainingAndForEvaluation) {
+  const CommandOptions own_cache{.environment = {"XDG_CACHE_HOME=" + (folder_ / "cache")}};
+  const std::string notice = "timing the kernels of this network";
+  const auto train = [&](const std::string& checkpoints) {
+    Words words =
+        Train::train({"--epochs", "0.1", "--eval-batch-size", "30", "--checkpoint-dir", folder_ / checkpoints});
+    *std::find(words.begin(), words.end(), "off") = "fast";
+    words.insert(words.end(), {"--num-intra-threads", "1"});  // no choice of groups of cores, which is by measuring
+    return run_trireme(words, own_cache);
+  };
+  const CommandResult first = train("first"), second = train("second");
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(first.err.find(notice), std::string::npos) << first.err;
+  EXPECT_EQ(second.err.find(notice), std::string::npos) << second.err;
+
+  std::filesystem::remove_all(folder_ / "cache");
+  const Words eval{"eval", "--checkpoint", folder_ / "first", "--data-dir", *data_ / "digits"};
+  ASSERT_EQ(run_trireme(eval, own_cache).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::is_empty(folder_ / "cache"));
+}
+
 TEST_F(Train, SmallBatchesAddedUpTrainLikeALargeOne) {
   Words words = train({"--epochs", "1", "--checkpoint-dir", folder_ / "a", "--accumulate", "5", "--no-dropout"});
   *std::find(words.begin(), words.end(), "50") = "10";

@@ -77,7 +77,7 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
     if (resumed_) averages_->restore(*resumed_);
     if (first_step_ > 0) comm::broadcast(place_->workers(), averages_->arena());
   }
-  if (config_.evaluate_on != EvaluateOn::nobody) make_evaluator();
+  if (config_.evaluate_on != EvaluateOn::nobody) prepare_evaluation();
 }
 
 Training::~Training() {
@@ -128,24 +128,33 @@ void Training::check_is_ours(const train::TrainingState& state) const {
   if (state.optimizer != optimizer) refuse("--optimizer", state.optimizer, optimizer);
 }
 
-void Training::make_evaluator() {
+// A worker that takes no part has none.
+void Training::prepare_evaluation() {
   const BenchmarkSetup& setup = place_->setup();
   const int groups = setup.threads.groups;
-  const std::int64_t batch = (config_.eval_batch_size + groups - 1) / groups * groups;
-  SessionOptions session;
-  session.compile = compile_options(setup.config);
-  session.compile.recompute = Recompute::none;
-  session.groups = groups;
-  session.start_thread = [threads = setup.threads](int index) { perf::apply(threads, index); };
-  evaluator_ = std::make_unique<train::Evaluator>(
-      train::Evaluator::Options{
-          .model = setup.config.model, .classes = setup.config.num_classes, .batch_size = batch, .session = session},
-      place_->backend());
-  evaluation_ = open_evaluation_data(setup.config.data, evaluator_->model().info, batch);
+  const std::int64_t batch_size = (config_.eval_batch_size + groups - 1) / groups * groups;
+  place_->compile_in_turn([&] {
+    if (takes_part_in_evaluation()) make_evaluator(batch_size);
+  });
+  evaluation_ = open_evaluation_data(setup.config.data, setup.model, batch_size);
   if (config_.evaluate_on == EvaluateOn::all && place_->in_lock_step()) {
     evaluation_.pipeline.rank = place_->workers().rank();
     evaluation_.pipeline.ranks = place_->workers().size();
   }
+}
+
+void Training::make_evaluator(std::int64_t batch_size) {
+  const BenchmarkSetup& setup = place_->setup();
+  SessionOptions session;
+  session.compile = compile_options(setup.config);
+  session.compile.recompute = Recompute::none;
+  session.groups = setup.threads.groups;
+  session.start_thread = [threads = setup.threads](int index) { perf::apply(threads, index); };
+  evaluator_ = std::make_unique<train::Evaluator>(train::Evaluator::Options{.model = setup.config.model,
+                                                                            .classes = setup.config.num_classes,
+                                                                            .batch_size = batch_size,
+                                                                            .session = session},
+                                                  place_->backend());
 }
 
 train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers, const std::stop_token& stop) {
@@ -220,7 +229,6 @@ double Training::run_update(double learning_rate) {
 }
 
 bool Training::takes_part_in_evaluation() const {
-  if (!evaluator_) return false;
   const bool all = config_.evaluate_on == EvaluateOn::all && place_->in_lock_step();
   return all || place_->workers().rank() == 0;
 }
@@ -228,7 +236,7 @@ bool Training::takes_part_in_evaluation() const {
 // Running statistics are each worker's own: those of the first count, as in a checkpoint. A worker that is asked to
 // stop counts no further, but what is done together it does to the end.
 train::Evaluation Training::evaluate(const std::stop_token& stop) {
-  if (!evaluator_) return {};
+  if (config_.evaluate_on == EvaluateOn::nobody) return {};
   comm::Communicator& workers = place_->workers();
   train::Replicas* replicas = place_->replicas();
   const VariableStore& store = place_->step().session().variables();
@@ -243,7 +251,7 @@ train::Evaluation Training::evaluate(const std::stop_token& stop) {
     if (averages_) comm::broadcast(workers, averages_->arena().last(own.size()));
   }
   train::Accuracy accuracy;
-  if (takes_part_in_evaluation()) {
+  if (evaluator_) {
     if (averages_) {
       evaluator_->load([&](const Node& variable) { return averages_->get(store.find(variable.name)); });
     } else {

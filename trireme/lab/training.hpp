@@ -48,7 +48,8 @@ class Training {
  private:
   void open_checkpoint(comm::Communicator& workers);
   void check_is_ours(const train::TrainingState& state) const;
-  void make_evaluator();
+  void prepare_evaluation();
+  void make_evaluator(std::int64_t batch_size);
   double run_update(double learning_rate);
   train::Evaluation evaluate(const std::stop_token& stop);
   void save(std::int64_t step);

@@ -99,9 +99,9 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   // Before anything starts threads of its own: where the system refuses a processor, this is where it shows.
   measure_peak();
   const auto start = SteadyClock::now();
-  const TuningOptions tuning = tuning_options(config, machine.cpu, options_.on_tuning);
-  divide_cores(tuning);
-  prepare(tuning);
+  tuning_ = tuning_options(config, machine.cpu, options_.on_tuning);
+  divide_cores();
+  prepare();
   setup_.prepare_seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
   if (input_) input_->start(setup_.config.bind ? processors : std::vector<int>(), options_.first_sample);
 }
@@ -134,12 +134,12 @@ void Workplace::share_cores() {
   if (config.intra_threads == 0) config.intra_threads = 1;
 }
 
-void Workplace::divide_cores(const TuningOptions& tuning) {
+void Workplace::divide_cores() {
   BenchmarkConfig& config = setup_.config;
   const int threads = config.intra_threads;
   if (config.batch_split == 0) {
     const bool possible = config.inter_threads == 1 && make_backend(config.backend, {})->splits_batches();
-    if (possible) setup_.split = choose_split(config, threads, tuning, setup_.peak);
+    if (possible) setup_.split = choose_split(config, threads, tuning_, setup_.peak);
     config.batch_split = setup_.split.groups;
   }
   if (threads % config.batch_split != 0) {
@@ -169,29 +169,51 @@ void Workplace::measure_peak() {
 
 // Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
 // tells the others.
-void Workplace::prepare(const TuningOptions& tuning) {
+void Workplace::prepare() {
   if (workers_->size() == 1) {
-    build(tuning);
+    build();
     describe_workers();
     return;
   }
   workers_->set_timeout(kTuningTimeout);
   workers_->set_context("waiting for rank 0 to time kernels");
-  if (workers_->rank() == 0) time_kernels(tuning);
-  tuning.cache->merge(comm::broadcast_text(*workers_, tuning.cache->text()));
-  build(tuning);
+  if (workers_->rank() == 0) time_kernels();
+  tuning_.cache->merge(comm::broadcast_text(*workers_, tuning_.cache->text()));
+  build();
   comm::barrier(*workers_);
   workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
   describe_workers();
 }
 
 // Compiles the step as one worker would, for the timings that this leaves.
-void Workplace::time_kernels(const TuningOptions& tuning) {
+void Workplace::time_kernels() {
   if (setup_.config.autotune == Autotune::off) return;
   BenchmarkConfig alone = setup_.config;
   alone.distribution = {};
-  const std::unique_ptr<Backend> backend = make_backend(alone.backend, tuning);
+  const std::unique_ptr<Backend> backend = make_backend(alone.backend, tuning_);
   const PreparedStep step(alone, setup_.threads, *backend);
+}
+
+void Workplace::compile_in_turn(const std::function<void()>& compile) {
+  if (workers_->size() == 1) {
+    compile();
+  } else {
+    workers_->set_timeout(kTuningTimeout);
+    workers_->set_context("waiting for rank 0 to time kernels");
+    if (workers_->rank() == 0) compile();
+    tuning_.cache->merge(comm::broadcast_text(*workers_, tuning_.cache->text()));
+    if (workers_->rank() > 0) compile();
+    workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+  }
+  keep_new_timings();
+}
+
+void Workplace::keep_new_timings() {
+  setup_.kernels_timed = tuning_.cache->added();
+  setup_.tuning_seconds = tuning_.cache->seconds_spent();
+  const std::string problem = keep_timings(*tuning_.cache);
+  if (problem.empty() || std::ranges::find(setup_.warnings, problem) != setup_.warnings.end()) return;
+  setup_.warnings.push_back(problem);
 }
 
 void Workplace::describe_workers() {
@@ -244,9 +266,9 @@ std::unique_ptr<train::Replicas> Workplace::make_replicas() {
   return std::make_unique<train::Replicas>(*workers_, replica_options(distribution, processors, network_cost()));
 }
 
-void Workplace::build(const TuningOptions& tuning) {
+void Workplace::build() {
   BenchmarkConfig& config = setup_.config;
-  backend_ = make_backend(config.backend, tuning);
+  backend_ = make_backend(config.backend, tuning_);
   replicas_ = make_replicas();
   const auto restore = workers_->rank() == 0 ? options_.restore : nullptr;
   step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank(), restore);
@@ -257,9 +279,7 @@ void Workplace::build(const TuningOptions& tuning) {
     config.schedule.initial =
         default_learning_rate(config.optimizer.kind, has_batch_norm(step_->graph()), setup_.counts.gradient_tensors);
   }
-  setup_.kernels_timed = tuning.cache->added();
-  setup_.tuning_seconds = tuning.cache->seconds_spent();
-  if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) setup_.warnings.push_back(problem);
+  keep_new_timings();
   setup_.memory = step_->memory();
   setup_.recomputation = step_->executable().program().recomputation;
   setup_.recomputation.planned_bytes_without *= step_->groups();

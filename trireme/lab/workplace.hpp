@@ -78,6 +78,10 @@ class Workplace {
   void leave_lost_behind();  // collective between those who are left: they are the workers from now on
   bool in_lock_step() const { return replicas_ && replicas_->sync().is_lock_step(); }
 
+  // Collective, for programs beside the step: compiles on the first worker, which times what has to be, and then on the
+  // others, by its timings.
+  void compile_in_turn(const std::function<void()>& compile);
+
   // Keeps the best of this measurement and those before.
   void measure_peak();
 
@@ -86,15 +90,17 @@ class Workplace {
   std::unique_ptr<train::Replicas> make_replicas();
   void share_cores();
   void open_data();
-  void divide_cores(const TuningOptions& tuning);
-  void prepare(const TuningOptions& tuning);
-  void time_kernels(const TuningOptions& tuning);
-  void build(const TuningOptions& tuning);
+  void divide_cores();
+  void prepare();
+  void time_kernels();
+  void build();
+  void keep_new_timings();
   void describe_workers();
 
   BenchmarkSetup setup_;
   std::shared_ptr<comm::Communicator> workers_;
   Options options_;
+  TuningOptions tuning_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
