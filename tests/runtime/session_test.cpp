@@ -118,6 +118,27 @@ TEST_P(SessionTest, OptimizersOfOneSessionKeepTheirStateApart) {
   EXPECT_NEAR(session.value(b).scalar(), 1 - 0.1f * 2 / std::sqrt(0.9f + 0.4f + 1.0f), 1e-6f);
 }
 
+// Weights with decay and offsets without take turns in the network, but not in memory.
+TEST_P(SessionTest, VariablesOfOneRuleAreUpdatedTogether) {
+  Tensor x = placeholder(graph, {2, 8}, "x");
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string name = "layer" + std::to_string(layer);
+    x = relu(fully_connected_bias(x, variable(graph, {8, 8}, op::Initializer::constant(0.1f), name + "/weights"),
+                                  variable(graph, {8}, op::Initializer::constant(0), name + "/offsets")));
+  }
+  const auto rule = [](Tensor variable) {
+    return optimizer_rule(op::OptimizerKind::momentum, variable.shape().rank() == 2 ? 0.5f : 0);
+  };
+  const std::vector<Tensor> updates = minimize(reduce_sum(x), RuleFor(rule), constant(graph, 0.1f));
+  Session session(graph, *backend);
+  const std::vector<GradientBucket> buckets = session.prepare(updates).gradient_buckets();
+  ASSERT_EQ(buckets.size(), 2u);
+  for (const GradientBucket& bucket : buckets) {
+    EXPECT_EQ(bucket.variables.size(), 4u) << bucket.name;
+    EXPECT_EQ(bucket.parts.size(), 1u) << bucket.name << ": neighbours in memory";
+  }
+}
+
 TEST_P(SessionTest, FeedingWhatIsNoPlaceholderIsRefused) {
   const Tensor x = placeholder(graph, {}, "x");
   const Tensor y = square(x);

@@ -216,6 +216,27 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const V
   return rewriter.finish();
 }
 
+VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners) {
+  std::vector<op::OptimizerRule> rules;
+  std::map<NodeId, int> rule_of;  // by variable
+  for (const Node& node : graph.nodes()) {
+    const auto* apply = node.as<op::ApplyGradients>();
+    if (apply == nullptr) continue;
+    const auto found = std::find(rules.begin(), rules.end(), apply->rule);
+    rule_of.emplace(node.inputs[1].node, static_cast<int>(found - rules.begin()));
+    if (found == rules.end()) rules.push_back(apply->rule);
+  }
+  if (rules.size() < 2) return owners;
+  VariableOwners divided;
+  for (const NodeId variable : graph.variables()) {
+    const auto owner = owners.find(variable);
+    const auto rule = rule_of.find(variable);
+    divided[variable] = (owner == owners.end() ? -1 : owner->second) * static_cast<int>(rules.size()) +
+                        (rule == rule_of.end() ? 0 : rule->second);
+  }
+  return divided;
+}
+
 PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners) {
   graph = fold_batch_norm(graph);
   graph = fuse_bias(graph);

@@ -27,6 +27,10 @@ PlanGraph fuse_gradient_sum(const PlanGraph& from);
 // update_bytes.
 PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const VariableOwners& owners = {});
 
+// Owners of whom each has variables of one rule: those of two rules, such as with weight decay and without, would take
+// turns in memory, and an update end with every change.
+VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners);
+
 // All of them; update_bytes, owners: see CompileOptions.
 PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners = {});
 

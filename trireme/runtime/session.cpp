@@ -1,6 +1,7 @@
 #include "trireme/runtime/session.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/plan/fuse.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
 
 namespace trireme {
@@ -21,6 +22,7 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
         "there are {} groups and backend '{}'",
         options_.replica.replicas, options_.groups, backend_.name());
   }
+  options_.compile.owners = divide_by_rule(graph_, options_.compile.owners);
   if (options_.gradient_memory) store_.set_gradient_memory(options_.gradient_memory);
   if (options_.compile.inter_threads > 1) {
     pool_ = std::make_unique<InterOpPool>(options_.compile.inter_threads, options_.start_thread);
