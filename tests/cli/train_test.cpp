@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "tests/cli/run_command.hpp"
@@ -160,6 +161,20 @@ TEST_F(Train, SmallBatchesAddedUpTrainLikeALargeOne) {
     const HostTensor x = a.read(name), y = b.read(name);
     for (std::size_t i = 0; i < x.f32().size(); ++i) ASSERT_NEAR(x.f32()[i], y.f32()[i], 5e-4) << name;
   }
+}
+
+TEST_F(Train, HalfTheBitsTrainAsWell) {
+  const auto top1_with = [&](const std::string& precision) -> std::optional<double> {
+    const std::string record = folder_ / (precision + ".json");
+    const CommandResult trained = run({"--epochs", "3", "--precision", precision, "--record", record});
+    if (trained.err.find("has no fast bf16 here") != std::string::npos) return std::nullopt;
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    return read(record)["epochs"].back()["top1"].get<double>();
+  };
+  const std::optional<double> bf16 = top1_with("bf16");
+  if (!bf16) GTEST_SKIP() << "this machine has no bf16";
+  EXPECT_GT(*bf16, 0.9);
+  EXPECT_NEAR(*bf16, *top1_with("fp32"), 0.02);  // six of 300 images
 }
 
 TEST_F(Train, ItEndsWhenItIsGoodEnough) {
