@@ -32,13 +32,13 @@ train::TrainingEnd run_first(const TrainArguments& arguments, lab::Training& tra
   std::optional<lab::TrainingCurves> curves;
   if (!arguments.csv.empty()) observers.push_back(&csv.emplace(arguments.csv));
   if (!arguments.tensorboard.empty()) {
-    observers.push_back(&curves.emplace(arguments.tensorboard, training.config().step.display_every,
-                                        training.config().samples_per_update()));
+    observers.push_back(&curves.emplace(arguments.tensorboard, training));
   }
   const train::TrainingEnd end = training.run(observers, stop);
   if (const std::string path = training.last_checkpoint(); !path.empty()) {
     fmt::print(text_stream, "checkpoint: {}\n", path);
   }
+  if (training.bad_records() > 0) fmt::print(text_stream, "bad records: {} passed over\n", training.bad_records());
   if (!arguments.record.empty()) report::write_json(record.json(training), arguments.record);
   if (const std::string& problem = training.checkpoint_problem(); !problem.empty()) {
     fail(ErrorKind::failed, "the last checkpoint could not be written: {}", problem);

@@ -190,6 +190,7 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
   finish_checkpoints();
   workers.set_context("waiting for all workers to end");
   place_->leave_lost_behind();
+  count_bad_records();
   comm::barrier(place_->workers());
   if (place_->replicas() != nullptr) place_->replicas()->sync().leave();
   return end;
@@ -216,7 +217,7 @@ double Training::run_update(double learning_rate) {
   double loss = 0;
   for (int run = 0; run < config_.transform.accumulate; ++run) {
     const data::Batch& batch = place_->input()->next();
-    input_seconds_ += place_->input()->waited_seconds();
+    step_seconds_.input_wait += place_->input()->waited_seconds();
     step.set_batch(batch.images, batch.labels);
     step.set_first_sample((run * place_->workers().size() + place_->workers().rank()) * config_.step.batch_size);
     loss += step.run(learning_rate);
@@ -225,7 +226,22 @@ double Training::run_update(double learning_rate) {
     if (place_->replicas() != nullptr) place_->replicas()->sync().settle();
     averages_->update();
   }
+  add_step_seconds();
   return loss / config_.transform.accumulate;
+}
+
+void Training::add_step_seconds() {
+  if (place_->replicas() == nullptr) return;
+  const Executable::ExchangeTimes& exchange = place_->step().executable().exchange_times();
+  step_seconds_.update += exchange.update;
+  step_seconds_.exposed += exchange.wait;
+  for (const double each : place_->replicas()->sync().communication_seconds()) step_seconds_.communication += each;
+}
+
+// Collective.
+void Training::count_bad_records() {
+  const std::int64_t own = place_->input()->bad_records();
+  for (const std::int64_t each : comm::all_gather_value(place_->workers(), own)) bad_records_ += each;
 }
 
 bool Training::takes_part_in_evaluation() const {

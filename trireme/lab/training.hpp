@@ -23,6 +23,14 @@ struct EvaluationData {
 };
 EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size);
 
+// Seconds of all steps so far on this worker. Where it trains by itself, gradients are applied as part of computing.
+struct StepSeconds {
+  double input_wait = 0;
+  double communication = 0;  // parts of the gradients were being exchanged, hidden or not
+  double exposed = 0;        // waiting for that, and for slower workers, with nothing left to compute
+  double update = 0;         // applying gradients
+};
+
 class Training {
  public:
   struct Crew {
@@ -43,7 +51,8 @@ class Training {
   std::int64_t first_step() const { return first_step_; }
   std::string last_checkpoint() const { return checkpoints_ ? checkpoints_->last_path() : ""; }
   const std::string& checkpoint_problem() const { return checkpoint_problem_; }  // why the last one was not written
-  double input_seconds() const { return input_seconds_; }                        // waited for input, of all steps
+  const StepSeconds& step_seconds() const { return step_seconds_; }
+  std::int64_t bad_records() const { return bad_records_; }  // passed over by all workers; when the run has ended
 
  private:
   void open_checkpoint(comm::Communicator& workers);
@@ -51,6 +60,8 @@ class Training {
   void prepare_evaluation();
   void make_evaluator(std::int64_t batch_size);
   double run_update(double learning_rate);
+  void add_step_seconds();
+  void count_bad_records();
   train::Evaluation evaluate(const std::stop_token& stop);
   void save(std::int64_t step);
   void finish_checkpoints();
@@ -67,7 +78,8 @@ class Training {
   std::unique_ptr<train::CheckpointWriter> checkpoints_;  // on the first worker
   std::optional<train::Checkpoint> last_saved_;           // likewise
   std::string checkpoint_problem_;
-  double input_seconds_ = 0;
+  StepSeconds step_seconds_;
+  std::int64_t bad_records_ = 0;
 };
 
 }  // namespace trireme::lab

@@ -121,7 +121,8 @@ void TrainingText::on_epoch(const train::EpochReport& report) {
 
 void TrainingText::on_end(train::TrainingEnd end) {
   erase();
-  fmt::print(stream_, "{}; waited for input: {}\n", to_string(end), format_seconds(training_.input_seconds()));
+  fmt::print(stream_, "{}; waited for input: {}\n", to_string(end),
+             format_seconds(training_.step_seconds().input_wait));
   std::fflush(stream_);
 }
 
@@ -147,15 +148,35 @@ void TrainingCsv::on_epoch(const train::EpochReport& report) {
   std::fflush(file_);
 }
 
-TrainingCurves::TrainingCurves(const std::string& folder, std::int64_t every, std::int64_t samples_per_step)
-    : file_(folder), every_(every), samples_per_step_(samples_per_step) {}
+TrainingCurves::TrainingCurves(const std::string& folder, const Training& training)
+    : file_(folder), training_(training), steps_before_(training.first_step()) {}
 
 void TrainingCurves::on_step(const train::StepReport& report) {
-  if (!is_displayed(report.step, every_)) return;
+  if (!is_displayed(report.step, training_.config().step.display_every)) return;
+  const auto samples = static_cast<double>(training_.config().samples_per_update());
   file_.add("loss", report.step, static_cast<float>(report.loss));
   file_.add("learning_rate", report.step, static_cast<float>(report.learning_rate));
-  file_.add("images_per_second", report.step,
-            static_cast<float>(static_cast<double>(samples_per_step_) / report.seconds));
+  file_.add("images_per_second", report.step, static_cast<float>(samples / report.seconds));
+}
+
+// Where the time of a step has gone on this worker: means over the epoch's steps.
+void TrainingCurves::add_breakdown(const train::EpochReport& report) {
+  const StepSeconds now = training_.step_seconds();
+  const auto steps = static_cast<double>(report.step - steps_before_);
+  const auto add = [&](const char* name, double seconds) {
+    file_.add(fmt::format("breakdown/{}", name), report.step, static_cast<float>(seconds / steps));
+  };
+  const double input_wait = now.input_wait - before_.input_wait, exposed = now.exposed - before_.exposed,
+               update = now.update - before_.update;
+  add("compute", report.train_seconds - input_wait - exposed - update);
+  add("input_wait", input_wait);
+  if (training_.setup().members.size() > 1) {
+    add("communication", now.communication - before_.communication);
+    add("exposed_communication", exposed);
+    add("optimizer", update);
+  }
+  before_ = now;
+  steps_before_ = report.step;
 }
 
 void TrainingCurves::on_epoch(const train::EpochReport& report) {
@@ -166,6 +187,7 @@ void TrainingCurves::on_epoch(const train::EpochReport& report) {
   }
   file_.add("epoch_seconds/training", report.step, static_cast<float>(report.train_seconds));
   file_.add("epoch_seconds/evaluation", report.step, static_cast<float>(report.evaluation_seconds));
+  add_breakdown(report);
   file_.flush();
 }
 
@@ -199,7 +221,8 @@ void TrainingRecord::on_end(train::TrainingEnd end) { json_["end"] = to_string(e
 
 report::Json TrainingRecord::json(const Training& training) const {
   report::Json json = json_;
-  json["input_wait_seconds"] = training.input_seconds();
+  json["input_wait_seconds"] = training.step_seconds().input_wait;
+  json["bad_records"] = training.bad_records();
   json["checkpoint"] = training.last_checkpoint();
   report::Json tasks = report::Json::array();
   for (const comm::Member& member : training.setup().members) {

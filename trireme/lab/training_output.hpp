@@ -54,13 +54,18 @@ class TrainingCsv : public train::TrainerObserver {
 class TrainingCurves : public train::TrainerObserver {
  public:
   // Steps in between lines are not kept.
-  TrainingCurves(const std::string& folder, std::int64_t every, std::int64_t samples_per_step);
+  TrainingCurves(const std::string& folder, const Training& training);
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
 
  private:
+  void add_breakdown(const train::EpochReport& report);
+
   train::EventFile file_;
-  std::int64_t every_, samples_per_step_;
+  const Training& training_;
+  // Of the end of the last epoch.
+  StepSeconds before_;
+  std::int64_t steps_before_;
 };
 
 // Every epoch, the curve of the loss and, at the end, how it ended: {"schema": "trireme.train/1", "epochs": [...],

@@ -70,7 +70,8 @@ class Workplace {
   const Backend& backend() const { return *backend_; }
   PreparedStep& step() { return *step_; }
   const PreparedStep& step() const { return *step_; }
-  DataInput* input() { return input_.get(); }                    // none: synthetic images
+  DataInput* input() { return input_.get(); }  // none: synthetic images
+  const DataInput* input() const { return input_.get(); }
   train::Replicas* replicas() const { return replicas_.get(); }  // none: this worker trains by itself
   ps::WorkerSync* servers() const { return servers_; }           // of the replicas, where they agree by servers
 
