@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -159,6 +160,7 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   trireme::keep_freed_memory();
+  std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: a write fails as on a full disk, instead of ending the process
   try {
     return run({argv + 1, argv + argc});
   } catch (const Error& error) {

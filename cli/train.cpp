@@ -1,7 +1,9 @@
 // `trireme train`: trains a network on a data set, with evaluation and checkpoints.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -35,14 +37,28 @@ train::TrainingEnd run_first(const TrainArguments& arguments, lab::Training& tra
     observers.push_back(&curves.emplace(arguments.tensorboard, training));
   }
   const train::TrainingEnd end = training.run(observers, stop);
-  if (const std::string path = training.last_checkpoint(); !path.empty()) {
-    fmt::print(text_stream, "checkpoint: {}\n", path);
-  }
-  if (training.bad_records() > 0) fmt::print(text_stream, "bad records: {} passed over\n", training.bad_records());
-  if (!arguments.record.empty()) report::write_json(record.json(training), arguments.record);
+  // On a full disk one of them may still find room: each is tried, and all that failed is said.
+  std::vector<std::string> problems;
+  const auto attempt = [&problems](const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const std::exception& error) {
+      problems.emplace_back(error.what());
+    }
+  };
   if (const std::string& problem = training.checkpoint_problem(); !problem.empty()) {
-    fail(ErrorKind::failed, "the last checkpoint could not be written: {}", problem);
+    problems.push_back("the last checkpoint could not be written: " + problem);
   }
+  if (!arguments.record.empty()) attempt([&] { report::write_json(record.json(training), arguments.record); });
+  if (csv) attempt([&] { csv->flush(); });
+  if (curves) attempt([&] { curves->flush(); });
+  if (const std::string path = training.last_checkpoint(); !path.empty()) {
+    attempt([&] { fmt::print(text_stream, "checkpoint: {}\n", path); });
+  }
+  if (const auto bad = training.bad_records(); bad > 0) {
+    attempt([&] { fmt::print(text_stream, "bad records: {} passed over\n", bad); });
+  }
+  if (!problems.empty()) fail(ErrorKind::failed, "{}", fmt::join(problems, "; "));
   return end;
 }
 

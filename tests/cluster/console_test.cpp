@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <string>
 
+#include "tests/support/temporary_folder.hpp"
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/cluster/child_process.hpp"
 
@@ -125,6 +127,25 @@ TEST(Console, DoesNotWaitForAReaderAndNoticesItsEnd) {
   signal(SIGPIPE, SIG_DFL);
   EXPECT_TRUE(console.is_broken());
   EXPECT_EQ(console.descriptor(), -1);
+}
+
+TEST(Console, AFileThatIsFullIsSaidOnce) {
+  const testkit::TemporaryFolder folder;
+  std::filesystem::create_symlink("/dev/full", folder / "rank-1.out");
+  PipeEnds pipe = make_pipe();
+  const Job job = two_workers();
+  Console console(job, {.out = pipe.write.get(), .err = pipe.write.get(), .output_folder = folder.path()});
+  for (int i = 0; i < 2; ++i) {
+    console.add_output(0, 1, "zero\n");
+    console.add_output(1, 1, "one\n");
+  }
+  console.flush();
+  std::array<char, 4096> chunk{};
+  const ssize_t count = read(pipe.read.get(), chunk.data(), chunk.size());
+  EXPECT_EQ(std::string(chunk.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))),
+            "[0] zero\ntrireme: warning: --output-dir " + folder.path().string() +
+                ": no more is written to stdout of worker 1: No space left on device\n[1] one\n[0] zero\n[1] one\n");
+  EXPECT_EQ(std::filesystem::file_size(folder / "rank-0.out"), 10U);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/write_all.hpp"
 
 namespace trireme {
 namespace {
@@ -40,13 +41,8 @@ NewFile::~NewFile() {
 }
 
 void NewFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_to("write", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    written_ += count;
-  }
+  if (!write_all(file_.get(), bytes)) fail_to("write", errno);
+  written_ += static_cast<std::int64_t>(bytes.size());
 }
 
 void NewFile::write_at(std::int64_t offset, std::span<const std::byte> bytes) {

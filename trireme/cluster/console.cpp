@@ -43,7 +43,7 @@ Console::Console(const Job& job, const ConsoleOptions& options)
 void Console::add_output(int task, int stream, std::string_view text) {
   TaskOutput& output = tasks_.at(static_cast<std::size_t>(task));
   const auto index = static_cast<std::size_t>(stream - 1);
-  if (output.files[index].is_open()) output.files[index] << text << std::flush;
+  keep(task, stream, text);
   output.lines[index].append(text, [&](const std::string& line) { show_line(task, stream, line); });
   if (shows_bar_ && task == 0 && stream == 2 && output.lines[index].bar() != bar_) {
     hide_bar();
@@ -64,9 +64,19 @@ void Console::finish(int task) {
   }
 }
 
-void Console::keep_error(int task, std::string_view text) {
-  std::ofstream& file = tasks_.at(static_cast<std::size_t>(task)).files[1];
-  if (file.is_open()) file << "trireme: error: " << text << '\n' << std::flush;
+void Console::keep_error(int task, std::string_view text) { keep(task, 2, fmt::format("trireme: error: {}\n", text)); }
+
+// A full disk is said once for a file: what comes after would not be whole.
+void Console::keep(int task, int stream, std::string_view text) {
+  std::ofstream& file = tasks_.at(static_cast<std::size_t>(task)).files[static_cast<std::size_t>(stream - 1)];
+  if (!file.is_open()) return;
+  errno = 0;
+  file << text << std::flush;
+  if (file) return;
+  say(fmt::format("trireme: warning: --output-dir {}: no more is written to {} of {} {}: {}", options_.output_folder,
+                  stream == 1 ? "stdout" : "stderr", job_.tasks[static_cast<std::size_t>(task)].role,
+                  job_.tasks[static_cast<std::size_t>(task)].index, std::strerror(errno)));
+  file.close();
 }
 
 void Console::show_line(int task, int stream, const std::string& line) {

@@ -46,6 +46,7 @@ class Console {
     int descriptor;
     std::string text;
   };
+  void keep(int task, int stream, std::string_view text);  // in its file, where there is one
   void show_line(int task, int stream, const std::string& line);
   void write(int descriptor, std::string text);
   void hide_bar();

@@ -56,9 +56,7 @@ class UnfinishedFolder {
       check_same(plan);
     } else {
       make_folder(path_);
-      NewFile file(path_ / kPlanFile);
-      file.write(plan);
-      file.commit();
+      write_plan(plan);
     }
     lock_.reset(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!lock_.is_open() || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -81,6 +79,19 @@ class UnfinishedFolder {
  private:
   static bool is_empty_folder(const std::filesystem::path& path) {
     return std::filesystem::is_directory(path) && std::filesystem::is_empty(path);
+  }
+
+  // A folder without a plan would be in the way of the next try.
+  void write_plan(const std::string& plan) const {
+    try {
+      NewFile file(path_ / kPlanFile);
+      file.write(plan);
+      file.commit();
+    } catch (const Error&) {
+      std::error_code ignored;
+      std::filesystem::remove(path_, ignored);
+      throw;
+    }
   }
 
   void check_same(const std::string& plan) const {
@@ -204,7 +215,11 @@ bool write_dataset(const std::vector<SplitSource>& sources, const WriteOptions& 
     if (!classes.names.empty()) write_class_names(folder.path(), classes.names);
   } catch (const Error& error) {
     // A full disk can be made room on, and the run goes on; but never with what cannot be.
-    if (error.kind() != ErrorKind::failed) folder.discard();
+    if (error.kind() == ErrorKind::failed) {
+      fail(ErrorKind::failed, "{}; what is complete stays in '{}': the same command goes on from there", error.what(),
+           folder.path());
+    }
+    folder.discard();
     throw;
   }
   folder.finish();

@@ -1,11 +1,16 @@
 #include "trireme/lab/training_output.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/base/write_all.hpp"
 #include "trireme/lab/benchmark_output.hpp"
 #include "trireme/report/facts.hpp"
 
@@ -126,26 +131,32 @@ void TrainingText::on_end(train::TrainingEnd end) {
   std::fflush(stream_);
 }
 
-TrainingCsv::TrainingCsv(const std::string& path) : file_(std::fopen(path.c_str(), "ae")) {
-  if (file_ == nullptr) bad_input("--csv {}: cannot write: {}", path, std::strerror(errno));
-  if (std::ftell(file_) == 0) {
-    std::fputs(
-        "epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds\n",
-        file_);
+TrainingCsv::TrainingCsv(const std::string& path)
+    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  struct stat status {};
+  if (!file_.is_open() || fstat(file_.get(), &status) != 0) {
+    bad_input("--csv {}: cannot write: {}", path, std::strerror(errno));
+  }
+  if (status.st_size == 0) {
+    waiting_ =
+        "epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds\n";
   }
 }
-
-TrainingCsv::~TrainingCsv() { std::fclose(file_); }
 
 void TrainingCsv::on_epoch(const train::EpochReport& report) {
   const auto number = [&](double (train::Accuracy::*of)() const) {
     return report.accuracy ? fmt::format("{}", ((*report.accuracy).*of)()) : std::string();
   };
-  fmt::print(file_, "{},{},{},{},{},{},{},{},{},{}\n", report.epoch, report.step, report.loss,
-             number(&train::Accuracy::top1_share), number(&train::Accuracy::top5_share),
-             number(&train::Accuracy::mean_loss), report.learning_rate, report.images_per_second, report.train_seconds,
-             report.evaluation_seconds);
-  std::fflush(file_);
+  waiting_ += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", report.epoch, report.step, report.loss,
+                          number(&train::Accuracy::top1_share), number(&train::Accuracy::top5_share),
+                          number(&train::Accuracy::mean_loss), report.learning_rate, report.images_per_second,
+                          report.train_seconds, report.evaluation_seconds);
+  flush();
+}
+
+void TrainingCsv::flush() {
+  append_whole(file_.get(), std::as_bytes(std::span(waiting_)), path_);
+  waiting_.clear();
 }
 
 TrainingCurves::TrainingCurves(const std::string& folder, const Training& training)

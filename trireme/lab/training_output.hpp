@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/unique_fd.hpp"
 #include "trireme/lab/training.hpp"
 #include "trireme/report/run_record.hpp"
 #include "trireme/train/event_file.hpp"
@@ -44,11 +45,14 @@ class TrainingText : public train::TrainerObserver {
 class TrainingCsv : public train::TrainerObserver {
  public:
   explicit TrainingCsv(const std::string& path);  // Error(bad_input) where it cannot be written
-  ~TrainingCsv() override;
   void on_epoch(const train::EpochReport& report) override;
+  // Lines that a full disk has refused so far. Error(failed) where it still does.
+  void flush();
 
  private:
-  std::FILE* file_;
+  std::string path_;
+  UniqueFd file_;
+  std::string waiting_;  // whole lines that are not in the file yet
 };
 
 class TrainingCurves : public train::TrainerObserver {
@@ -57,6 +61,7 @@ class TrainingCurves : public train::TrainerObserver {
   TrainingCurves(const std::string& folder, const Training& training);
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
+  void flush() { file_.flush(); }  // Error(failed) where points cannot be written
 
  private:
   void add_breakdown(const train::EpochReport& report);

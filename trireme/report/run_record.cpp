@@ -11,11 +11,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string_view>
 #include <system_error>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/base/write_all.hpp"
 
 namespace trireme::report {
 namespace {
@@ -76,16 +78,6 @@ Json to_json(const Results& results) {
           {"utilisation", number(results.utilisation)}};
 }
 
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
 // Devices and pipes (/dev/null, /dev/stdout) are written directly: a rename would replace them by a file.
 bool is_special(const std::string& path) {
   struct stat status {};
@@ -98,7 +90,7 @@ bool is_special(const std::string& path) {
 
 void write_special(const std::string& text, const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.is_open() || !write_all(file.get(), text)) write_failed(path, errno);
+  if (!file.is_open() || !write_all(file.get(), std::as_bytes(std::span(text)))) write_failed(path, errno);
 }
 
 }  // namespace
@@ -154,7 +146,7 @@ void write_json(const Json& json, const std::string& path) {
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   if (path == "-") {
     std::fflush(stdout);
-    if (!write_all(STDOUT_FILENO, text)) write_failed("stdout", errno);
+    if (!write_all(STDOUT_FILENO, std::as_bytes(std::span(text)))) write_failed("stdout", errno);
   } else if (is_special(path)) {
     write_special(text, path);
   } else {

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/write_all.hpp"
 #include "trireme/comm/host.hpp"
 #include "trireme/data/record_file.hpp"
 #ifdef TRIREME_WITH_PROTOBUF
@@ -64,7 +65,12 @@ EventFile::EventFile(const std::string& folder) {
     }
   }
   append(version);
-  flush();
+  try {
+    flush();
+  } catch (const Error&) {
+    std::filesystem::remove(path_, error);  // an empty one would be shown as a run
+    throw;
+  }
 }
 
 EventFile::~EventFile() {
@@ -88,12 +94,8 @@ void EventFile::append(const std::string& message) {
 }
 
 void EventFile::flush() {
-  while (!waiting_.empty()) {
-    const ssize_t count = write(file_.get(), waiting_.data(), waiting_.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(ErrorKind::failed, "cannot write '{}': {}", path_, std::strerror(errno));
-    waiting_.erase(waiting_.begin(), waiting_.begin() + count);
-  }
+  append_whole(file_.get(), waiting_, path_);
+  waiting_.clear();
 }
 
 }  // namespace trireme::train

@@ -30,8 +30,8 @@ class EventFile {
   void add(const ScalarEvent& event);
   // At the time of the call.
   void add(const std::string& tag, std::int64_t step, float value);
-  // What was added is in the file afterwards. Error(failed) where it cannot be written, as on a full disk; it is kept
-  // for the next try.
+  // What was added is in the file afterwards. Error(failed) where it cannot be written, as on a full disk; all of it is
+  // kept for the next try then.
   void flush();
 
   const std::string& path() const { return path_; }
@@ -41,7 +41,7 @@ class EventFile {
 
   std::string path_;
   UniqueFd file_;
-  std::vector<std::byte> waiting_;  // whole records, but for one that was written in part
+  std::vector<std::byte> waiting_;  // whole records
 };
 
 }  // namespace trireme::train

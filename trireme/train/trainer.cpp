@@ -33,15 +33,13 @@ double Trainer::epochs_at(std::int64_t step) const {
 
 // What is shown and written beside the training (a full disk under its curves) is no reason to end it.
 void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
-  std::erase_if(parts_.observers, [&what](TrainerObserver* observer) {
+  for (TrainerObserver* observer : parts_.observers) {
     try {
       what(*observer);
-      return false;
     } catch (const std::exception& error) {
-      fmt::print(stderr, "trireme: warning: {}; training goes on without it\n", error.what());
-      return true;
+      fmt::print(stderr, "trireme: warning: {}; training goes on\n", error.what());
     }
-  });
+  }
 }
 
 TrainingEnd Trainer::run(const std::stop_token& stop) {
