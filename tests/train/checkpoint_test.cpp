@@ -5,11 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <semaphore>
 
+#include "tests/support/half_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/small_training.hpp"
 #include "trireme/base/error.hpp"
@@ -177,12 +180,21 @@ TEST_F(Checkpoints, ASlowDiskHoldsNobodyUp) {
             (std::vector{checkpoint_path(folder_.path(), 3), checkpoint_path(folder_.path(), 4)}));
 }
 
-// A process that does nothing but write checkpoints is killed at random moments.
+// How often a process is killed while it writes: 25 times, or as TRIREME_TEST_KILLS says.
+int kills_wanted() {
+  const char* given = std::getenv("TRIREME_TEST_KILLS");
+  return given != nullptr ? std::atoi(given) : 25;
+}
+
+// A process that does nothing but write checkpoints is killed at random moments. A kill counts when it has left a file
+// half-written.
 TEST_F(Checkpoints, TheLatestOneLoadsAfterAKillAtAnyMoment) {
-  const Checkpoint checkpoint = take_checkpoint(training_.store(), state_at(0));
-  std::mt19937 random(1);
+  Checkpoint checkpoint = take_checkpoint(training_.store(), state_at(0));
+  checkpoint.tensors.push_back({"large", HostTensor(Shape{1 << 18}, std::vector<float>(1 << 18, 0.5f))});
+  std::mt19937 random(std::random_device{}());
   std::int64_t complete = -1;
-  for (int kills = 0; kills < 25 || complete < 0; ++kills) {
+  int kills = 0;
+  while (kills < kills_wanted() || complete < 0) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
@@ -195,11 +207,16 @@ TEST_F(Checkpoints, TheLatestOneLoadsAfterAKillAtAnyMoment) {
     usleep(std::uniform_int_distribution<useconds_t>(0, 20'000)(random));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
+    const auto halves = testkit::half_files(folder_.path());
+    if (!halves.empty()) ++kills;
+    for (const std::string& half : halves) std::filesystem::remove(half);
     const auto latest = open_latest_checkpoint(folder_.path());
     if (latest == nullptr) continue;
     EXPECT_GE(latest->state().step, complete);
     complete = latest->state().step;
   }
+  std::printf("%d kills while a checkpoint was written, %lld complete ones in between\n", kills,
+              static_cast<long long>(complete + 1));
 }
 
 }  // namespace
