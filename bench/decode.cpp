@@ -19,6 +19,7 @@
 #include "trireme/base/random.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/jpeg_decoder.hpp"
+#include "trireme/data/jpeg_encoder.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/data/preprocess.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -36,8 +37,11 @@ using namespace trireme;
 constexpr int kHeight = 375, kWidth = 500, kSize = 224;
 
 // Waves of several lengths and some noise: about 100 kB, as ImageNet's photographs.
-std::vector<std::uint8_t> picture(std::uint64_t number) {
-  std::vector<std::uint8_t> pixels;
+data::Sample picture(std::uint64_t number) {
+  data::Sample sample;
+  sample.height = kHeight;
+  sample.width = kWidth;
+  sample.channels = 3;
   for (int y = 0; y < kHeight; ++y) {
     for (int x = 0; x < kWidth; ++x) {
       const RandomBlock noise = philox(number, 0, static_cast<std::uint64_t>(y * kWidth + x));
@@ -46,38 +50,11 @@ std::vector<std::uint8_t> picture(std::uint64_t number) {
         const double wave = std::sin(0.02 * x + phase) + std::cos(0.03 * y + phase) + 0.5 * std::sin(0.3 * (x + y));
         const double value =
             127 + 40 * wave + 48 * (static_cast<double>(to_unit(noise[static_cast<std::size_t>(c)])) - 0.5);
-        pixels.push_back(static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0)));
+        sample.bytes.push_back(static_cast<std::byte>(std::clamp(value, 0.0, 255.0)));
       }
     }
   }
-  return pixels;
-}
-
-std::vector<std::byte> encode(std::vector<std::uint8_t> pixels) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* buffer = nullptr;
-  unsigned long bytes = 0;
-  jpeg_mem_dest(&info, &buffer, &bytes);
-  info.image_height = kHeight;
-  info.image_width = kWidth;
-  info.input_components = 3;
-  info.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, 90, TRUE);
-  jpeg_start_compress(&info, TRUE);
-  while (info.next_scanline < info.image_height) {
-    JSAMPROW row = pixels.data() + info.next_scanline * kWidth * 3;
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  jpeg_destroy_compress(&info);
-  const auto* first = reinterpret_cast<const std::byte*>(buffer);
-  std::vector<std::byte> jpeg(first, first + bytes);
-  std::free(buffer);
-  return jpeg;
+  return sample;
 }
 
 // One decompressor for all images, as many rows at once as it gives.
@@ -148,7 +125,7 @@ void compare(int rounds, int images) {
   std::vector<data::Sample> samples(static_cast<std::size_t>(images));
   for (std::size_t i = 0; i < samples.size(); ++i) {
     samples[i].encoding = data::Encoding::jpeg;
-    samples[i].bytes = encode(picture(i));
+    data::encode_jpeg(picture(i), 90, samples[i].bytes);
   }
   fmt::print("{} images of {} x {}, the first has {} bytes\n", images, kWidth, kHeight, samples[0].bytes.size());
   PlainDecoder plain(false), fancy(true);
