@@ -1,9 +1,12 @@
 // `trireme data make` and `convert`: both write a data set, from samples that are drawn or from another data set.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
@@ -12,6 +15,7 @@
 #include "trireme/data/drawn.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/sample_order.hpp"
+#include "trireme/data/survey.hpp"
 #include "trireme/data/writer.hpp"
 
 namespace trireme::cli {
@@ -36,6 +40,7 @@ struct ConvertOptions {
   OutputOptions output;
   std::string from, name = "auto";
   bool in_order = false;
+  std::int64_t max_bad_records = 0;
 };
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
@@ -56,8 +61,10 @@ int shards_of(data::Split split, const OutputOptions& options) {
 
 std::string integer(std::int64_t value) { return format_count(static_cast<double>(value)); }
 
-int write(const std::vector<data::SplitSource>& sources, const OutputOptions& options, const std::string& origin) {
-  Interrupt interrupt;
+constexpr const char* kNotComplete = "not complete: the same command goes on from here\n";
+
+int write(const std::vector<data::SplitSource>& sources, const OutputOptions& options, const std::string& origin,
+          const std::stop_token& stop) {
   bool is_complete = false;
   {
     ProgressLine progress("writing");
@@ -66,11 +73,11 @@ int write(const std::vector<data::SplitSource>& sources, const OutputOptions& op
                                                 .origin = origin,
                                                 .quality = options.quality,
                                                 .threads = threads_or_cores(options.threads),
-                                                .stop = interrupt.listen(),
+                                                .stop = stop,
                                                 .on_progress = progress.handler()});
   }
   if (!is_complete) {
-    fmt::print(stderr, "not complete: the same command goes on from here\n");
+    std::fputs(kNotComplete, stderr);
     return kInterruptedExitCode;
   }
   for (const data::SplitSource& source : sources) {
@@ -119,9 +126,11 @@ int make(const MakeOptions& options) {
     sources.push_back(
         {split, is_idx ? data::draw_digits(drawn) : data::draw_shapes(drawn), shards_of(split, options.output)});
   }
+  Interrupt interrupt;
   return write(
       sources, options.output,
-      fmt::format("drawn, {} classes, {}x{}, seed {}", options.classes, size.width, size.height, options.output.seed));
+      fmt::format("drawn, {} classes, {}x{}, seed {}", options.classes, size.width, size.height, options.output.seed),
+      interrupt.listen());
 }
 
 // The same samples in an order that depends on the seed: readers of TFRecords take them as they come.
@@ -140,19 +149,92 @@ class Shuffled final : public data::Dataset {
   data::SampleOrder order_;
 };
 
+class Chosen final : public data::Dataset {
+ public:
+  Chosen(std::shared_ptr<const data::Dataset> dataset, std::vector<std::int64_t> samples)
+      : dataset_(std::move(dataset)), samples_(std::move(samples)) {}
+
+  const data::DatasetInfo& info() const override { return dataset_->info(); }
+  std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
+  void read(std::int64_t index, data::Sample& sample) const override { dataset_->read(at(index), sample); }
+  std::string where(std::int64_t index) const override { return dataset_->where(at(index)); }
+
+ private:
+  std::int64_t at(std::int64_t index) const { return samples_.at(static_cast<std::size_t>(index)); }
+
+  std::shared_ptr<const data::Dataset> dataset_;
+  std::vector<std::int64_t> samples_;
+};
+
+// What is broken in the source is named, and left out as long as it is not too much.
+class BadRecords {
+ public:
+  explicit BadRecords(std::int64_t most) : most_(most) {}
+
+  std::int64_t most() const { return most_; }
+  std::int64_t count() const { return count_; }
+  void add(const std::string& problem) {
+    if (++count_ > most_) {
+      fail(ErrorKind::failed, "{} (bad record number {}; --max-bad-records {})", problem, count_, most_);
+    }
+    fmt::print(stderr, "trireme: warning: left out: {}\n", problem);
+  }
+
+ private:
+  std::int64_t most_, count_ = 0;
+};
+
+// One split. What is broken has to be known before anything is written, so it is read twice where some may be left out.
+std::shared_ptr<const data::Dataset> open_split(const ConvertOptions& options, const data::OpenOptions& open,
+                                                BadRecords& bad, const std::stop_token& stop) {
+  if (bad.most() == 0) return data::open_dataset(options.from, open);
+  data::OpenOptions tolerant = open;
+  tolerant.on_broken_file = [&bad](const std::string& problem) { bad.add(problem); };
+  std::shared_ptr<const data::Dataset> samples = data::open_dataset(options.from, tolerant);
+  data::Survey survey;
+  {
+    ProgressLine progress("reading");
+    survey = data::survey(*samples, {.decode = true,
+                                     .threads = threads_or_cores(options.output.threads),
+                                     .stop = stop,
+                                     .on_progress = progress.handler()});
+  }
+  if (survey.problems.empty()) return samples;
+  std::vector<std::int64_t> good;
+  for (std::int64_t i = 0; i < samples->size(); ++i) {
+    const auto problem = survey.problems.find(i);
+    if (problem == survey.problems.end()) {
+      good.push_back(i);
+    } else {
+      bad.add(problem->second);
+    }
+  }
+  return std::make_shared<Chosen>(std::move(samples), std::move(good));
+}
+
 int convert(const ConvertOptions& options) {
+  Interrupt interrupt;
+  const std::stop_token stop = interrupt.listen();
+  BadRecords bad(options.max_bad_records);
   const data::Contents contents = data::look_into(options.from, options.name);
   const bool is_shuffled = options.output.format == "tfrecord" && !options.in_order;
   std::vector<data::SplitSource> sources;
   for (const data::Split split : contents.splits) {
     std::shared_ptr<const data::Dataset> samples =
-        data::open_dataset(options.from, {.name = contents.format, .split = split});
+        open_split(options, {.name = contents.format, .split = split}, bad, stop);
+    if (stop.stop_requested()) {
+      std::fputs(kNotComplete, stderr);
+      return kInterruptedExitCode;
+    }
     if (is_shuffled && samples->size() > 0) samples = std::make_shared<Shuffled>(samples, options.output.seed);
     sources.push_back({split, std::move(samples), shards_of(split, options.output)});
   }
   const std::string order = is_shuffled ? fmt::format("shuffled by seed {}", options.output.seed) : "in order";
-  return write(sources, options.output,
-               fmt::format("{} as {}, {}", std::filesystem::absolute(options.from).string(), contents.format, order));
+  const int code = write(
+      sources, options.output,
+      fmt::format("{} as {}, {}", std::filesystem::absolute(options.from).string(), contents.format, order), stop);
+  if (code == 0 && bad.count() > 0) fmt::print("left out: {} broken\n", integer(bad.count()));
+  return code;
 }
 
 }  // namespace
@@ -184,6 +266,10 @@ Command add_data_convert(CLI::App& parent) {
   add_output_options(*app, options->output);
   app->add_option("--format", options->output.format, "tfrecord, folder or idx")->required();
   app->add_option("--data-name", options->name, "Format that is read: auto, tfrecord, folder, idx or cifar10")
+      ->capture_default_str();
+  app->add_option("--max-bad-records", options->max_bad_records,
+                  "Broken samples that are named and left out; one more is an error, as is the first by default")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_flag("--in-order", options->in_order, "TFRecords in the order of the source, not shuffled");
   app->add_option("--seed", options->output.seed, "Of the order of TFRecords")->capture_default_str();

@@ -88,6 +88,41 @@ TEST(CliData, VerifyNamesWhatIsBroken) {
   EXPECT_EQ(json::parse(as_json.out).at("broken"), 2);
 }
 
+TEST(CliData, ConvertLeavesBrokenSamplesOut) {
+  const TemporaryFolder folder;
+  expect_done({"make", "--out", folder / "a", "--format", "folder", "--samples", "40", "--validation-samples", "4",
+               "--classes", "4", "--size", "32"});
+  std::vector<std::string> images;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "a/train")) {
+    if (entry.is_regular_file()) images.push_back(entry.path());
+  }
+  std::ofstream(images[3]) << "no image";
+  std::filesystem::resize_file(images[8], std::filesystem::file_size(images[8]) / 2);
+  for (const std::string format : {"tfrecord", "folder", "idx"}) {
+    const std::string out = folder / format;
+    const std::vector<std::string> convert{"convert", folder / "a", "--out", out, "--format", format};
+    const auto with_most = [&](const std::string& most) {
+      std::vector<std::string> words = convert;
+      words.insert(words.end(), {"--max-bad-records", most});
+      return data(words);
+    };
+    const CommandResult one_too_many = with_most("1");
+    EXPECT_EQ(one_too_many.exit_code, 1) << one_too_many.err;
+    EXPECT_NE(one_too_many.err.find("(bad record number 2; --max-bad-records 1)"), std::string::npos)
+        << one_too_many.err;
+    EXPECT_FALSE(std::filesystem::exists(out));
+
+    const CommandResult result = with_most("2");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find("left out: 2 broken"), std::string::npos) << result.out;
+    for (const std::string& image : {images[3], images[8]}) {
+      EXPECT_NE(result.err.find("warning: left out: " + image), std::string::npos) << result.err;
+    }
+    const CommandResult verified = data({"verify", out});
+    EXPECT_EQ(verified.out, "train: 38 samples read, 0 broken\nvalidation: 4 samples read, 0 broken\n");
+  }
+}
+
 TEST(CliData, GoesOnAfterAnInterrupt) {
   const TemporaryFolder folder;
   const std::vector<std::string> make{"data", "make",     "--out", folder / "a", "--format", "tfrecord",  "--samples",
