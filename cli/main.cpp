@@ -141,7 +141,9 @@ int CommandLine::run() {
     return exit_code(ErrorKind::bad_input);
   }
   const int code = command->run();
-  if (std::fflush(stdout) != 0) trireme::fail(ErrorKind::failed, "cannot write to standard output");
+  // What was flushed in between leaves no more than a mark when it failed.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    trireme::fail(ErrorKind::failed, "cannot write to standard output");
   return code;
 }
 

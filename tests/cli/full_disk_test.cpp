@@ -31,7 +31,7 @@ class FullDisk : public testing::Test {
   }
 
   // 13 MB of weights, 100 images an epoch.
-  CommandResult train(const Words& options) {
+  Words train_words(const Words& options) {
     const std::string data = folder_ / "digits";
     if (!std::filesystem::exists(data)) {
       EXPECT_EQ(
@@ -39,8 +39,9 @@ class FullDisk : public testing::Test {
     }
     Words words{"train", "--model", "mnist", "--data-dir", data, "--optimizer", "sgd", "--autotune", "off"};
     words.insert(words.end(), options.begin(), options.end());
-    return run_trireme(words);
+    return words;
   }
+  CommandResult train(const Words& options) { return run_trireme(train_words(options)); }
 
   TemporaryFolder folder_;
   SmallDisk disk_{20 * kMegabyte};
@@ -79,6 +80,16 @@ TEST_F(FullDisk, NothingElseThatTrainingWritesEndsIt) {
     EXPECT_FALSE(index.problem) << *index.problem;
     EXPECT_GE(index.records.size(), 1U);
   }
+}
+
+TEST_F(FullDisk, LinesThatAreLostOnStandardOutputAreNotLostInSilence) {
+  std::string command = TRIREME_BINARY;
+  for (const std::string& word : train_words({"--epochs", "1", "--batch-size", "50", "--record", folder_ / "r.json"})) {
+    command += " " + word;
+  }
+  const CommandResult result = run_command({"/bin/sh", "-c", command + " > /dev/full"});
+  expect_failed(result, {"cannot write to standard output"});
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "r.json"));
 }
 
 TEST_F(FullDisk, ADataSetAppearsWholeOrNotAtAll) {
