@@ -157,7 +157,9 @@ const TensorType& SafetensorsFile::type(const std::string& name) const { return 
 HostTensor SafetensorsFile::read(const std::string& name) const {
   const Entry& from = entry(name);
   HostTensor value(from.type);
-  std::memcpy(value.data(), mapping_->bytes().data() + from.begin, static_cast<std::size_t>(from.type.bytes()));
+  const auto bytes =
+      mapping_->bytes().subspan(static_cast<std::size_t>(from.begin), static_cast<std::size_t>(from.type.bytes()));
+  std::ranges::copy(bytes, static_cast<std::byte*>(value.data()));  // an empty one has no memory, which memcpy forbids
   return value;
 }
 
