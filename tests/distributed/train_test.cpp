@@ -46,11 +46,12 @@ class TrainWorkers : public testing::Test {
     return paths.empty() ? "" : paths.back();
   }
 
-  // Of the last epoch.
-  double loss_of(const std::string& name) const {
+  json last_epoch_of(const std::string& name) const {
     std::ifstream file(folder_ / (name + ".json"));
-    return nlohmann::json::parse(file)["epochs"].back()["loss"];
+    return json::parse(file)["epochs"].back();
   }
+
+  double training_loss_of(const std::string& name) const { return last_epoch_of(name)["loss"]; }
 
   static double distance(const std::string& a, const std::string& b) {
     const train::SafetensorsFile first(a), second(b);
@@ -71,8 +72,7 @@ class TrainWorkers : public testing::Test {
     return words;
   }
 
-  // Of the validation images.
-  double loss_of(const std::string& checkpoint, bool averages = false) {
+  double validation_loss_of(const std::string& checkpoint, bool averages = false) {
     Words words{"eval", "--checkpoint", checkpoint, "--data-dir", folder_ / "digits", "--json"};
     if (averages) words.push_back("--average");
     const CommandResult evaluated = run_trireme(words);
@@ -95,13 +95,14 @@ class ServedWorkers : public TrainWorkers {
 TEST_F(TrainWorkers, TrainLikeOneProcess) {
   const std::string one = train("one", 1, 0, {"--epochs", "1"});
   EXPECT_LT(distance(train("two", 2, 0, {"--epochs", "1"}), one), 5e-4);
-  EXPECT_NEAR(loss_of("two"), loss_of("one"), 1e-3 * loss_of("one"));  // of all samples, not of the first worker's
+  EXPECT_NEAR(training_loss_of("two"), training_loss_of("one"), 1e-3 * training_loss_of("one"))
+      << "of all samples, not of the first worker's";
 }
 
 TEST_F(ServedWorkers, TrainLikeOneProcess) {
   const std::string one = train("one", 1, 0, {"--epochs", "1"});
   EXPECT_LT(distance(train("served", 2, 1, {"--epochs", "1"}), one), 5e-4);
-  EXPECT_NEAR(loss_of("served"), loss_of("one"), 1e-3 * loss_of("one"));
+  EXPECT_NEAR(training_loss_of("served"), training_loss_of("one"), 1e-3 * training_loss_of("one"));
 }
 
 // 500 images and a batch of 20: the first epoch ends with step 25.
@@ -132,7 +133,7 @@ TEST_P(UnevenWorkers, GoOnFromTheirCheckpoint) {
   EXPECT_EQ(train::CheckpointFile(first).state().step, 25);
   const std::string second = train("uneven", 2, 1, with({"--epochs", "2", "--resume"}, GetParam()));
   EXPECT_EQ(train::CheckpointFile(second).state().step, 50);
-  EXPECT_LT(loss_of(second), loss_of(first));
+  EXPECT_LT(validation_loss_of(second), validation_loss_of(first));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, UnevenWorkers,
@@ -146,13 +147,10 @@ INSTANTIATE_TEST_SUITE_P(Modes, UnevenWorkers,
 
 // Every worker has running statistics of its own; those of the first are evaluated, and are in the checkpoint.
 TEST_F(TrainWorkers, AveragesWithBatchNormAreWhatWasEvaluated) {
-  const std::string record = folder_ / "record.json";
-  const std::string path =
-      train("averages", 2, 0, {"--epochs", "0.4", "--model", "resnet20", "--average", "0.9", "--record", record});
-  std::ifstream file(record);
-  const double trained = json::parse(file)["epochs"][0]["validation_loss"];
-  EXPECT_NEAR(loss_of(path, true), trained, 1e-4);
-  EXPECT_GT(std::abs(loss_of(path) - trained), 1e-3) << "the averages are something else";
+  const std::string path = train("averages", 2, 0, {"--epochs", "0.4", "--model", "resnet20", "--average", "0.9"});
+  const double trained = last_epoch_of("averages")["validation_loss"];
+  EXPECT_NEAR(validation_loss_of(path, true), trained, 1e-4);
+  EXPECT_GT(std::abs(validation_loss_of(path) - trained), 1e-3) << "the averages are something else";
 }
 
 // Each is met by one of the workers, and named there.
