@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/benchmark_output.hpp"
@@ -87,7 +88,7 @@ bool run_first(const lab::BenchmarkConfig& config, const Crew& crew, const std::
     try {
       write_record();
     } catch (const std::exception& second) {  // the first error is the one to end with
-      fmt::print(stderr, "trireme: {}\n", second.what());
+      log_line(second.what());
     }
     throw;
   }

@@ -192,8 +192,6 @@ std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& argume
   return place;
 }
 
-void log_line(const std::string& text) { fmt::print(stderr, "trireme: {}\n", text); }
-
 std::string protocol_in_launch(const ClusterArguments& arguments) {
   check_protocol(arguments.protocol);
   check_not_by_hand(arguments);

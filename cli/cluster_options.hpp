@@ -25,9 +25,6 @@ void add_cluster_options(CLI::App& app, ClusterArguments& arguments, const std::
 // contradiction to the launch that this process is part of.
 std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments);
 
-// A line of a task's log, on stderr.
-void log_line(const std::string& text);
-
 // The protocol that a launch has to provide for; the places of its tasks are the launch's business, so options that
 // name them are an Error(bad_input).
 std::string protocol_in_launch(const ClusterArguments& arguments);

@@ -23,7 +23,7 @@ int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, p
 ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_ >= 0) fmt::print(stderr, "\r{:{}}\r", "", what_.size() + 8);
+  if (shown_ >= 0) std::fputs(fmt::format("\r{:{}}\r", "", what_.size() + 8).c_str(), stderr);
 }
 
 std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler() {
@@ -32,7 +32,7 @@ std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler()
     const std::lock_guard lock(mutex_);
     if (100 * done / all <= shown_) return;
     shown_ = 100 * done / all;
-    fmt::print(stderr, "\r{}: {} %", what_, shown_);
+    std::fputs(fmt::format("\r{}: {} %", what_, shown_).c_str(), stderr);
     std::fflush(stderr);
   };
 }

@@ -11,6 +11,7 @@
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/data/drawn.hpp"
 #include "trireme/data/formats.hpp"
@@ -177,7 +178,7 @@ class BadRecords {
     if (++count_ > most_) {
       fail(ErrorKind::failed, "{} (bad record number {}; --max-bad-records {})", problem, count_, most_);
     }
-    fmt::print(stderr, "trireme: warning: left out: {}\n", problem);
+    log_line("warning: left out: " + problem);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/lab/training.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/report/run_record.hpp"
@@ -49,7 +50,7 @@ int run_eval(EvalArguments arguments) {
                               .session = {.compile = lab::compile_options(config)}},
                              *backend);
   if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
-    fmt::print(stderr, "trireme: warning: {}\n", problem);
+    log_line("warning: " + problem);
   }
   file->restore_values(evaluator.variables(), arguments.average);
   const lab::EvaluationData data = lab::open_evaluation_data(config.data, evaluator.model().info, arguments.batch_size);

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/cluster/address_files.hpp"
 #include "trireme/cluster/container.hpp"
@@ -45,7 +46,7 @@ void report(const std::vector<HostReport>& hosts) {
   const auto bad = std::count_if(hosts.begin(), hosts.end(), is_bad);
   for (const HostReport& host : hosts) {
     if (bad == 1 && is_bad(host)) continue;
-    fmt::print(stderr, "trireme: {}: {}\n", host.host, is_bad(host) ? host.problem : host.line);
+    log_line(fmt::format("{}: {}", host.host, is_bad(host) ? host.problem : host.line));
   }
   if (bad == 0) return;
   const HostReport& first = *std::find_if(hosts.begin(), hosts.end(), is_bad);
@@ -72,8 +73,8 @@ std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& task
   }
   const cluster::Shipment shipment = cluster::pack_this_program();
   const std::string size = format_bytes(static_cast<double>(shipment.archive.size()));
-  fmt::print(stderr, "trireme: copying trireme and {} libraries, {}, to the hosts that do not have them\n",
-             shipment.libraries, size);
+  log_line(fmt::format("copying trireme and {} libraries, {}, to the hosts that do not have them", shipment.libraries,
+                       size));
   std::vector<std::string> names, programs;
   for (const cluster::HostTasks& host : tasks) names.push_back(host.host);
   const auto results = cluster::ship(shipment, names, reach_of(options), options.ship_folder);

@@ -14,6 +14,7 @@
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/perf/build_info.hpp"
 
@@ -28,7 +29,7 @@ int report(std::string message, int code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
   const auto launcher = trireme::cluster::LauncherLink::from_environment();
-  if (!launcher || !launcher->report_error(message, code)) fmt::print(stderr, "trireme: error: {}\n", message);
+  if (!launcher || !launcher->report_error(message, code)) trireme::log_line("error: " + message);
   return code;
 }
 
@@ -137,13 +138,14 @@ const trireme::cli::Command* CommandLine::chosen() const {
 int CommandLine::run() {
   const trireme::cli::Command* command = chosen();
   if (command == nullptr) {
-    fmt::print(stderr, "{}", app_.help());
+    std::fputs(app_.help().c_str(), stderr);
     return exit_code(ErrorKind::bad_input);
   }
   const int code = command->run();
   // What was flushed in between leaves no more than a mark when it failed.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     trireme::fail(ErrorKind::failed, "cannot write to standard output");
+  }
   return code;
 }
 

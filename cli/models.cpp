@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/models_placement.hpp"
 #include "trireme/backend/registry.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/step_graph.hpp"
@@ -210,7 +211,7 @@ void show_plan(const ModelsOptions& options) {
   VariableLayouts layouts;
   const Program program = compile(graph, step.fetches, *backend, compile_options(config), layouts);
   if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
-    fmt::print(stderr, "trireme: warning: {}\n", problem);
+    log_line("warning: " + problem);
   }
   if (options.json) return print(plan_json(program, config));
   fmt::print("{}, {}, batch size {} per worker, backend {}, {}, data format {}\n\n{}", config.model,

@@ -15,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/launch_plan.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/network_file.hpp"

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/lab/training_output.hpp"
 #include "trireme/ps/job_member.hpp"

@@ -42,6 +42,15 @@ class FullDisk : public testing::Test {
     return words;
   }
   CommandResult train(const Words& options) { return run_trireme(train_words(options)); }
+  CommandResult train_in_shell(const Words& options, const std::string& redirection) {
+    std::string command = TRIREME_BINARY;
+    for (const std::string& word : train_words(options)) command += " " + word;
+    return run_command({"/bin/sh", "-c", command + " " + redirection});
+  }
+  static std::size_t epochs_in(const std::string& record) {
+    std::ifstream file(record);
+    return json::parse(file)["epochs"].size();
+  }
 
   TemporaryFolder folder_;
   SmallDisk disk_{20 * kMegabyte};
@@ -52,10 +61,11 @@ TEST_F(FullDisk, TrainingGoesOnAndKeepsTheCheckpointsThatItHas) {
   const CommandResult result =
       train({"--epochs", "3", "--batch-size", "50", "--checkpoint-dir", checkpoints, "--record", folder_ / "r.json"});
   expect_failed(result, {kFull, "training goes on", "the last checkpoint could not be written"});
-  std::ifstream record(folder_ / "r.json");
-  EXPECT_EQ(json::parse(record)["epochs"].size(), 3U);
-  EXPECT_EQ(train::list_checkpoints(checkpoints), Words{train::checkpoint_path(checkpoints, 2)});
-  EXPECT_EQ(train::open_latest_checkpoint(checkpoints)->state().step, 2);
+  EXPECT_EQ(epochs_in(folder_ / "r.json"), 3U);
+  // There is room for one. It is the first that was written, which a slow writer may have begun with the second.
+  ASSERT_EQ(train::list_checkpoints(checkpoints).size(), 1U);
+  const std::int64_t step = train::open_latest_checkpoint(checkpoints)->state().step;
+  EXPECT_TRUE(step == 2 || step == 4) << step;
   EXPECT_EQ(half_files(disk_.path()), Words{});
 
   ASSERT_TRUE(disk_.resize(60 * kMegabyte));
@@ -83,13 +93,20 @@ TEST_F(FullDisk, NothingElseThatTrainingWritesEndsIt) {
 }
 
 TEST_F(FullDisk, LinesThatAreLostOnStandardOutputAreNotLostInSilence) {
-  std::string command = TRIREME_BINARY;
-  for (const std::string& word : train_words({"--epochs", "1", "--batch-size", "50", "--record", folder_ / "r.json"})) {
-    command += " " + word;
-  }
-  const CommandResult result = run_command({"/bin/sh", "-c", command + " > /dev/full"});
+  const CommandResult result =
+      train_in_shell({"--epochs", "1", "--batch-size", "50", "--record", folder_ / "r.json"}, "> /dev/full");
   expect_failed(result, {"cannot write to standard output"});
   EXPECT_TRUE(std::filesystem::exists(folder_ / "r.json"));
+}
+
+// Standard error is a file on a full disk as well, as in a batch job: what is to be said there ends nothing.
+TEST_F(FullDisk, WarningsThatAreLostEndNothing) {
+  const CommandResult result = train_in_shell({"--epochs", "3", "--batch-size", "50", "--checkpoint-dir", disk_ / "c",
+                                               "--csv", disk_ / "log.csv", "--record", folder_ / "r.json"},
+                                              "2> /dev/full");
+  expect_failed(result, {});
+  EXPECT_EQ(epochs_in(folder_ / "r.json"), 3U);
+  EXPECT_EQ(half_files(disk_.path()), Words{});
 }
 
 TEST_F(FullDisk, ADataSetAppearsWholeOrNotAtAll) {

@@ -1,9 +1,9 @@
 #include "trireme/lab/data_input.hpp"
 
-#include <cstdio>
 #include <tuple>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/data/formats.hpp"
@@ -13,7 +13,7 @@ namespace trireme::lab {
 namespace {
 
 // Named on stderr, as what goes wrong with single records and does not end the run.
-void say(const std::string& problem) { fmt::print(stderr, "trireme: passed over: {}\n", problem); }
+void say(const std::string& problem) { log_line("passed over: " + problem); }
 
 std::string_view crop_text(data::Crop crop) {
   switch (crop) {

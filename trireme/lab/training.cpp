@@ -1,10 +1,10 @@
 #include "trireme/lab/training.hpp"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/lab/same_options.hpp"
@@ -202,7 +202,7 @@ void Training::finish_checkpoints() {
   try {
     checkpoints_->finish();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "trireme: warning: {}; trying once more\n", error.what());
+    log_line(fmt::format("warning: {}; trying once more", error.what()));
     if (last_saved_) checkpoints_->save(*last_saved_);
     try {
       checkpoints_->finish();
@@ -307,7 +307,7 @@ void Training::save(std::int64_t step) {
   try {
     checkpoints_->save(std::move(checkpoint));
   } catch (const std::exception& error) {  // the last one that was written is still there, and so is what is trained
-    fmt::print(stderr, "trireme: warning: a checkpoint was lost: {}; training goes on\n", error.what());
+    log_line(fmt::format("warning: a checkpoint was lost: {}; training goes on", error.what()));
   }
 }
 

@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
 
 namespace trireme::train {
 namespace {
@@ -37,7 +37,7 @@ void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
     try {
       what(*observer);
     } catch (const std::exception& error) {
-      fmt::print(stderr, "trireme: warning: {}; training goes on\n", error.what());
+      log_line(fmt::format("warning: {}; training goes on", error.what()));
     }
   }
 }
