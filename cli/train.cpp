@@ -25,8 +25,13 @@ struct TrainArguments {
   std::string tensorboard, csv, record;
 };
 
+struct Outcome {
+  train::TrainingEnd end = train::TrainingEnd::done;
+  std::vector<std::string> problems = {};  // what could not be written
+};
+
 // The first worker speaks for all.
-train::TrainingEnd run_first(const TrainArguments& arguments, lab::Training& training, const std::stop_token& stop) {
+Outcome run_first(const TrainArguments& arguments, lab::Training& training, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
   lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, training);
   lab::TrainingRecord record(training.config());
@@ -37,18 +42,17 @@ train::TrainingEnd run_first(const TrainArguments& arguments, lab::Training& tra
   if (!arguments.tensorboard.empty()) {
     observers.push_back(&curves.emplace(arguments.tensorboard, training));
   }
-  const train::TrainingEnd end = training.run(observers, stop);
+  Outcome outcome{.end = training.run(observers, stop)};
   // On a full disk one of them may still find room: each is tried, and all that failed is said.
-  std::vector<std::string> problems;
-  const auto attempt = [&problems](const std::function<void()>& write) {
+  const auto attempt = [&outcome](const std::function<void()>& write) {
     try {
       write();
     } catch (const std::exception& error) {
-      problems.emplace_back(error.what());
+      outcome.problems.emplace_back(error.what());
     }
   };
   if (const std::string& problem = training.checkpoint_problem(); !problem.empty()) {
-    problems.push_back("the last checkpoint could not be written: " + problem);
+    outcome.problems.push_back("the last checkpoint could not be written: " + problem);
   }
   if (!arguments.record.empty()) attempt([&] { report::write_json(record.json(training), arguments.record); });
   if (csv) attempt([&] { csv->flush(); });
@@ -59,18 +63,16 @@ train::TrainingEnd run_first(const TrainArguments& arguments, lab::Training& tra
   if (const auto bad = training.bad_records(); bad > 0) {
     attempt([&] { fmt::print(text_stream, "bad records: {} passed over\n", bad); });
   }
-  if (!problems.empty()) fail(ErrorKind::failed, "{}", fmt::join(problems, "; "));
-  return end;
+  return outcome;
 }
 
 void say_tuning() { std::fputs("timing the kernels of this network: once for each shape and CPU\n", stderr); }
 
-int run_worker(const TrainArguments& arguments, const lab::TrainingConfig& config, const lab::Training::Crew& crew,
-               const std::stop_token& stop) {
+Outcome run_worker(const TrainArguments& arguments, const lab::TrainingConfig& config, const lab::Training::Crew& crew,
+                   const std::stop_token& stop) {
   const bool is_first = crew.workers.rank() == 0;
   lab::Training training(config, crew, is_first ? say_tuning : std::function<void()>());
-  const train::TrainingEnd end = is_first ? run_first(arguments, training, stop) : training.run({}, stop);
-  return end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
+  return is_first ? run_first(arguments, training, stop) : Outcome{.end = training.run({}, stop)};
 }
 
 int run_train(const TrainArguments& arguments) {
@@ -81,14 +83,15 @@ int run_train(const TrainArguments& arguments) {
   const lab::TrainingConfig config = lab::resolve(arguments.options, size);
   Interrupt interrupt;
   ps::JobMember job(cluster, log_line);
-  int code = 0;
+  Outcome outcome;
   if (job.is_server()) {
     job.serve(config.step.intra_threads);
   } else {
-    code = run_worker(arguments, config, {job.workers(), job.with_servers()}, interrupt.listen());
+    outcome = run_worker(arguments, config, {job.workers(), job.with_servers()}, interrupt.listen());
   }
-  job.leave();
-  return code;
+  job.leave();  // first: a file that could not be written is no failure of the job
+  if (!outcome.problems.empty()) fail(ErrorKind::failed, "{}", fmt::join(outcome.problems, "; "));
+  return outcome.end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
 }
 
 LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& size) {

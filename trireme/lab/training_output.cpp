@@ -132,7 +132,7 @@ void TrainingText::on_end(train::TrainingEnd end) {
 }
 
 TrainingCsv::TrainingCsv(const std::string& path)
-    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
   struct stat status {};
   if (!file_.is_open() || fstat(file_.get(), &status) != 0) {
     bad_input("--csv {}: cannot write: {}", path, std::strerror(errno));
