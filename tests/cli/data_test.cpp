@@ -106,6 +106,11 @@ TEST(CliData, ConvertLeavesBrokenSamplesOut) {
       words.insert(words.end(), {"--max-bad-records", most});
       return data(words);
     };
+    if (format != "folder") {  // which takes JPEG files as they are
+      const CommandResult none_allowed = data(convert);
+      EXPECT_EQ(none_allowed.exit_code, 1) << none_allowed.err;
+      EXPECT_EQ(none_allowed.err.find("the same command"), std::string::npos) << none_allowed.err;
+    }
     const CommandResult one_too_many = with_most("1");
     EXPECT_EQ(one_too_many.exit_code, 1) << one_too_many.err;
     EXPECT_NE(one_too_many.err.find("(bad record number 2; --max-bad-records 1)"), std::string::npos)

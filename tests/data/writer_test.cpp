@@ -164,7 +164,7 @@ TEST(Writer, ABrokenSampleIsNamed) {
   expect_error(ErrorKind::failed, {"memory, sample 2: cannot be read"}, [&] {
     write_dataset({{Split::train, source, 0}}, options_for(folder / "data", "tfrecord"));
   });
-  EXPECT_FALSE(std::filesystem::exists(folder / "data"));
+  EXPECT_TRUE(data::list_folder(folder.path()).empty());  // nothing in the way of a run without this sample
 }
 
 TEST(Drawn, DependsOnSeedSplitAndNumberAlone) {

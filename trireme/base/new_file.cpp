@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "trireme/base/error.hpp"
 #include "trireme/base/write_all.hpp"
 
 namespace trireme {
@@ -67,7 +66,7 @@ void NewFile::commit_unsynced() {
 }
 
 void NewFile::fail_to(const char* what, int code) const {
-  fail(ErrorKind::failed, "cannot {} '{}': {}", what, path_, std::strerror(code));
+  throw WriteError(fmt::format("cannot {} '{}': {}", what, path_, std::strerror(code)));
 }
 
 }  // namespace trireme

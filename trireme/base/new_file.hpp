@@ -7,13 +7,20 @@
 #include <span>
 #include <string>
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/unique_fd.hpp"
 
 namespace trireme {
 
+// The system refuses to write. Once there is room, or leave, the same may succeed.
+class WriteError : public Error {
+ public:
+  explicit WriteError(const std::string& message) : Error(ErrorKind::failed, message) {}
+};
+
 class NewFile {
  public:
-  // A name that is a link stays one: the file behind it is replaced. Error(failed) names the path.
+  // A name that is a link stays one: the file behind it is replaced. WriteError names the path.
   explicit NewFile(const std::string& path);
   ~NewFile();  // what was not committed is removed
   NewFile(const NewFile&) = delete;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "trireme/base/new_file.hpp"
+
 namespace trireme::data {
 namespace {
 
@@ -55,7 +57,7 @@ std::vector<std::byte> read_file(const std::string& path, std::int64_t most_byte
 void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) fail(ErrorKind::failed, "cannot make the folder '{}': {}", path, error.message());
+  if (error) throw WriteError(fmt::format("cannot make the folder '{}': {}", path, error.message()));
 }
 
 std::vector<std::string> list_folder(const std::string& folder) {

@@ -33,7 +33,7 @@ class InputFile {
 // All of a file; at most so many bytes, because what is in it is not to be trusted.
 std::vector<std::byte> read_file(const std::string& path, std::int64_t most_bytes);
 
-// With those above it; one that is there is left alone. Error(failed) where that cannot be.
+// With those above it; one that is there is left alone. WriteError where that cannot be.
 void make_folder(const std::string& path);
 
 // Names of what is in a folder, sorted, without hidden ones. Error(bad_input) where there is no such folder.

@@ -213,12 +213,10 @@ bool write_dataset(const std::vector<SplitSource>& sources, const WriteOptions& 
     const Classes classes = classes_of(sources, options);
     if (!write_splits(sources, options, folder.path(), classes)) return false;
     if (!classes.names.empty()) write_class_names(folder.path(), classes.names);
-  } catch (const Error& error) {
-    // A full disk can be made room on, and the run goes on; but never with what cannot be.
-    if (error.kind() == ErrorKind::failed) {
-      fail(ErrorKind::failed, "{}; what is complete stays in '{}': the same command goes on from there", error.what(),
-           folder.path());
-    }
+  } catch (const WriteError& error) {  // a full disk can be made room on
+    fail(ErrorKind::failed, "{}; what is complete stays in '{}': the same command goes on from there", error.what(),
+         folder.path());
+  } catch (const Error&) {  // with these samples it would never get further: what is tried next is something else
     folder.discard();
     throw;
   }

@@ -32,7 +32,8 @@ struct WriteOptions {
 
 // Writes into FOLDER.unfinished, which becomes FOLDER at the end. Where FOLDER.unfinished is there from an interrupted
 // run with the same options, what is complete in it is kept. Returns false if it was stopped. Error(bad_input) for a
-// folder that has other things in it.
+// folder that has other things in it. Error(failed) where a sample is broken, with nothing left behind, and where the
+// disk is full, with what is complete.
 bool write_dataset(const std::vector<SplitSource>& sources, const WriteOptions& options);
 
 }  // namespace trireme::data
