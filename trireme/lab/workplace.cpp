@@ -167,22 +167,25 @@ void Workplace::measure_peak() {
   if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
 }
 
-// Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
-// tells the others.
 void Workplace::prepare() {
   if (workers_->size() == 1) {
     build();
-    describe_workers();
-    return;
+  } else {
+    compile_by_timings([this] { time_kernels(); }, [this] { build(); });
   }
+  describe_workers();
+}
+
+// Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
+// tells the others. All compile, each as long as it takes, before they have the patience of training again.
+void Workplace::compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile) {
   workers_->set_timeout(kTuningTimeout);
   workers_->set_context("waiting for rank 0 to time kernels");
-  if (workers_->rank() == 0) time_kernels();
+  if (workers_->rank() == 0) time();
   tuning_.cache->merge(comm::broadcast_text(*workers_, tuning_.cache->text()));
-  build();
+  compile();
   comm::barrier(*workers_);
   workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
-  describe_workers();
 }
 
 // Compiles the step as one worker would, for the timings that this leaves.
@@ -198,12 +201,9 @@ void Workplace::compile_in_turn(const std::function<void()>& compile) {
   if (workers_->size() == 1) {
     compile();
   } else {
-    workers_->set_timeout(kTuningTimeout);
-    workers_->set_context("waiting for rank 0 to time kernels");
-    if (workers_->rank() == 0) compile();
-    tuning_.cache->merge(comm::broadcast_text(*workers_, tuning_.cache->text()));
-    if (workers_->rank() > 0) compile();
-    workers_->set_timeout(std::chrono::duration<double>(setup_.config.distribution.comm_timeout));
+    compile_by_timings(compile, [&] {
+      if (workers_->rank() > 0) compile();
+    });
   }
   keep_new_timings();
 }

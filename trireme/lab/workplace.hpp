@@ -93,6 +93,7 @@ class Workplace {
   void open_data();
   void divide_cores();
   void prepare();
+  void compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile);
   void time_kernels();
   void build();
   void keep_new_timings();
