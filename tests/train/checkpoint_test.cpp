@@ -81,6 +81,9 @@ class Checkpoints : public testing::Test {
     write_checkpoint(take_checkpoint(training_.store(), state_at(step)), path);
     return path;
   }
+  std::shared_ptr<const Checkpoint> checkpoint_at(std::int64_t step) {
+    return std::make_shared<const Checkpoint>(take_checkpoint(training_.store(), state_at(step)));
+  }
 
   testkit::TemporaryFolder folder_;
   SmallTraining training_{4, optimizer_rule(op::OptimizerKind::momentum)};
@@ -118,7 +121,7 @@ TEST_F(Checkpoints, TheNewestAreKept) {
     CheckpointWriter writer(folder_.path(), 2);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "checkpoint-1.safetensors.77-0.tmp"));
     for (const std::int64_t step : {9, 10, 100}) {
-      writer.save(take_checkpoint(training_.store(), state_at(step)));
+      writer.save(checkpoint_at(step));
       writer.finish();
     }
     EXPECT_EQ(writer.last_path(), checkpoint_path(folder_.path(), 100));
@@ -139,15 +142,15 @@ TEST_F(Checkpoints, AFolderThatCannotBeWrittenIsRefused) {
 TEST_F(Checkpoints, AFailedWriteIsToldAndLosesNothing) {
   const std::string folder = folder_ / "c";
   CheckpointWriter writer(folder, 3);
-  writer.save(take_checkpoint(training_.store(), state_at(1)));
+  writer.save(checkpoint_at(1));
   writer.finish();
   std::filesystem::create_directory(checkpoint_path(folder, 2));  // in the way of the rename
   std::ofstream(checkpoint_path(folder, 2) + "/x") << "";
-  writer.save(take_checkpoint(training_.store(), state_at(2)));
+  writer.save(checkpoint_at(2));
   const std::string message = message_of([&] { writer.finish(); });
   EXPECT_NE(message.find("cannot replace"), std::string::npos) << message;
   EXPECT_EQ(writer.last_path(), checkpoint_path(folder, 1));
-  writer.save(take_checkpoint(training_.store(), state_at(3)));
+  writer.save(checkpoint_at(3));
   writer.finish();
   std::filesystem::remove_all(checkpoint_path(folder, 2));
   EXPECT_EQ(open_latest_checkpoint(folder)->state().step, 3);
@@ -165,7 +168,7 @@ TEST_F(Checkpoints, ASlowDiskHoldsNobodyUp) {
     if (checkpoint.state.step == 1) fail(ErrorKind::failed, "no room for the first");
     write_checkpoint(checkpoint, path);
   });
-  const auto save = [&](std::int64_t step) { writer.save(take_checkpoint(training_.store(), state_at(step))); };
+  const auto save = [&](std::int64_t step) { writer.save(checkpoint_at(step)); };
   save(1);
   begun.acquire();
   save(2);

@@ -203,7 +203,7 @@ void Training::finish_checkpoints() {
     checkpoints_->finish();
   } catch (const std::exception& error) {
     log_line(fmt::format("warning: {}; trying once more", error.what()));
-    if (last_saved_) checkpoints_->save(*last_saved_);
+    if (last_saved_) checkpoints_->save(last_saved_);
     try {
       checkpoints_->finish();
     } catch (const std::exception& again) {
@@ -294,18 +294,18 @@ void Training::save(std::int64_t step) {
     if (!place_->in_lock_step()) replicas->restore_values(place_->step().session());  // as new as the state
     replicas->sync().pull_state();
   }
-  train::Checkpoint checkpoint = train::take_checkpoint(
+  const auto checkpoint = std::make_shared<train::Checkpoint>(train::take_checkpoint(
       place_->step().session().variables(), {.model = config_.step.model,
                                              .classes = place_->config().num_classes,
                                              .seed = config_.step.seed,
                                              .step = step,
                                              .samples = step * config_.samples_per_update(),
                                              .global_batch_size = config_.samples_per_update(),
-                                             .optimizer = std::string(op::to_string(config_.step.optimizer.kind))});
-  if (averages_) averages_->add_to(checkpoint);
+                                             .optimizer = std::string(op::to_string(config_.step.optimizer.kind))}));
+  if (averages_) averages_->add_to(*checkpoint);
   last_saved_ = checkpoint;
   try {
-    checkpoints_->save(std::move(checkpoint));
+    checkpoints_->save(checkpoint);
   } catch (const std::exception& error) {  // the last one that was written is still there, and so is what is trained
     log_line(fmt::format("warning: a checkpoint was lost: {}; training goes on", error.what()));
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -76,7 +75,7 @@ class Training {
   std::unique_ptr<train::Evaluator> evaluator_;
   EvaluationData evaluation_;
   std::unique_ptr<train::CheckpointWriter> checkpoints_;  // on the first worker
-  std::optional<train::Checkpoint> last_saved_;           // likewise
+  std::shared_ptr<const train::Checkpoint> last_saved_;   // likewise
   std::string checkpoint_problem_;
   StepSeconds step_seconds_;
   std::int64_t bad_records_ = 0;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
@@ -213,7 +214,7 @@ CheckpointWriter::~CheckpointWriter() {
   thread_.join();
 }
 
-void CheckpointWriter::save(Checkpoint checkpoint) {
+void CheckpointWriter::save(std::shared_ptr<const Checkpoint> checkpoint) {
   const std::lock_guard lock(mutex_);
   waiting_ = std::move(checkpoint);
   changed_.notify_all();
@@ -236,13 +237,13 @@ void CheckpointWriter::work() {
   for (;;) {
     changed_.wait(lock, [this] { return waiting_ || stopping_; });
     if (!waiting_) return;
-    const Checkpoint checkpoint = *std::exchange(waiting_, std::nullopt);
+    const std::shared_ptr<const Checkpoint> checkpoint = std::exchange(waiting_, nullptr);
     writing_ = true;
     lock.unlock();
-    const std::string path = checkpoint_path(folder_, checkpoint.state.step);
+    const std::string path = checkpoint_path(folder_, checkpoint->state.step);
     std::exception_ptr error;
     try {
-      write_(checkpoint, path);
+      write_(*checkpoint, path);
       remove_old();
     } catch (...) {
       error = std::current_exception();

@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -93,7 +92,7 @@ class CheckpointWriter {
 
   // Returns at once. Throws the first thing that has gone wrong since it was last told; this one is written all the
   // same.
-  void save(Checkpoint checkpoint);
+  void save(std::shared_ptr<const Checkpoint> checkpoint);
   // Until all is on the disk; throws where it is not.
   void finish();
   std::string last_path() const;  // of the newest complete one; empty: none
@@ -107,7 +106,7 @@ class CheckpointWriter {
   const Write write_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Checkpoint> waiting_;
+  std::shared_ptr<const Checkpoint> waiting_;
   bool writing_ = false;
   bool stopping_ = false;
   std::exception_ptr error_;  // the first that nobody was told of
