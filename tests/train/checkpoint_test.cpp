@@ -190,14 +190,17 @@ int kills_wanted() {
 }
 
 // A process that does nothing but write checkpoints is killed at random moments. A kill counts when it has left a file
-// half-written.
+// half-written; until one does, as on a machine where the process hardly gets to run, it gets more and more time.
 TEST_F(Checkpoints, TheLatestOneLoadsAfterAKillAtAnyMoment) {
   Checkpoint checkpoint = take_checkpoint(training_.store(), state_at(0));
   checkpoint.tensors.push_back({"large", HostTensor(Shape{1 << 18}, std::vector<float>(1 << 18, 0.5f))});
-  std::mt19937 random(std::random_device{}());
+  const std::random_device::result_type seed = std::random_device{}();
+  std::mt19937 random(seed);
+  useconds_t longest = 20'000;
   std::int64_t complete = -1;
-  int kills = 0;
+  int kills = 0, tries = 0;
   while (kills < kills_wanted() || complete < 0) {
+    ASSERT_LT(tries++, 40 * kills_wanted()) << kills << " kills while a checkpoint was written; seed " << seed;
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
@@ -207,19 +210,23 @@ TEST_F(Checkpoints, TheLatestOneLoadsAfterAKillAtAnyMoment) {
         std::filesystem::remove(checkpoint_path(folder_.path(), mine.state.step - 2));
       }
     }
-    usleep(std::uniform_int_distribution<useconds_t>(0, 20'000)(random));
+    usleep(std::uniform_int_distribution<useconds_t>(0, longest)(random));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     const auto halves = testkit::half_files(folder_.path());
-    if (!halves.empty()) ++kills;
+    if (!halves.empty()) {
+      ++kills;
+    } else if (kills == 0 && longest < 500'000) {
+      longest *= 2;
+    }
     for (const std::string& half : halves) std::filesystem::remove(half);
     const auto latest = open_latest_checkpoint(folder_.path());
     if (latest == nullptr) continue;
     EXPECT_GE(latest->state().step, complete);
     complete = latest->state().step;
   }
-  std::printf("%d kills while a checkpoint was written, %lld complete ones in between\n", kills,
-              static_cast<long long>(complete + 1));
+  std::printf("%d kills in %d tries while a checkpoint was written, %lld complete ones in between; seed %lld\n", kills,
+              tries, static_cast<long long>(complete + 1), static_cast<long long>(seed));
 }
 
 }  // namespace
