@@ -8,6 +8,7 @@
 
 #include "tests/support/idx_files.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "trireme/backend/registry.hpp"
 #include "trireme/comm/local/run_local.hpp"
 #include "trireme/ps/server.hpp"
 
@@ -60,6 +61,25 @@ class Watcher : public train::TrainerObserver {
   std::stop_source stop;
 };
 
+// Of the 30 validation images.
+class EvaluatorOf {
+ public:
+  explicit EvaluatorOf(const std::string& folder)
+      : data_(open_evaluation_data({.dir = folder}, evaluator_.model().info, 10)) {}
+
+  VariableStore& variables() { return evaluator_.variables(); }
+  std::optional<train::Accuracy> run(std::int64_t first = 0, const std::stop_token& stop = {}) {
+    data_.pipeline.first = first;
+    data::Pipeline pipeline(data_.dataset, data_.pipeline);
+    return evaluator_.run(pipeline, stop);
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_ = make_backend(default_backend());
+  train::Evaluator evaluator_{{.model = "mnist", .batch_size = 10}, *backend_};
+  EvaluationData data_;
+};
+
 // The wish comes with the last step, when there is no other left that could bring it to the other worker.
 TEST_F(TrainingRun, OneWorkerThatIsAskedToStopEndsTheEvaluationOfAll) {
   std::array<Watcher, 2> watchers;
@@ -94,8 +114,41 @@ TEST_F(TrainingRun, AsynchronousWorkersEndWhenTheFirstIsGoodEnough) {
     ends[rank] = training.run({&watchers[rank]});
   });
   EXPECT_EQ(ends, (std::array{TrainingEnd::reached_target, TrainingEnd::reached_target}));
-  EXPECT_EQ(watchers[0].steps, 4);
-  EXPECT_LT(watchers[1].steps, 4 * 500);
+  EXPECT_EQ(watchers[0].steps % 4, 0) << "the end of an epoch";
+  for (const Watcher& watcher : watchers) EXPECT_LT(watcher.steps, 4 * 500);
+
+  // While it was evaluated the other one went on: what is kept is what was good enough.
+  const auto kept = train::open_latest_checkpoint(folder_ / "checkpoints");
+  EXPECT_EQ(kept->state().step, watchers[0].steps);
+  ASSERT_TRUE(watchers[0].accuracy);
+  EvaluatorOf evaluated(folder_.path());
+  kept->restore_values(evaluated.variables(), false);
+  EXPECT_NEAR(evaluated.run()->mean_loss(), watchers[0].accuracy->mean_loss(), 1e-5);
+}
+
+// The one that is asked to stop has no part in the evaluation, which is complete, as is the training.
+TEST_F(TrainingRun, AWishThatNothingIsLeftForChangesNothing) {
+  std::array<Watcher, 2> watchers;
+  watchers[1].stops_after = 4;
+  std::array<TrainingEnd, 2> ends{};
+  comm::run_local(apart(2), [&](comm::Communicator& workers) {
+    const auto rank = static_cast<std::size_t>(workers.rank());
+    TrainingOptions asked = options(2);
+    asked.evaluate_on = "first";
+    Training training(resolve(asked, {.workers = 2}), {workers});
+    ends[rank] = training.run({&watchers[rank]}, watchers[rank].stop.get_token());
+  });
+  EXPECT_EQ(ends, (std::array{TrainingEnd::done, TrainingEnd::done}));
+  ASSERT_TRUE(watchers[0].accuracy);
+  EXPECT_EQ(watchers[0].accuracy->samples, 30);
+}
+
+TEST_F(TrainingRun, AnEvaluatorIsStoppedBeforeItsEndAlone) {
+  EvaluatorOf evaluated(folder_.path());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(evaluated.run(0, stop.get_token()));
+  EXPECT_TRUE(evaluated.run(30, stop.get_token())) << "all images were counted";
 }
 
 }  // namespace

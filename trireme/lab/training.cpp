@@ -19,20 +19,14 @@ std::shared_ptr<comm::Communicator> not_owned(comm::Communicator& communicator) 
   return {std::shared_ptr<void>(), &communicator};
 }
 
-// What one worker has counted of the evaluation.
-struct Counted {
-  train::Accuracy accuracy;
-  bool stopped = false;
-};
-
-train::Evaluation evaluation_of(std::span<const Counted> workers) {
-  train::Evaluation evaluation{.accuracy = train::Accuracy()};
-  for (const Counted& each : workers) {
-    evaluation.accuracy->add(each.accuracy);
-    evaluation.stopped = evaluation.stopped || each.stopped;
+// Nothing where a worker was stopped: what the others have counted is of a part of the samples.
+train::Evaluation evaluation_of(std::span<const std::optional<train::Accuracy>> workers) {
+  train::Accuracy all;
+  for (const std::optional<train::Accuracy>& each : workers) {
+    if (!each) return {.accuracy = std::nullopt, .stopped = true};
+    all.add(*each);
   }
-  if (evaluation.stopped) evaluation.accuracy.reset();  // of a part of the samples
-  return evaluation;
+  return {.accuracy = all};
 }
 
 }  // namespace
@@ -266,7 +260,7 @@ train::Evaluation Training::evaluate(const std::stop_token& stop) {
     comm::broadcast(workers, own);
     if (averages_) comm::broadcast(workers, averages_->arena().last(own.size()));
   }
-  train::Accuracy accuracy;
+  std::optional<train::Accuracy> counted = train::Accuracy();
   if (evaluator_) {
     if (averages_) {
       evaluator_->load([&](const Node& variable) { return averages_->get(store.find(variable.name)); });
@@ -274,14 +268,13 @@ train::Evaluation Training::evaluate(const std::stop_token& stop) {
       evaluator_->load(store);
     }
     data::Pipeline pipeline(evaluation_.dataset, evaluation_.pipeline);
-    accuracy = evaluator_->run(pipeline, stop);
+    counted = evaluator_->run(pipeline, stop);
   }
-  const Counted counted{accuracy, stop.stop_requested()};
   if (!together) return evaluation_of({&counted, 1});
   const auto timeout = workers.timeout();
   workers.set_timeout(kUnevenTimeout);
   workers.set_context("adding up the evaluation");
-  const std::vector<Counted> all = comm::all_gather_value(workers, counted);
+  const std::vector<std::optional<train::Accuracy>> all = comm::all_gather_value(workers, counted);
   workers.set_timeout(timeout);
   return evaluation_of(all);
 }

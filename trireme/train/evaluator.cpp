@@ -59,13 +59,14 @@ void Evaluator::load(const VariableStore& trained) {
   load([&trained](const Node& variable) { return trained.get(trained.find(variable.name)); });
 }
 
-Accuracy Evaluator::run(data::Pipeline& pipeline, const std::stop_token& stop) {
+std::optional<Accuracy> Evaluator::run(data::Pipeline& pipeline, const std::stop_token& stop) {
   const auto share = static_cast<std::size_t>(model_.labels.shape().elements());
   const auto pixels = static_cast<std::size_t>(model_.images.shape().elements());
   Accuracy all;
-  while (!stop.stop_requested()) {
+  while (true) {
     const data::Batch& batch = pipeline.next();
-    if (batch.valid == 0) break;
+    if (batch.valid == 0) return all;
+    if (stop.stop_requested()) return std::nullopt;
     for (int i = 0; i < forward_->groups(); ++i) {
       const std::span<const float> images = batch.images.subspan(static_cast<std::size_t>(i) * pixels, pixels);
       std::copy(images.begin(), images.end(), forward_->group(i).input_f32(model_.images).begin());
@@ -76,7 +77,6 @@ Accuracy Evaluator::run(data::Pipeline& pipeline, const std::stop_token& stop) {
                             batch.labels.subspan(static_cast<std::size_t>(i) * share, share), model_.info.classes));
     }
   }
-  return all;
 }
 
 }  // namespace trireme::train

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -41,8 +42,10 @@ class Evaluator {
   void load(const std::function<HostTensor(const Node& variable)>& value_of);
   void load(const VariableStore& trained);
 
-  // Everything that comes until the pipeline's end, or until it is asked to stop. Its batches have this one's size.
-  Accuracy run(data::Pipeline& pipeline, const std::stop_token& stop = {});
+  // Everything that comes until the pipeline's end; nothing where it was asked to stop before. Its batches have this
+  // one's size.
+  std::optional<Accuracy> run(data::Pipeline& pipeline, const std::stop_token& stop);
+  Accuracy run(data::Pipeline& pipeline) { return *run(pipeline, {}); }
 
   const Model& model() const { return model_; }
   VariableStore& variables() { return session_->variables(); }
