@@ -124,12 +124,13 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const auto steps = static_cast<double>(steps_in_epoch_);
   const double loss_here = loss_sum_ / steps;
   const double loss = parts_.mean ? parts_.mean(loss_here) : loss_here;
-  if (is_last || options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0) save();
+  const bool is_evaluated = is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0);
+  // What reaches the target is what is to be kept, and where others go on meanwhile there is no second look at it.
+  const bool is_candidate = is_evaluated && options_.target_accuracy > 0 && goes_at_own_pace();
+  const bool is_due = options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0;
+  if (is_last || is_due || is_candidate) save();
   const auto start = Clock::now();
-  Evaluation evaluation;
-  if (is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0)) {
-    evaluation = parts_.evaluate(stop);
-  }
+  const Evaluation evaluation = is_evaluated ? parts_.evaluate(stop) : Evaluation();
   const double evaluation_seconds = seconds_since(start);
   tell([&](TrainerObserver& observer) {
     observer.on_epoch({.epoch = epoch,
@@ -153,7 +154,7 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const bool reached = parts_.agree ? parts_.agree(reached_here) : reached_here;
   if (!reached) return TrainingEnd::done;
   save();
-  if (parts_.sync != nullptr && !parts_.sync->is_lock_step()) parts_.sync->call_end();
+  if (goes_at_own_pace()) parts_.sync->call_end();
   return TrainingEnd::reached_target;
 }
 

@@ -78,15 +78,17 @@ class Trainer {
   };
   Trainer(Parts parts, TrainerOptions options);
 
-  // Ends after all steps (where none is left: after an evaluation), after an epoch with the accuracy asked for (of any
-  // replica), or after the step or in the evaluation in which any replica was asked to stop; with a checkpoint each
-  // time. Error(failed) if the loss is not finite.
+  // Ends after all steps (where none is left: after an evaluation), after an epoch with the accuracy asked for, as the
+  // first replica knows it, or when asked to stop; with a checkpoint each time. Replicas in lock step end together: the
+  // wish of any one goes with the gradients of its next step and ends all after that, or ends the evaluation that it
+  // comes in. Others end each by its own wish, after the step. Error(failed) if the loss is not finite.
   TrainingEnd run(const std::stop_token& stop = {});
 
   std::int64_t steps() const { return steps_; }
 
  private:
   bool is_asked_to_stop(const std::stop_token& stop);
+  bool goes_at_own_pace() const { return parts_.sync != nullptr && !parts_.sync->is_lock_step(); }
   bool has_another_ended() const;
   TrainingEnd evaluate_only(const std::stop_token& stop);
   void run_step();
