@@ -195,7 +195,7 @@ TEST(Pipeline, BadSamplesAreNamedOnceCountedAndPassedOver) {
   Pipeline pipeline(dataset, options);
   const std::vector<std::int32_t> expected{0, 1, 2, 3, 5, 5, 6, 8, 8, 9};
   for (int epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(take(pipeline, 1), expected);
-  EXPECT_EQ(pipeline.bad_samples(), 2);
+  EXPECT_EQ(pipeline.bad_samples().size(), 2U);
   ASSERT_EQ(named.size(), 2u);
   EXPECT_EQ(named[0].find("memory, sample 4: broken JPEG image: "), 0u) << named[0];
   EXPECT_EQ(named[1], "memory, sample 7: cannot be read");

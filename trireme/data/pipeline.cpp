@@ -10,8 +10,9 @@
 #include <exception>
 #include <iterator>
 #include <mutex>
+#include <set>
 #include <thread>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "trireme/base/aligned_memory.hpp"
@@ -75,7 +76,7 @@ class Pipeline::Workers {
   const Batch& next();
   std::int64_t place() const { return first_of(given_); }
   double waited_seconds() const { return waited_seconds_; }
-  std::int64_t bad_samples() const { return static_cast<std::int64_t>(bad_.size()); }
+  std::vector<std::int64_t> bad_samples() const { return {bad_.begin(), bad_.end()}; }
 
  private:
   struct Slot {
@@ -117,7 +118,7 @@ class Pipeline::Workers {
   std::int64_t given_ = 0;  // batches
   Batch batch_;
   double waited_seconds_ = 0;
-  std::unordered_set<std::int64_t> bad_;  // samples, in the batches given
+  std::set<std::int64_t> bad_;  // samples, in the batches given
   std::vector<std::thread> threads_;
 };
 
@@ -180,8 +181,8 @@ void Pipeline::Workers::count_bad(Slot& slot) {
                    [](const BadSample& a, const BadSample& b) { return a.place < b.place; });
   for (const BadSample& bad : slot.bad) {
     if (!bad_.insert(bad.index).second) continue;
-    if (bad_samples() > options_.max_bad_samples) {
-      fail(ErrorKind::failed, "{} (bad record number {}; --max-bad-records {})", bad.message, bad_samples(),
+    if (std::cmp_greater(bad_.size(), options_.max_bad_samples)) {
+      fail(ErrorKind::failed, "{} (bad record number {}; --max-bad-records {})", bad.message, bad_.size(),
            options_.max_bad_samples);
     }
     if (options_.on_bad_sample) options_.on_bad_sample(bad.message);
@@ -239,6 +240,6 @@ Pipeline::~Pipeline() = default;
 const Batch& Pipeline::next() { return workers_->next(); }
 std::int64_t Pipeline::place() const { return workers_->place(); }
 double Pipeline::waited_seconds() const { return workers_->waited_seconds(); }
-std::int64_t Pipeline::bad_samples() const { return workers_->bad_samples(); }
+std::vector<std::int64_t> Pipeline::bad_samples() const { return workers_->bad_samples(); }
 
 }  // namespace trireme::data

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trireme/data/dataset.hpp"
 #include "trireme/data/preprocess.hpp"
@@ -57,8 +58,8 @@ class Pipeline {
 
   // Where a pipeline would have to begin to give what comes next here.
   std::int64_t place() const;
-  double waited_seconds() const;     // in the last next()
-  std::int64_t bad_samples() const;  // different ones, in the batches so far
+  double waited_seconds() const;                  // in the last next()
+  std::vector<std::int64_t> bad_samples() const;  // different ones, in the batches so far, by their numbers
 
  private:
   class Workers;

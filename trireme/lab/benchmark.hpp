@@ -39,7 +39,7 @@ struct BenchmarkResult {
   bool out_of_time = false;  // max_seconds ended warm-up or a repeat early
   Baseline baseline;
   InputCost input_cost;
-  std::int64_t bad_records = 0;       // of all workers, passed over
+  std::int64_t bad_records = 0;       // different ones of all workers, passed over
   std::vector<RankReport> ranks;      // once all steps are done
   std::uint64_t replicas_agree = 0;   // steps after which the replicas were found to be the same to the bit; 0: never
   std::vector<ServerReport> servers;  // once all steps are done

@@ -277,7 +277,6 @@ RankReport Benchmark::rank_report() const {
   report.step_seconds = result_.step_seconds;
   report.losses = result_.losses;
   report.peak_rss_bytes = perf::peak_rss_bytes();
-  if (place_.input() != nullptr) report.bad_records = place_.input()->bad_records();
   const auto steps = static_cast<double>(std::max<std::int64_t>(1, times_.steps));
   report.step = perf::summarize(joined(result_.step_seconds)).mean;
   report.update = times_.update / steps;
@@ -315,7 +314,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
       clock.start += SteadyClock::now() - start;  // its time is not the repeats'
     }
     result_.ranks = gather_reports(place_.workers(), rank_report());
-    for (const RankReport& rank : result_.ranks) result_.bad_records += rank.bad_records;
+    if (place_.input() != nullptr) result_.bad_records = place_.input()->count_bad_records(place_.workers());
     result_.servers = server_reports();
     if (place_.replicas() != nullptr) place_.replicas()->sync().leave();
   } catch (...) {

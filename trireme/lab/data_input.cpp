@@ -1,5 +1,7 @@
 #include "trireme/lab/data_input.hpp"
 
+#include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "trireme/base/error.hpp"
@@ -80,6 +82,16 @@ void DataInput::start(const std::vector<int>& processors, std::int64_t first) {
     options_.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
   }
   pipeline_ = std::make_unique<data::Pipeline>(dataset_, options_);
+}
+
+std::int64_t DataInput::count_bad_records(comm::Communicator& workers) const {
+  const nlohmann::json own = pipeline_ ? pipeline_->bad_samples() : std::vector<std::int64_t>();
+  std::set<std::int64_t> all;
+  for (const std::string& text : comm::all_gather_text(workers, own.dump())) {
+    const auto each = nlohmann::json::parse(text).get<std::vector<std::int64_t>>();
+    all.insert(each.begin(), each.end());
+  }
+  return static_cast<std::int64_t>(all.size());
 }
 
 std::string DataInput::describe() const {

@@ -28,7 +28,8 @@ class DataInput {
   std::int64_t samples() const { return dataset_->size(); }
   std::string describe() const;                // what it is
   std::string describe_preprocessing() const;  // and what is done to it
-  std::int64_t bad_records() const { return pipeline_ ? pipeline_->bad_samples() : 0; }
+  // Collective: different ones that were passed over, by whichever workers.
+  std::int64_t count_bad_records(comm::Communicator& workers) const;
 
  private:
   void check_classes(std::int64_t classes) const;

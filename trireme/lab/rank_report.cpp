@@ -19,8 +19,7 @@ report::Json to_json(const RankReport& rank) {
           {"wait", rank.wait},
           {"input", rank.input},
           {"bucket_seconds", rank.bucket_seconds},
-          {"peak_rss_bytes", rank.peak_rss_bytes},
-          {"bad_records", rank.bad_records}};
+          {"peak_rss_bytes", rank.peak_rss_bytes}};
 }
 
 RankReport from_json(const report::Json& json) {
@@ -36,7 +35,6 @@ RankReport from_json(const report::Json& json) {
   json.at("input").get_to(rank.input);
   json.at("bucket_seconds").get_to(rank.bucket_seconds);
   json.at("peak_rss_bytes").get_to(rank.peak_rss_bytes);
-  json.at("bad_records").get_to(rank.bad_records);
   return rank;
 }
 

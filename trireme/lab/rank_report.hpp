@@ -22,7 +22,6 @@ struct RankReport {
   double input = 0;                    // waiting for images and putting them in place
   std::vector<double> bucket_seconds;  // reducing each bucket, waiting for other ranks included
   std::int64_t peak_rss_bytes = 0;
-  std::int64_t bad_records = 0;  // of the data set, passed over
 
   double compute() const { return step - update - wait - input; }
   double busy() const { return compute() + input; }  // as long as others may have to wait for it

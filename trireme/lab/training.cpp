@@ -184,8 +184,7 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
   finish_checkpoints();
   workers.set_context("waiting for all workers to end");
   place_->leave_lost_behind();
-  count_bad_records();
-  comm::barrier(place_->workers());
+  bad_records_ = place_->input()->count_bad_records(place_->workers());  // which all wait for
   if (place_->replicas() != nullptr) place_->replicas()->sync().leave();
   return end;
 }
@@ -230,12 +229,6 @@ void Training::add_step_seconds() {
   step_seconds_.update += exchange.update;
   step_seconds_.exposed += exchange.wait;
   for (const double each : place_->replicas()->sync().communication_seconds()) step_seconds_.communication += each;
-}
-
-// Collective.
-void Training::count_bad_records() {
-  const std::int64_t own = place_->input()->bad_records();
-  for (const std::int64_t each : comm::all_gather_value(place_->workers(), own)) bad_records_ += each;
 }
 
 bool Training::takes_part_in_evaluation() const {

@@ -51,7 +51,7 @@ class Training {
   std::string last_checkpoint() const { return checkpoints_ ? checkpoints_->last_path() : ""; }
   const std::string& checkpoint_problem() const { return checkpoint_problem_; }  // why the last one was not written
   const StepSeconds& step_seconds() const { return step_seconds_; }
-  std::int64_t bad_records() const { return bad_records_; }  // passed over by all workers; when the run has ended
+  std::int64_t bad_records() const { return bad_records_; }  // different ones of all workers; when the run has ended
 
  private:
   void open_checkpoint(comm::Communicator& workers);
@@ -60,7 +60,6 @@ class Training {
   void make_evaluator(std::int64_t batch_size);
   double run_update(double learning_rate);
   void add_step_seconds();
-  void count_bad_records();
   train::Evaluation evaluate(const std::stop_token& stop);
   void save(std::int64_t step);
   void finish_checkpoints();

@@ -54,7 +54,7 @@ struct Results {
   // Speed lost to the input pipeline against a batch that stays in place; the median of what each repeat shows.
   std::optional<double> io_overhead_percent;
   std::vector<double> io_overhead_percent_per_repeat, in_place_images_per_second;
-  std::optional<std::int64_t> bad_records;  // passed over by all workers
+  std::optional<std::int64_t> bad_records;  // different ones of all workers, passed over
   std::vector<Json> servers;                // what each parameter server holds, moves and counts
   std::int64_t peak_rss_bytes = 0;
   std::optional<double> flops_per_second;
