@@ -116,9 +116,10 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
 
 TEST_F(Train, ARunWithNothingLeftSaysHowGoodItIs) {
   const auto last_accuracy = [](const std::string& text) { return text.substr(text.rfind("top-1 "), 14); };
-  const Words common{"--epochs", "1", "--checkpoint-dir", folder_ / "c"};
+  const Words common{"--epochs", "1", "--checkpoint-dir", folder_ / "c", "--record", folder_ / "r.json"};
   const CommandResult trained = run(common);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const json epoch = read(folder_ / "r.json")["epochs"].back();
   Words again = common;
   again.push_back("--resume");
   const CommandResult resumed = run(again);
@@ -126,6 +127,11 @@ TEST_F(Train, ARunWithNothingLeftSaysHowGoodItIs) {
   EXPECT_NE(resumed.out.find("nothing is left to do: 1 epoch was complete after step 30  top-1"), std::string::npos)
       << resumed.out;
   EXPECT_EQ(last_accuracy(resumed.out), last_accuracy(trained.out));
+  const json record = read(folder_ / "r.json");
+  EXPECT_TRUE(record["epochs"].empty());
+  for (const char* key : {"step", "top1", "top5", "validation_loss"}) {
+    EXPECT_EQ(record["nothing_left"][key], epoch[key]) << key;
+  }
 }
 
 TEST_F(Train, KernelsAreTimedOnceForTrainingAndForEvaluation) {

@@ -33,6 +33,12 @@ std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
   return fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
 }
 
+void add_accuracy(const std::optional<train::Accuracy>& accuracy, report::Json& json) {
+  json["top1"] = accuracy ? report::Json(accuracy->top1_share()) : report::Json(nullptr);
+  json["top5"] = accuracy ? report::Json(accuracy->top5_share()) : report::Json(nullptr);
+  json["validation_loss"] = accuracy ? report::Json(accuracy->mean_loss()) : report::Json(nullptr);
+}
+
 report::Json epoch_json(const train::EpochReport& report) {
   report::Json json{{"epoch", report.epoch},
                     {"step", report.step},
@@ -41,9 +47,7 @@ report::Json epoch_json(const train::EpochReport& report) {
                     {"images_per_second", report.images_per_second},
                     {"train_seconds", report.train_seconds},
                     {"evaluation_seconds", report.evaluation_seconds}};
-  json["top1"] = report.accuracy ? report::Json(report.accuracy->top1_share()) : report::Json(nullptr);
-  json["top5"] = report.accuracy ? report::Json(report.accuracy->top5_share()) : report::Json(nullptr);
-  json["validation_loss"] = report.accuracy ? report::Json(report.accuracy->mean_loss()) : report::Json(nullptr);
+  add_accuracy(report.accuracy, json);
   return json;
 }
 
@@ -227,6 +231,11 @@ void TrainingRecord::on_step(const train::StepReport& report) {
 }
 
 void TrainingRecord::on_epoch(const train::EpochReport& report) { json_["epochs"].push_back(epoch_json(report)); }
+
+void TrainingRecord::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
+  json_["nothing_left"] = {{"step", step}};
+  add_accuracy(accuracy, json_["nothing_left"]);
+}
 
 void TrainingRecord::on_end(train::TrainingEnd end) { json_["end"] = to_string(end); }
 

@@ -81,6 +81,7 @@ class TrainingRecord : public train::TrainerObserver {
   // A point of the curve for displayed steps: the mean loss since the point before, so that no step is left out.
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
+  void on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) override;
   void on_end(train::TrainingEnd end) override;
   report::Json json(const Training& training) const;
 
