@@ -135,7 +135,8 @@ TEST_F(Train, ARunWithNothingLeftSaysHowGoodItIs) {
 }
 
 TEST_F(Train, KernelsAreTimedOnceForTrainingAndForEvaluation) {
-  const CommandOptions own_cache{.environment = {"XDG_CACHE_HOME=" + (folder_ / "cache")}};
+  CommandOptions own_cache;
+  own_cache.environment = {"XDG_CACHE_HOME=" + (folder_ / "cache")};
   const std::string notice = "timing the kernels of this network";
   const auto train = [&](const std::string& checkpoints) {
     // One thread: no choice of groups of cores, which is by measuring. Of mnist's kernels there is no choice forward.
