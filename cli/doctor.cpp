@@ -13,6 +13,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/world.hpp"
+#include "trireme/data/formats.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/threads.hpp"
@@ -37,7 +38,8 @@ constexpr std::array kOptionalLibraries{
     OptionalLibrary{"MPI", "openmpi-bin, libopenmpi-dev", "several processes and nodes", true},
     OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler-grpc", "parameter servers over TCP", true},
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
-    OptionalLibrary{"libjpeg-turbo", "libturbojpeg0-dev", "real images", false},
+    OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
+    OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, as MNIST is given out", true},
     OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
     OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", false},
     OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", false},
@@ -67,7 +69,7 @@ Diagnosis examine() {
 
 // Empty where this build is without it.
 std::string version_of(const std::string& library) {
-  for (const auto& versions : {library_versions(), comm::transport_versions()}) {
+  for (const auto& versions : {library_versions(), comm::transport_versions(), data::library_versions()}) {
     for (const auto& [name, version] : versions) {
       if (name == library) return version;
     }

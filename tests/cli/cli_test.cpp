@@ -191,12 +191,16 @@ TEST(Cli, DoctorMeasures) {
   EXPECT_GT(doctor.at("fma_peak").at("flops_per_second").get<double>(), 0);
   EXPECT_GT(doctor.at("memory_bandwidth").at("copy_bytes_per_second").get<double>(), 0);
   EXPECT_FALSE(doctor.at("build").at("version").get<std::string>().empty());
-  // oneDNN is either in the build or named with its package.
-  const bool found = doctor.at("build").at("libraries").contains("oneDNN");
+  // What is supported is either in the build or named with its package.
   const json& missing = doctor.at("missing_libraries");
-  const bool named = std::any_of(missing.begin(), missing.end(),
-                                 [](const json& library) { return library.at("package") == "libdnnl-dev"; });
-  EXPECT_NE(found, named);
+  for (const auto& [library, package] : {std::pair("oneDNN", "libdnnl-dev"), std::pair("libjpeg-turbo", "libjpeg-dev"),
+                                         std::pair("zlib", "zlib1g-dev")}) {
+    const bool found = doctor.at("build").at("libraries").contains(library);
+    const auto named = std::find_if(missing.begin(), missing.end(),
+                                    [package](const json& each) { return each.at("package") == package; });
+    EXPECT_NE(found, named != missing.end()) << library;
+    if (named != missing.end()) EXPECT_TRUE(named->at("supported")) << library;
+  }
 }
 
 TEST(Cli, DoctorReads) {

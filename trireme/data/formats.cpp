@@ -4,11 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
 #include "trireme/data/files.hpp"
 #include "trireme/data/readers.hpp"
+
+#ifdef TRIREME_WITH_JPEG
+#include <jpeglib.h>
+#endif
+#ifdef TRIREME_WITH_ZLIB
+#include <zlib.h>
+#endif
 
 namespace trireme::data {
 namespace {
@@ -107,6 +115,19 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& path, const OpenO
               format.files, contents_of(path));
   }
   return format.open(path, options);
+}
+
+std::vector<std::pair<std::string, std::string>> library_versions() {
+  return {
+#ifdef TRIREME_WITH_JPEG
+      {"libjpeg-turbo",
+       fmt::format("{}.{}.{}", LIBJPEG_TURBO_VERSION_NUMBER / 1'000'000, LIBJPEG_TURBO_VERSION_NUMBER / 1'000 % 1'000,
+                   LIBJPEG_TURBO_VERSION_NUMBER % 1'000)},
+#endif
+#ifdef TRIREME_WITH_ZLIB
+      {"zlib", zlibVersion()},
+#endif
+  };
 }
 
 }  // namespace trireme::data

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trireme/data/dataset.hpp"
@@ -36,5 +37,8 @@ Contents look_into(const std::string& path, const std::string& name = "auto");
 // Of a folder, or of one TFRecord file. Error(bad_input) as look_into(), or where the files do not fit together;
 // Error(unavailable) that names the missing package where this build cannot read the format.
 std::shared_ptr<const Dataset> open_dataset(const std::string& path, const OpenOptions& options);
+
+// Name and version of what this build decodes files with.
+std::vector<std::pair<std::string, std::string>> library_versions();
 
 }  // namespace trireme::data

@@ -13,8 +13,8 @@ struct BuildInfo {
   std::string git;         // commit, with "-dirty" where files differed from it; "unknown" outside a repository
   std::string compiler;    // "GNU 12.2.0"
   std::string build_type;  // "Release"
-  // Name and version of what every build has. For the others see backend/registry.hpp and
-  // comm/world.hpp.
+  // Name and version of what every build has. For the others see backend/registry.hpp, comm/world.hpp and
+  // data/formats.hpp.
   std::vector<std::pair<std::string, std::string>> libraries;
 };
 

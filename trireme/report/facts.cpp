@@ -2,6 +2,7 @@
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/comm/world.hpp"
+#include "trireme/data/formats.hpp"
 #include "trireme/perf/build_info.hpp"
 
 namespace trireme::report {
@@ -35,6 +36,7 @@ Json build_json() {
   Json libraries = Json::object();
   for (const auto& [name, version] : library_versions()) libraries[name] = version;
   for (const auto& [name, version] : comm::transport_versions()) libraries[name] = version;
+  for (const auto& [name, version] : data::library_versions()) libraries[name] = version;
   for (const auto& [name, version] : info.libraries) libraries[name] = version;
   return {{"version", info.version},
           {"git", info.git},
