@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """The MNIST study: `trireme train` in one process, by all-reduce and through a parameter server, to accuracy.
 
-Every mode trains the network of the CSCS report once. Its record stays in a folder, and a mode whose record is there is
-not run again: a study that was interrupted goes on. The table and the plots are made from the records.
+Every mode trains the network of the CSCS report once. Its record stays in a folder, and a mode whose record is there,
+of the same build, is not run again: a study that was interrupted goes on. The table and the plots are made from the
+records.
 """
 
 import argparse
@@ -88,14 +89,28 @@ def train_command(options, mode):
             *(["--autotune", "off", "--display-every", "2"] if options.quick else [])]  # fmt: skip
 
 
-def read_finished(path, command):
-    """The record of a run of this command that has come to its end; None: there is none."""
+def build_text(build):
+    """What `trireme --version` says of the build in a record."""
+    return f"trireme {build['version']} (commit {build['git']}, {build['compiler']}, {build['build_type']})"
+
+
+def read_build(trireme):
+    """Of the program that would run now."""
+    try:
+        return subprocess.run([str(trireme), "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    except subprocess.CalledProcessError as error:
+        raise CompareError(f"{trireme} does not say what it is: {error.stderr.strip()}") from None
+
+
+def read_finished(path, command, build):
+    """The record of a run of this command by this build that has come to its end; None: there is none."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return None
     # The program and `--record FILE` may lie elsewhere by now.
-    return record if record.get("end") == "done" and record["command"][1:-2] == command else None
+    is_ours = record["command"][1:-2] == command and build_text(record["build"]) == build
+    return record if is_ours and record.get("end") == "done" else None
 
 
 def run(options, mode, train, path):
@@ -111,15 +126,15 @@ def run(options, mode, train, path):
                                       *done.stderr.strip().splitlines()[-5:]]))  # fmt: skip
 
 
-def record_of(options, mode):
+def record_of(options, mode, build):
     path = options.out.resolve() / f"{mode.name}.json"
     train = train_command(options, mode)
-    record = read_finished(path, train)
+    record = read_finished(path, train, build)
     if record is not None:
         say(f"{mode.title}: done before, {path}")
         return record
     run(options, mode, train, path)
-    record = read_finished(path, train)
+    record = read_finished(path, train, build)
     if record is None:
         raise CompareError(f"{path}: not the record of a training that has ended")
     say(f"{mode.title}: {100 * record['epochs'][-1]['top1']:.2f} %")
@@ -151,10 +166,11 @@ def to_markdown(records, epochs):
 
 def smoothed(curve, key):
     """Each point with the mean loss of those up to SMOOTHING epochs before it; until there are so many, of what there
-    is. Points are the means of equally many steps, but for the first one, which is of a single step and left out."""
+    is. Points are the means of equally many steps, but for the first one, which is of a single step: it is left out,
+    unless there is no other."""
     points = []
-    first = 1
-    for i in range(1, len(curve)):
+    begin = first = min(1, len(curve) - 1)
+    for i in range(begin, len(curve)):
         while curve[i]["epoch"] - curve[first]["epoch"] > SMOOTHING:
             first += 1
         points.append((curve[i][key], mean(point["loss"] for point in curve[first : i + 1])))
@@ -176,7 +192,8 @@ def main():
     try:
         options.data = options.data.resolve()
         options.out.mkdir(parents=True, exist_ok=True)
-        records = [(mode, record_of(options, mode)) for mode in options.modes]
+        build = read_build(options.trireme)
+        records = [(mode, record_of(options, mode, build)) for mode in options.modes]
         table = to_markdown(records, options.epochs)
         print(table, end="", flush=True)
         if options.table:

@@ -43,6 +43,11 @@ class Plot(unittest.TestCase):
         curve = [{"epoch": 0.04 * i, "loss": loss} for i, loss in enumerate([99, 4, 2, 3, 7])]
         points = mnist.smoothed(curve, "epoch")  # without the first step; then of three points at most
         self.assertEqual([loss for _, loss in points], [4, 3, 3, 4])
+        self.assertEqual(mnist.smoothed([{"epoch": 1.0, "loss": 0.5}], "epoch"), [(1.0, 0.5)])
+
+    def test_a_curve_may_be_a_point(self):
+        picture = line_plot.to_svg("title", "x", "y", [line_plot.Curve("a", [(1.0, 0.5)])])
+        self.assertEqual(len(list(xml.etree.ElementTree.fromstring(picture).iter(SVG + "polyline"))), 1)
 
 
 class Study(unittest.TestCase):
@@ -63,7 +68,8 @@ class Study(unittest.TestCase):
         modes = ["one"]
         if shutil.which("mpirun"):
             modes.append("all-reduce-2")
-        if "gRPC" in subprocess.run([TRIREME, "doctor"], capture_output=True, text=True, check=False).stdout:
+        doctor = subprocess.run([TRIREME, "doctor", "--json"], capture_output=True, text=True, check=True)
+        if "gRPC" in json.loads(doctor.stdout)["build"]["libraries"]:
             modes += ["server-2", "async-4"]
         first = self.study("--modes=one")
         self.assertEqual(first.returncode, 0, first.stderr)
@@ -86,10 +92,12 @@ class Study(unittest.TestCase):
         path = self.folder / "records/one.json"
         record = json.loads(path.read_text(encoding="utf-8"))
         command = record["command"][1:-2]
-        self.assertIsNotNone(mnist.read_finished(path, command))
-        self.assertIsNone(mnist.read_finished(path, command + ["--seed", "2"]))
+        build = mnist.read_build(TRIREME)
+        self.assertIsNotNone(mnist.read_finished(path, command, build))
+        self.assertIsNone(mnist.read_finished(path, command + ["--seed", "2"], build))
+        self.assertIsNone(mnist.read_finished(path, command, "trireme 0.0.0 (another one)"))
         path.write_text(json.dumps({**record, "end": "interrupted"}), encoding="utf-8")
-        self.assertIsNone(mnist.read_finished(path, command))
+        self.assertIsNone(mnist.read_finished(path, command, build))
 
     def test_says_what_is_wrong(self):
         done = self.study("--modes=two")
