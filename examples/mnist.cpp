@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "trireme/backend/registry.hpp"
@@ -69,6 +71,12 @@ Arguments parse(std::span<char* const> words) {
   return arguments;
 }
 
+SessionOptions session_options(const Arguments& arguments) {
+  SessionOptions options;
+  options.compile.data_format = arguments.format;
+  return options;
+}
+
 data::PipelineOptions pipeline_options(const data::Dataset& dataset, const ModelInfo& model, std::int64_t batch,
                                        bool training) {
   data::PipelineOptions options;
@@ -80,16 +88,24 @@ data::PipelineOptions pipeline_options(const data::Dataset& dataset, const Model
   return options;
 }
 
-// The network without dropout, with the values that are trained, on the test images.
-double test_accuracy(const Arguments& arguments, const Backend& backend, const VariableStore& trained) {
-  SessionOptions options;
-  options.compile.data_format = arguments.format;
-  train::Evaluator evaluator({.model = "mnist", .batch_size = kGlobalBatch, .session = options}, backend);
-  evaluator.load(trained);
-  const auto images = data::open_dataset(arguments.data, {.split = data::Split::validation});
-  data::Pipeline pipeline(images, pipeline_options(*images, evaluator.model().info, kGlobalBatch, false));
-  return evaluator.run(pipeline).top1_share();
-}
+// The network without dropout, on the test images.
+class Test {
+ public:
+  Test(const Arguments& arguments, const Backend& backend)
+      : evaluator_({.model = "mnist", .batch_size = kGlobalBatch, .session = session_options(arguments)}, backend),
+        images_(data::open_dataset(arguments.data, {.split = data::Split::validation})) {}
+
+  // With the values that are trained.
+  double accuracy(const VariableStore& trained) {
+    evaluator_.load(trained);
+    data::Pipeline pipeline(images_, pipeline_options(*images_, evaluator_.model().info, kGlobalBatch, false));
+    return evaluator_.run(pipeline).top1_share();
+  }
+
+ private:
+  train::Evaluator evaluator_;
+  std::shared_ptr<const data::Dataset> images_;
+};
 
 void train_network(const Arguments& arguments, train::Replicas& replicas) {
   if (kGlobalBatch % replicas.size() != 0) bad_input("a batch of {} cannot be divided evenly", kGlobalBatch);
@@ -104,8 +120,7 @@ void train_network(const Arguments& arguments, train::Replicas& replicas) {
 
   // The step, compiled for this machine. The replicas begin with the same values and exchange gradients in it.
   const auto backend = make_backend(default_backend());
-  SessionOptions options;
-  options.compile.data_format = arguments.format;
+  SessionOptions options = session_options(arguments);
   replicas.configure(graph, options);
   Session session(graph, *backend, options);
   Executable& step = session.prepare(fetches);
@@ -118,6 +133,9 @@ void train_network(const Arguments& arguments, train::Replicas& replicas) {
   input.rank = replicas.rank();
   input.ranks = replicas.size();
   data::Pipeline pipeline(images, input);
+
+  std::optional<Test> test;
+  if (replicas.rank() == 0) test.emplace(arguments, *backend);
 
   const std::int64_t steps = std::max<std::int64_t>(1, images->size() / kGlobalBatch);
   for (int epoch = 1; epoch <= arguments.epochs; ++epoch) {
@@ -132,10 +150,9 @@ void train_network(const Arguments& arguments, train::Replicas& replicas) {
     }
     fmt::print("epoch {}: worker {}: loss {:.4f}, train accuracy {:.2f} %\n", epoch, replicas.rank(), loss,
                100 * accuracy);
-    if (replicas.rank() > 0) continue;
+    if (!test) continue;
     replicas.sync().settle();  // servers may still be sending the values of the last step
-    fmt::print("epoch {}: test accuracy {:.2f} %\n", epoch,
-               100 * test_accuracy(arguments, *backend, session.variables()));
+    fmt::print("epoch {}: test accuracy {:.2f} %\n", epoch, 100 * test->accuracy(session.variables()));
   }
   replicas.sync().leave();
 }
