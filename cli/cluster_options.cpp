@@ -125,7 +125,9 @@ std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) 
     bad_input("{} is of use only with --worker-hosts (and --ps-hosts), or with --cluster", option);
   }
   const comm::ClusterDescription description = description_by_hand(arguments);
-  return comm::ClusterPlace{.spec = description.spec, .place = place_by_hand(arguments, description)};
+  comm::ClusterPlace place{.spec = description.spec, .place = place_by_hand(arguments, description)};
+  check_place(place.spec, place.place, "--job-name", "--task-index");
+  return place;
 }
 
 }  // namespace
@@ -179,7 +181,6 @@ std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& argume
         "--protocol mpi has no addresses: its ranks are those of mpirun; for the tasks of a cluster take grpc+mpi");
   }
   place->protocol = wants_cluster ? arguments.protocol : "grpc";
-  check_place(place->spec, place->place, "--job-name", "--task-index");
   if (place->protocol == "grpc+mpi") check_mpi_order(place->spec, place->place);
   check_is_local(place->spec, place->place);
   if (tls.is_used() && place->protocol != "grpc") {
