@@ -16,6 +16,26 @@ endif()
 if(NOT dnnl_FOUND)
   message(WARNING "oneDNN was not found: only the slow reference backend is built (packages libdnnl-dev, ocl-icd-opencl-dev)")
 endif()
+# CUDA with cuDNN is optional: without it nothing runs on GPUs. A build with it runs on machines without a GPU too.
+# The sanitizers do without: device code has its own (compute-sanitizer).
+option(TRIREME_CUDA "Build the backend for NVIDIA GPUs where CUDA and cuDNN are found" ON)
+set(TRIREME_WITH_CUDA OFF)
+if(TRIREME_CUDA AND NOT TRIREME_SANITIZE)
+  find_package(CUDAToolkit QUIET)
+  if(CUDAToolkit_FOUND AND NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
+  if(CUDAToolkit_FOUND AND CUDNN_INCLUDE_DIR AND CUDNN_LIBRARY)
+    set(TRIREME_WITH_CUDA ON)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)  # machine code for Hopper; others compile the rest when they start
+      set(CMAKE_CUDA_ARCHITECTURES 75-virtual 90-real)
+    endif()
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 20)
+  endif()
+endif()
 # MPI is optional: without it there is one process. Open MPI and MPICH both do; -DMPI_CXX_COMPILER chooses between them.
 set(MPI_CXX_SKIP_MPICXX TRUE)  # the old C++ bindings are not used
 find_package(MPI QUIET COMPONENTS CXX)

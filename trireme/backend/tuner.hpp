@@ -29,14 +29,15 @@ struct TuningOptions {
 
 class Tuner {
  public:
-  // library: name and version, part of what times depend on.
-  Tuner(TuningOptions options, const std::string& library);
+  // library: name and version, part of what times depend on. The kernels run on the device.
+  Tuner(TuningOptions options, const std::string& library, ComputeDevice& device = host_device());
 
   struct Alternative {
     std::string name;
     KernelChoice choice;
   };
   const TuningOptions& options() const { return options_; }
+  ComputeDevice& device() const { return device_; }
   // The fastest of one or more for this request. The problem is a text with all that its time depends on; see
   // TuneCache.
   KernelChoice fastest(const std::string& problem, std::vector<Alternative> alternatives,
@@ -48,6 +49,7 @@ class Tuner {
 
   TuningOptions options_;
   std::string machine_;
+  ComputeDevice& device_;
 };
 
 }  // namespace trireme

@@ -11,6 +11,7 @@
 
 #include "trireme/base/meeting.hpp"
 #include "trireme/graph/graph.hpp"
+#include "trireme/plan/compute_device.hpp"
 #include "trireme/plan/layout.hpp"
 
 namespace trireme {
@@ -62,6 +63,8 @@ struct KernelMemory {
   std::vector<std::vector<const float*>> gradients;
   // ApplyGradients: arrays of state of each (variable, gradient) pair; [pair][state].
   std::vector<std::vector<void*>> optimizer_state;
+  // ApplyGradients: the shadow of each pair's variable (see Backend::shadow_type), or nullptr. Written with the variable.
+  std::vector<void*> shadows;
 };
 
 class Kernel {
@@ -76,8 +79,8 @@ enum class DataFormat : std::uint8_t { automatic, nchw, nhwc };
 
 // With bf16, activations and their gradients are stored and multiplied in bf16 where there are kernels for it.
 // Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision, and so are
-// sums.
-enum class Precision : std::uint8_t { fp32, bf16 };
+// sums. With tf32 all is stored in f32, and products are of factors with ten bits.
+enum class Precision : std::uint8_t { fp32, tf32, bf16 };
 
 // One operation to find a kernel for. Where the layout of an input is still open (a variable that no kernel has
 // claimed), input_open is true and inputs[i].layout is plain. output_wish is set where a consumer needs a certain
@@ -110,10 +113,14 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
+  virtual ComputeDevice& device() const { return host_device(); }
   // Whether the kernels that mix samples (batch statistics, updates) work together with those of other groups.
   virtual bool splits_batches() const { return false; }
   // Whether it has kernels that are faster in a precision on this machine.
   virtual bool is_fast_in(Precision precision) const { return precision == Precision::fp32; }
+  // Where kernels read variables in another type than f32: that type. Each trained variable has a shadow then, its value
+  // in this type and in the variable's layout, which updates write too, so that no step has to convert.
+  virtual DataType shadow_type(Precision) const { return DataType::f32; }
   virtual KernelChoice choose(const KernelRequest& request) const = 0;
   // Copies between two formats of one tensor.
   virtual KernelChoice choose_reorder(const TensorDesc& from, const Format& to) const = 0;

@@ -1,0 +1,192 @@
+#include "trireme/backend/cuda/device.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "trireme/backend/cuda/backend.hpp"
+#include "trireme/backend/cuda/check.hpp"
+#include "trireme/base/units.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+class StepGraph final : public Recording {
+ public:
+  StepGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    const cudaError_t code = cudaGraphInstantiate(&runnable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(code, "a recorded step cannot be made runnable");
+  }
+  ~StepGraph() override { cudaGraphExecDestroy(runnable_); }
+  StepGraph(const StepGraph&) = delete;
+  StepGraph& operator=(const StepGraph&) = delete;
+  void replay() override { check(cudaGraphLaunch(runnable_, stream_), "a recorded step cannot be started"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t runnable_ = nullptr;
+};
+
+}  // namespace
+
+Gpus find_gpus() {
+  Gpus gpus;
+  const cudaError_t code = cudaGetDeviceCount(&gpus.count);
+  if (code == cudaSuccess && gpus.count > 0) return gpus;
+  gpus.count = 0;
+  gpus.problem = code == cudaSuccess ? "no NVIDIA GPU" : cudaGetErrorString(code);
+  return gpus;
+}
+
+CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
+  const Gpus gpus = find_gpus();
+  if (gpus.count == 0) {
+    bad_input(
+        "--device cuda: this machine has no GPU that can be used: {}; `nvidia-smi` shows what the driver sees, "
+        "--device cpu works everywhere",
+        gpus.problem);
+  }
+  if (ordinal < 0 || ordinal >= gpus.count) {
+    bad_input("--device cuda:{}: this machine has {} GPU{}, counted from 0", ordinal, gpus.count,
+              gpus.count == 1 ? "" : "s");
+  }
+  check(cudaSetDevice(ordinal_), "the GPU cannot be used");
+  check(cudaGetDeviceProperties(&properties_, ordinal_), "the GPU's properties");
+  for (cudaStream_t& stream : streams_) check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  check(cublasLtCreate(&cublas_), "no handle");
+  void* values = nullptr;
+  check(cudaMalloc(&values, sizeof(RunValues)), "memory for the values of a run");
+  run_values_ = static_cast<RunValues*>(values);
+  staged_values_ = allocate_staging(sizeof(RunValues));
+}
+
+CudaDevice::~CudaDevice() {
+  cudaDeviceSynchronize();
+  for (cudaEvent_t event : order_events_) cudaEventDestroy(event);
+  for (cudaEvent_t event : marks_) cudaEventDestroy(event);
+  for (cudnnHandle_t handle : cudnn_) {
+    if (handle != nullptr) cudnnDestroy(handle);
+  }
+  cublasLtDestroy(cublas_);
+  cudaFree(run_values_);
+  for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+}
+
+std::string CudaDevice::name() const { return fmt::format("cuda:{} ({})", ordinal_, properties_.name); }
+
+std::string CudaDevice::versions() const {
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  return fmt::format("{}, driver for CUDA {}, CUDA {}, cuDNN {}", properties_.name, driver, runtime, cudnnGetVersion());
+}
+
+DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
+  if (bytes == 0) return {};
+  void* memory = nullptr;
+  const cudaError_t code = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+  if (code == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // it stays otherwise, and the next call would report it
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    bad_input("{}: {} for {} do not fit: {} of {} are free; a smaller --batch-size or --recompute cheap needs less",
+              name(), format_bytes(static_cast<double>(bytes)), what, format_bytes(static_cast<double>(free)),
+              format_bytes(static_cast<double>(total)));
+  }
+  check(code, "memory cannot be allocated");
+  check(cudaMemset(memory, 0, static_cast<std::size_t>(bytes)), "memory cannot be cleared");
+  return {std::shared_ptr<void>(memory, [](void* p) { cudaFree(p); }), bytes};
+}
+
+DeviceMemory CudaDevice::allocate_staging(std::int64_t bytes) {
+  if (bytes == 0) return {};
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "pinned memory of the host");
+  std::memset(memory, 0, static_cast<std::size_t>(bytes));
+  return {std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); }), bytes};
+}
+
+void CudaDevice::upload(void* to, const void* from, std::int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream()), "upload");
+}
+
+void CudaDevice::download(void* to, const void* from, std::int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream()), "download");
+}
+
+void CudaDevice::synchronize() {
+  for (cudaStream_t stream : streams_) check(cudaStreamSynchronize(stream), "work on the GPU");
+  check(cudaGetLastError(), "work on the GPU");
+}
+
+void CudaDevice::set_context(const RunContext& context) {
+  auto* const staged = static_cast<RunValues*>(staged_values_.at(0));
+  const RunValues values{context.seed, context.step, context.sample_offset};
+  if (std::memcmp(staged, &values, sizeof(values)) == 0) return;
+  check(cudaStreamSynchronize(stream()), "work on the GPU");  // the last values may still be read from here
+  *staged = values;
+  upload(run_values_, staged, sizeof(values));
+}
+
+std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
+  synchronize();
+  check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal), "recording cannot begin");
+  cudaGraph_t graph = nullptr;
+  try {
+    work();
+  } catch (...) {
+    cudaStreamEndCapture(streams_[0], &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(streams_[0], &graph), "recording a step");
+  return std::make_unique<StepGraph>(graph, streams_[0]);
+}
+
+cudaEvent_t CudaDevice::next_event() {
+  // As many as a step has orderings; taken again in the next one, when they have passed.
+  if (next_event_ == order_events_.size()) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+    order_events_.push_back(event);
+  }
+  constexpr std::size_t kMostEvents = 4096;
+  cudaEvent_t const event = order_events_[next_event_];
+  next_event_ = (next_event_ + 1) % kMostEvents;
+  return event;
+}
+
+void CudaDevice::wait_for_lane(int lane, int earlier) {
+  cudaEvent_t const event = next_event();
+  check(cudaEventRecord(event, streams_[static_cast<std::size_t>(earlier)]), "an event");
+  check(cudaStreamWaitEvent(streams_[static_cast<std::size_t>(lane)], event, 0), "waiting for an event");
+}
+
+void CudaDevice::mark(int index) {
+  while (marks_.size() <= static_cast<std::size_t>(index)) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreate(&event), "an event");
+    marks_.push_back(event);
+  }
+  check(cudaEventRecord(marks_[static_cast<std::size_t>(index)], stream()), "an event");
+}
+
+double CudaDevice::seconds_between(int first, int second) {
+  cudaEvent_t const end = marks_[static_cast<std::size_t>(second)];
+  check(cudaEventSynchronize(end), "waiting for an event");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, marks_[static_cast<std::size_t>(first)], end), "the time between events");
+  return milliseconds / 1e3;
+}
+
+cudnnHandle_t CudaDevice::cudnn() const {
+  cudnnHandle_t& handle = cudnn_[static_cast<std::size_t>(lane_)];
+  if (handle == nullptr) {
+    check(cudnnCreate(&handle), "no handle");
+    check(cudnnSetStream(handle, stream()), "the stream cannot be set");
+  }
+  return handle;
+}
+
+}  // namespace trireme::cuda

@@ -1,0 +1,65 @@
+// One NVIDIA GPU as the place where kernels run: its memory, the streams that work goes to, the handles of its
+// libraries, and step recording as a CUDA graph. Made by the cuda backend; every kernel of the backend has it.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <array>
+#include <vector>
+
+#include "trireme/backend/cuda/run_values.hpp"
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::cuda {
+
+class CudaDevice final : public ComputeDevice {
+ public:
+  explicit CudaDevice(int ordinal);  // Error(bad_input) if there is no such GPU
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  std::string name() const override;
+  DeviceMemory allocate(std::int64_t bytes, std::string_view what) override;
+  DeviceMemory allocate_staging(std::int64_t bytes) override;
+  void upload(void* to, const void* from, std::int64_t bytes) override;
+  void download(void* to, const void* from, std::int64_t bytes) override;
+  void synchronize() override;
+  void set_context(const RunContext& context) override;
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+  int lanes() const override { return kLanes; }
+  void set_lane(int lane) override { lane_ = lane; }
+  void wait_for_lane(int lane, int earlier) override;
+  void mark(int index) override;
+  double seconds_between(int first, int second) override;
+
+  // For kernels.
+  cudaStream_t stream() const { return streams_[static_cast<std::size_t>(lane_)]; }
+  cudnnHandle_t cudnn() const;  // of the current lane
+  cublasLtHandle_t cublas() const { return cublas_; }
+  const RunValues* run_values() const { return run_values_; }  // in the GPU's memory
+  int multiprocessors() const { return properties_.multiProcessorCount; }
+  const cudaDeviceProp& properties() const { return properties_; }
+  std::string versions() const;  // GPU, driver, CUDA, cuDNN: what timings depend on
+
+ private:
+  static constexpr int kLanes = 4;
+
+  cudaEvent_t next_event();
+
+  int ordinal_;
+  cudaDeviceProp properties_{};
+  int lane_ = 0;
+  std::array<cudaStream_t, kLanes> streams_{};
+  mutable std::array<cudnnHandle_t, kLanes> cudnn_{};
+  cublasLtHandle_t cublas_ = nullptr;
+  RunValues* run_values_ = nullptr;
+  DeviceMemory staged_values_;
+  std::vector<cudaEvent_t> order_events_;  // taken in turn
+  std::size_t next_event_ = 0;
+  std::vector<cudaEvent_t> marks_;
+};
+
+}  // namespace trireme::cuda

@@ -1,0 +1,33 @@
+// In which formats the CUDA backend's kernels take and give tensors: channels last, in the precision's type, unless the
+// user wants otherwise. No layout but plain and channels last is used, so kernels see strides or plain vectors.
+#pragma once
+
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::cuda {
+
+// The layout for activations: what tensor cores want, or what the user forces.
+inline Layout activation_layout(const KernelRequest& request, int rank) {
+  return request.data_format == DataFormat::nchw ? Layout::plain(rank) : Layout::channels_last(rank);
+}
+
+inline DataType activation_type(Precision precision) {
+  return precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
+}
+
+// An activation as convolutions and their like take it.
+inline Format activation_format(const KernelRequest& request, int rank) {
+  return {activation_layout(request, rank), activation_type(request.precision)};
+}
+
+inline bool is_simple(const Layout& layout) {
+  const int rank = static_cast<int>(layout.order.size());
+  return layout.blocks.empty() && (layout == Layout::plain(rank) || layout == Layout::channels_last(rank));
+}
+
+// As it comes, where kernels that follow their input can take it so.
+inline Format as_it_comes(const TensorDesc& input) {
+  return {is_simple(input.layout) ? input.layout : Layout::plain(input.shape.rank()), input.dtype};
+}
+
+}  // namespace trireme::cuda

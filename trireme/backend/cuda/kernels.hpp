@@ -1,0 +1,74 @@
+// One factory per operation: the overload set that the CUDA backend visits a node's operation with. Each is defined in
+// the file of its family; the device code that it launches is in the .cu file beside. Those with several kernels to
+// choose from get the tuner.
+#pragma once
+
+#include "trireme/backend/cuda/device.hpp"
+#include "trireme/backend/tuner.hpp"
+
+namespace trireme::cuda {
+
+// convolution.cpp
+KernelChoice make(const op::Convolution& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner);
+KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner);
+KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner);
+
+// pooling.cpp
+KernelChoice make(const op::Pool& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request, CudaDevice& device);
+
+// linear.cpp
+KernelChoice make(const op::FullyConnected& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner);
+KernelChoice make(const op::FullyConnectedBackwardData& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner);
+KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner);
+KernelChoice make(const op::MatMul& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Bias& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::BiasBackward& operation, const KernelRequest& request, CudaDevice& device);
+
+// normalization.cpp
+KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Lrn& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, CudaDevice& device);
+
+// elementwise.cpp
+KernelChoice make(const op::Unary& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Binary& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Dropout& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, CudaDevice& device);
+
+// structure.cpp
+KernelChoice make(const op::Concat& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Split& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Pad& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Slice& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Reshape& operation, const KernelRequest& request, CudaDevice& device);
+
+// reduction.cpp
+KernelChoice make(const op::Reduce& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::L2Loss& operation, const KernelRequest& request, CudaDevice& device);
+
+// loss.cpp
+KernelChoice make(const op::Softmax& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::SoftmaxBackward& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::SoftmaxCrossEntropy& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::SoftmaxCrossEntropyBackward& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& request, CudaDevice& device);
+
+// update.cpp
+KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::Assign& operation, const KernelRequest& request, CudaDevice& device);
+
+// reorder.cpp
+KernelChoice make_reorder(const TensorDesc& from, const Format& to, CudaDevice& device);
+
+}  // namespace trireme::cuda

@@ -1,0 +1,78 @@
+// Where a backend's kernels run and have their memory: the host itself, or a GPU beside it. The runtime allocates,
+// copies and waits through this. Made by backends; used by runtime/executable and runtime/variable_store.
+//
+// What is given to a device that is not the host is done later, in the order in which it was given: kernels, uploads
+// and downloads alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace trireme {
+
+struct RunContext;
+
+// Memory that belongs to a device, owned. Empty where nothing was asked for.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(std::shared_ptr<void> data, std::int64_t bytes) : data_(std::move(data)), bytes_(bytes) {}
+
+  std::int64_t bytes() const { return bytes_; }
+  void* at(std::int64_t offset) const { return static_cast<std::byte*>(data_.get()) + offset; }
+
+ private:
+  std::shared_ptr<void> data_;
+  std::int64_t bytes_ = 0;
+};
+
+// Work that was recorded once and is given to the device again and again as a whole.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;
+};
+
+class ComputeDevice {
+ public:
+  virtual ~ComputeDevice() = default;
+
+  virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H200)"
+  // Host code reads and writes its memory, and a kernel has ended when its run() returns.
+  virtual bool is_host() const { return false; }
+
+  // Zeroed. Error(bad_input) that says what for, how much, and how much there is, if it does not fit.
+  virtual DeviceMemory allocate(std::int64_t bytes, std::string_view what) = 0;
+  // Host memory that copies from and to the device are fastest with. Zeroed.
+  virtual DeviceMemory allocate_staging(std::int64_t bytes) = 0;
+
+  // The host's memory has to stay as it is until synchronize().
+  virtual void upload(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void download(void* to, const void* from, std::int64_t bytes) = 0;
+  // Waits until all that was given is done; throws what has gone wrong.
+  virtual void synchronize() = 0;
+
+  // What kernels that follow read of the context: seed, step, first sample.
+  virtual void set_context(const RunContext& context) = 0;
+  // The work that the function gives is kept instead of done; nullptr where a device cannot.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+
+  // Lanes are sequences of work that do not wait for each other. Work goes to the current one, 0 at first.
+  virtual int lanes() const { return 1; }
+  virtual void set_lane(int) {}
+  // What is given to `lane` from now on waits for all that was given to `earlier` so far.
+  virtual void wait_for_lane(int /*lane*/, int /*earlier*/) {}
+
+  // A moment in the current lane, by number, and the seconds between two that have passed.
+  virtual void mark(int) {}
+  virtual double seconds_between(int /*first*/, int /*second*/) { return 0; }
+};
+
+// The host, for backends that compute on it.
+ComputeDevice& host_device();
+
+}  // namespace trireme
