@@ -51,7 +51,7 @@ std::vector<SummedOperation> backward_weights_forms(const ConvolutionCase& c) {
 }
 
 void ConvolutionTest::SetUp() {
-  if (onednn_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
+  if (tested_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
   threads_before_ = omp_get_max_threads();
   omp_set_num_threads(GetParam().threads);
 }

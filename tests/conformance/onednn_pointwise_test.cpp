@@ -47,12 +47,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Results of more than 32 MiB, which are written around the cache.
 TEST(OneDnnPointwiseLarge, Forward) {
-  if (onednn_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
+  if (tested_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
   check(forward(pointwise("large result", {1, 4, 301, 303}, 96), true, false, op::Activation::relu));
 }
 
 TEST(OneDnnPointwiseLarge, BackwardDataWithStride) {
-  if (onednn_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
+  if (tested_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
   check(backward_data(pointwise("large result", {1, 96, 301, 303}, 4, 2, {2, 2})));
 }
 

@@ -17,7 +17,7 @@ Layout blocked_weights(int rows, int columns) {
 class OneDnnWinogradLayout : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (onednn_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
+    if (tested_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
   }
 
   static AlignedMemory packed(const HostTensor& values, const Layout& layout) {

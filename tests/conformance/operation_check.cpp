@@ -99,15 +99,42 @@ DataType host_type(DataType stored) { return stored == DataType::bf16 ? DataType
 
 }  // namespace
 
-KernelRun::Memory KernelRun::allocate(std::int64_t bytes) {
+// The host's own is taken from malloc: a sanitizer sees every step beyond it.
+void* KernelRun::allocate(std::int64_t bytes, const void* value) {
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 4));
+  std::vector<std::byte> content(size, std::byte{0xFF});
+  if (value != nullptr) std::memcpy(content.data(), value, static_cast<std::size_t>(bytes));
   void* data = nullptr;
-  if (posix_memalign(&data, 64, size) != 0) throw std::bad_alloc();
-  std::memset(data, 0xFF, size);
-  return {data, std::free};
+  if (device_.is_host()) {
+    if (posix_memalign(&data, 64, size) != 0) throw std::bad_alloc();
+    memories_.emplace_back(data, std::free);
+  } else {
+    auto memory = std::make_shared<DeviceMemory>(device_.allocate(static_cast<std::int64_t>(size), "a test"));
+    data = memory->at(0);
+    memories_.push_back(std::move(memory));
+  }
+  device_.upload(data, content.data(), static_cast<std::int64_t>(size));
+  device_.synchronize();
+  return data;
 }
 
-KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, const Variant& variant, int in_place) {
+HostTensor KernelRun::read(const TensorDesc& desc, const void* from) const {
+  std::vector<std::byte> stored(static_cast<std::size_t>(desc.bytes()));
+  device_.download(stored.data(), from, desc.bytes());
+  device_.synchronize();
+  HostTensor value(TensorType{host_type(desc.dtype), desc.shape});
+  unpack(desc, stored.data(), value.data());
+  return value;
+}
+
+void KernelRun::run(const RunContext& context) {
+  device_.set_context(context);
+  choice_.kernel->run(context);
+  device_.synchronize();
+}
+
+KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, const Variant& variant, int in_place)
+    : device_(backend.device()) {
   const Node& node = operation.node();
   KernelRequest request{.node = node,
                         .inputs = {},
@@ -135,14 +162,13 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
 
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     inputs_.push_back({choice_.inputs[i].dtype, request.inputs[i].shape, choice_.inputs[i].layout});
-    memories_.push_back(allocate(inputs_.back().bytes()));
-    pack(inputs_.back(), operation.values()[i].data(), memories_.back().get());
-    bound_.inputs.push_back(memories_.back().get());
+    std::vector<std::byte> stored(static_cast<std::size_t>(inputs_.back().bytes()));
+    pack(inputs_.back(), operation.values()[i].data(), stored.data());
+    bound_.inputs.push_back(allocate(inputs_.back().bytes(), stored.data()));
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     outputs_.push_back({choice_.outputs[i].dtype, node.outputs[i].shape, choice_.outputs[i].layout});
-    memories_.push_back(allocate(outputs_.back().bytes()));
-    bound_.outputs.push_back(memories_.back().get());
+    bound_.outputs.push_back(allocate(outputs_.back().bytes()));
   }
   if (in_place >= 0) {
     const auto [from, to] = choice_.in_place[static_cast<std::size_t>(in_place)];
@@ -152,44 +178,35 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
     for (std::size_t i = 1; i < inputs_.size(); i += 2) {
       auto& states = bound_.optimizer_state.emplace_back();
       states_.push_back(inputs_[i]);
+      bound_.shadows.push_back(nullptr);
       for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
-        memories_.push_back(allocate(inputs_[i].bytes()));
-        auto* values = static_cast<float*>(memories_.back().get());
-        std::fill_n(values, inputs_[i].bytes() / 4, op::initial_state(apply->rule.kind, s));
-        states.push_back(values);
+        const std::vector<float> values(static_cast<std::size_t>(inputs_[i].bytes() / 4),
+                                        op::initial_state(apply->rule.kind, s));
+        states.push_back(allocate(inputs_[i].bytes(), values.data()));
       }
     }
   }
-  memories_.push_back(allocate(choice_.scratch_bytes));
-  bound_.scratch = memories_.back().get();
+  bound_.scratch = allocate(choice_.scratch_bytes);
   choice_.kernel->bind(bound_);
 }
 
-HostTensor KernelRun::input(std::size_t i) const {
-  HostTensor value(TensorType{host_type(inputs_[i].dtype), inputs_[i].shape});
-  unpack(inputs_[i], bound_.inputs[i], value.data());
-  return value;
-}
+HostTensor KernelRun::input(std::size_t i) const { return read(inputs_[i], bound_.inputs[i]); }
 
-HostTensor KernelRun::output(std::size_t i) const {
-  HostTensor value(TensorType{host_type(outputs_[i].dtype), outputs_[i].shape});
-  unpack(outputs_[i], bound_.outputs[i], value.data());
-  return value;
-}
+HostTensor KernelRun::output(std::size_t i) const { return read(outputs_[i], bound_.outputs[i]); }
 
 HostTensor KernelRun::state(std::size_t pair, std::size_t i) const {
-  HostTensor value(TensorType{DataType::f32, states_[pair].shape});
-  unpack(states_[pair], bound_.optimizer_state[pair][i], value.data());
-  return value;
+  return read(states_[pair], bound_.optimizer_state[pair][i]);
 }
 
 bool KernelRun::padding_is_zero(std::size_t i) const {
   const HostTensor value = output(i);
-  const Memory again = allocate(outputs_[i].bytes());
-  pack(outputs_[i], value.data(), again.get());
+  std::vector<std::byte> again(static_cast<std::size_t>(outputs_[i].bytes())), stored(again.size());
+  pack(outputs_[i], value.data(), again.data());
+  device_.download(stored.data(), bound_.outputs[i], outputs_[i].bytes());
+  device_.synchronize();
   const auto same = [&]<typename Element>(Element) {
-    const auto* a = static_cast<const Element*>(again.get());
-    const auto* b = static_cast<const Element*>(bound_.outputs[i]);
+    const auto* a = reinterpret_cast<const Element*>(again.data());
+    const auto* b = reinterpret_cast<const Element*>(stored.data());
     // Compared as numbers: a kernel may leave −0, and elements that are NaN are compared elsewhere.
     return std::equal(a, a + outputs_[i].bytes() / static_cast<std::int64_t>(sizeof(Element)), b,
                       [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
@@ -253,7 +270,7 @@ KernelRun run_reference(const OperationCase& operation) {
 // Variants in which there is a kernel of the forced name, as long as all of them are as the reference has them.
 int offered_and_same(KernelRun& reference, const OperationCase& operation, const std::vector<Variant>& variants,
                      const Tolerance& tolerance, const TuningOptions& options) {
-  const auto first = onednn_backend(), forced = make_backend("onednn", options);
+  const auto first = tested_backend(), forced = make_backend(tested_backend_name(), options);
   int offered = 0;
   for (const Variant& variant : variants) {
     const std::string implementation = KernelRun(*forced, operation, variant).choice().implementation;
@@ -267,7 +284,7 @@ int offered_and_same(KernelRun& reference, const OperationCase& operation, const
 }  // namespace
 
 void expect_same(const OperationCase& operation, const std::vector<Variant>& variants, const Tolerance& tolerance) {
-  const auto backend = onednn_backend();
+  const auto backend = tested_backend();
   if (!backend) GTEST_SKIP() << "this build has no oneDNN";
   KernelRun reference = run_reference(operation);
   for (const Variant& variant : variants) {
@@ -300,10 +317,15 @@ HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t
   return value;
 }
 
-std::unique_ptr<Backend> onednn_backend() {
+std::string tested_backend_name() {
+  const char* const named = std::getenv("TRIREME_TESTED_BACKEND");
+  return named == nullptr ? "onednn" : named;
+}
+
+std::unique_ptr<Backend> tested_backend() {
   const auto names = backend_names();
-  if (std::find(names.begin(), names.end(), "onednn") == names.end()) return nullptr;
-  return make_backend("onednn");
+  if (std::find(names.begin(), names.end(), tested_backend_name()) == names.end()) return nullptr;
+  return make_backend(tested_backend_name());
 }
 
 }  // namespace trireme::testkit

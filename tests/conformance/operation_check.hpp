@@ -1,5 +1,5 @@
-// One operation under two backends: the same values go through the kernels of the reference backend and of oneDNN, in
-// several layouts of the incoming tensors, and the results are compared. Used by the onednn_*_test.cpp files.
+// One operation under two backends: the same values go through the kernels of the reference backend and of the tested
+// one, in several layouts of the incoming tensors, and the results are compared.
 //
 // Tolerance. A result is a sum of n terms of size at most m; the reference adds in double, so the difference is the
 // rounding of the other side. Terms have random signs, so a partial sum is about sqrt(n)·m and one addition rounds it
@@ -76,7 +76,7 @@ class KernelRun {
  public:
   // in_place: the pair of the choice (by position) that shares memory; −1: none.
   KernelRun(const Backend& backend, const OperationCase& operation, const Variant& variant, int in_place = -1);
-  void run(const RunContext& context = {}) { choice_.kernel->run(context); }
+  void run(const RunContext& context = {});
 
   HostTensor input(std::size_t i) const;
   HostTensor output(std::size_t i) const;
@@ -86,12 +86,13 @@ class KernelRun {
   const KernelChoice& choice() const { return choice_; }
 
  private:
-  using Memory = std::unique_ptr<void, void (*)(void*)>;
-  static Memory allocate(std::int64_t bytes);
+  void* allocate(std::int64_t bytes, const void* value = nullptr);
+  HostTensor read(const TensorDesc& desc, const void* from) const;
 
+  ComputeDevice& device_;
   KernelChoice choice_;
   std::vector<TensorDesc> inputs_, outputs_;
-  std::vector<Memory> memories_;
+  std::vector<std::shared_ptr<void>> memories_;
   KernelMemory bound_;
   std::vector<TensorDesc> states_;
 };
@@ -118,7 +119,9 @@ std::string difference(const HostTensor& actual, const HostTensor& expected, con
 HostTensor random_tensor(Shape shape, std::uint64_t seed, float low = -1, float high = 1);
 HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t seed);
 
-// The backend under test; null where this build has none (the tests are skipped then).
-std::unique_ptr<Backend> onednn_backend();
+// The backend under test: onednn, or the one that TRIREME_TESTED_BACKEND names. Null where this build or this machine
+// has none (the tests are skipped then).
+std::string tested_backend_name();
+std::unique_ptr<Backend> tested_backend();
 
 }  // namespace trireme::testkit

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/plan/fuse.hpp"
@@ -37,6 +38,7 @@ class Compiler {
   // The buffer itself, or a copy in the wanted format (made once).
   int in_format(int buffer, const Format& format);
   int add_reorder(int from, Buffer to);
+  bool has_shadow(int buffer, const Format& format) const;
   int gradient_buffer(int buffer, NodeId variable);
   int add_buffer(Buffer buffer);
   void add_instruction(Instruction instruction, KernelChoice choice);
@@ -61,8 +63,11 @@ class Compiler {
   std::vector<std::vector<int>> tensors_;                 // [node][output] -> buffer
   std::map<std::pair<NodeId, int>, NodeId> gradient_of_;  // tensor -> variable whose gradient it is
   std::map<std::pair<int, std::string>, int> copies_;     // (buffer, format) -> buffer
+  std::map<int, int> shadows_;                            // variable's buffer -> its shadow's
   std::vector<bool> constant_like_;  // buffer: depends on constants (and, if not training, variables) alone
   InPlacePairs in_place_;
+  std::set<NodeId> assigned_;  // variables of this graph that something else than an optimizer writes
+  std::set<NodeId> shadowed_;  // variables of the user's graph whose shadow is always up to date
   bool training_ = false;
 };
 
@@ -72,6 +77,9 @@ Program Compiler::run() {
   for (const Node& node : graph().nodes()) {
     tensors_[static_cast<std::size_t>(node.id)].assign(node.outputs.size(), -1);
     if (is_update(node.op)) program_.updates = true;
+    if (node.as<op::Assign>() != nullptr || node.as<op::MovingAverage>() != nullptr) {
+      assigned_.insert(node.inputs[0].node);
+    }
     if (node.as<op::ApplyGradients>() == nullptr) continue;
     program_.trains = true;
     for (std::size_t i = 1; i + 1 < node.inputs.size(); i += 2) {
@@ -106,6 +114,7 @@ void Compiler::add_source(const Node& node) {
   if (node.as<op::Variable>() != nullptr) {
     added.kind = MemoryKind::variable;
     added.variable = plan_.origin.at(node.id);
+    if (node.as<op::Variable>()->trainable && !assigned_.contains(node.id)) shadowed_.insert(added.variable);
     if (auto known = layouts_.find(added.variable); known != layouts_.end()) added.desc.layout = known->second;
   } else if (node.as<op::Constant>() != nullptr) {
     added.kind = MemoryKind::constant;
@@ -239,12 +248,28 @@ int Compiler::add_reorder(int from, Buffer to) {
 
 int Compiler::in_format(int id, const Format& format) {
   if (buffer(id).desc.format() == format) return id;
+  if (has_shadow(id, format)) {
+    int& shadow = shadows_.try_emplace(id, -1).first->second;
+    if (shadow < 0) {
+      shadow = add_buffer({.desc = {format.dtype, buffer(id).desc.shape, format.layout},
+                           .name = buffer(id).name,
+                           .kind = MemoryKind::shadow,
+                           .variable = buffer(id).variable});
+    }
+    return shadow;
+  }
   const std::string name = format.name();
   if (auto found = copies_.find({id, name}); found != copies_.end()) return found->second;
   Buffer copy{.desc = {format.dtype, buffer(id).desc.shape, format.layout}};
   const int made = add_reorder(id, std::move(copy));
   copies_[{id, name}] = made;
   return made;
+}
+
+bool Compiler::has_shadow(int id, const Format& format) const {
+  const Buffer& of = buffer(id);
+  return of.kind == MemoryKind::variable && shadowed_.contains(of.variable) && format.dtype != DataType::f32 &&
+         format.dtype == backend_.shadow_type(options_.precision) && format.layout == of.desc.layout;
 }
 
 int Compiler::gradient_buffer(int id, NodeId variable) {

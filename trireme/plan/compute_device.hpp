@@ -64,8 +64,9 @@ class ComputeDevice {
   // Lanes are sequences of work that do not wait for each other. Work goes to the current one, 0 at first.
   virtual int lanes() const { return 1; }
   virtual void set_lane(int) {}
-  // What is given to `lane` from now on waits for all that was given to `earlier` so far.
-  virtual void wait_for_lane(int /*lane*/, int /*earlier*/) {}
+  // A point in the current lane that another lane can wait for in the same run or recording.
+  virtual int signal() { return 0; }
+  virtual void wait_for(int /*signal*/) {}
 
   // A moment in the current lane, by number, and the seconds between two that have passed.
   virtual void mark(int) {}

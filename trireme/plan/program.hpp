@@ -35,14 +35,14 @@ struct CompileOptions {
   Precision precision = Precision::fp32;
 };
 
-// Where a buffer's memory is.
-enum class MemoryKind : std::uint8_t { arena, variable, gradient, constant };
+// Where a buffer's memory is. A shadow is a variable's value in another type: see Backend::shadow_type().
+enum class MemoryKind : std::uint8_t { arena, variable, shadow, gradient, constant };
 
 struct Buffer {
   TensorDesc desc;
   std::string name = {};  // of the node that makes it
   MemoryKind kind = MemoryKind::arena;
-  NodeId variable = -1;     // for variable and gradient: the variable's node in the user's graph
+  NodeId variable = -1;     // for variable, shadow and gradient: the variable's node in the user's graph
   std::int64_t offset = 0;  // in the arena or in the constants
   std::int64_t bytes = 0;
   int first = 0, last = 0;  // instructions of the first write and the last use

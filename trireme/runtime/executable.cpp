@@ -33,17 +33,19 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
                        ReplicaPlace replica, void* shared)
     : program_(std::move(program)),
       store_(store),
+      device_(store.device()),
       seed_(seed),
       place_(place),
       replica_(replica),
       shared_(shared),
-      arena_(program_.memory.planned_bytes),
-      constants_(program_.constant_bytes),
+      arena_(device_.allocate(program_.memory.planned_bytes, "activations and scratch")),
+      constants_(device_.allocate(program_.constant_bytes, "constants")),
       pool_(pool) {
   for (const auto& [buffer, node] : program_.constants) {
     const HostTensor& value = program_.graph->node(node).as<op::Constant>()->value;
-    std::memcpy(address(buffer), value.data(), static_cast<std::size_t>(value.type().bytes()));
+    device_.upload(address(buffer), value.data(), value.type().bytes());
   }
+  device_.synchronize();
   bind();
   plan_meetings();
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
@@ -57,6 +59,10 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
     }
     execute_item_ = [this](int index) { execute(static_cast<std::size_t>(index)); };
   }
+  if (!device_.is_host()) {
+    plan_staging();
+    plan_lanes();
+  }
 }
 
 void* Executable::address(int id) const {
@@ -68,6 +74,8 @@ void* Executable::address(int id) const {
       return constants_.at(buffer.offset);
     case MemoryKind::variable:
       return store_.value(buffer.variable);
+    case MemoryKind::shadow:
+      return store_.shadow(buffer.variable);
     case MemoryKind::gradient:
       return store_.gradient(buffer.variable, place_.group);
   }
@@ -97,6 +105,7 @@ void Executable::bind() {
         }
         auto& gradients = memory.gradients.emplace_back();
         for (int group = 0; group < place_.groups; ++group) gradients.push_back(store_.gradient(variable, group));
+        memory.shadows.push_back(store_.shadow(variable));
         auto& states = memory.optimizer_state.emplace_back();
         for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
           states.push_back(store_.state(variable, s, op::initial_state(apply->rule.kind, s)));
@@ -159,13 +168,19 @@ int Executable::buffer_of(Tensor placeholder) const {
 }
 
 std::span<float> Executable::input_f32(Tensor placeholder) {
-  return {static_cast<float*>(address(buffer_of(placeholder))),
+  input_changed(placeholder);
+  return {static_cast<float*>(host_address(buffer_of(placeholder))),
           static_cast<std::size_t>(placeholder.shape().elements())};
 }
 
 std::span<std::int32_t> Executable::input_i32(Tensor placeholder) {
-  return {static_cast<std::int32_t*>(address(buffer_of(placeholder))),
+  input_changed(placeholder);
+  return {static_cast<std::int32_t*>(host_address(buffer_of(placeholder))),
           static_cast<std::size_t>(placeholder.shape().elements())};
+}
+
+void Executable::input_changed(Tensor placeholder) {
+  if (!device_.is_host()) changed_inputs_.insert(buffer_of(placeholder));
 }
 
 void Executable::feed(Tensor placeholder, const HostTensor& value) {
@@ -175,7 +190,8 @@ void Executable::feed(Tensor placeholder, const HostTensor& value) {
     bad_input("placeholder '{}' takes {} of {}, the value fed is {} of {}", placeholder.graph->node(placeholder).name,
               to_string(type.shape), to_string(type.dtype), to_string(value.shape()), to_string(value.type().dtype));
   }
-  std::memcpy(address(buffer), value.data(), static_cast<std::size_t>(type.bytes()));
+  input_changed(placeholder);
+  std::memcpy(host_address(buffer), value.data(), static_cast<std::size_t>(type.bytes()));
 }
 
 void Executable::execute(std::size_t index) {
@@ -225,6 +241,10 @@ void Executable::run_share() {
               .statistics_group = replica_.statistics != nullptr ? replica_.replica : place_.group,
               .meeting = place_.meeting,
               .replicas = replica_.statistics};
+  if (!device_.is_host()) {
+    run_on_device();
+    return;
+  }
   run_once_instructions();
   collected_ = exchange_ != nullptr && exchange_->only_collects();
   if (pool_ != nullptr) {
@@ -245,7 +265,8 @@ std::span<const float> Executable::output(int fetch) const {
   const int id = program_.fetches[static_cast<std::size_t>(fetch)];
   if (id < 0) return {};
   const auto elements = program_.buffers[static_cast<std::size_t>(id)].desc.shape.elements();
-  return {static_cast<const float*>(address(id)), static_cast<std::size_t>(elements)};
+  device_.synchronize();
+  return {static_cast<const float*>(host_address(id)), static_cast<std::size_t>(elements)};
 }
 
 HostTensor Executable::fetched(int fetch) const {
@@ -253,7 +274,8 @@ HostTensor Executable::fetched(int fetch) const {
   if (id < 0) return {};
   const TensorDesc& desc = program_.buffers[static_cast<std::size_t>(id)].desc;
   HostTensor value(TensorType{desc.dtype, desc.shape});
-  std::memcpy(value.data(), address(id), static_cast<std::size_t>(value.type().bytes()));
+  device_.synchronize();
+  std::memcpy(value.data(), host_address(id), static_cast<std::size_t>(value.type().bytes()));
   return value;
 }
 

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -46,8 +49,11 @@ class Executable {
   const Program& program() const { return program_; }
 
   // Plain row-major memory of a placeholder; write it before run(). Throws if the fetches do not need the placeholder.
+  // Where the device is not the host, it is copied there by the next run(); who keeps the span and writes to it again
+  // says so with input_changed().
   std::span<float> input_f32(Tensor placeholder);
   std::span<std::int32_t> input_i32(Tensor placeholder);
+  void input_changed(Tensor placeholder);
   void feed(Tensor placeholder, const HostTensor& value);  // checks the type
   bool needs(Tensor placeholder) const;
   std::vector<NodeId> placeholders() const;
@@ -56,7 +62,7 @@ class Executable {
   // The two halves of run(), for groups: what all do at the same time, and what one does after all have ended.
   void run_share();
   void count_run();
-  // Plain memory of a fetch, valid until the next run(); by position in the fetches.
+  // Plain memory of a fetch, valid until the next run(); by position in the fetches. Waits for the device.
   std::span<const float> output(int fetch) const;
   HostTensor fetched(int fetch) const;
 
@@ -90,6 +96,13 @@ class Executable {
   void run_with_exchange();
   void run_with_served_variables();
   void run_and_collect();
+  // Where the device is not the host: executable_device.cpp.
+  void plan_staging();
+  void plan_lanes();
+  void run_on_device();
+  void run_in_lanes();
+  void run_with_marks();
+  void* host_address(int buffer) const;
   void await_values(const std::vector<std::size_t>& buckets);
   void wait_for_bucket(std::size_t bucket);
   void finish_bucket(std::size_t bucket);
@@ -101,11 +114,22 @@ class Executable {
 
   Program program_;
   VariableStore& store_;
+  ComputeDevice& device_;
   std::uint64_t seed_;
   GroupPlace place_;
   ReplicaPlace replica_;
   void* shared_;
-  AlignedMemory arena_, constants_;
+  DeviceMemory arena_, constants_;
+  // Where the device is not the host: what it is fed and what is fetched, on the host's side; how its work is spread
+  // over lanes; and a run as the device has recorded it.
+  DeviceMemory staging_;
+  std::map<int, std::int64_t> staged_;       // buffer -> offset
+  std::set<int> changed_inputs_;             // buffers that are uploaded by the next run
+  std::vector<int> lane_of_;                 // [instruction]
+  std::vector<std::vector<int>> waits_for_;  // [instruction]: those in other lanes that have to be done
+  std::vector<bool> signals_;                // [instruction]: somebody in another lane waits for it
+  bool warmed_up_ = false;
+  std::unique_ptr<Recording> recording_;
   std::uint64_t variables_seen_ = 0;  // store version at the last run of the instructions that run once
   RunContext context_;
   bool profiling_ = false;

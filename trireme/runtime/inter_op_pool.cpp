@@ -33,7 +33,9 @@ std::vector<std::vector<int>> hazards(const Program& program) {
       const Buffer& buffer = program.buffers[static_cast<std::size_t>(id)];
       if (buffer.kind == MemoryKind::constant) return;
       const bool arena = buffer.kind == MemoryKind::arena;
-      now.push_back({static_cast<int>(i), buffer.kind, arena ? buffer.offset : buffer.variable,
+      // A shadow is written with its variable.
+      const MemoryKind kind = buffer.kind == MemoryKind::shadow ? MemoryKind::variable : buffer.kind;
+      now.push_back({static_cast<int>(i), kind, arena ? buffer.offset : buffer.variable,
                      arena ? buffer.offset + buffer.bytes : 0, write});
     };
     for (int id : instruction.inputs) {

@@ -7,7 +7,7 @@
 namespace trireme {
 
 Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
-    : graph_(graph), backend_(backend), options_(std::move(options)), store_(graph, options_.seed) {
+    : graph_(graph), backend_(backend), options_(std::move(options)), store_(graph, options_.seed, backend.device()) {
   if (options_.groups > 1 && options_.compile.inter_threads > 1) {
     bad_input("a batch cannot be split over {} groups of cores and have {} inter-op threads too; use one of them",
               options_.groups, options_.compile.inter_threads);
@@ -46,7 +46,8 @@ Program Session::compile_program(std::span<const Tensor> fetches) {
   VariableLayouts layouts = store_.layouts();
   Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
   // The first program decides the layouts of the variables; later ones take them as they are.
-  if (!store_.allocated()) store_.allocate(layouts, options_.compile.owners);
+  if (!store_.allocated())
+    store_.allocate(layouts, options_.compile.owners, backend_.shadow_type(options_.compile.precision));
   return program;
 }
 

@@ -29,9 +29,10 @@ void initialise(const op::Variable& variable, std::uint64_t key, HostTensor& val
 
 }  // namespace
 
-VariableStore::VariableStore(const Graph& graph, std::uint64_t seed) : graph_(graph), seed_(seed) {}
+VariableStore::VariableStore(const Graph& graph, std::uint64_t seed, ComputeDevice& device)
+    : graph_(graph), seed_(seed), device_(device) {}
 
-void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwners& owners) {
+void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwners& owners, DataType shadow_type) {
   std::vector<NodeId> order = graph_.variables();
   const auto place = [&](NodeId id) {
     const auto owner = owners.find(id);
@@ -47,12 +48,12 @@ void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwner
     offset += (slot.desc.bytes() + kAlignment - 1) / kAlignment * kAlignment;
     slots_.emplace(id, std::move(slot));
   }
-  values_ = AlignedMemory(offset);
-  for (const NodeId id : order) {
-    const Node& node = graph_.node(id);
-    const Slot& to = slots_.at(id);
-    pack(to.desc, initial_value(node).data(), values_.at(to.offset));
+  values_ = device_.allocate(offset, "variables");
+  shadow_type_ = shadow_type;
+  if (shadow_type_ != DataType::f32) {
+    shadows_ = device_.allocate(offset / size_of(DataType::f32) * size_of(shadow_type_), "variables in another type");
   }
+  for (const NodeId id : order) write(values_, id, initial_value(graph_.node(id)));
   assigned_.clear();
   touch();
 }
@@ -75,9 +76,39 @@ const VariableStore::Slot& VariableStore::slot(NodeId variable) const {
 
 float* VariableStore::value(NodeId variable) const { return static_cast<float*>(values_.at(slot(variable).offset)); }
 
+void* VariableStore::shadow(NodeId variable) const {
+  if (shadows_.bytes() == 0 || !graph_.node(variable).as<op::Variable>()->trainable) return nullptr;
+  return shadows_.at(slot(variable).offset / size_of(DataType::f32) * size_of(shadow_type_));
+}
+
 std::span<const float> VariableStore::stored(NodeId variable) const {
-  const TensorDesc& desc = slot(variable).desc;
-  return {value(variable), static_cast<std::size_t>(desc.layout.elements(desc.shape))};
+  const Slot& where = slot(variable);
+  const auto* const arena = reinterpret_cast<const float*>(host_view(values_).data());
+  return {arena + where.offset / size_of(DataType::f32),
+          static_cast<std::size_t>(where.desc.layout.elements(where.desc.shape))};
+}
+
+std::span<std::byte> VariableStore::host_view(const DeviceMemory& arena) const {
+  const auto bytes = static_cast<std::size_t>(arena.bytes());
+  if (device_.is_host() || bytes == 0) return {static_cast<std::byte*>(arena.at(0)), bytes};
+  DeviceMemory& view = host_views_[arena.at(0)];
+  if (view.bytes() == 0) view = device_.allocate_staging(arena.bytes());
+  device_.download(view.at(0), arena.at(0), arena.bytes());
+  device_.synchronize();
+  return {static_cast<std::byte*>(view.at(0)), bytes};
+}
+
+void VariableStore::put_arenas() {
+  touch();
+  if (device_.is_host()) return;
+  const auto put = [&](const DeviceMemory& arena) {
+    const auto view = host_views_.find(arena.at(0));
+    if (view != host_views_.end()) device_.upload(arena.at(0), view->second.at(0), arena.bytes());
+  };
+  put(values_);
+  for (const DeviceMemory& state : states_) put(state);
+  device_.synchronize();
+  for (const NodeId id : graph_.variables()) write_shadow(id);
 }
 
 NodeId VariableStore::find(std::string_view name) const {
@@ -99,7 +130,7 @@ float* VariableStore::gradient(NodeId variable, int group) {
 
 void VariableStore::add_gradients() {
   void* memory = gradients_.empty() && give_gradient_memory_ ? give_gradient_memory_(values_.bytes()) : nullptr;
-  if (memory == nullptr) memory = own_gradients_.emplace_back(values_.bytes()).at(0);
+  if (memory == nullptr) memory = own_gradients_.emplace_back(device_.allocate(values_.bytes(), "gradients")).at(0);
   gradients_.push_back(static_cast<std::byte*>(memory));
 }
 
@@ -108,13 +139,13 @@ std::span<std::byte> VariableStore::untrained_arena() const {
   for (const auto& [id, slot] : slots_) {
     if (!graph_.node(id).as<op::Variable>()->trainable) begin = std::min(begin, slot.offset);
   }
-  return arena(values_).subspan(static_cast<std::size_t>(begin));
+  return host_view(values_).subspan(static_cast<std::size_t>(begin));
 }
 
 std::vector<std::span<std::byte>> VariableStore::state_arenas() const {
   std::vector<std::span<std::byte>> arenas;
-  for (const AlignedMemory& state : states_) {
-    if (state.bytes() > 0) arenas.push_back(arena(state));
+  for (const DeviceMemory& state : states_) {
+    if (state.bytes() > 0) arenas.push_back(host_view(state));
   }
   return arenas;
 }
@@ -122,12 +153,14 @@ std::vector<std::span<std::byte>> VariableStore::state_arenas() const {
 float* VariableStore::state(NodeId variable, int index, float initial) {
   const auto at = static_cast<std::size_t>(index);
   while (states_.size() <= at) states_.emplace_back();
-  if (states_[at].bytes() == 0) states_[at] = AlignedMemory(values_.bytes());
+  if (states_[at].bytes() == 0) states_[at] = device_.allocate(values_.bytes(), "the optimizer's state");
   const Slot& where = slot(variable);
   auto* values = static_cast<float*>(states_[at].at(where.offset));
   // Per variable: two optimizers may share an array of state, each with variables of its own.
   if (initialised_states_.emplace(variable, index).second && initial != 0) {
-    std::fill(values, values + where.desc.layout.elements(where.desc.shape), initial);
+    const std::vector<float> filled(static_cast<std::size_t>(where.desc.layout.elements(where.desc.shape)), initial);
+    device_.upload(values, filled.data(), where.desc.bytes());
+    device_.synchronize();
   }
   return values;
 }
@@ -139,15 +172,16 @@ int VariableStore::state_count(NodeId variable) const {
 }
 
 HostTensor VariableStore::get_state(NodeId variable, int index) const {
-  return get_from(states_.at(static_cast<std::size_t>(index)), variable);
+  return read(states_.at(static_cast<std::size_t>(index)), variable);
 }
 
 void VariableStore::set_state(NodeId variable, int index, const HostTensor& value) {
-  set_in(states_.at(static_cast<std::size_t>(index)), variable, value);
+  check_type(checked_variable(variable), value);
+  write(states_.at(static_cast<std::size_t>(index)), variable, value);
 }
 
 HostTensor VariableStore::get(NodeId variable) const {
-  return allocated() ? get_from(values_, variable) : initial_value(checked_variable(variable));
+  return allocated() ? read(values_, variable) : initial_value(checked_variable(variable));
 }
 
 void VariableStore::set(NodeId variable, const HostTensor& value) {
@@ -156,8 +190,46 @@ void VariableStore::set(NodeId variable, const HostTensor& value) {
     assigned_[variable] = value;
     return;
   }
-  set_in(values_, variable, value);
+  write(values_, variable, value);
   touch();
+}
+
+HostTensor VariableStore::read(const DeviceMemory& arena, NodeId variable) const {
+  const Slot& where = slot(variable);
+  HostTensor value(TensorType{where.desc.dtype, where.desc.shape});
+  if (device_.is_host()) {
+    unpack(where.desc, arena.at(where.offset), value.data());
+    return value;
+  }
+  std::vector<std::byte> stored(static_cast<std::size_t>(where.desc.bytes()));
+  device_.download(stored.data(), arena.at(where.offset), where.desc.bytes());
+  device_.synchronize();
+  unpack(where.desc, stored.data(), value.data());
+  return value;
+}
+
+void VariableStore::write(const DeviceMemory& arena, NodeId variable, const HostTensor& value) {
+  const Slot& where = slot(variable);
+  if (device_.is_host()) {
+    pack(where.desc, value.data(), arena.at(where.offset));
+    return;
+  }
+  std::vector<std::byte> stored(static_cast<std::size_t>(where.desc.bytes()));
+  pack(where.desc, value.data(), stored.data());
+  device_.upload(arena.at(where.offset), stored.data(), where.desc.bytes());
+  device_.synchronize();
+  if (arena.at(0) == values_.at(0)) write_shadow(variable);
+}
+
+void VariableStore::write_shadow(NodeId variable) {
+  void* const to = shadow(variable);
+  if (to == nullptr) return;
+  TensorDesc desc = slot(variable).desc;
+  desc.dtype = shadow_type_;
+  std::vector<std::byte> stored(static_cast<std::size_t>(desc.bytes()));
+  pack(desc, read(values_, variable).data(), stored.data());
+  device_.upload(to, stored.data(), desc.bytes());
+  device_.synchronize();
 }
 
 HostTensor VariableStore::get_from(const AlignedMemory& arena, NodeId variable) const {

@@ -140,7 +140,7 @@ void Replicas::broadcast_values(Session& session) {
     for (const std::span<std::byte> state : store.state_arenas()) comm::broadcast(*communicator_, state);
   }
   comm::broadcast(*communicator_, std::as_writable_bytes(std::span(&store.step, 1)));  // rules may count steps
-  store.touch();
+  store.put_arenas();
 }
 
 void Replicas::check_agreement(Session& session) {

@@ -63,7 +63,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
 
 CudaDevice::~CudaDevice() {
   cudaDeviceSynchronize();
-  for (cudaEvent_t event : order_events_) cudaEventDestroy(event);
+  for (cudaEvent_t event : signals_) cudaEventDestroy(event);
   for (cudaEvent_t event : marks_) cudaEventDestroy(event);
   for (cudnnHandle_t handle : cudnn_) {
     if (handle != nullptr) cudnnDestroy(handle);
@@ -144,23 +144,19 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
   return std::make_unique<StepGraph>(graph, streams_[0]);
 }
 
-cudaEvent_t CudaDevice::next_event() {
-  // As many as a step has orderings; taken again in the next one, when they have passed.
-  if (next_event_ == order_events_.size()) {
-    cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
-    order_events_.push_back(event);
+int CudaDevice::signal() {
+  constexpr std::size_t kMostSignals = 8192;  // more than a step has; taken again when they have long passed
+  if (next_signal_ == signals_.size() && next_signal_ < kMostSignals) {
+    check(cudaEventCreateWithFlags(&signals_.emplace_back(), cudaEventDisableTiming), "an event");
   }
-  constexpr std::size_t kMostEvents = 4096;
-  cudaEvent_t const event = order_events_[next_event_];
-  next_event_ = (next_event_ + 1) % kMostEvents;
-  return event;
+  const std::size_t index = next_signal_ % kMostSignals;
+  next_signal_ = index + 1;
+  check(cudaEventRecord(signals_[index], stream()), "an event");
+  return static_cast<int>(index);
 }
 
-void CudaDevice::wait_for_lane(int lane, int earlier) {
-  cudaEvent_t const event = next_event();
-  check(cudaEventRecord(event, streams_[static_cast<std::size_t>(earlier)]), "an event");
-  check(cudaStreamWaitEvent(streams_[static_cast<std::size_t>(lane)], event, 0), "waiting for an event");
+void CudaDevice::wait_for(int signal) {
+  check(cudaStreamWaitEvent(stream(), signals_[static_cast<std::size_t>(signal)], 0), "waiting for an event");
 }
 
 void CudaDevice::mark(int index) {

@@ -31,7 +31,8 @@ class CudaDevice final : public ComputeDevice {
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   int lanes() const override { return kLanes; }
   void set_lane(int lane) override { lane_ = lane; }
-  void wait_for_lane(int lane, int earlier) override;
+  int signal() override;
+  void wait_for(int signal) override;
   void mark(int index) override;
   double seconds_between(int first, int second) override;
 
@@ -47,8 +48,6 @@ class CudaDevice final : public ComputeDevice {
  private:
   static constexpr int kLanes = 4;
 
-  cudaEvent_t next_event();
-
   int ordinal_;
   cudaDeviceProp properties_{};
   int lane_ = 0;
@@ -57,8 +56,8 @@ class CudaDevice final : public ComputeDevice {
   cublasLtHandle_t cublas_ = nullptr;
   RunValues* run_values_ = nullptr;
   DeviceMemory staged_values_;
-  std::vector<cudaEvent_t> order_events_;  // taken in turn
-  std::size_t next_event_ = 0;
+  std::vector<cudaEvent_t> signals_;  // taken in turn
+  std::size_t next_signal_ = 0;
   std::vector<cudaEvent_t> marks_;
 };
 

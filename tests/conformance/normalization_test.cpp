@@ -1,4 +1,4 @@
-// Batch norm (with its fused forms) and LRN, oneDNN against the reference.
+// Batch norm (with its fused forms) and LRN, each backend against the reference.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -34,7 +34,7 @@ std::vector<Op> forms(const Shape& shape) {
 
 double per_channel(const Shape& shape) { return static_cast<double>(shape.elements() / shape[1]); }
 
-TEST(OneDnnBatchNorm, TrainingAgreesWithTheReference) {
+TEST(TestedBatchNorm, TrainingAgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
     for (const op::BatchNorm& form : forms<op::BatchNorm>(shape)) {
       std::vector<HostTensor> values{random_tensor(shape, 1, -2, 3)};
@@ -47,7 +47,7 @@ TEST(OneDnnBatchNorm, TrainingAgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnBatchNorm, BackwardAgreesWithTheReference) {
+TEST(TestedBatchNorm, BackwardAgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
     for (op::BatchNormBackward form : forms<op::BatchNormBackward>(shape)) {
       for (const bool sum : {false, true}) {
@@ -64,7 +64,7 @@ TEST(OneDnnBatchNorm, BackwardAgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnBatchNorm, InferenceAgreesWithTheReference) {
+TEST(TestedBatchNorm, InferenceAgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
     for (const op::BatchNormInference& form : forms<op::BatchNormInference>(shape)) {
       std::vector<HostTensor> values{random_tensor(shape, 1, -2, 3)};
@@ -79,9 +79,9 @@ TEST(OneDnnBatchNorm, InferenceAgreesWithTheReference) {
 }
 
 // With a mean a thousand times the deviation, one-pass formulas lose the variance altogether.
-TEST(OneDnnBatchNorm, VarianceSurvivesALargeMean) {
-  const auto backend = onednn_backend();
-  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+TEST(TestedBatchNorm, VarianceSurvivesALargeMean) {
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
   const Shape shape{4, 18, 31, 33};
   const OperationCase operation(
       op::BatchNorm{.epsilon = 1e-5f},
@@ -96,9 +96,9 @@ TEST(OneDnnBatchNorm, VarianceSurvivesALargeMean) {
   }
 }
 
-TEST(OneDnnBatchNorm, ResultsDoNotDependOnTheNumberOfThreads) {
-  const auto backend = onednn_backend();
-  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+TEST(TestedBatchNorm, ResultsDoNotDependOnTheNumberOfThreads) {
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
   const Shape shape{6, 40, 23, 29};
   const OperationCase forward(op::BatchNorm{},
                               {random_tensor(shape, 1), random_tensor({40}, 2), random_tensor({40}, 3)});
@@ -129,7 +129,7 @@ TEST(OneDnnBatchNorm, ResultsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(OneDnnLrn, AgreesWithTheReference) {
+TEST(TestedLrn, AgreesWithTheReference) {
   for (const Shape& shape : {Shape{2, 32, 5, 7}, {1, 19, 4, 3}, {2, 64, 6, 6}, {3, 5, 9, 2}}) {
     for (const op::Lrn& lrn : {op::Lrn{}, op::Lrn{.size = 3, .alpha = 0.5f, .beta = 0.75f, .k = 2},
                                op::Lrn{.size = 5, .alpha = 1, .beta = 0.5f}}) {

@@ -1,4 +1,4 @@
-// Kernels that read and write bf16, oneDNN against the reference in f32 on values that bf16 can hold.
+// Kernels that read and write bf16, each backend against the reference in f32 on values that bf16 can hold.
 //
 // Tolerance. Both sides see the same values, and sums are taken in float as in fp32. What is left is the rounding of a
 // result to bf16: half a unit, 2^-8 of it. Where more than one rounding happens, each is of a value of the size of the
@@ -28,10 +28,10 @@ std::vector<Variant> bf16_variants() {
   return variants;
 }
 
-class OneDnnBf16 : public ::testing::Test {
+class TestedBf16 : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto backend = onednn_backend();
+    const auto backend = tested_backend();
     if (!backend || !backend->is_fast_in(Precision::bf16)) GTEST_SKIP() << "this machine has no bf16";
   }
 
@@ -39,7 +39,7 @@ class OneDnnBf16 : public ::testing::Test {
   static void check(const OperationCase& operation, Tolerance tolerance, DataType result = DataType::bf16) {
     tolerance.relative += kHalfUnit;
     const Variant blocks{.name = "blocked16", .activations = blocked(16), .precision = Precision::bf16};
-    EXPECT_EQ(KernelRun(*onednn_backend(), operation, blocks).choice().outputs[0].dtype, result)
+    EXPECT_EQ(KernelRun(*tested_backend(), operation, blocks).choice().outputs[0].dtype, result)
         << operation.describe();
     expect_same(operation, bf16_variants(), tolerance);
   }
@@ -64,7 +64,7 @@ const ConvolutionCase kConvolutions[] = {
     {{1, 19, 7, 7}, {21, 19, 3, 3}, kSame},
 };
 
-TEST_F(OneDnnBf16, Convolution) {
+TEST_F(TestedBf16, Convolution) {
   for (const ConvolutionCase& c : kConvolutions) {
     check(OperationCase(op::Convolution{.window = c.window}, {rounded(c.src, 1), rounded(c.weights, 2)}, {1}),
           {.terms = c.terms()});
@@ -77,7 +77,7 @@ TEST_F(OneDnnBf16, Convolution) {
   }
 }
 
-TEST_F(OneDnnBf16, ConvolutionBackwardData) {
+TEST_F(TestedBf16, ConvolutionBackwardData) {
   for (const ConvolutionCase& c : kConvolutions) {
     const double terms = static_cast<double>(c.weights.elements() / c.weights[1]);
     check(OperationCase(op::ConvolutionBackwardData{.window = c.window, .src_shape = c.src},
@@ -86,14 +86,14 @@ TEST_F(OneDnnBf16, ConvolutionBackwardData) {
   }
 }
 
-TEST_F(OneDnnBf16, ConvolutionBackwardWeightsGivesF32) {
+TEST_F(TestedBf16, ConvolutionBackwardWeightsGivesF32) {
   for (const ConvolutionCase& c : kConvolutions) {
     for (const bool bias : {false, true}) {
       const OperationCase operation(
           op::ConvolutionBackwardWeights{.window = c.window, .weights_shape = c.weights, .bias = bias},
           {rounded(c.src, 1), rounded(c.dst(), 2)});
       const Tolerance tolerance{.terms = static_cast<double>(c.dst().elements() / c.weights[0])};
-      EXPECT_EQ(KernelRun(*onednn_backend(), operation, bf16_variants()[2]).choice().outputs[0].dtype, DataType::f32);
+      EXPECT_EQ(KernelRun(*tested_backend(), operation, bf16_variants()[2]).choice().outputs[0].dtype, DataType::f32);
       expect_same(operation, bf16_variants(), tolerance);
     }
   }
@@ -101,7 +101,7 @@ TEST_F(OneDnnBf16, ConvolutionBackwardWeightsGivesF32) {
 
 const Shape kShapes[] = {{2, 32, 5, 7}, {1, 19, 9, 3}, {5, 3, 50, 61}, {4, 16, 1, 1}};
 
-TEST_F(OneDnnBf16, BatchNorm) {
+TEST_F(TestedBf16, BatchNorm) {
   for (const Shape& shape : kShapes) {
     for (const bool add : {false, true}) {
       const op::Activation activation = add ? op::Activation::relu : op::Activation::none;
@@ -121,7 +121,7 @@ TEST_F(OneDnnBf16, BatchNorm) {
   }
 }
 
-TEST_F(OneDnnBf16, BatchNormBackward) {
+TEST_F(TestedBf16, BatchNormBackward) {
   for (const Shape& shape : kShapes) {
     const auto per_channel = static_cast<double>(shape.elements() / shape[1]);
     for (const bool all : {false, true}) {
@@ -141,7 +141,7 @@ TEST_F(OneDnnBf16, BatchNormBackward) {
   }
 }
 
-TEST_F(OneDnnBf16, BiasAndItsGradient) {
+TEST_F(TestedBf16, BiasAndItsGradient) {
   for (const Shape& shape : kShapes) {
     check(
         OperationCase(op::Bias{.activation = op::Activation::relu}, {rounded(shape, 1), random_tensor({shape[1]}, 2)}),
@@ -151,7 +151,7 @@ TEST_F(OneDnnBf16, BiasAndItsGradient) {
   }
 }
 
-TEST_F(OneDnnBf16, Elementwise) {
+TEST_F(TestedBf16, Elementwise) {
   for (const Shape& shape : kShapes) {
     for (const op::BinaryKind kind : {op::BinaryKind::add, op::BinaryKind::subtract, op::BinaryKind::multiply,
                                       op::BinaryKind::maximum, op::BinaryKind::minimum}) {
@@ -168,7 +168,7 @@ TEST_F(OneDnnBf16, Elementwise) {
   }
 }
 
-TEST_F(OneDnnBf16, Pooling) {
+TEST_F(TestedBf16, Pooling) {
   for (const op::PoolKind kind :
        {op::PoolKind::max, op::PoolKind::average_inside, op::PoolKind::average_include_padding}) {
     for (const op::Window& window :
@@ -194,7 +194,7 @@ TEST_F(OneDnnBf16, Pooling) {
   }
 }
 
-TEST_F(OneDnnBf16, Copies) {
+TEST_F(TestedBf16, Copies) {
   const HostTensor a = rounded({2, 19, 4, 5}, 1), b = rounded({2, 32, 4, 5}, 2);
   check(OperationCase(op::Concat{1}, {a, b}), {.terms = 0});
   check(OperationCase(op::Concat{1}, {b, a}), {.terms = 0});
@@ -205,14 +205,14 @@ TEST_F(OneDnnBf16, Copies) {
   check(OperationCase(op::Reshape{{2, 19 * 20}}, {a}), {.terms = 0});
 }
 
-TEST_F(OneDnnBf16, MeansOverTheImageAndBack) {
+TEST_F(TestedBf16, MeansOverTheImageAndBack) {
   for (const op::ReduceKind kind : {op::ReduceKind::mean, op::ReduceKind::max})
     check(OperationCase(op::Reduce{kind, {2, 3}, true}, {rounded({2, 19, 7, 7}, 1)}), {.terms = 49});
   check(OperationCase(op::Broadcast{.shape = {2, 19, 7, 7}, .scale = 1.0f / 49}, {rounded({2, 19, 1, 1}, 1)}), {});
 }
 
 // Formats that kernels of this backend have asked for.
-TEST_F(OneDnnBf16, ReordersConvert) {
+TEST_F(TestedBf16, ReordersConvert) {
   const std::vector<Layout> layouts{Layout::plain(4),
                                     Layout::channels_last(4),
                                     blocked(16),

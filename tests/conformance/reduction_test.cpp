@@ -1,4 +1,4 @@
-// Reductions and the L2 loss, oneDNN against the reference.
+// Reductions and the L2 loss, each backend against the reference.
 #include <gtest/gtest.h>
 
 #include "operation_check.hpp"
@@ -6,7 +6,7 @@
 namespace trireme::testkit {
 namespace {
 
-TEST(OneDnnReduce, EveryKindOverEveryChoiceOfAxesAgreesWithTheReference) {
+TEST(TestedReduce, EveryKindOverEveryChoiceOfAxesAgreesWithTheReference) {
   const std::vector<int> axes_of_images[] = {{}, {2, 3}, {0, 2, 3}, {1}, {0}, {1, 3}, {0, 1, 2, 3}};
   for (const op::ReduceKind kind : {op::ReduceKind::sum, op::ReduceKind::mean, op::ReduceKind::max}) {
     for (const bool keep_dims : {false, true}) {
@@ -24,7 +24,7 @@ TEST(OneDnnReduce, EveryKindOverEveryChoiceOfAxesAgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnL2Loss, AgreesWithTheReference) {
+TEST(TestedL2Loss, AgreesWithTheReference) {
   for (const Shape& shape : {Shape{64, 19, 3, 3}, {2, 16, 3, 3}, {50001}, {}}) {
     expect_same(OperationCase(op::L2Loss{.scale = 0.25f}, {random_tensor(shape, 1)}), {.terms = 8});
   }

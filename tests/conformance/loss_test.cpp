@@ -1,4 +1,4 @@
-// Softmax, cross-entropy and accuracy, oneDNN against the reference.
+// Softmax, cross-entropy and accuracy, each backend against the reference.
 #include <gtest/gtest.h>
 
 #include "operation_check.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 const Shape kShapes[] = {{4, 10}, {1, 1001}, {33, 7}, {2, 1}, {64, 300}};
 
-TEST(OneDnnSoftmax, AgreesWithTheReference) {
+TEST(TestedSoftmax, AgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
     expect_same(OperationCase(op::Softmax{}, {random_tensor(shape, 1, -6, 6)}), {.relative = 4e-6});
     expect_same(OperationCase(op::SoftmaxBackward{}, {random_tensor(shape, 2), random_tensor(shape, 3, 0, 1)}),
@@ -17,7 +17,7 @@ TEST(OneDnnSoftmax, AgreesWithTheReference) {
   expect_same(OperationCase(op::Softmax{}, {random_tensor({2, 3, 5}, 4)}), {.relative = 4e-6});
 }
 
-TEST(OneDnnSoftmaxCrossEntropy, AgreesWithTheReference) {
+TEST(TestedSoftmaxCrossEntropy, AgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
     const HostTensor labels = random_labels(shape[0], static_cast<std::int32_t>(shape[1]), 1);
     for (const float smoothing : {0.0f, 0.1f}) {
@@ -30,13 +30,13 @@ TEST(OneDnnSoftmaxCrossEntropy, AgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnSoftmaxCrossEntropy, SurvivesLargeLogits) {
+TEST(TestedSoftmaxCrossEntropy, SurvivesLargeLogits) {
   const HostTensor labels = random_labels(3, 5, 1);
   expect_same(OperationCase(op::SoftmaxCrossEntropy{}, {random_tensor({3, 5}, 2, -900, 900), labels}),
               {.terms = 8, .magnitude = 900});
 }
 
-TEST(OneDnnSoftmaxCrossEntropy, ALabelThatIsNoClassGivesNan) {
+TEST(TestedSoftmaxCrossEntropy, ALabelThatIsNoClassGivesNan) {
   const HostTensor labels({3}, std::vector<std::int32_t>{1, 4, -1});
   expect_same(OperationCase(op::SoftmaxCrossEntropy{}, {random_tensor({3, 4}, 2), labels}), {.terms = 8});
   expect_same(
@@ -44,7 +44,7 @@ TEST(OneDnnSoftmaxCrossEntropy, ALabelThatIsNoClassGivesNan) {
       {.terms = 8});
 }
 
-TEST(OneDnnTopKAccuracy, AgreesWithTheReference) {
+TEST(TestedTopKAccuracy, AgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
     const HostTensor labels = random_labels(shape[0], static_cast<std::int32_t>(shape[1]), 1);
     for (const std::int64_t k : {1, 5}) {

@@ -43,15 +43,15 @@ std::vector<SummedOperation> forms(const FullyConnectedCase& c) {
   return forms;
 }
 
-class OneDnnFullyConnected : public ::testing::TestWithParam<FullyConnectedCase> {};
+class TestedFullyConnected : public ::testing::TestWithParam<FullyConnectedCase> {};
 
-TEST_P(OneDnnFullyConnected, AgreesWithTheReference) {
+TEST_P(TestedFullyConnected, AgreesWithTheReference) {
   for (const auto& [operation, terms] : forms(GetParam())) {
     expect_same(operation, convolution_variants(), {.terms = terms});
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, OneDnnFullyConnected,
+INSTANTIATE_TEST_SUITE_P(Shapes, TestedFullyConnected,
                          ::testing::Values(FullyConnectedCase{"two_axes", {5, 70}, 33},
                                            FullyConnectedCase{"batch_1", {1, 128}, 10},
                                            FullyConnectedCase{"image", {3, 32, 3, 4}, 21},
@@ -63,10 +63,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, OneDnnFullyConnected,
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 // The backend's own loops where they must be offered.
-class OneDnnOwnLinear : public ::testing::TestWithParam<FullyConnectedCase> {};
+class TestedOwnLinear : public ::testing::TestWithParam<FullyConnectedCase> {};
 
-TEST_P(OneDnnOwnLinear, AgreesWithTheReference) {
-  if (onednn_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
+TEST_P(TestedOwnLinear, AgreesWithTheReference) {
+  if (tested_backend() == nullptr) GTEST_SKIP() << "nothing to test: see tested_backend()";
   if (!onednn::has_avx2() && !onednn::has_avx512()) GTEST_SKIP() << "no own loops for this CPU";
   for (const auto& [operation, terms] : forms(GetParam())) {
     const int offered = expect_same_forced(operation, convolution_variants(), {.terms = terms}, {.force = "own"});
@@ -75,7 +75,7 @@ TEST_P(OneDnnOwnLinear, AgreesWithTheReference) {
 }
 
 // Batches around the tiles' extents, rows and columns that no tile divides.
-INSTANTIATE_TEST_SUITE_P(Shapes, OneDnnOwnLinear,
+INSTANTIATE_TEST_SUITE_P(Shapes, TestedOwnLinear,
                          ::testing::Values(FullyConnectedCase{"one_sample_one_row", {1, 16}, 1},
                                            FullyConnectedCase{"tiles_exactly", {8, 96}, 48},
                                            FullyConnectedCase{"three_samples", {3, 80}, 49},
@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, OneDnnOwnLinear,
                                            FullyConnectedCase{"around_the_cache", {2, 2080}, 4100}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(OneDnnOwnLinearChoice, TakesNoLargeBatchesAndNoPartialVectors) {
-  if (onednn_backend() == nullptr) GTEST_SKIP() << "this build has no oneDNN";
+TEST(TestedOwnLinearChoice, TakesNoLargeBatchesAndNoPartialVectors) {
+  if (tested_backend() == nullptr) GTEST_SKIP() << "nothing to test: see tested_backend()";
   for (const Shape& src : {Shape{33, 64}, Shape{4, 70}}) {
     const OperationCase operation(op::FullyConnected{}, {random_tensor(src, 1), random_tensor({10, src[1]}, 2)}, {1});
     EXPECT_EQ(expect_same_forced(operation, convolution_variants(), {.terms = 71}, {.force = "own"}), 0)
@@ -96,14 +96,14 @@ TEST(OneDnnOwnLinearChoice, TakesNoLargeBatchesAndNoPartialVectors) {
   }
 }
 
-TEST(OneDnnOwnLinearChoice, IsTheLibrarysWithoutTuning) {
-  const auto backend = onednn_backend();
-  if (backend == nullptr) GTEST_SKIP() << "this build has no oneDNN";
+TEST(TestedOwnLinearChoice, IsTheLibrarysWithoutTuning) {
+  const auto backend = tested_backend();
+  if (backend == nullptr) GTEST_SKIP() << "nothing to test: see tested_backend()";
   const OperationCase operation(op::FullyConnected{}, {random_tensor({4, 64}, 1), random_tensor({10, 64}, 2)}, {1});
   EXPECT_NE(KernelRun(*backend, operation, {.name = "plain"}).choice().implementation, "own");
 }
 
-TEST(OneDnnMatMul, AgreesWithTheReferenceForEveryTransposition) {
+TEST(TestedMatMul, AgreesWithTheReferenceForEveryTransposition) {
   for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{5, 7, 9}, {1, 33, 1}, {64, 1, 17}, {40, 100, 50}}) {
     for (const bool a : {false, true}) {
       for (const bool b : {false, true}) {
@@ -120,7 +120,7 @@ TEST(OneDnnMatMul, AgreesWithTheReferenceForEveryTransposition) {
 const Shape kBiasShapes[] = {{2, 32, 5, 7}, {1, 19, 3, 3},   {3, 200, 2, 2}, {4, 10},
                              {2, 5, 4},     {3, 17, 40, 41}, {2, 6, 1, 1}};
 
-TEST(OneDnnBias, AgreesWithTheReference) {
+TEST(TestedBias, AgreesWithTheReference) {
   for (const Shape& shape : kBiasShapes) {
     for (const op::Activation activation : {op::Activation::none, op::Activation::relu}) {
       expect_same(OperationCase(op::Bias{activation}, {random_tensor(shape, 1), random_tensor({shape[1]}, 2)}),
@@ -129,7 +129,7 @@ TEST(OneDnnBias, AgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnBias, BackwardAgreesWithTheReference) {
+TEST(TestedBias, BackwardAgreesWithTheReference) {
   for (const Shape& shape : kBiasShapes) {
     expect_same(OperationCase(op::BiasBackward{}, {random_tensor(shape, 3)}),
                 {.terms = static_cast<double>(shape.elements() / shape[1])});

@@ -1,4 +1,4 @@
-// Operations that write variables, oneDNN against the reference.
+// Operations that write variables, each backend against the reference.
 #include <gtest/gtest.h>
 
 #include "operation_check.hpp"
@@ -11,8 +11,8 @@ using op::OptimizerKind;
 // Several updates in a row, so that the state that each leaves is checked too.
 void expect_same_updates(const OperationCase& operation, const Variant& variant, int updates,
                          const Tolerance& tolerance) {
-  const auto backend = onednn_backend();
-  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
   KernelRun reference(*make_backend("reference"), operation, {.name = "reference"});
   KernelRun tested(*backend, operation, variant);
   for (int step = 0; step < updates; ++step) {
@@ -37,7 +37,7 @@ void expect_same_updates(const OperationCase& operation, const Variant& variant,
   }
 }
 
-TEST(OneDnnApplyGradients, EveryRuleAgreesWithTheReferenceOverThreeSteps) {
+TEST(TestedApplyGradients, EveryRuleAgreesWithTheReferenceOverThreeSteps) {
   for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::nesterov,
                                    OptimizerKind::rmsprop, OptimizerKind::adam}) {
     for (const float weight_decay : {0.0f, 0.01f}) {
@@ -55,7 +55,7 @@ TEST(OneDnnApplyGradients, EveryRuleAgreesWithTheReferenceOverThreeSteps) {
   }
 }
 
-TEST(OneDnnMovingAverage, AgreesWithTheReference) {
+TEST(TestedMovingAverage, AgreesWithTheReference) {
   for (const Shape& shape : {Shape{19}, {20000}, {}}) {
     expect_same_updates(OperationCase(op::MovingAverage{.decay = 0.9f, .scale = 1.1f},
                                       {random_tensor(shape, 1), random_tensor(shape, 2)}),
@@ -63,7 +63,7 @@ TEST(OneDnnMovingAverage, AgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnAssign, CopiesTheValue) {
+TEST(TestedAssign, CopiesTheValue) {
   expect_same_updates(OperationCase(op::Assign{}, {random_tensor({33, 7}, 1), random_tensor({33, 7}, 2)}),
                       {.name = "plain"}, 1, {.terms = 0});
 }

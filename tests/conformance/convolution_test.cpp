@@ -1,4 +1,4 @@
-// Convolution, forward and both backward directions, oneDNN against the reference.
+// Convolution, forward and both backward directions, each backend against the reference.
 #include <fmt/format.h>
 
 #include "convolution_case.hpp"
@@ -6,27 +6,27 @@
 namespace trireme::testkit {
 namespace {
 
-class OneDnnConvolution : public ConvolutionTest {};
+class TestedConvolution : public ConvolutionTest {};
 
-TEST_P(OneDnnConvolution, ForwardAgreesWithTheReference) {
+TEST_P(TestedConvolution, ForwardAgreesWithTheReference) {
   for (const auto& [operation, terms] : forward_forms(GetParam())) {
     expect_same(operation, convolution_variants(), {.terms = terms});
   }
 }
 
-TEST_P(OneDnnConvolution, BackwardDataAgreesWithTheReference) {
+TEST_P(TestedConvolution, BackwardDataAgreesWithTheReference) {
   const auto [operation, terms] = backward_data(GetParam());
   expect_same(operation, convolution_variants(), {.terms = terms});
 }
 
-TEST_P(OneDnnConvolution, BackwardWeightsAgreesWithTheReference) {
+TEST_P(TestedConvolution, BackwardWeightsAgreesWithTheReference) {
   for (const auto& [operation, terms] : backward_weights_forms(GetParam())) {
     expect_same(operation, convolution_variants(), {.terms = terms});
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Shapes, OneDnnConvolution,
+    Shapes, TestedConvolution,
     ::testing::Values(
         ConvolutionCase{"first layer",
                         {2, 3, 23, 19},
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return "Case" + std::to_string(tested.index); });
 
 // A seed per line, so that a failure can be repeated.
-TEST(OneDnnConvolutionRandom, AgreesWithTheReference) {
+TEST(TestedConvolutionRandom, AgreesWithTheReference) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const HostTensor numbers = random_labels(12, 1 << 20, seed);
     const auto pick = [&](std::size_t i, int low, int high) { return low + numbers.i32()[i] % (high - low + 1); };

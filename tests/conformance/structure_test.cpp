@@ -1,4 +1,4 @@
-// Operations that move elements, reorders among them, oneDNN against the reference.
+// Operations that move elements, reorders among them, each backend against the reference.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -28,7 +28,7 @@ const JoinCase kJoins[] = {
     {0, {{3}, {5}}},
 };
 
-TEST(OneDnnConcat, AgreesWithTheReference) {
+TEST(TestedConcat, AgreesWithTheReference) {
   for (const JoinCase& c : kJoins) {
     std::vector<HostTensor> values;
     for (const Shape& part : c.parts) values.push_back(random_tensor(part, values.size() + 1));
@@ -36,7 +36,7 @@ TEST(OneDnnConcat, AgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnSplit, AgreesWithTheReference) {
+TEST(TestedSplit, AgreesWithTheReference) {
   for (const JoinCase& c : kJoins) {
     op::Split split{.axis = c.axis, .sizes = {}};
     Shape whole = c.parts[0];
@@ -49,7 +49,7 @@ TEST(OneDnnSplit, AgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnPad, AgreesWithTheReference) {
+TEST(TestedPad, AgreesWithTheReference) {
   for (const float value : {0.0f, 1.5f}) {
     const HostTensor image = random_tensor({2, 19, 4, 5}, 1);
     const HostTensor even = random_tensor({2, 32, 4, 5}, 2);
@@ -64,7 +64,7 @@ TEST(OneDnnPad, AgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnSlice, AgreesWithTheReference) {
+TEST(TestedSlice, AgreesWithTheReference) {
   for (const Shape& shape : {Shape{3, 19, 4, 5}, {3, 48, 4, 5}}) {
     const HostTensor src = random_tensor(shape, 1);
     expect_same(OperationCase(op::Slice{{0, 0, 1, 2}, {3, shape[1], 2, 3}}, {src}), kExact);
@@ -75,16 +75,16 @@ TEST(OneDnnSlice, AgreesWithTheReference) {
   expect_same(OperationCase(op::Slice{{1, 0}, {1, 2}}, {random_tensor({3, 4}, 2)}), kExact);
 }
 
-TEST(OneDnnReshape, AgreesWithTheReference) {
+TEST(TestedReshape, AgreesWithTheReference) {
   expect_same(OperationCase(op::Reshape{{2, 19 * 12}}, {random_tensor({2, 19, 3, 4}, 1)}), kExact);
   expect_same(OperationCase(op::Reshape{{2, 32, 3, 4}}, {random_tensor({2, 32, 3, 4}, 2)}), kExact);
   expect_same(OperationCase(op::Reshape{{6, 1, 4}}, {random_tensor({2, 12}, 3)}), kExact);
   expect_same(OperationCase(op::Reshape{{}}, {random_tensor({1, 1}, 4)}), kExact);
 }
 
-TEST(OneDnnReorder, EveryPairOfLayoutsKeepsEveryElement) {
-  const auto backend = onednn_backend();
-  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+TEST(TestedReorder, EveryPairOfLayoutsKeepsEveryElement) {
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
   const auto weights = [](std::vector<int> order, std::vector<Layout::Block> blocks) {
     return Layout{std::move(order), std::move(blocks)};
   };
@@ -108,13 +108,19 @@ TEST(OneDnnReorder, EveryPairOfLayoutsKeepsEveryElement) {
         pack(dst, value.data(), expected.data());
         KernelChoice choice = backend->choose_reorder(src, to);
         std::vector<float> result(expected.size(), -1.0f);
-        std::vector<std::byte> scratch(static_cast<std::size_t>(choice.scratch_bytes) + 1);
+        ComputeDevice& device = backend->device();
+        const DeviceMemory there = device.allocate(src.bytes(), "test"), made = device.allocate(dst.bytes(), "test"),
+                           scratch = device.allocate(choice.scratch_bytes + 1, "test");
+        device.upload(there.at(0), packed.data(), src.bytes());
+        device.upload(made.at(0), result.data(), dst.bytes());
         KernelMemory memory;
-        memory.inputs = {packed.data()};
-        memory.outputs = {result.data()};
-        memory.scratch = scratch.data();
+        memory.inputs = {there.at(0)};
+        memory.outputs = {made.at(0)};
+        memory.scratch = scratch.at(0);
         choice.kernel->bind(memory);
         choice.kernel->run({});
+        device.download(result.data(), made.at(0), dst.bytes());
+        device.synchronize();
         EXPECT_EQ(result, expected) << to_string(shape) << " from " << from.name() << " to " << to.name();
       }
     }

@@ -1,4 +1,4 @@
-// Activations, arithmetic, dropout and broadcasting, oneDNN against the reference.
+// Activations, arithmetic, dropout and broadcasting, each backend against the reference.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,7 +36,7 @@ const UnaryCase kUnaries[] = {
 
 const Shape kShapes[] = {{2, 32, 5, 7}, {1, 19, 3, 4}, {3, 70}, {65}, {}};
 
-TEST(OneDnnUnary, EveryKindAgreesWithTheReference) {
+TEST(TestedUnary, EveryKindAgreesWithTheReference) {
   for (const UnaryCase& c : kUnaries) {
     for (const Shape& shape : kShapes) {
       expect_same(OperationCase(op::Unary{c.kind, c.alpha}, {random_tensor(shape, 1, c.low, c.high)}),
@@ -45,7 +45,7 @@ TEST(OneDnnUnary, EveryKindAgreesWithTheReference) {
   }
 }
 
-TEST(OneDnnUnary, EveryBackwardAgreesWithTheReference) {
+TEST(TestedUnary, EveryBackwardAgreesWithTheReference) {
   for (const UnaryCase& c : kUnaries) {
     for (const Shape& shape : kShapes) {
       HostTensor data = random_tensor(shape, 1, c.low, c.high);
@@ -65,7 +65,7 @@ constexpr op::BinaryKind kBinaries[] = {op::BinaryKind::add,    op::BinaryKind::
                                         op::BinaryKind::divide, op::BinaryKind::maximum,      op::BinaryKind::minimum,
                                         op::BinaryKind::equal,  op::BinaryKind::greater_equal};
 
-TEST(OneDnnBinary, EveryKindAgreesWithTheReference) {
+TEST(TestedBinary, EveryKindAgreesWithTheReference) {
   const std::array<Shape, 2> pairs[] = {{Shape{2, 32, 5, 7}, Shape{2, 32, 5, 7}},
                                         {Shape{1, 19, 3, 4}, Shape{1, 19, 3, 4}},
                                         {Shape{2, 19, 3, 4}, Shape{}},
@@ -90,9 +90,9 @@ TEST(OneDnnBinary, EveryKindAgreesWithTheReference) {
 }
 
 // 19 channels are padded to 32 in this layout.
-TEST(OneDnnBinary, BlockedTensorsStayBlockedWherePaddingStaysZero) {
-  const auto backend = onednn_backend();
-  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+TEST(TestedBinary, BlockedTensorsStayBlockedWherePaddingStaysZero) {
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
   const HostTensor tensor = random_tensor({2, 19, 3, 4}, 1), scalar = random_tensor({}, 2);
   // Variables are there in plain order.
   const Variant variant{.name = "blocked16", .activations = blocked(16), .variables_open = false};
@@ -109,15 +109,15 @@ TEST(OneDnnBinary, BlockedTensorsStayBlockedWherePaddingStaysZero) {
   EXPECT_EQ(layout_of(op::BinaryKind::add, {tensor, scalar}, {}), Layout::plain(4));
 }
 
-TEST(OneDnnBinary, EqualElementsAreEqual) {
+TEST(TestedBinary, EqualElementsAreEqual) {
   const HostTensor value = random_tensor({2, 5, 3, 3}, 1);
   expect_same(OperationCase(op::Binary{op::BinaryKind::equal}, {value, value}), {});
   expect_same(OperationCase(op::Binary{op::BinaryKind::greater_equal}, {value, value}), {});
 }
 
-TEST(OneDnnDropout, MaskIsTheReferencesBitForBit) {
-  const auto backend = onednn_backend();
-  if (!backend) GTEST_SKIP() << "this build has no oneDNN";
+TEST(TestedDropout, MaskIsTheReferencesBitForBit) {
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
   for (const Shape& shape : {Shape{3, 19, 4, 5}, {2, 32, 3, 3}, {5, 33}, {2, 1000}, {2, 3, 5}}) {
     const OperationCase operation(op::Dropout{.rate = 0.4f, .key = 77}, {random_tensor(shape, 1, 1, 2)});
     for (const RunContext& context : {RunContext{}, RunContext{.seed = 5, .step = 9, .sample_offset = 64}}) {
@@ -137,7 +137,7 @@ TEST(OneDnnDropout, MaskIsTheReferencesBitForBit) {
   }
 }
 
-TEST(OneDnnBroadcast, AgreesWithTheReference) {
+TEST(TestedBroadcast, AgreesWithTheReference) {
   const std::array<Shape, 2> pairs[] = {{Shape{2, 19, 1, 1}, Shape{2, 19, 4, 3}},
                                         {Shape{2, 32, 1, 1}, Shape{2, 32, 4, 3}},
                                         {Shape{}, Shape{7}},

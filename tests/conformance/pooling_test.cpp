@@ -1,4 +1,4 @@
-// Pooling, forward and backward, oneDNN against the reference.
+// Pooling, forward and backward, each backend against the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,9 +39,9 @@ HostTensor pooled(const op::Pool& pool, const HostTensor& src) {
   return run.output(0);
 }
 
-class OneDnnPooling : public ::testing::TestWithParam<PoolCase> {};
+class TestedPooling : public ::testing::TestWithParam<PoolCase> {};
 
-TEST_P(OneDnnPooling, ForwardAgreesWithTheReference) {
+TEST_P(TestedPooling, ForwardAgreesWithTheReference) {
   const PoolCase& c = GetParam();
   for (const op::PoolKind kind : kKinds) {
     expect_same(OperationCase(op::Pool{.kind = kind, .window = c.window}, {random_tensor(c.src, 1)}),
@@ -49,7 +49,7 @@ TEST_P(OneDnnPooling, ForwardAgreesWithTheReference) {
   }
 }
 
-TEST_P(OneDnnPooling, BackwardAgreesWithTheReference) {
+TEST_P(TestedPooling, BackwardAgreesWithTheReference) {
   const PoolCase& c = GetParam();
   for (const op::PoolKind kind : kKinds) {
     std::vector<HostTensor> values{random_tensor(c.dst(), 2)};
@@ -63,7 +63,7 @@ TEST_P(OneDnnPooling, BackwardAgreesWithTheReference) {
   }
 }
 
-TEST_P(OneDnnPooling, BackwardThroughReluAgreesWithTheReference) {
+TEST_P(TestedPooling, BackwardThroughReluAgreesWithTheReference) {
   const PoolCase& c = GetParam();
   HostTensor src = coarse(c.src, 4);
   for (float& x : src.f32()) x = std::max(x, 0.0f);
@@ -75,7 +75,7 @@ TEST_P(OneDnnPooling, BackwardThroughReluAgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Shapes, OneDnnPooling,
+    Shapes, TestedPooling,
     ::testing::Values(
         PoolCase{"3x3/2, one cell after", {2, 32, 12, 14}, {.kernel = {3, 3}, .stride = {2, 2}, .pad_after = {1, 1}}},
         PoolCase{"2x2/2", {3, 16, 8, 8}, {.kernel = {2, 2}, .stride = {2, 2}}},
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return "Case" + std::to_string(tested.index); });
 
 // Large enough to be written around the cache.
-TEST(OneDnnPoolingOfALargeImage, BackwardAgreesWithTheReference) {
+TEST(TestedPoolingOfALargeImage, BackwardAgreesWithTheReference) {
   const op::Window window{.kernel = {2, 2}, .stride = {2, 2}};
   const Shape src{1, 32, 515, 514};
   const HostTensor values = coarse(src, 6);
