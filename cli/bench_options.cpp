@@ -137,9 +137,12 @@ CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options)
 namespace {
 
 void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
-  app.add_option("--device", options.device, "Where to compute: cpu")->capture_default_str()->group(kMachine);
-  app.add_option("--precision", options.precision,
-                 "fp32, or bf16: activations and products in bf16,\nweights and sums in fp32")
+  app.add_option("--device", options.device, "Where to compute: cpu, cuda, or cuda:N for one GPU of several")
+      ->capture_default_str()
+      ->group(kMachine);
+  app.add_option(
+         "--precision", options.precision,
+         "fp32; bf16: activations and products in bf16, weights\nand sums in fp32; or tf32 (GPUs): products of 10 bits")
       ->capture_default_str()
       ->group(kMachine);
   app.add_option("--backend", options.backend, "Who computes: onednn or reference (default: the fastest of this build)")

@@ -3,9 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "trireme/backend/reference/backend.hpp"
 #include "trireme/base/error.hpp"
+#ifdef TRIREME_WITH_CUDA
+#include "trireme/backend/cuda/backend.hpp"
+#endif
 #ifdef TRIREME_WITH_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
 
@@ -15,15 +19,21 @@
 namespace trireme {
 
 std::vector<std::string> backend_names() {
-  return {
-#ifdef TRIREME_WITH_ONEDNN
-      "onednn",
+  std::vector<std::string> names{default_backend()};
+  if (names.front() != "reference") names.emplace_back("reference");
+#ifdef TRIREME_WITH_CUDA
+  if (cuda::find_gpus().count > 0) names.emplace_back("cuda");
 #endif
-      "reference",
-  };
+  return names;
 }
 
-std::string default_backend() { return backend_names().front(); }
+std::string default_backend() {
+#ifdef TRIREME_WITH_ONEDNN
+  return "onednn";
+#else
+  return "reference";
+#endif
+}
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
   std::vector<std::pair<std::string, std::string>> versions;
@@ -31,13 +41,37 @@ std::vector<std::pair<std::string, std::string>> library_versions() {
   const dnnl_version_t* onednn = dnnl_version();
   versions.emplace_back("oneDNN", fmt::format("{}.{}.{}", onednn->major, onednn->minor, onednn->patch));
 #endif
+#ifdef TRIREME_WITH_CUDA
+  for (auto& version : cuda::library_versions()) versions.push_back(std::move(version));
+#endif
   return versions;
 }
+
+namespace {
+
+std::unique_ptr<Backend> make_cuda_backend([[maybe_unused]] std::string_view name,
+                                           [[maybe_unused]] TuningOptions tuning) {
+#ifdef TRIREME_WITH_CUDA
+  const std::string_view number = name.substr(std::min(name.size(), std::string_view("cuda:").size()));
+  int gpu = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), gpu);
+  if (name != "cuda" && (error != std::errc() || end != number.data() + number.size())) {
+    bad_input("--device {}: give the number of a GPU, as in cuda:0", name);
+  }
+  return cuda::make_backend(std::move(tuning), gpu);
+#else
+  bad_input(
+      "--device cuda: this build has no CUDA; it takes the CUDA toolkit and cuDNN when trireme is built (docs/gpu.md)");
+#endif
+}
+
+}  // namespace
 
 std::unique_ptr<Backend> make_backend(std::string_view name, [[maybe_unused]] TuningOptions tuning) {
 #ifdef TRIREME_WITH_ONEDNN
   if (name == "onednn") return onednn::make_backend(std::move(tuning));
 #endif
+  if (name.starts_with("cuda")) return make_cuda_backend(name, std::move(tuning));
   if (name == "reference") return reference::make_backend();
   bad_input("unknown backend '{}'; this build has: {}", name, fmt::join(backend_names(), ", "));
 }

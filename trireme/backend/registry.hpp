@@ -12,9 +12,11 @@
 
 namespace trireme {
 
-// "reference" and, where found when building, "onednn". An unknown name is Error(bad_input) that lists them.
+// "reference" and, where found when building, "onednn" and "cuda"; "cuda:1" is the second GPU. An unknown name is
+// Error(bad_input) that lists them, and so is a GPU that is not there.
 // Where a backend has several kernels for an operation, tuning says how it chooses.
 std::unique_ptr<Backend> make_backend(std::string_view name, TuningOptions tuning = {});
+// Those that run on this machine.
 std::vector<std::string> backend_names();
 // The fastest one for this machine's CPU.
 std::string default_backend();

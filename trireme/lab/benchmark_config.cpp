@@ -63,10 +63,6 @@ double checked_share(const char* option, double value) {
 // The number that was written, not the nearest float with all its digits.
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
 
-void require_choice(const char* option, std::string_view value, std::string_view only, const char* reason) {
-  if (value != only) bad_input("--{} {}: this build has: {} ({})", option, value, only, reason);
-}
-
 DataFormat parse_data_format(std::string_view text) {
   for (const DataFormat format : {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc}) {
     if (text == to_string(format)) return format;
@@ -76,7 +72,16 @@ DataFormat parse_data_format(std::string_view text) {
   bad_input("--data-format {}: must be one of auto, nchw, nhwc", text);
 }
 
-std::string checked_backend(const std::string& name) {
+// A GPU has one backend, whose name says which GPU; on the CPU there is a choice.
+std::string checked_backend(const std::string& name, const std::string& device) {
+  if (device != "cpu") {
+    if (device != "cuda" && !device.starts_with("cuda:")) {
+      bad_input("--device {}: must be cpu, cuda, or one GPU of several: cuda:0, cuda:1, ...", device);
+    }
+    if (!name.empty() && name != "cuda") bad_input("--backend {}: runs on the CPU, not on --device {}", name, device);
+    return device;
+  }
+  if (name == "cuda") bad_input("--backend cuda: computes on a GPU: --device cuda");
   if (name.empty()) return default_backend();
   const auto names = backend_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -199,17 +204,21 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
   set_epoch(config, images_per_epoch(model));
 }
 
-Precision resolve_precision(const std::string& name, const std::string& backend) {
-  if (name == "fp32") return Precision::fp32;
-  if (name != "bf16") bad_input("--precision {}: must be fp32 or bf16", name);
-  if (!make_backend(backend)->is_fast_in(Precision::bf16)) {
-    bad_input(
-        "--precision bf16: the backend {} has no fast bf16 here; it takes the backend onednn and a CPU with "
-        "avx512_bf16 "
-        "or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
-        backend);
+Precision parse_precision(std::string_view name) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+    if (name == to_string(precision)) return precision;
   }
-  return Precision::bf16;
+  bad_input("--precision {}: must be one of fp32, tf32, bf16", name);
+}
+
+Precision resolve_precision(const std::string& name, const std::string& backend) {
+  const Precision precision = parse_precision(name);
+  if (precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
+  if (precision == Precision::tf32) bad_input("--precision tf32: only GPUs have it: --device cuda");
+  bad_input(
+      "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
+      "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
+      backend);
 }
 
 void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
@@ -259,7 +268,17 @@ std::string_view to_string(Autotune autotune) {
   return "off";
 }
 
-std::string_view to_string(Precision precision) { return precision == Precision::bf16 ? "bf16" : "fp32"; }
+std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp32:
+      break;
+  }
+  return "fp32";
+}
 
 std::string_view to_string(Recompute recompute) {
   switch (recompute) {
@@ -334,7 +353,6 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
 
 BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& job) {
   const ModelInfo& model = find_model(options.model);
-  require_choice("device", options.device, "cpu", "no other device was built in");
 
   BenchmarkConfig config;
   config.model = model.name;
@@ -354,7 +372,8 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   config.optimizer = resolve_optimizer(options);
   resolve_schedule(options, model, config);
   config.data_format = parse_data_format(options.data_format);
-  config.backend = checked_backend(options.backend);
+  config.device = options.device;
+  config.backend = checked_backend(options.backend, options.device);
   config.precision = resolve_precision(options.precision, config.backend);
   config.autotune = parse_autotune(options.autotune);
   config.exact = options.exact;
@@ -388,6 +407,8 @@ CompileOptions compile_options(const BenchmarkConfig& config) {
   options.data_format = config.data_format;
   options.recompute = config.recompute;
   options.precision = config.precision;
+  // On a GPU one kernel goes over all variables.
+  if (config.on_gpu()) options.update_bytes = std::numeric_limits<std::int64_t>::max();
   return options;
 }
 
@@ -410,7 +431,7 @@ report::Json to_json(const BenchmarkConfig& config) {
                     {"init_learning_rate", config.schedule.initial},
                     {"learning_rate_schedule", to_string(config.schedule)},
                     {"num_learning_rate_warmup_epochs", config.schedule.warmup_epochs},
-                    {"device", "cpu"},
+                    {"device", config.device},
                     {"precision", to_string(config.precision)},
                     {"data_format", to_string(config.data_format)},
                     {"backend", config.backend},

@@ -89,6 +89,8 @@ struct BenchmarkConfig {
   Autotune autotune = Autotune::off;
   bool exact = false;
   Recompute recompute = Recompute::none;
+  std::string device = "cpu";  // or cuda, cuda:1
+  bool on_gpu() const { return device != "cpu"; }
   Precision precision = Precision::fp32;
   std::string tune_cache;  // file; empty: nothing is kept
   int intra_threads = 0;   // of all groups together; Benchmark gives each its share

@@ -98,6 +98,10 @@ std::string kernels_text(const BenchmarkSetup& setup) {
 }
 
 std::string peak_text(const perf::Peak& peak) {
+  if (peak.threads == 0) {
+    return fmt::format("{:.1f} TFLOP/s of {} {}, {:.2f} TB/s copied", peak.flops_per_second / 1e12,
+                       to_string(peak.type), peak.instruction_set, peak.bytes_per_second / 1e12);
+  }
   return fmt::format("{:.1f} GFLOP/s of {} multiply-add ({}, {} thread{})", peak.flops_per_second / 1e9,
                      to_string(peak.type), peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
 }
@@ -162,8 +166,8 @@ std::string banner(const BenchmarkSetup& setup, const std::string& steps) {
   table.add_row({"Steps:", steps});
   if (setup.members.size() > 1) table.add_row({"Workers:", members_text(setup.members)});
   if (!setup.servers.empty()) table.add_row({"Servers:", servers_text(setup)});
-  table.add_row(
-      {setup.members.size() > 1 ? "Devices of rank 0:" : "Devices:", fmt::format("cpu: {}", setup.threads.describe())});
+  table.add_row({setup.members.size() > 1 ? "Devices of rank 0:" : "Devices:",
+                 setup.device.empty() ? fmt::format("cpu: {}", setup.threads.describe()) : setup.device});
   table.add_row({"Batch split:", split_text(setup)});
   table.add_row({"Backend:", fmt::format("{}, {}", config.backend, to_string(config.precision))});
   table.add_row({"Kernels:", kernels_text(setup)});

@@ -97,6 +97,10 @@ void fill_record(report::RunRecord& record, const Benchmark& benchmark) {
   record.config = to_json(setup.config);
   record.machine["peak_flops_per_second"] = setup.peak.flops_per_second;
   record.machine["peak_of"] = to_string(setup.peak.type);
+  if (!setup.device.empty()) {
+    record.machine["gpu"] = setup.device;
+    record.machine["peak_bytes_per_second"] = setup.peak.bytes_per_second;
+  }
   const std::vector<RankReport>& ranks = benchmark.result().ranks;
   if (ranks.empty()) {  // it failed: what this worker has
     record.cluster = {

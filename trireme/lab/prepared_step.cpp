@@ -60,6 +60,10 @@ void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size, int r
 }
 
 void PreparedStep::set_batch(std::span<const float> images, std::span<const std::int32_t> labels) {
+  for (int index = 0; index < groups(); ++index) {
+    split_->group(index).input_changed(model().images);
+    split_->group(index).input_changed(model().labels);
+  }
   for (std::size_t group = 0; group < image_inputs_.size(); ++group) {
     const std::span<float> group_images = image_inputs_[group];
     const std::span<std::int32_t> group_labels = label_inputs_[group];
@@ -78,7 +82,12 @@ void PreparedStep::set_first_sample(std::int64_t first) {
 }
 
 double PreparedStep::run(double learning_rate) {
-  for (const std::span<float> input : learning_rate_inputs_) input[0] = static_cast<float>(learning_rate);
+  for (const std::span<float> input : learning_rate_inputs_) {
+    const auto rate = static_cast<float>(learning_rate);
+    if (input[0] == rate) continue;
+    input[0] = rate;
+    for (int index = 0; index < groups(); ++index) split_->group(index).input_changed(step_.learning_rate);
+  }
   split_->run();
   return split_->mean_output(0);
 }

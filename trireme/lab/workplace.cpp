@@ -97,12 +97,13 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
   // Before anything starts threads of its own: where the system refuses a processor, this is where it shows.
-  measure_peak();
+  if (!setup_.config.on_gpu()) measure_peak();
   const auto start = SteadyClock::now();
   tuning_ = tuning_options(config, machine.cpu, options_.on_tuning);
   divide_cores();
   prepare();
   setup_.prepare_seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  if (setup_.config.on_gpu()) measure_gpu_peak();
   if (input_) input_->start(setup_.config.bind ? processors : std::vector<int>(), options_.first_sample);
 }
 
@@ -153,6 +154,7 @@ void Workplace::divide_cores() {
 }
 
 void Workplace::measure_peak() {
+  if (setup_.config.on_gpu()) return measure_gpu_peak();
   // One team on the processors of all inter threads, started by a thread of its own: this thread's team stays as it is.
   perf::ThreadPlan all = setup_.threads;
   all.intra_threads = all.threads();
@@ -165,6 +167,18 @@ void Workplace::measure_peak() {
   const perf::Peak peak = std::async(std::launch::async, measure).get();
   // A neighbour on the machine can only make it look smaller.
   if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
+}
+
+void Workplace::measure_gpu_peak() {
+  if (setup_.peak.flops_per_second > 0) return;  // it hardly changes, and takes memory
+  const Precision precision = setup_.config.precision;
+  const ComputeDevice::Peak peak = backend_->device().measure_peak(precision);
+  setup_.device = backend_->device().name();
+  setup_.peak = {.flops_per_second = peak.flops_per_second,
+                 .type = precision == Precision::bf16 ? DataType::bf16 : DataType::f32,
+                 .instruction_set = precision == Precision::tf32 ? "matrix products in tf32" : "matrix products",
+                 .threads = 0,
+                 .bytes_per_second = peak.bytes_per_second};
 }
 
 void Workplace::prepare() {

@@ -22,6 +22,7 @@ struct BenchmarkSetup {
   BenchmarkConfig config;  // with the learning rate decided
   ModelInfo model;
   perf::ThreadPlan threads;
+  std::string device;                  // the GPU; empty: the CPU
   std::string dataset, preprocessing;  // in words; empty: synthetic images
   SplitChoice split;                   // with what was tried, where it was chosen by measuring
   std::vector<std::string> warnings;   // about the machine's fitness for measuring
@@ -87,6 +88,7 @@ class Workplace {
   void measure_peak();
 
  private:
+  void measure_gpu_peak();
   comm::CostModel network_cost();
   std::unique_ptr<train::Replicas> make_replicas();
   void share_cores();

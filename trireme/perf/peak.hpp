@@ -12,6 +12,7 @@ struct Peak {
   DataType type = DataType::f32;  // of the factors; sums are f32
   std::string instruction_set;    // the widest that was used: avx512, avx2+fma, sse2, avx512_bf16
   int threads = 0;
+  double bytes_per_second = 0;  // copied; measured on GPUs alone
 };
 
 // Best of several short runs, on threads bound as apply() has left them; threads.hpp says which team sizes keep them.

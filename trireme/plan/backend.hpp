@@ -63,7 +63,8 @@ struct KernelMemory {
   std::vector<std::vector<const float*>> gradients;
   // ApplyGradients: arrays of state of each (variable, gradient) pair; [pair][state].
   std::vector<std::vector<void*>> optimizer_state;
-  // ApplyGradients: the shadow of each pair's variable (see Backend::shadow_type), or nullptr. Written with the variable.
+  // ApplyGradients: the shadow of each pair's variable (see Backend::shadow_type), or nullptr. Written with the
+  // variable.
   std::vector<void*> shadows;
 };
 
@@ -76,11 +77,6 @@ class Kernel {
 };
 
 enum class DataFormat : std::uint8_t { automatic, nchw, nhwc };
-
-// With bf16, activations and their gradients are stored and multiplied in bf16 where there are kernels for it.
-// Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision, and so are
-// sums. With tf32 all is stored in f32, and products are of factors with ten bits.
-enum class Precision : std::uint8_t { fp32, tf32, bf16 };
 
 // One operation to find a kernel for. Where the layout of an input is still open (a variable that no kernel has
 // claimed), input_open is true and inputs[i].layout is plain. output_wish is set where a consumer needs a certain
@@ -118,8 +114,8 @@ class Backend {
   virtual bool splits_batches() const { return false; }
   // Whether it has kernels that are faster in a precision on this machine.
   virtual bool is_fast_in(Precision precision) const { return precision == Precision::fp32; }
-  // Where kernels read variables in another type than f32: that type. Each trained variable has a shadow then, its value
-  // in this type and in the variable's layout, which updates write too, so that no step has to convert.
+  // Where kernels read variables in another type than f32: that type. Each trained variable has a shadow then, its
+  // value in this type and in the variable's layout, which updates write too, so that no step has to convert.
   virtual DataType shadow_type(Precision) const { return DataType::f32; }
   virtual KernelChoice choose(const KernelRequest& request) const = 0;
   // Copies between two formats of one tensor.

@@ -312,7 +312,9 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
   PlanGraph plan = prune(graph, fetches);
   if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners);
   plan = recompute(std::move(plan), options.recompute);
-  return Compiler(std::move(plan), backend, options, variable_layouts).run();
+  CompileOptions on_device = options;
+  on_device.inter_threads = std::max(options.inter_threads, backend.device().lanes());
+  return Compiler(std::move(plan), backend, on_device, variable_layouts).run();
 }
 
 }  // namespace trireme

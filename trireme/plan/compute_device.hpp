@@ -16,6 +16,11 @@ namespace trireme {
 
 struct RunContext;
 
+// With bf16, activations and their gradients are stored and multiplied in bf16 where there are kernels for it.
+// Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision, and so are
+// sums. With tf32 all is stored in f32, and products are of factors with ten bits.
+enum class Precision : std::uint8_t { fp32, tf32, bf16 };
+
 // Memory that belongs to a device, owned. Empty where nothing was asked for.
 class DeviceMemory {
  public:
@@ -67,6 +72,16 @@ class ComputeDevice {
   // A point in the current lane that another lane can wait for in the same run or recording.
   virtual int signal() { return 0; }
   virtual void wait_for(int /*signal*/) {}
+
+  // The most that it can do, measured: multiply-adds of matrices whose factors have this type, and bytes copied, read
+  // and written ones counted. Zeros where there is no such measurement.
+  struct Peak {
+    double flops_per_second = 0;
+    double bytes_per_second = 0;
+  };
+  virtual Peak measure_peak(Precision) { return {}; }
+  // Of the memory that was allocated at the same time so far.
+  virtual std::int64_t peak_bytes() const { return 0; }
 
   // A moment in the current lane, by number, and the seconds between two that have passed.
   virtual void mark(int) {}

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "trireme/backend/tuner.hpp"
 
@@ -18,5 +20,8 @@ struct Gpus {
   std::string problem = {};
 };
 Gpus find_gpus();
+
+// Of CUDA's libraries: name and version.
+std::vector<std::pair<std::string, std::string>> library_versions();
 
 }  // namespace trireme::cuda

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "trireme/backend/cuda/backend.hpp"
@@ -37,6 +38,17 @@ Gpus find_gpus() {
   gpus.count = 0;
   gpus.problem = code == cudaSuccess ? "no NVIDIA GPU" : cudaGetErrorString(code);
   return gpus;
+}
+
+std::vector<std::pair<std::string, std::string>> library_versions() {
+  const auto text = [](std::size_t version, std::size_t major) {
+    return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+  };
+  int runtime = 0;
+  cudaRuntimeGetVersion(&runtime);
+  return {{"CUDA", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10)},
+          {"cuDNN", text(cudnnGetVersion(), 10000)},
+          {"cuBLAS", text(cublasLtGetVersion(), 10000)}};
 }
 
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
@@ -96,7 +108,13 @@ DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
   }
   check(code, "memory cannot be allocated");
   check(cudaMemset(memory, 0, static_cast<std::size_t>(bytes)), "memory cannot be cleared");
-  return {std::shared_ptr<void>(memory, [](void* p) { cudaFree(p); }), bytes};
+  *bytes_ += bytes;
+  most_bytes_ = std::max(most_bytes_, *bytes_);
+  const auto free = [allocated = bytes_, bytes](void* p) {
+    cudaFree(p);
+    *allocated -= bytes;
+  };
+  return {std::shared_ptr<void>(memory, free), bytes};
 }
 
 DeviceMemory CudaDevice::allocate_staging(std::int64_t bytes) {

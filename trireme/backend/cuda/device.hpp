@@ -7,6 +7,7 @@
 #include <cudnn.h>
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "trireme/backend/cuda/run_values.hpp"
@@ -33,6 +34,8 @@ class CudaDevice final : public ComputeDevice {
   void set_lane(int lane) override { lane_ = lane; }
   int signal() override;
   void wait_for(int signal) override;
+  Peak measure_peak(Precision precision) override;
+  std::int64_t peak_bytes() const override { return most_bytes_; }
   void mark(int index) override;
   double seconds_between(int first, int second) override;
 
@@ -51,6 +54,8 @@ class CudaDevice final : public ComputeDevice {
   int ordinal_;
   cudaDeviceProp properties_{};
   int lane_ = 0;
+  std::shared_ptr<std::int64_t> bytes_ = std::make_shared<std::int64_t>(0);  // allocated; memory may outlive this
+  std::int64_t most_bytes_ = 0;
   std::array<cudaStream_t, kLanes> streams_{};
   mutable std::array<cudnnHandle_t, kLanes> cudnn_{};
   cublasLtHandle_t cublas_ = nullptr;
