@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "trireme/base/error.hpp"
 #include "trireme/graph/functions.hpp"
 
 namespace trireme {
@@ -76,6 +77,46 @@ TEST_F(TunerTest, TheFastestIsTakenAndRememberedByCpuLibraryAndMode) {
   options.cpu = std::string("B");
   EXPECT_EQ(pick(options), "quick");
   EXPECT_GT(all_runs(), first);
+}
+
+TEST_F(TunerTest, TheFastestIsKnownByNameOnceItWasTimed) {
+  TuningOptions options{.autotune = Autotune::fast, .cache = std::make_shared<TuneCache>()};
+  EXPECT_EQ(Tuner(options, "library").known_fastest("problem"), std::nullopt);
+  pick(options);
+  EXPECT_EQ(Tuner(options, "library").known_fastest("problem"), "quick");
+  EXPECT_EQ(Tuner(options, "library").known_fastest("another problem"), std::nullopt);
+  EXPECT_EQ(Tuner(options, "another library").known_fastest("problem"), std::nullopt);
+  options.force = "slow";
+  EXPECT_EQ(Tuner(options, "library").known_fastest("problem"), std::nullopt) << "another one is wanted";
+  options = {.autotune = Autotune::off, .cache = options.cache};
+  EXPECT_EQ(Tuner(options, "library").known_fastest("problem"), std::nullopt);
+}
+
+TEST_F(TunerTest, AKernelThatFailsIsLeftOutUnlessAllDo) {
+  class FailingKernel final : public Kernel {
+   public:
+    void bind(const KernelMemory&) override {}
+    void run(const RunContext&) override { fail(ErrorKind::failed, "refused"); }
+  };
+  const auto with_failing = [&](bool another) {
+    std::vector<Tuner::Alternative> alternatives;
+    for (const char* name : {"failing", "failing too", "works"}) {
+      KernelChoice choice;
+      choice.inputs = {Layout::plain(1)};
+      choice.outputs = {Layout::plain(1)};
+      choice.scratch_bytes = 64;
+      choice.implementation = name;
+      choice.kernel = std::make_unique<FailingKernel>();
+      if (choice.implementation == "works") {
+        if (!another) continue;
+        choice.kernel = std::make_unique<SleepingKernel>(std::chrono::milliseconds(1), runs[name]);
+      }
+      alternatives.push_back({name, std::move(choice)});
+    }
+    return Tuner({.autotune = Autotune::fast}, "library").fastest("problem", std::move(alternatives), request);
+  };
+  EXPECT_EQ(with_failing(true).implementation, "works");
+  EXPECT_THROW(with_failing(false), Error);
 }
 
 TEST_F(TunerTest, ALongRunTellsEnoughUnlessInFull) {

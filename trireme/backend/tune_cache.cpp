@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -49,6 +50,15 @@ std::optional<double> TuneCache::find(const std::string& problem, const std::str
   if (entry == entries_.end()) return std::nullopt;
   const auto seconds = entry->second.find(kernel);
   return seconds == entry->second.end() ? std::nullopt : std::optional(seconds->second);
+}
+
+std::optional<std::string> TuneCache::fastest(const std::string& problem) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(problem);
+  if (entry == entries_.end() || entry->second.empty()) return std::nullopt;
+  return std::min_element(entry->second.begin(), entry->second.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 void TuneCache::add(const std::string& problem, const std::string& kernel, double seconds, double spent) {

@@ -19,6 +19,8 @@ class TuneCache {
   // Seconds of a kernel on a problem. Both are texts; a problem says all that matters: shapes, layouts, threads, CPU,
   // version of the library.
   std::optional<double> find(const std::string& problem, const std::string& kernel) const;
+  // The fastest kernel of those known for a problem.
+  std::optional<std::string> fastest(const std::string& problem) const;
   // spent: what measuring took in all.
   void add(const std::string& problem, const std::string& kernel, double seconds, double spent = 0);
   // Writes what is new. Error(failed) if the file cannot be written.

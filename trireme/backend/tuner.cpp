@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 
 namespace trireme {
@@ -130,10 +131,22 @@ KernelChoice Tuner::fastest(const std::string& problem, std::vector<Alternative>
                                    [&](const Alternative& a) { return a.name == options_.force; });
   if (forced != alternatives.end()) return std::move(forced->choice);
   if (options_.autotune == Autotune::off || alternatives.size() == 1) return std::move(alternatives.front().choice);
+  return std::move(alternatives[fastest_of(key_of(problem), alternatives, request)].choice);
+}
+
+std::optional<std::string> Tuner::known_fastest(const std::string& problem) const {
+  if (options_.autotune == Autotune::off || !options_.force.empty()) return std::nullopt;
+  return options_.cache->fastest(key_of(problem));
+}
+
+std::string Tuner::key_of(const std::string& problem) const {
   const std::string threads = device_.is_host() ? fmt::format(" | {} threads", omp_get_max_threads()) : "";
-  const std::string key =
-      fmt::format("{}{} | {}{}", machine_, threads, problem, options_.autotune == Autotune::full ? " | full" : "");
-  return std::move(alternatives[fastest_of(key, alternatives, request)].choice);
+  return fmt::format("{}{} | {}{}", machine_, threads, problem, options_.autotune == Autotune::full ? " | full" : "");
+}
+
+double Tuner::time_of(KernelChoice& choice, double to_beat) const {
+  return device_.is_host() ? measure(*choice.kernel, options_.autotune == Autotune::full, to_beat)
+                           : measure_on(device_, *choice.kernel);
 }
 
 std::size_t Tuner::fastest_of(const std::string& problem, std::vector<Alternative>& alternatives,
@@ -141,7 +154,8 @@ std::size_t Tuner::fastest_of(const std::string& problem, std::vector<Alternativ
   TuneCache& cache = *options_.cache;
   std::optional<Workspace> workspace;
   double best = std::numeric_limits<double>::max();
-  std::size_t fastest = 0;
+  std::optional<std::size_t> fastest;
+  std::optional<Error> failure;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     Alternative& alternative = alternatives[i];
     auto seconds = cache.find(problem, alternative.name);
@@ -150,8 +164,12 @@ std::size_t Tuner::fastest_of(const std::string& problem, std::vector<Alternativ
       const auto start = Clock::now();
       if (!workspace) workspace.emplace(alternatives, request, device_);
       workspace->bind(alternative.choice);
-      seconds = device_.is_host() ? measure(*alternative.choice.kernel, options_.autotune == Autotune::full, best)
-                                  : measure_on(device_, *alternative.choice.kernel);
+      try {
+        seconds = time_of(alternative.choice, best);
+      } catch (const Error& error) {
+        failure = error;
+        continue;
+      }
       cache.add(problem, alternative.name, *seconds, since(start));
     }
     if (*seconds < best) {
@@ -159,7 +177,8 @@ std::size_t Tuner::fastest_of(const std::string& problem, std::vector<Alternativ
       fastest = i;
     }
   }
-  return fastest;
+  if (!fastest) throw *failure;
+  return *fastest;
 }
 
 }  // namespace trireme

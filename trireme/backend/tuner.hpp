@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,18 @@ class Tuner {
   };
   const TuningOptions& options() const { return options_; }
   ComputeDevice& device() const { return device_; }
+  // The name of the alternative that fastest() would take, where that is known from times of before: for those who make
+  // alternatives at some expense. None where nothing is timed or an alternative is forced.
+  std::optional<std::string> known_fastest(const std::string& problem) const;
   // The fastest of one or more for this request. The problem is a text with all that its time depends on; see
-  // TuneCache.
+  // TuneCache. One that fails when it is run is left out, unless all do.
   KernelChoice fastest(const std::string& problem, std::vector<Alternative> alternatives,
                        const KernelRequest& request) const;
 
  private:
+  std::string key_of(const std::string& problem) const;
+  // Throws what was thrown if it fails.
+  double time_of(KernelChoice& choice, double to_beat) const;
   std::size_t fastest_of(const std::string& problem, std::vector<Alternative>& alternatives,
                          const KernelRequest& request) const;
 
