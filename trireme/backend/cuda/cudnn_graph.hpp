@@ -1,0 +1,121 @@
+// cuDNN's graph API with owners and types: tensors and operations are put into an operation graph, cuDNN's heuristics
+// name engines for it, and an engine with its knobs becomes an execution plan, which runs on memory given as a variant
+// pack. Every refusal of cuDNN is an Error(failed), which who tries engines catches. Used by convolution_problem.
+#pragma once
+
+#include <cudnn.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trireme/graph/ops/common.hpp"
+#include "trireme/plan/layout.hpp"
+
+namespace trireme::cuda {
+
+// Owns one descriptor of cuDNN.
+class BackendDescriptor {
+ public:
+  explicit BackendDescriptor(cudnnBackendDescriptorType_t type);
+
+  template <typename Value>
+  void set(cudnnBackendAttributeName_t name, std::span<const Value> values);
+  template <typename Value>
+  void set(cudnnBackendAttributeName_t name, const Value& value) {
+    set(name, std::span<const Value>(&value, 1));
+  }
+  void set_descriptors(cudnnBackendAttributeName_t name, const std::vector<const BackendDescriptor*>& values);
+  void finalize(const char* what);
+
+  template <typename Value>
+  Value get_value(cudnnBackendAttributeName_t name) const;
+  void get_descriptor(cudnnBackendAttributeName_t name, BackendDescriptor& into) const;
+  // At most so many values, as many as there are.
+  template <typename Value>
+  std::vector<Value> get_values(cudnnBackendAttributeName_t name, std::int64_t most) const;
+  std::vector<BackendDescriptor> get_descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                                 std::int64_t most) const;
+  std::int64_t count_descriptors(cudnnBackendAttributeName_t name) const;
+
+  cudnnBackendDescriptor_t get() const { return descriptor_.get(); }
+
+ private:
+  struct Destroy {
+    void operator()(cudnnBackendDescriptor_t descriptor) const { cudnnBackendDestroyDescriptor(descriptor); }
+  };
+  std::unique_ptr<void, Destroy> descriptor_;
+};
+
+// An engine of cuDNN with a value for each of its knobs. The name says both and is enough to make it again.
+struct EngineConfig {
+  std::int64_t engine = 0;
+  std::vector<std::pair<int, std::int64_t>> knobs = {};  // type and value
+  std::vector<cudnnBackendNumericalNote_t> notes = {};   // known of those that heuristics gave
+
+  bool has(cudnnBackendNumericalNote_t note) const;
+  std::string name() const;  // "engine4,2=17,13=1"
+  static std::optional<EngineConfig> parse(std::string_view name);
+};
+
+enum class ConvolutionDirection : std::uint8_t { forward, backward_data, backward_weights };
+
+// A tensor of rank 4. Plans are given the memory of each by its number; a virtual one is between operations and has
+// none.
+struct GraphTensor {
+  std::int64_t id = 0;
+  Shape shape;
+  Layout layout;
+  DataType type = DataType::f32;
+  bool is_virtual = false;
+};
+
+// Operations in their order, computed as one. Sums are f32.
+class OperationGraph {
+ public:
+  // src, weights and dst are the forward operation's, or the gradients of these where the direction writes them.
+  void add_convolution(ConvolutionDirection direction, const op::Window& window, const GraphTensor& src,
+                       const GraphTensor& weights, const GraphTensor& dst);
+  void add_sum(const GraphTensor& a, const GraphTensor& b, const GraphTensor& dst);
+  void add_relu(const GraphTensor& src, const GraphTensor& dst);
+  // After the last operation.
+  void finalize(cudnnHandle_t handle);
+
+  std::vector<EngineConfig> heuristics(cudnnBackendHeurMode_t mode) const;
+  const BackendDescriptor& descriptor() const { return graph_; }
+
+ private:
+  const BackendDescriptor& tensor(const GraphTensor& tensor);
+  void add_pointwise(cudnnPointwiseMode_t mode, const GraphTensor& x, const GraphTensor* b, const GraphTensor& y);
+
+  std::map<std::int64_t, BackendDescriptor> tensors_;
+  std::vector<BackendDescriptor> descriptions_;  // of convolutions and pointwise operations
+  std::vector<BackendDescriptor> operations_;
+  BackendDescriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
+};
+
+// One way to compute a graph, compiled.
+class ExecutionPlan {
+ public:
+  ExecutionPlan(std::shared_ptr<const OperationGraph> graph, const EngineConfig& config, cudnnHandle_t handle);
+
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  // Memory for execute(), made once: addresses by the tensors' numbers.
+  static BackendDescriptor bind(const std::map<std::int64_t, void*>& tensors, void* workspace);
+  void execute(cudnnHandle_t handle, const BackendDescriptor& memory) const;
+
+ private:
+  std::shared_ptr<const OperationGraph> graph_;
+  BackendDescriptor engine_{CUDNN_BACKEND_ENGINE_DESCRIPTOR};
+  std::vector<BackendDescriptor> knobs_;
+  BackendDescriptor config_{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR};
+  BackendDescriptor plan_{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
+  std::int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace trireme::cuda

@@ -1,0 +1,54 @@
+// Tensors in layouts without blocks, as cuDNN and this backend's own loops are told of them: strides, loops over
+// channels, copies into larger and smaller tensors. For host code; device code sees the plain numbers alone.
+#pragma once
+
+#include <array>
+
+#include "trireme/backend/cuda/box_copy_kernels.hpp"
+#include "trireme/backend/cuda/channels_kernels.hpp"
+#include "trireme/plan/layout.hpp"
+
+namespace trireme::cuda {
+
+// By axis: batch, channels, height, width of activations; out, in, height, width of weights.
+using Extents4 = std::array<std::int64_t, 4>;
+
+inline Extents4 extents_of(const Shape& shape) { return {shape[0], shape[1], shape[2], shape[3]}; }
+
+// Elements between neighbours along each axis of a tensor of rank 4.
+inline Extents4 strides_of(const Shape& shape, const Layout& layout) {
+  Extents4 strides{};
+  std::int64_t stride = 1;
+  for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
+    strides[static_cast<std::size_t>(*axis)] = stride;
+    stride *= shape[*axis];
+  }
+  return strides;
+}
+
+// Rank 2 or more, plain or channels last; channels are axis 1.
+inline ChannelLoops channel_loops(const Shape& shape, const Layout& layout) {
+  const std::int64_t rows = shape[0] * shape[1];
+  const std::int64_t inner = rows == 0 ? 0 : shape.elements() / rows;
+  const bool channels_last = layout.order.back() == 1;
+  return channels_last ? ChannelLoops{.outer = shape[0] * inner, .channels = shape[1], .inner = 1}
+                       : ChannelLoops{.outer = shape[0], .channels = shape[1], .inner = inner};
+}
+
+// shift: by how much the values move along each axis, in the order of the shape.
+inline BoxCopy box_copy(const TensorDesc& from, const TensorDesc& to, const Extents4& shift) {
+  BoxCopy copy{};
+  copy.to_type = to.dtype;
+  copy.from_type = from.dtype;
+  const Extents4 strides = strides_of(from.shape, from.layout);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const int axis = to.layout.order[i];
+    copy.to_extents[i] = to.shape[axis];
+    copy.from_extents[i] = from.shape[axis];
+    copy.from_strides[i] = strides[static_cast<std::size_t>(axis)];
+    copy.shift[i] = shift[static_cast<std::size_t>(axis)];
+  }
+  return copy;
+}
+
+}  // namespace trireme::cuda
