@@ -27,7 +27,7 @@ KernelChoice make(const op::FullyConnectedBackwardData& operation, const KernelR
                   const Tuner& tuner);
 KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const KernelRequest& request, CudaDevice& device,
                   const Tuner& tuner);
-KernelChoice make(const op::MatMul& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::MatMul& operation, const KernelRequest& request, CudaDevice& device, const Tuner& tuner);
 KernelChoice make(const op::Bias& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::BiasBackward& operation, const KernelRequest& request, CudaDevice& device);
 

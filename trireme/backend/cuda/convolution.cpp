@@ -1,0 +1,199 @@
+#include "trireme/backend/cuda/convolution_kernel.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/plan/label.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+constexpr std::int64_t kMostWorkspaceBytes = 1LL << 30;
+constexpr std::size_t kMostEngines = 12;  // that are built and timed, of each way
+
+// Finds the fastest engine of cuDNN for a convolution: the one that is known, else by timing those that cuDNN's
+// heuristics name. formats: of inputs and outputs, which are the same for all.
+class Search {
+ public:
+  Search(ConvolutionWork work, KernelChoice (*formats)(const ConvolutionWork&), const KernelRequest& request,
+         CudaDevice& device, const Tuner& tuner)
+      : work_(std::move(work)),
+        formats_(formats),
+        request_(request),
+        device_(device),
+        tuner_(tuner),
+        tensor_cores_(request.precision != Precision::fp32),
+        ways_(ways_of(work_, tensor_cores_)) {}
+
+  KernelChoice best() {
+    const std::string text = problem_text();
+    if (const auto name = tuner_.known_fastest(text)) {
+      if (auto known = rebuilt(*name)) return std::move(*known);
+    }
+    std::vector<Tuner::Alternative> alternatives = all();
+    if (alternatives.empty()) {
+      fail(ErrorKind::failed, "cuDNN {} has no {} for '{}': {}; it says:{}", cudnnGetVersion(),
+           label_of(request_.node.op), request_.node.name, text, refusals_.empty() ? " no engine" : refusals_);
+    }
+    return tuner_.fastest(text, std::move(alternatives), request_);
+  }
+
+ private:
+  // All that the time of a convolution depends on, beside the machine.
+  std::string problem_text() const {
+    return fmt::format("{} | src {} | weights {} | dst {} | {} | groups {} | {} | diff_weights {} | {}{}",
+                       label_of(request_.node.op), to_string(work_.src), to_string(work_.weights), to_string(work_.dst),
+                       to_string(work_.window), work_.groups, Format(work_.layout, work_.type).name(),
+                       work_.diff_weights.name(), tensor_cores_ ? "tensor cores" : "no tensor cores",
+                       tuner_.options().exact ? " | exact" : "");
+  }
+
+  static std::string name_of(const ConvolutionWay& way, const EngineConfig& engine) {
+    return way.name + ":" + engine.name();
+  }
+
+  std::optional<KernelChoice> rebuilt(const std::string& name) {
+    const std::size_t colon = name.find(':');
+    if (colon == std::string::npos) return std::nullopt;
+    const auto engine = EngineConfig::parse(std::string_view(name).substr(colon + 1));
+    for (const ConvolutionWay& way : ways_) {
+      if (!engine || way.name != name.substr(0, colon)) continue;
+      if (const auto graph = graph_of(way)) return build(way, graph, *engine);
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Tuner::Alternative> all() {
+    const bool first_will_do = tuner_.options().autotune == Autotune::off && tuner_.options().force.empty();
+    const EngineRules rules{.tensor_cores = tensor_cores_,
+                            .exact = tuner_.options().exact,
+                            .more = tuner_.options().autotune == Autotune::full};
+    std::vector<Tuner::Alternative> alternatives;
+    for (const ConvolutionWay& way : ways_) {
+      const auto graph = graph_of(way);
+      if (!graph) continue;
+      std::size_t built = 0;
+      for (const EngineConfig& engine : find_engines(*graph, rules)) {
+        auto choice = build(way, graph, engine);
+        if (!choice) continue;
+        alternatives.push_back({name_of(way, engine), std::move(*choice)});
+        if (first_will_do) return alternatives;
+        if (++built == kMostEngines) break;
+      }
+    }
+    return alternatives;
+  }
+
+  std::shared_ptr<const OperationGraph> graph_of(const ConvolutionWay& way) {
+    try {
+      return make_graph(problem_of(work_, way), device_.cudnn());
+    } catch (const Error& error) {
+      refusals_ += fmt::format("\n  {}: {}", way.name, error.what());
+      return nullptr;
+    }
+  }
+
+  // Nothing where cuDNN refuses: its heuristics also name engines that turn out not to take the problem.
+  std::optional<KernelChoice> build(const ConvolutionWay& way, const std::shared_ptr<const OperationGraph>& graph,
+                                    const EngineConfig& engine) {
+    try {
+      ExecutionPlan plan(graph, engine, device_.cudnn());
+      if (plan.workspace_bytes() > kMostWorkspaceBytes) {
+        fail(ErrorKind::failed, "its workspace has {} bytes", plan.workspace_bytes());
+      }
+      KernelChoice choice = formats_(work_);
+      choice.implementation = "cudnn:" + name_of(way, engine);
+      set_kernel(choice, work_, way, std::move(plan), device_);
+      return choice;
+    } catch (const Error& error) {
+      refusals_ += fmt::format("\n  {}: {}", name_of(way, engine), error.what());
+      return std::nullopt;
+    }
+  }
+
+  ConvolutionWork work_;
+  KernelChoice (*formats_)(const ConvolutionWork&);
+  const KernelRequest& request_;
+  CudaDevice& device_;
+  const Tuner& tuner_;
+  bool tensor_cores_;
+  std::vector<ConvolutionWay> ways_;
+  std::string refusals_;  // what cuDNN said to each, a line each
+};
+
+Format activation(const ConvolutionWork& work) { return {work.layout, work.type}; }
+
+// The layout that the gradient of the weights is wanted in, else the one of the activations, which the weights have
+// too.
+Format diff_weights_format(const KernelRequest& request, const Layout& layout) {
+  const Layout* const wish = request.output_wish.empty() ? nullptr : request.output_wish[0];
+  return wish != nullptr && is_simple(*wish) ? *wish : layout;
+}
+
+}  // namespace
+
+KernelChoice make(const op::Convolution& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner) {
+  const ConvolutionWork work{
+      .direction = ConvolutionDirection::forward,
+      .src = request.inputs[0].shape,
+      .weights = request.inputs[1].shape,
+      .dst = request.node.outputs[0].shape,
+      .window = operation.window,
+      .groups = operation.groups,
+      .layout = activation_layout(request, 4),
+      .type = activation_type(request.precision),
+      .after = {.bias = operation.bias, .add = operation.add, .relu = operation.activation == op::Activation::relu}};
+  const auto formats = [](const ConvolutionWork& of) {
+    KernelChoice choice;
+    choice.inputs = {activation(of), activation(of)};
+    if (of.after.bias) choice.inputs.emplace_back(Layout::plain(1));
+    if (of.after.add) choice.inputs.push_back(activation(of));
+    choice.outputs = {activation(of)};
+    return choice;
+  };
+  return Search(work, formats, request, device, tuner).best();
+}
+
+KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner) {
+  const ConvolutionWork work{.direction = ConvolutionDirection::backward_data,
+                             .src = operation.src_shape,
+                             .weights = request.inputs[1].shape,
+                             .dst = request.inputs[0].shape,
+                             .window = operation.window,
+                             .groups = operation.groups,
+                             .layout = activation_layout(request, 4),
+                             .type = activation_type(request.precision)};
+  const auto formats = [](const ConvolutionWork& of) {
+    KernelChoice choice;
+    choice.inputs = {activation(of), activation(of)};
+    choice.outputs = {activation(of)};
+    return choice;
+  };
+  return Search(work, formats, request, device, tuner).best();
+}
+
+KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request, CudaDevice& device,
+                  const Tuner& tuner) {
+  const Layout layout = activation_layout(request, 4);
+  const ConvolutionWork work{.direction = ConvolutionDirection::backward_weights,
+                             .src = request.inputs[0].shape,
+                             .weights = operation.weights_shape,
+                             .dst = request.inputs[1].shape,
+                             .window = operation.window,
+                             .groups = operation.groups,
+                             .layout = layout,
+                             .type = activation_type(request.precision),
+                             .diff_weights = diff_weights_format(request, layout),
+                             .diff_bias = operation.bias};
+  const auto formats = [](const ConvolutionWork& of) {
+    KernelChoice choice;
+    choice.inputs = {activation(of), activation(of)};
+    choice.outputs = {of.diff_weights};
+    if (of.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
+    return choice;
+  };
+  return Search(work, formats, request, device, tuner).best();
+}
+
+}  // namespace trireme::cuda

@@ -1,0 +1,196 @@
+#include "trireme/backend/cuda/convolution_kernel.hpp"
+
+#include "trireme/backend/cuda/strides.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+using enum ConvolutionDirection;
+
+// Parts of a kernel's scratch memory, one after the other.
+class ScratchParts {
+ public:
+  std::int64_t add(std::int64_t bytes) {
+    constexpr std::int64_t kAlignment = 256;
+    return std::exchange(bytes_, bytes_ + (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::int64_t bytes_ = 0;
+};
+
+class ConvolutionKernel final : public Kernel {
+ public:
+  ConvolutionKernel(const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan, CudaDevice& device)
+      : work_(work),
+        way_(way),
+        plan_(std::move(plan)),
+        device_(device),
+        dst_loops_(channel_loops(work.dst, work.layout)) {
+    const ConvolutionProblem problem = problem_of(work, way);
+    const TensorDesc weights = work.direction == backward_weights
+                                   ? TensorDesc{work.diff_weights.dtype, work.weights, work.diff_weights.layout}
+                                   : TensorDesc{work.type, work.weights, work.layout};
+    place_copy(src_copy_, {work.type, work.src, work.layout}, {problem.type, problem.src, problem.layout},
+               {0, 0, way.pad_src ? work.window.pad_before[0] : 0, way.pad_src ? work.window.pad_before[1] : 0},
+               work.direction == backward_data);
+    place_copy(weights_copy_, weights, {problem.weights_type, problem.weights, problem.layout}, {},
+               work.direction == backward_weights);
+    workspace_at_ = parts_.add(plan_.workspace_bytes());
+    sums_at_ = parts_.add(work.diff_bias ? channel_sums_scratch_bytes(dst_loops_) : 0);
+  }
+
+  std::int64_t scratch_bytes() const { return parts_.bytes(); }
+
+  void bind(const KernelMemory& memory) override {
+    memory_ = memory;
+    std::map<std::int64_t, void*> tensors;
+    const auto give = [&](ConvolutionTensor tensor, void* pointer) {
+      tensors[static_cast<std::int64_t>(tensor)] = pointer;
+    };
+    give(ConvolutionTensor::src, src_copy_.needed ? scratch(src_copy_.at) : src());
+    give(ConvolutionTensor::weights, weights_copy_.needed ? scratch(weights_copy_.at) : weights());
+    give(ConvolutionTensor::dst, dst());
+    if (way_.fused && work_.after.bias) give(ConvolutionTensor::bias, bias());
+    if (way_.fused && work_.after.add) give(ConvolutionTensor::addend, addend());
+    pack_.emplace(ExecutionPlan::bind(tensors, plan_.workspace_bytes() > 0 ? scratch(workspace_at_) : nullptr));
+  }
+
+  void run(const RunContext&) override {
+    if (work_.direction != backward_data) copy(src_copy_, src(), scratch(src_copy_.at));
+    if (work_.direction != backward_weights) copy(weights_copy_, weights(), scratch(weights_copy_.at));
+    plan_.execute(device_.cudnn(), *pack_);
+    if (work_.direction == backward_data) copy(src_copy_, scratch(src_copy_.at), src());
+    if (work_.direction == backward_weights) copy(weights_copy_, scratch(weights_copy_.at), weights());
+    if (work_.after.any() && !way_.fused) {
+      launch_epilogue(device_.stream(), dst_loops_, work_.type,
+                      {.src = dst(),
+                       .bias = work_.after.bias ? static_cast<const float*>(bias()) : nullptr,
+                       .addend = work_.after.add ? addend() : nullptr,
+                       .dst = dst(),
+                       .relu = work_.after.relu},
+                      device_.multiprocessors());
+    }
+    if (work_.diff_bias) {
+      launch_channel_sums(device_.stream(), dst_loops_, work_.type, dst(), static_cast<float*>(memory_.outputs[1]),
+                          static_cast<float*>(scratch(sums_at_)));
+    }
+  }
+
+ private:
+  // A tensor that cuDNN has otherwise than the work: copied before cuDNN reads it, or after it has written it.
+  struct Copy {
+    bool needed = false;
+    std::int64_t at = 0;  // in the scratch memory
+    BoxCopy box = {};
+  };
+
+  // shift: of the work's values in cuDNN's tensor.
+  void place_copy(Copy& copied, const TensorDesc& works, const TensorDesc& cudnns, Extents4 shift, bool written) {
+    copied.needed = works != cudnns;
+    if (!copied.needed) return;
+    copied.at = parts_.add(cudnns.bytes());
+    if (!written) {
+      copied.box = box_copy(works, cudnns, shift);
+      return;
+    }
+    for (std::int64_t& by : shift) by = -by;
+    copied.box = box_copy(cudnns, works, shift);
+  }
+
+  void copy(const Copy& copied, const void* from, void* to) const {
+    if (copied.needed) launch_box_copy(device_.stream(), copied.box, from, to, device_.multiprocessors());
+  }
+
+  // The tensors of the forward operation, or their gradients, in the memory of this one.
+  void* src() const { return work_.direction == backward_data ? memory_.outputs[0] : memory_.inputs[0]; }
+  void* weights() const { return work_.direction == backward_weights ? memory_.outputs[0] : memory_.inputs[1]; }
+  void* dst() const {
+    if (work_.direction == forward) return memory_.outputs[0];
+    return memory_.inputs[work_.direction == backward_data ? 0 : 1];
+  }
+  void* bias() const { return memory_.inputs[2]; }
+  void* addend() const { return memory_.inputs.back(); }
+  void* scratch(std::int64_t at) const { return static_cast<std::byte*>(memory_.scratch) + at; }
+
+  ConvolutionWork work_;
+  ConvolutionWay way_;
+  ExecutionPlan plan_;
+  CudaDevice& device_;
+  ChannelLoops dst_loops_;
+  ScratchParts parts_;
+  Copy src_copy_, weights_copy_;
+  std::int64_t workspace_at_ = 0, sums_at_ = 0;
+  KernelMemory memory_;
+  std::optional<BackendDescriptor> pack_;
+};
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+
+}  // namespace
+
+std::vector<ConvolutionWay> ways_of(const ConvolutionWork& work, bool tensor_cores) {
+  const bool asymmetric = work.window.pad_before != work.window.pad_after;
+  const std::int64_t channels = work.src[1];
+  // Tensor cores take channels by 16 bytes.
+  const std::int64_t whole = rounded_up(channels, 16 / size_of(work.type));
+  const bool few_channels =
+      tensor_cores && work.groups == 1 && work.layout == Layout::channels_last(4) && whole != channels;
+
+  std::vector<ConvolutionWay> ways{{.name = "as_is", .src_channels = channels, .weights_type = work.type}};
+  if (asymmetric)
+    ways.push_back({.name = "padded", .pad_src = true, .src_channels = channels, .weights_type = work.type});
+  if (few_channels) {
+    // Where src is copied anyway, the padding goes along.
+    ways.push_back({.name = fmt::format("{}_channels", whole),
+                    .pad_src = asymmetric,
+                    .src_channels = whole,
+                    .weights_type = work.type});
+  }
+  std::vector<ConvolutionWay> result;
+  for (ConvolutionWay& way : ways) {
+    if (work.after.any()) {
+      result.push_back(way);
+      result.back().name += "+fused";
+      result.back().fused = true;
+    }
+    if (work.direction == backward_weights && work.diff_weights.dtype != work.type) {
+      result.push_back(way);
+      result.back().name += "+f32";
+      result.back().weights_type = work.diff_weights.dtype;
+    }
+    result.push_back(std::move(way));
+  }
+  return result;
+}
+
+ConvolutionProblem problem_of(const ConvolutionWork& work, const ConvolutionWay& way) {
+  ConvolutionProblem problem{.direction = work.direction,
+                             .src = work.src,
+                             .weights = work.weights,
+                             .dst = work.dst,
+                             .window = work.window,
+                             .layout = work.layout,
+                             .type = work.type,
+                             .weights_type = way.weights_type,
+                             .after = way.fused ? work.after : After{}};
+  if (way.src_channels != work.src[1]) problem.src[1] = problem.weights[1] = way.src_channels;
+  if (way.pad_src) {
+    for (int axis = 0; axis < 2; ++axis) {
+      const auto i = static_cast<std::size_t>(axis);
+      problem.src[axis + 2] += work.window.pad_before[i] + work.window.pad_after[i];
+    }
+    problem.window.pad_before = problem.window.pad_after = {0, 0};
+  }
+  return problem;
+}
+
+void set_kernel(KernelChoice& choice, const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
+                CudaDevice& device) {
+  auto kernel = std::make_unique<ConvolutionKernel>(work, way, std::move(plan), device);
+  choice.scratch_bytes = kernel->scratch_bytes();
+  choice.kernel = std::move(kernel);
+}
+
+}  // namespace trireme::cuda

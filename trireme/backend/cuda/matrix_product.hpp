@@ -1,0 +1,61 @@
+// Products of row-major matrices by cuBLAS, with the algorithms that it suggests for them. Used by the kernels in
+// linear.cpp.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/backend.hpp"
+
+namespace trireme::cuda {
+
+// dst: rows x columns = ReLU?(a·b + bias of the column). a: rows x inner in memory, inner x rows if transposed; b:
+// inner x columns, columns x inner if transposed. bias has the type of dst.
+struct MatrixProductProblem {
+  std::int64_t rows = 0, columns = 0, inner = 0;
+  bool transpose_a = false, transpose_b = false;
+  DataType type = DataType::f32;  // of a and b
+  DataType dst_type = DataType::f32;
+  Precision precision = Precision::fp32;
+  bool bias = false, relu = false;
+};
+std::string to_string(const MatrixProductProblem& problem);
+
+class MatrixProduct {
+ public:
+  struct Algorithm {
+    cublasLtMatmulAlgo_t algorithm{};
+    std::int64_t workspace_bytes = 0;
+    std::string name() const;  // the same for the same algorithm of one version of cuBLAS
+  };
+  struct Memory {
+    const void* a = nullptr;
+    const void* b = nullptr;
+    void* dst = nullptr;
+    void* workspace = nullptr;
+  };
+
+  explicit MatrixProduct(const MatrixProductProblem& problem);
+
+  // What cuBLAS suggests, best first; none where it cannot.
+  std::vector<Algorithm> algorithms(cublasLtHandle_t handle, int most) const;
+  void set_bias(const void* bias);
+  void run(cublasLtHandle_t handle, const Algorithm& algorithm, const Memory& memory, cudaStream_t stream) const;
+
+ private:
+  struct Destroy {
+    void operator()(cublasLtMatmulDesc_t product) const { cublasLtMatmulDescDestroy(product); }
+    void operator()(cublasLtMatrixLayout_t matrix) const { cublasLtMatrixLayoutDestroy(matrix); }
+  };
+  using Product = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, Destroy>;
+  using Matrix = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, Destroy>;
+  static Matrix matrix(DataType type, std::int64_t rows, std::int64_t columns);
+
+  Product product_;
+  Matrix a_, b_, dst_;
+};
+
+}  // namespace trireme::cuda
