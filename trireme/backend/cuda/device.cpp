@@ -91,7 +91,8 @@ std::string CudaDevice::versions() const {
   int driver = 0, runtime = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
-  return fmt::format("{}, driver for CUDA {}, CUDA {}, cuDNN {}", properties_.name, driver, runtime, cudnnGetVersion());
+  return fmt::format("{}, driver for CUDA {}, CUDA {}, cuDNN {}, cuBLAS {}", properties_.name, driver, runtime,
+                     cudnnGetVersion(), cublasLtGetVersion());
 }
 
 DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {

@@ -46,7 +46,7 @@ class CudaDevice final : public ComputeDevice {
   const RunValues* run_values() const { return run_values_; }  // in the GPU's memory
   int multiprocessors() const { return properties_.multiProcessorCount; }
   const cudaDeviceProp& properties() const { return properties_; }
-  std::string versions() const;  // GPU, driver, CUDA, cuDNN: what timings depend on
+  std::string versions() const;  // GPU, driver, CUDA, cuDNN, cuBLAS: what timings depend on
 
  private:
   static constexpr int kLanes = 4;
