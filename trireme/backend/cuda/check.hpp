@@ -1,27 +1,20 @@
-// From the error codes of CUDA's libraries to Error(failed).
+// From the error codes of CUDA's libraries to Error(failed). Device code includes this, so nothing of fmt is here: nvcc
+// does not take its checks of format strings for constant expressions.
 #pragma once
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
-#include "trireme/base/error.hpp"
+#include "trireme/base/shape.hpp"
 
 namespace trireme::cuda {
 
-inline void check(cudaError_t code, const char* what) {
-  if (code == cudaSuccess) return;
-  fail(ErrorKind::failed, "CUDA: {}: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code));
-}
+void check(cudaError_t code, const char* what);
+void check(cudnnStatus_t status, const char* what);
+void check(cublasStatus_t status, const char* what);
 
-inline void check(cudnnStatus_t status, const char* what) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  fail(ErrorKind::failed, "cuDNN: {}: {}", what, cudnnGetErrorString(status));
-}
-
-inline void check(cublasStatus_t status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  fail(ErrorKind::failed, "cuBLAS: {}: {}", what, cublasLtGetStatusString(status));
-}
+// Where a kernel is asked to work on elements of a type that it is not compiled for.
+[[noreturn]] void no_kernel_for(DataType type);
 
 }  // namespace trireme::cuda

@@ -6,8 +6,7 @@
 
 #include <cstdint>
 
-#include "trireme/base/error.hpp"
-#include "trireme/base/shape.hpp"
+#include "trireme/backend/cuda/check.hpp"
 
 namespace trireme::cuda {
 
@@ -65,7 +64,7 @@ void with_element(DataType type, Function function) {
   } else if (type == DataType::f32) {
     function(float{});
   } else {
-    fail(ErrorKind::failed, "the cuda backend has no kernel for elements of {}", to_string(type));
+    no_kernel_for(type);
   }
 }
 
