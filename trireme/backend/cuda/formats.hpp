@@ -30,4 +30,10 @@ inline Format as_it_comes(const TensorDesc& input) {
   return {is_simple(input.layout) ? input.layout : Layout::plain(input.shape.rank()), input.dtype};
 }
 
+// The layout that a consumer needs of the first output, where there is one that kernels can give; else nullptr.
+inline const Layout* simple_wish(const KernelRequest& request) {
+  const Layout* wish = request.output_wish.empty() ? nullptr : request.output_wish[0];
+  return wish != nullptr && is_simple(*wish) ? wish : nullptr;
+}
+
 }  // namespace trireme::cuda

@@ -1,0 +1,229 @@
+#include <type_traits>
+#include <utility>
+
+#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/elementwise_kernels.hpp"
+#include "trireme/backend/cuda/strided.cuh"
+
+namespace trireme::cuda {
+namespace {
+
+__device__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// The normal distribution's density.
+__device__ float normal_density(float x) { return 0.3989422804f * expf(-0.5f * x * x); }
+
+// The kind is a constant wherever these are called, so that one case is left.
+__device__ __forceinline__ float evaluate(op::UnaryKind kind, float alpha, float x) {
+  switch (kind) {
+    case op::UnaryKind::relu:
+      return x < 0 ? 0 : x;
+    case op::UnaryKind::leaky_relu:
+      return x < 0 ? alpha * x : x;
+    case op::UnaryKind::elu:
+      return x < 0 ? alpha * expm1f(x) : x;
+    case op::UnaryKind::sigmoid:
+      return sigmoid(x);
+    case op::UnaryKind::tanh:
+      return tanhf(x);
+    case op::UnaryKind::softplus:
+      return fmaxf(x, 0) + log1pf(expf(-fabsf(x)));  // exp(x) would overflow
+    case op::UnaryKind::swish:
+      return x * sigmoid(x);
+    case op::UnaryKind::gelu:
+      return x * normcdff(x);
+    case op::UnaryKind::abs:
+      return fabsf(x);
+    case op::UnaryKind::square:
+      return x * x;
+    case op::UnaryKind::sqrt:
+      return sqrtf(x);
+    case op::UnaryKind::exp:
+      return expf(x);
+    case op::UnaryKind::log:
+      return logf(x);
+    case op::UnaryKind::negate:
+      return -x;
+  }
+  return x;
+}
+
+// data is dst or src, as backward_uses_dst says.
+__device__ __forceinline__ float derivative(op::UnaryKind kind, float alpha, float data) {
+  switch (kind) {
+    case op::UnaryKind::relu:
+      return data > 0 ? 1 : 0;
+    case op::UnaryKind::leaky_relu:
+      return data > 0 ? 1 : alpha;
+    case op::UnaryKind::elu:
+      return data > 0 ? 1 : data + alpha;
+    case op::UnaryKind::sigmoid:
+      return data * (1 - data);
+    case op::UnaryKind::tanh:
+      return 1 - data * data;
+    case op::UnaryKind::softplus:
+      return sigmoid(data);
+    case op::UnaryKind::swish:
+      return sigmoid(data) * (1 + data * (1 - sigmoid(data)));
+    case op::UnaryKind::gelu:
+      return normcdff(data) + data * normal_density(data);
+    case op::UnaryKind::abs:
+      return data > 0 ? 1 : (data < 0 ? -1 : 0);
+    case op::UnaryKind::square:
+      return 2 * data;
+    case op::UnaryKind::sqrt:
+      return 0.5f / data;
+    case op::UnaryKind::exp:
+      return data;
+    case op::UnaryKind::log:
+      return 1 / data;
+    case op::UnaryKind::negate:
+      return -1;
+  }
+  return 1;
+}
+
+__device__ __forceinline__ float evaluate(op::BinaryKind kind, float a, float b) {
+  switch (kind) {
+    case op::BinaryKind::add:
+      return a + b;
+    case op::BinaryKind::subtract:
+      return a - b;
+    case op::BinaryKind::multiply:
+      return a * b;
+    case op::BinaryKind::divide:
+      return a / b;
+    case op::BinaryKind::maximum:
+      return a < b ? b : a;
+    case op::BinaryKind::minimum:
+      return b < a ? b : a;
+    case op::BinaryKind::equal:
+      return a == b ? 1 : 0;
+    case op::BinaryKind::greater_equal:
+      return a >= b ? 1 : 0;
+  }
+  return a;
+}
+
+constexpr std::size_t kUnaryKinds = static_cast<std::size_t>(op::UnaryKind::negate) + 1;
+constexpr std::size_t kBinaryKinds = static_cast<std::size_t>(op::BinaryKind::greater_equal) + 1;
+
+// function(constant) with the kind as a constant.
+template <typename Kind, typename Function, std::size_t... kKinds>
+void with_kind(Kind kind, std::index_sequence<kKinds...>, Function function) {
+  const auto call_if = [&](auto constant) {
+    if (kind == constant()) function(constant);
+  };
+  (call_if(std::integral_constant<Kind, static_cast<Kind>(kKinds)>{}), ...);
+}
+
+// Calls function(first element, constant of their number) for this thread's pack: full ones but for the last.
+template <typename Element, typename Function>
+__device__ __forceinline__ void for_flat_pack(std::int64_t elements, Function function) {
+  constexpr int kWidth = kPack<Element>;
+  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
+  if (first + kWidth <= elements) {
+    function(first, std::integral_constant<int, kWidth>{});
+  } else {
+    for (std::int64_t i = first; i < elements; ++i) function(i, std::integral_constant<int, 1>{});
+  }
+}
+
+template <typename Element>
+unsigned flat_blocks(std::int64_t elements) {
+  return blocks_of_threads((elements + kPack<Element> - 1) / kPack<Element>);
+}
+
+template <typename Element, op::UnaryKind kKind>
+__global__ void unary_kernel(std::int64_t elements, float alpha, const Element* src, Element* dst) {
+  for_flat_pack<Element>(elements, [&]<int kWidth>(std::int64_t first, std::integral_constant<int, kWidth>) {
+    Values<kWidth> values = load_values<Element, kWidth>(src + first);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) values.at[i] = evaluate(kKind, alpha, values.at[i]);
+    store_values<Element, kWidth>(dst + first, values);
+  });
+}
+
+template <typename Element, op::UnaryKind kKind>
+__global__ void unary_backward_kernel(std::int64_t elements, float alpha, const Element* diff_dst, const Element* data,
+                                      Element* diff_src) {
+  for_flat_pack<Element>(elements, [&]<int kWidth>(std::int64_t first, std::integral_constant<int, kWidth>) {
+    Values<kWidth> values = load_values<Element, kWidth>(diff_dst + first);
+    const Values<kWidth> at = load_values<Element, kWidth>(data + first);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) values.at[i] *= derivative(kKind, alpha, at.at[i]);
+    store_values<Element, kWidth>(diff_src + first, values);
+  });
+}
+
+template <typename Element, int kWidth, op::BinaryKind kKind>
+__global__ void binary_kernel(const __grid_constant__ BinaryMap map, const void* a, const void* b, Element* dst) {
+  const std::uint32_t position = thread_position();
+  if (position >= map.walk.positions) return;
+  const Offsets<2> offsets = offsets_at(map.walk, position);
+  const Values<kWidth> left = load_any<kWidth>(a, map.a_type, offsets.of[0], map.walk.strides[0][0] == 0);
+  const Values<kWidth> right = load_any<kWidth>(b, map.b_type, offsets.of[1], map.walk.strides[1][0] == 0);
+  const bool relu = map.operation.activation == op::Activation::relu;
+  Values<kWidth> values;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    const float value = evaluate(kKind, left.at[i], right.at[i]);
+    values.at[i] = relu && value < 0 ? 0 : value;
+  }
+  store_values<Element, kWidth>(dst + static_cast<std::int64_t>(position) * kWidth, values);
+}
+
+template <typename Element, int kWidth>
+__global__ void broadcast_kernel(const __grid_constant__ BroadcastMap map, const void* src, Element* dst) {
+  const std::uint32_t position = thread_position();
+  if (position >= map.walk.positions) return;
+  const Offsets<1> offsets = offsets_at(map.walk, position);
+  Values<kWidth> values = load_any<kWidth>(src, map.src_type, offsets.of[0], map.walk.strides[0][0] == 0);
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) values.at[i] *= map.scale;
+  store_values<Element, kWidth>(dst + static_cast<std::int64_t>(position) * kWidth, values);
+}
+
+}  // namespace
+
+void launch_unary(cudaStream_t stream, const op::Unary& operation, const FlatTensor& tensor, const void* src,
+                  void* dst) {
+  with_element(tensor.type, [&]<typename Element>(Element) {
+    with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
+      unary_kernel<Element, kind()><<<flat_blocks<Element>(tensor.elements), kThreads, 0, stream>>>(
+          tensor.elements, operation.alpha, static_cast<const Element*>(src), static_cast<Element*>(dst));
+    });
+  });
+  check(cudaGetLastError(), "a function of one tensor");
+}
+
+void launch_unary_backward(cudaStream_t stream, const op::UnaryBackward& operation, const FlatTensor& tensor,
+                           const void* diff_dst, const void* data, void* diff_src) {
+  with_element(tensor.type, [&]<typename Element>(Element) {
+    with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
+      unary_backward_kernel<Element, kind()><<<flat_blocks<Element>(tensor.elements), kThreads, 0, stream>>>(
+          tensor.elements, operation.alpha, static_cast<const Element*>(diff_dst), static_cast<const Element*>(data),
+          static_cast<Element*>(diff_src));
+    });
+  });
+  check(cudaGetLastError(), "the derivative of a function of one tensor");
+}
+
+void launch_binary(cudaStream_t stream, const BinaryMap& map, const void* a, const void* b, void* dst) {
+  with_packs(map.dst_type, map.width, [&]<typename Element, typename Width>(Element, Width) {
+    with_kind(map.operation.kind, std::make_index_sequence<kBinaryKinds>{}, [&](auto kind) {
+      binary_kernel<Element, Width::value, kind()>
+          <<<blocks_of_threads(map.walk.positions), kThreads, 0, stream>>>(map, a, b, static_cast<Element*>(dst));
+    });
+  });
+  check(cudaGetLastError(), "arithmetic on two tensors");
+}
+
+void launch_broadcast(cudaStream_t stream, const BroadcastMap& map, const void* src, void* dst) {
+  with_packs(map.dst_type, map.width, [&]<typename Element, typename Width>(Element, Width) {
+    broadcast_kernel<Element, Width::value>
+        <<<blocks_of_threads(map.walk.positions), kThreads, 0, stream>>>(map, src, static_cast<Element*>(dst));
+  });
+  check(cudaGetLastError(), "a broadcast");
+}
+
+}  // namespace trireme::cuda

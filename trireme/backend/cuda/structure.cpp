@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <numeric>
+
+#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/backend/cuda/strided.hpp"
+#include "trireme/backend/cuda/structure_kernels.hpp"
+#include "trireme/backend/function_kernel.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+// One format for all tensors of a concat or a split: channels last where one of them is so, bf16 where one of them is.
+Format common_format(const std::vector<TensorDesc>& tensors) {
+  Format format = as_it_comes(tensors[0]);
+  for (const TensorDesc& tensor : tensors) {
+    if (is_simple(tensor.layout) && !tensor.layout.is_plain()) format.layout = tensor.layout;
+    if (tensor.dtype == DataType::bf16) format.dtype = DataType::bf16;
+  }
+  return format;
+}
+
+// The parts of a tensor along an axis, as launches of up to kMostParts each.
+std::vector<Join> joins_of(const Shape& whole, const std::vector<std::int64_t>& sizes, int axis, const Format& format) {
+  // Axes inside of the axis belong to its runs, those outside are rows.
+  std::int64_t inner = 1, rows = 1;
+  bool outside = true;
+  for (const int a : format.layout.order) {
+    if (a == axis) {
+      outside = false;
+    } else {
+      (outside ? rows : inner) *= whole[a];
+    }
+  }
+  const std::int64_t pack = full_pack(format.dtype);
+  const bool packs =
+      std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t size) { return size * inner % pack == 0; });
+  const std::int64_t unit = packs ? pack : 1;
+
+  std::vector<Join> joins;
+  std::int64_t column = 0;
+  for (std::size_t first = 0; first < sizes.size(); first += kMostParts) {
+    Join join{};
+    join.unit_bytes = unit * size_of(format.dtype);
+    join.whole_row = whole[axis] * inner / unit;
+    join.whole_first = column;
+    join.parts = static_cast<int>(std::min<std::size_t>(kMostParts, sizes.size() - first));
+    for (int i = 0; i < join.parts; ++i) {
+      const std::int64_t run = sizes[first + static_cast<std::size_t>(i)] * inner / unit;
+      join.begins[i + 1] = checked_positions(join.begins[i] + run);
+    }
+    const std::int64_t columns = join.begins[join.parts];
+    join.columns = FastDivide(columns);
+    join.positions = checked_positions(rows * columns);
+    column += columns;
+    joins.push_back(join);
+  }
+  return joins;
+}
+
+// Where a box begins in a tensor.
+std::int64_t first_element(const std::vector<std::int64_t>& begin, const Strides& strides) {
+  return std::inner_product(begin.begin(), begin.end(), strides.begin(), std::int64_t{0});
+}
+
+// A box of the shape between two tensors of one format, beginning at begin in the larger one.
+struct Placed {
+  const Shape& tensor;
+  std::vector<std::int64_t> begin;
+};
+
+BoxMove box_move(const Shape& shape, const Format& format, const Placed& src, const Placed& dst) {
+  const Strides src_strides = axis_strides(src.tensor, format.layout);
+  const Strides dst_strides = axis_strides(dst.tensor, format.layout);
+  const Box box(shape, format.layout, {src_strides, dst_strides});
+  BoxMove move{.unit_bytes = size_of(format.dtype),
+               .walk = {},
+               .src_first = first_element(src.begin, src_strides),
+               .dst_first = first_element(dst.begin, dst_strides)};
+  const int pack = full_pack(format.dtype);
+  if (!box.allows_packs(pack) || move.src_first % pack != 0 || move.dst_first % pack != 0) {
+    move.walk = box.walk<2>();
+    return move;
+  }
+  move.walk = box.walk<2>(pack);
+  move.unit_bytes *= pack;
+  move.src_first /= pack;
+  move.dst_first /= pack;
+  for (Strides::value_type(&strides)[kMaxAxes] : move.walk.strides) {
+    for (std::int64_t& stride : strides) stride /= pack;
+  }
+  return move;
+}
+
+std::vector<std::int64_t> origin(const Shape& shape) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()), 0);
+}
+
+}  // namespace
+
+KernelChoice make(const op::Concat& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format format = common_format(request.inputs);
+  std::vector<std::int64_t> sizes;
+  for (const TensorDesc& input : request.inputs) sizes.push_back(input.shape[operation.axis]);
+  const std::vector<Join> joins = joins_of(request.node.outputs[0].shape, sizes, operation.axis, format);
+  KernelChoice choice = function_kernel(request, "own", [joins, &device](const Operands& operands, const RunContext&) {
+    std::size_t next = 0;
+    for (const Join& join : joins) {
+      JoinMemory memory{operands.output<void>(), {}};
+      for (int i = 0; i < join.parts; ++i) memory.parts[i] = const_cast<void*>(operands.input<void>(next++));
+      launch_concat(device.stream(), join, memory);
+    }
+  });
+  choice.inputs.assign(request.inputs.size(), format);
+  choice.outputs = {format};
+  return choice;
+}
+
+KernelChoice make(const op::Split& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format format = as_it_comes(request.inputs[0]);
+  const std::vector<Join> joins = joins_of(request.inputs[0].shape, operation.sizes, operation.axis, format);
+  KernelChoice choice = function_kernel(request, "own", [joins, &device](const Operands& operands, const RunContext&) {
+    std::size_t next = 0;
+    for (const Join& join : joins) {
+      JoinMemory memory{const_cast<void*>(operands.input<void>(0)), {}};
+      for (int i = 0; i < join.parts; ++i) memory.parts[i] = operands.output<void>(next++);
+      launch_split(device.stream(), join, memory);
+    }
+  });
+  choice.inputs = {format};
+  choice.outputs.assign(operation.sizes.size(), format);
+  return choice;
+}
+
+KernelChoice make(const op::Pad& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format format = as_it_comes(request.inputs[0]);
+  const Shape& src = request.inputs[0].shape;
+  const Shape& dst = request.node.outputs[0].shape;
+  const BoxMove move = box_move(src, format, {src, origin(src)}, {dst, operation.before});
+  KernelChoice choice = function_kernel(
+      request, "own",
+      [=, elements = dst.elements(), value = operation.value, &device](const Operands& operands, const RunContext&) {
+        launch_fill(device.stream(), format.dtype, elements, value, operands.output<void>());
+        launch_box_move(device.stream(), move, operands.input<void>(0), operands.output<void>());
+      });
+  choice.inputs = choice.outputs = {format};
+  return choice;
+}
+
+KernelChoice make(const op::Slice& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format format = as_it_comes(request.inputs[0]);
+  const Shape& src = request.inputs[0].shape;
+  const Shape& dst = request.node.outputs[0].shape;
+  const BoxMove move = box_move(dst, format, {src, operation.begin}, {dst, origin(dst)});
+  KernelChoice choice = function_kernel(request, "own", [move, &device](const Operands& operands, const RunContext&) {
+    launch_box_move(device.stream(), move, operands.input<void>(0), operands.output<void>());
+  });
+  choice.inputs = choice.outputs = {format};
+  return choice;
+}
+
+KernelChoice make(const op::Reshape&, const KernelRequest& request, CudaDevice& device) {
+  const TensorDesc& src = request.inputs[0];
+  const Shape& dst = request.node.outputs[0].shape;
+  const auto bytes = static_cast<std::size_t>(src.shape.elements() * size_of(src.dtype));
+  KernelChoice choice = function_kernel(request, "own", [bytes, &device](const Operands& operands, const RunContext&) {
+    const auto* from = operands.input<void>(0);
+    auto* to = operands.output<void>();
+    if (from == to) return;
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device.stream()), "a copy of a tensor");
+  });
+  // Batch x channels x 1 x 1 lies in row-major order whichever layout it is said to have.
+  const Format format = as_it_comes(src);
+  const Layout plain = Layout::plain(src.shape.rank());
+  const bool row_major = Box(src.shape, plain, {axis_strides(src.shape, format.layout)}).is_one_run();
+  choice.inputs = {{row_major ? format.layout : plain, src.dtype}};
+  choice.outputs = {{Layout::plain(dst.rank()), src.dtype}};
+  choice.in_place = {{0, 0}};
+  return choice;
+}
+
+}  // namespace trireme::cuda
