@@ -1,0 +1,144 @@
+#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/reorder_kernels.hpp"
+#include "trireme/backend/cuda/strided.cuh"
+
+namespace trireme::cuda {
+namespace {
+
+// function(From{}, To{}).
+template <typename Function>
+void with_conversion(Conversion types, Function function) {
+  const auto moved_as = [](DataType type) { return type == DataType::i32 ? DataType::f32 : type; };
+  with_element(moved_as(types.from), [&]<typename From>(From from) {
+    with_element(moved_as(types.to), [&]<typename To>(To to) { function(from, to); });
+  });
+}
+
+template <typename From, typename To>
+__global__ void convert_kernel(std::int64_t elements, const From* src, To* dst) {
+  constexpr int kWidth = 8;
+  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
+  if (first + kWidth <= elements) {
+    store_values<To, kWidth>(dst + first, load_values<From, kWidth>(src + first));
+  } else {
+    for (std::int64_t i = first; i < elements; ++i) dst[i] = from_float<To>(to_float(src[i]));
+  }
+}
+
+// A tile goes through shared memory, so that both sides are read and written along their rows.
+constexpr int kTile = 32;
+constexpr int kTileRows = 8;  // of threads: each thread has four elements of a tile
+
+template <typename From, typename To>
+__global__ void transpose_kernel(Transposition shape, const From* src, To* dst) {
+  __shared__ float tile[kTile][kTile + 1];
+  const std::int64_t row_tiles = (shape.rows + kTile - 1) / kTile;
+  const std::int64_t column_tiles = (shape.columns + kTile - 1) / kTile;
+  const std::int64_t block = blockIdx.x;
+  const std::int64_t first_column = block % column_tiles * kTile;
+  const std::int64_t first_row = block / column_tiles % row_tiles * kTile;
+  const std::int64_t batch = block / column_tiles / row_tiles;
+
+  const From* const from = src + batch * shape.src_batch_stride;
+  const std::int64_t row = first_row + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < kTile; i += kTileRows) {
+    const std::int64_t column = first_column + threadIdx.y + i;
+    if (row < shape.rows && column < shape.columns)
+      tile[threadIdx.y + i][threadIdx.x] = to_float(from[column * shape.src_column_stride + row]);
+  }
+  __syncthreads();
+  To* const to = dst + batch * shape.rows * shape.columns;
+  const std::int64_t column = first_column + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < kTile; i += kTileRows) {
+    const std::int64_t written = first_row + threadIdx.y + i;
+    if (written < shape.rows && column < shape.columns)
+      to[written * shape.columns + column] = from_float<To>(tile[threadIdx.x][threadIdx.y + i]);
+  }
+}
+
+template <typename From, typename To>
+__global__ void image_transpose_kernel(Transposition shape, FastDivide runs, std::uint32_t positions, const From* src,
+                                       To* dst) {
+  const std::uint32_t position = thread_position();
+  if (position >= positions) return;
+  const std::uint32_t batch = quotient(position, runs);
+  const std::int64_t row = static_cast<std::int64_t>(position - batch * runs.divisor) * kImageRun;
+  const From* const from = src + batch * shape.src_batch_stride + row;
+  Values<kImageRun> planes[kImageChannels];
+#pragma unroll
+  for (int channel = 0; channel < kImageChannels; ++channel)
+    planes[channel] = load_values<From, kImageRun>(from + channel * shape.src_column_stride);
+  To* const to = dst + static_cast<std::int64_t>(position) * kImageRun * kImageChannels;
+#pragma unroll
+  for (int pack = 0; pack < kImageChannels; ++pack) {
+    Values<kImageRun> mixed;
+#pragma unroll
+    for (int i = 0; i < kImageRun; ++i) {
+      const int element = pack * kImageRun + i;
+      mixed.at[i] = planes[element % kImageChannels].at[element / kImageChannels];
+    }
+    store_values<To, kImageRun>(to + pack * kImageRun, mixed);
+  }
+}
+
+template <typename From, typename To>
+__global__ void any_reorder_kernel(const __grid_constant__ AnyReorder reorder, const From* src, To* dst) {
+  const std::int64_t position = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (position >= reorder.positions) return;
+  std::int64_t index[kMaxAxes] = {};
+  std::int64_t rest = position;
+  for (int digit = 0; digit < reorder.dst.digits; ++digit) {
+    index[reorder.dst.axis[digit]] += rest % reorder.dst.extent[digit] * reorder.dst.place[digit];
+    rest /= reorder.dst.extent[digit];
+  }
+  bool padding = false;
+  for (int axis = 0; axis < reorder.rank; ++axis) padding = padding || index[axis] >= reorder.extents[axis];
+  std::int64_t offset = 0;
+  for (int digit = 0; digit < reorder.src.digits; ++digit) {
+    const std::int64_t value = index[reorder.src.axis[digit]] / reorder.src.place[digit] % reorder.src.extent[digit];
+    offset += value * reorder.src.stride[digit];
+  }
+  dst[position] = from_float<To>(padding ? 0.0f : to_float(src[offset]));
+}
+
+}  // namespace
+
+void launch_convert(cudaStream_t stream, Conversion types, std::int64_t elements, const void* src, void* dst) {
+  with_conversion(types, [&]<typename From, typename To>(From, To) {
+    convert_kernel<<<blocks_of_threads((elements + 7) / 8), kThreads, 0, stream>>>(
+        elements, static_cast<const From*>(src), static_cast<To*>(dst));
+  });
+  check(cudaGetLastError(), "a conversion");
+}
+
+void launch_transpose(cudaStream_t stream, Conversion types, const Transposition& shape, const void* src, void* dst) {
+  const std::int64_t tiles = shape.batches * ((shape.rows + kTile - 1) / kTile) * ((shape.columns + kTile - 1) / kTile);
+  with_conversion(types, [&]<typename From, typename To>(From, To) {
+    transpose_kernel<<<checked_positions(tiles), dim3(kTile, kTileRows), 0, stream>>>(
+        shape, static_cast<const From*>(src), static_cast<To*>(dst));
+  });
+  check(cudaGetLastError(), "a transposition");
+}
+
+void launch_image_transpose(cudaStream_t stream, Conversion types, const Transposition& shape, const void* src,
+                            void* dst) {
+  const std::int64_t runs = shape.rows / kImageRun;
+  const std::uint32_t positions = checked_positions(shape.batches * runs);
+  with_conversion(types, [&]<typename From, typename To>(From, To) {
+    image_transpose_kernel<<<blocks_of_threads(positions), kThreads, 0, stream>>>(
+        shape, FastDivide(runs), positions, static_cast<const From*>(src), static_cast<To*>(dst));
+  });
+  check(cudaGetLastError(), "a transposition of images");
+}
+
+void launch_any_reorder(cudaStream_t stream, Conversion types, const AnyReorder& reorder, const void* src, void* dst) {
+  with_conversion(types, [&]<typename From, typename To>(From, To) {
+    any_reorder_kernel<<<blocks_of_threads(reorder.positions), kThreads, 0, stream>>>(
+        reorder, static_cast<const From*>(src), static_cast<To*>(dst));
+  });
+  check(cudaGetLastError(), "a reorder");
+}
+
+}  // namespace trireme::cuda
