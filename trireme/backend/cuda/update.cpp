@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+
+#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/backend/cuda/update_kernels.hpp"
+#include "trireme/backend/function_kernel.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+constexpr const char* kImplementation = "own:cuda";
+// Variables begin at multiples of so many elements: the store's alignment of 64 bytes. Only padding can lie between the
+// end of one and the next such multiple.
+constexpr std::int64_t kAlignment = 16;
+
+bool lies_behind(const void* array, const void* other, std::int64_t bytes) {
+  if (array == nullptr || other == nullptr) return array == other;
+  return static_cast<const std::byte*>(array) + bytes == other;
+}
+
+// Whether all memory of `next` comes directly after that of `range`. Padding has zero gradients and values, and stays
+// zero under every rule.
+bool continues(const UpdateRange& range, const UpdateRange& next) {
+  const std::int64_t elements = (range.elements + kAlignment - 1) / kAlignment * kAlignment;
+  const std::int64_t f32_bytes = elements * size_of(DataType::f32);
+  return lies_behind(range.values, next.values, f32_bytes) && lies_behind(range.gradients, next.gradients, f32_bytes) &&
+         lies_behind(range.first_state, next.first_state, f32_bytes) &&
+         lies_behind(range.second_state, next.second_state, f32_bytes) &&
+         lies_behind(range.shadow, next.shadow, elements * size_of(DataType::bf16));
+}
+
+// The part of a range, all arrays of which go on to its end.
+UpdateRange part_of(const UpdateRange& range, std::int64_t begin, std::int64_t elements) {
+  const auto from = [begin](auto* array) { return array == nullptr ? nullptr : array + begin; };
+  return {.values = from(range.values),
+          .gradients = from(range.gradients),
+          .first_state = from(range.first_state),
+          .second_state = from(range.second_state),
+          .shadow = from(static_cast<std::uint16_t*>(range.shadow)),
+          .elements = elements};
+}
+
+// All variables of an operation, in one launch.
+class UpdateKernel final : public Kernel {
+ public:
+  UpdateKernel(const op::OptimizerRule& rule, std::vector<std::int64_t> elements, CudaDevice& device)
+      : rule_(rule), elements_(std::move(elements)), device_(device) {}
+
+  void bind(const KernelMemory& memory) override {
+    std::vector<UpdateRange> pieces;
+    for (const UpdateRange& range : merged_ranges(memory)) {
+      for (std::int64_t begin = 0; begin < range.elements; begin += kUpdatePiece) {
+        pieces.push_back(part_of(range, begin, std::min(kUpdatePiece, range.elements - begin)));
+      }
+    }
+    const auto bytes = static_cast<std::int64_t>(pieces.size() * sizeof(UpdateRange));
+    table_ = device_.allocate(bytes, "the table of an update");
+    device_.upload(table_.at(0), pieces.data(), bytes);
+    device_.synchronize();
+    launch_ = {.rule = rule_,
+               .learning_rate = static_cast<const float*>(memory.inputs[0]),
+               .step = &device_.run_values()->step,
+               .pieces = static_cast<const UpdateRange*>(table_.at(0)),
+               .count = static_cast<int>(pieces.size())};
+  }
+
+  void run(const RunContext&) override { launch_update(device_.stream(), launch_); }
+
+ private:
+  UpdateRange range_of(const KernelMemory& memory, std::size_t pair) const {
+    const int states = op::state_count(rule_.kind);
+    const Operands operands(memory);
+    return {.values = operands.variable(1 + 2 * pair),
+            .gradients = operands.input(2 + 2 * pair),
+            .first_state = states > 0 ? operands.state(pair, 0) : nullptr,
+            .second_state = states > 1 ? operands.state(pair, 1) : nullptr,
+            .shadow = memory.shadows.empty() ? nullptr : memory.shadows[pair],
+            .elements = elements_[pair]};
+  }
+
+  std::vector<UpdateRange> merged_ranges(const KernelMemory& memory) const {
+    std::vector<UpdateRange> ranges;
+    for (std::size_t pair = 0; pair < elements_.size(); ++pair) ranges.push_back(range_of(memory, pair));
+    std::sort(ranges.begin(), ranges.end(),
+              [](const UpdateRange& a, const UpdateRange& b) { return std::less<const float*>()(a.values, b.values); });
+    std::vector<UpdateRange> merged;
+    for (const UpdateRange& range : ranges) {
+      if (!merged.empty() && continues(merged.back(), range)) {
+        merged.back().elements = range.values + range.elements - merged.back().values;
+      } else {
+        merged.push_back(range);
+      }
+    }
+    return merged;
+  }
+
+  op::OptimizerRule rule_;
+  std::vector<std::int64_t> elements_;  // of each variable, with the padding of its layout
+  CudaDevice& device_;
+  DeviceMemory table_;
+  UpdateLaunch launch_;
+};
+
+}  // namespace
+
+KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, CudaDevice& device) {
+  KernelChoice choice;
+  choice.inputs.push_back(Layout::plain(0));
+  std::vector<std::int64_t> elements;
+  for (std::size_t i = 1; i < request.inputs.size(); i += 2) {
+    // A variable stays as it is, and its gradient comes in the same order.
+    const TensorDesc& variable = request.inputs[i];
+    elements.push_back(variable.layout.elements(variable.shape));
+    choice.inputs.insert(choice.inputs.end(), 2, variable.layout);
+  }
+  choice.implementation = kImplementation;
+  choice.kernel = std::make_unique<UpdateKernel>(operation.rule, std::move(elements), device);
+  return choice;
+}
+
+KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, CudaDevice& device) {
+  const TensorDesc& variable = request.inputs[0];
+  const std::int64_t elements = variable.layout.elements(variable.shape);
+  const auto share = static_cast<float>((1 - static_cast<double>(operation.decay)) * operation.scale);
+  KernelChoice choice = function_kernel(
+      request, kImplementation,
+      [elements, share, decay = operation.decay, &device](const Operands& operands, const RunContext&) {
+        launch_moving_average(device.stream(), operands.variable(0), operands.input(1), elements, decay, share);
+      });
+  choice.inputs = {variable.layout, variable.layout};
+  return choice;
+}
+
+KernelChoice make(const op::Assign&, const KernelRequest& request, CudaDevice& device) {
+  const TensorDesc& variable = request.inputs[0];
+  const auto bytes = static_cast<std::size_t>(variable.bytes());
+  KernelChoice choice = function_kernel(request, "copy", [bytes, &device](const Operands& operands, const RunContext&) {
+    if (operands.variable(0) == operands.input(1)) return;  // a variable may be assigned to itself
+    check(cudaMemcpyAsync(operands.variable(0), operands.input(1), bytes, cudaMemcpyDeviceToDevice, device.stream()),
+          "a copy on the GPU");
+  });
+  choice.inputs = {variable.layout, variable.layout};
+  return choice;
+}
+
+}  // namespace trireme::cuda

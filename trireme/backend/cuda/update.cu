@@ -1,0 +1,160 @@
+#include <cmath>
+
+#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/elements.cuh"
+#include "trireme/backend/cuda/update_kernels.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kVector = 4;
+// Vectors of a thread, all of which are on their way before the first is used.
+constexpr int kVectorsPerThread = static_cast<int>(kUpdatePiece) / (kThreads * kVector);
+static_assert(kVectorsPerThread * kThreads * kVector == kUpdatePiece);
+
+// Of adam's betas. From these, powers near 1 lose no digits when they are taken from 1.
+struct Logarithms {
+  float beta1, beta2;
+};
+
+// 1 − beta^t
+__device__ float correction(float log_beta, float t) { return -expm1f(t * log_beta); }
+
+template <op::OptimizerKind kKind>
+__device__ float rate_of(const UpdateLaunch& launch, Logarithms logarithms) {
+  const float rate = *launch.learning_rate;
+  if constexpr (kKind == op::OptimizerKind::adam) {
+    const auto t = static_cast<float>(*launch.step + 1);
+    return rate * sqrtf(correction(logarithms.beta2, t)) / correction(logarithms.beta1, t);
+  } else {
+    return rate;
+  }
+}
+
+// One value with its gradient and state; the formulas are at op::OptimizerRule.
+template <op::OptimizerKind kKind>
+__device__ void update(const op::OptimizerRule& rule, float rate, float gradient, float& value, float& first,
+                       float& second) {
+  const float g = gradient + rule.weight_decay * value;
+  if constexpr (kKind == op::OptimizerKind::sgd) {
+    value -= rate * g;
+  } else if constexpr (kKind == op::OptimizerKind::momentum) {
+    first = rule.momentum * first + g;
+    value -= rate * first;
+  } else if constexpr (kKind == op::OptimizerKind::nesterov) {
+    first = rule.momentum * first + g;
+    value -= rate * (g + rule.momentum * first);
+  } else if constexpr (kKind == op::OptimizerKind::rmsprop) {
+    first = rule.decay * first + (1 - rule.decay) * g * g;
+    second = rule.momentum * second + rate * g / sqrtf(first + rule.epsilon);
+    value -= second;
+  } else {
+    first = rule.beta1 * first + (1 - rule.beta1) * g;
+    second = rule.beta2 * second + (1 - rule.beta2) * g * g;
+    value -= rate * first / (sqrtf(second) + rule.epsilon);
+  }
+}
+
+template <op::OptimizerKind kKind>
+constexpr bool kHasFirst = kKind != op::OptimizerKind::sgd;
+template <op::OptimizerKind kKind>
+constexpr bool kHasSecond = kKind == op::OptimizerKind::rmsprop || kKind == op::OptimizerKind::adam;
+
+// N neighbours of a piece while a thread works on them.
+template <op::OptimizerKind kKind, int N>
+struct Elements {
+  Pack<float, N> value, gradient, first, second;
+
+  __device__ void load(const UpdateRange& piece, int at) {
+    value = load_pack<float, N>(piece.values + at);
+    gradient = load_pack<float, N>(piece.gradients + at);
+    if constexpr (kHasFirst<kKind>) first = load_pack<float, N>(piece.first_state + at);
+    if constexpr (kHasSecond<kKind>) second = load_pack<float, N>(piece.second_state + at);
+  }
+  __device__ void apply(const op::OptimizerRule& rule, float rate) {
+    for (int i = 0; i < N; ++i) {
+      update<kKind>(rule, rate, gradient.values[i], value.values[i], first.values[i], second.values[i]);
+    }
+  }
+  __device__ void store(const UpdateRange& piece, int at) const {
+    store_pack<float, N>(piece.values + at, value);
+    if constexpr (kHasFirst<kKind>) store_pack<float, N>(piece.first_state + at, first);
+    if constexpr (kHasSecond<kKind>) store_pack<float, N>(piece.second_state + at, second);
+    if (piece.shadow == nullptr) return;
+    Pack<Bf16, N> shadow;
+    for (int i = 0; i < N; ++i) shadow.values[i] = from_float<Bf16>(value.values[i]);
+    store_pack<Bf16, N>(static_cast<Bf16*>(piece.shadow) + at, shadow);
+  }
+};
+
+template <op::OptimizerKind kKind>
+__global__ void __launch_bounds__(kThreads) update_pieces(UpdateLaunch launch, Logarithms logarithms) {
+  const UpdateRange piece = launch.pieces[blockIdx.x];
+  const float rate = rate_of<kKind>(launch, logarithms);
+  const int count = static_cast<int>(piece.elements);
+  const int vectors = count / kVector;
+  const int thread = static_cast<int>(threadIdx.x);
+
+  Elements<kKind, kVector> elements[kVectorsPerThread];
+#pragma unroll
+  for (int k = 0; k < kVectorsPerThread; ++k) {
+    const int vector = thread + k * kThreads;
+    if (vector < vectors) elements[k].load(piece, vector * kVector);
+  }
+#pragma unroll
+  for (int k = 0; k < kVectorsPerThread; ++k) {
+    const int vector = thread + k * kThreads;
+    if (vector >= vectors) continue;
+    elements[k].apply(launch.rule, rate);
+    elements[k].store(piece, vector * kVector);
+  }
+  const int last = vectors * kVector + thread;
+  if (last < count) {
+    Elements<kKind, 1> rest;
+    rest.load(piece, last);
+    rest.apply(launch.rule, rate);
+    rest.store(piece, last);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    average(float* variable, const float* value, std::int64_t elements, float decay, float share) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < elements) variable[i] = decay * variable[i] + share * value[i];
+}
+
+}  // namespace
+
+void launch_update(cudaStream_t stream, const UpdateLaunch& launch) {
+  const op::OptimizerRule& rule = launch.rule;
+  const Logarithms logarithms{.beta1 = static_cast<float>(std::log(static_cast<double>(rule.beta1))),
+                              .beta2 = static_cast<float>(std::log(static_cast<double>(rule.beta2)))};
+  switch (rule.kind) {
+    case op::OptimizerKind::sgd:
+      update_pieces<op::OptimizerKind::sgd><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
+      break;
+    case op::OptimizerKind::momentum:
+      update_pieces<op::OptimizerKind::momentum><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
+      break;
+    case op::OptimizerKind::nesterov:
+      update_pieces<op::OptimizerKind::nesterov><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
+      break;
+    case op::OptimizerKind::rmsprop:
+      update_pieces<op::OptimizerKind::rmsprop><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
+      break;
+    case op::OptimizerKind::adam:
+      update_pieces<op::OptimizerKind::adam><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
+      break;
+  }
+  check(cudaGetLastError(), "an update cannot be started");
+}
+
+void launch_moving_average(cudaStream_t stream, float* variable, const float* value, std::int64_t elements, float decay,
+                           float share) {
+  const auto blocks = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
+  average<<<blocks, kThreads, 0, stream>>>(variable, value, elements, decay, share);
+  check(cudaGetLastError(), "a moving average cannot be started");
+}
+
+}  // namespace trireme::cuda

@@ -1,0 +1,39 @@
+// The device code of updates: launched by update.cpp, defined in update.cu.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "trireme/graph/ops/update.hpp"
+
+namespace trireme::cuda {
+
+// Neighbouring values that a rule is applied to, with everything that belongs to them. All addresses are multiples of
+// 16 bytes, the shadow's of 8.
+struct UpdateRange {
+  float* values = nullptr;
+  const float* gradients = nullptr;
+  float* first_state = nullptr;  // states that the rule does not keep are not looked at
+  float* second_state = nullptr;
+  void* shadow = nullptr;  // the values in bf16; nullptr: none
+  std::int64_t elements = 0;
+};
+
+// The most elements of a range that is a piece of work for one block of threads.
+inline constexpr std::int64_t kUpdatePiece = 2048;
+
+struct UpdateLaunch {
+  op::OptimizerRule rule;
+  const float* learning_rate = nullptr;  // these three are in the GPU's memory
+  const std::uint64_t* step = nullptr;   // updates done before
+  const UpdateRange* pieces = nullptr;
+  int count = 0;
+};
+void launch_update(cudaStream_t stream, const UpdateLaunch& launch);
+
+// variable = decay·variable + share·value
+void launch_moving_average(cudaStream_t stream, float* variable, const float* value, std::int64_t elements, float decay,
+                           float share);
+
+}  // namespace trireme::cuda
