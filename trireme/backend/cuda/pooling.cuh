@@ -1,0 +1,157 @@
+// What the kernels of pooling have in common: the units that they work on, windows known when compiling or only when
+// running, and which thread takes which place of an image.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "trireme/backend/cuda/elements.cuh"
+#include "trireme/backend/cuda/pooling_kernels.hpp"
+
+namespace trireme::cuda {
+
+// Units are what one instruction compares: an element, or two of bf16.
+using Bf16Pair = __nv_bfloat162;
+
+template <typename Unit>
+inline constexpr int kElements = std::is_same_v<Unit, Bf16Pair> ? 2 : 1;
+
+__device__ inline float max_of(float a, float b) { return fmaxf(a, b); }
+__device__ inline Bf16 max_of(Bf16 a, Bf16 b) { return __hmax(a, b); }
+__device__ inline Bf16Pair max_of(Bf16Pair a, Bf16Pair b) { return __hmax2(a, b); }
+
+// All bits of the elements that are equal.
+__device__ inline unsigned equal_bits(float a, float b) { return a == b ? ~0u : 0u; }
+__device__ inline unsigned equal_bits(Bf16 a, Bf16 b) { return __heq(a, b) ? ~0u : 0u; }
+__device__ inline unsigned equal_bits(Bf16Pair a, Bf16Pair b) { return __heq2_mask(a, b); }
+
+__device__ inline void to_floats(float unit, float* values) { values[0] = unit; }
+__device__ inline void to_floats(Bf16 unit, float* values) { values[0] = to_float(unit); }
+__device__ inline void to_floats(Bf16Pair unit, float* values) {
+  values[0] = __low2float(unit);
+  values[1] = __high2float(unit);
+}
+
+template <typename Unit>
+__device__ inline Unit to_unit(const float* values) {
+  if constexpr (std::is_same_v<Unit, Bf16Pair>) {
+    return __floats2bfloat162_rn(values[0], values[1]);
+  } else {
+    return from_float<Unit>(values[0]);
+  }
+}
+
+// Not a number: equal to nothing, and greater than nothing.
+template <typename Unit>
+__device__ inline Unit no_number() {
+  const float values[2] = {__int_as_float(0x7fffffff), __int_as_float(0x7fffffff)};
+  return to_unit<Unit>(values);
+}
+
+template <typename Unit, int N>
+__device__ inline Pack<Unit, N> no_numbers() {
+  Pack<Unit, N> pack;
+  for (int i = 0; i < N; ++i) pack.values[i] = no_number<Unit>();
+  return pack;
+}
+
+// sums[i] += weight · pack[i]
+template <typename Unit, int N>
+__device__ inline void add(const Pack<Unit, N>& pack, float weight, float* sums) {
+  for (int i = 0; i < N; ++i) {
+    float values[kElements<Unit>];
+    to_floats(pack.values[i], values);
+    for (int k = 0; k < kElements<Unit>; ++k) sums[i * kElements<Unit> + k] += weight * values[k];
+  }
+}
+
+template <typename Unit, int N>
+__device__ inline Pack<Unit, N> to_pack(const float* values) {
+  Pack<Unit, N> pack;
+  for (int i = 0; i < N; ++i) pack.values[i] = to_unit<Unit>(values + i * kElements<Unit>);
+  return pack;
+}
+
+// Windows of the sizes that networks have most, so that loops over their cells are unrolled.
+template <int kSize_, int kStep_>
+struct FixedWindow {
+  static constexpr bool kFixed = true;
+  static constexpr int kSize = kSize_, kStep = kStep_;
+  __device__ static int kernel_height(const PoolGeometry&) { return kSize; }
+  __device__ static int kernel_width(const PoolGeometry&) { return kSize; }
+  __device__ static int stride_height(const PoolGeometry&) { return kStep; }
+  __device__ static int stride_width(const PoolGeometry&) { return kStep; }
+};
+
+struct AnyWindow {
+  static constexpr bool kFixed = false;
+  static constexpr int kSize = 0, kStep = 0;
+  __device__ static int kernel_height(const PoolGeometry& g) { return g.kernel_height; }
+  __device__ static int kernel_width(const PoolGeometry& g) { return g.kernel_width; }
+  __device__ static int stride_height(const PoolGeometry& g) { return g.stride_height; }
+  __device__ static int stride_width(const PoolGeometry& g) { return g.stride_width; }
+};
+
+// Cells of a window along one axis that are inside the image.
+__device__ inline int cells_inside(int begin, int kernel, int extent) {
+  return min(begin + kernel, extent) - max(begin, 0);
+}
+
+// 1 / what the average of the window at (row, column) of dst is divided by.
+template <typename Window>
+__device__ inline float average_weight(const PoolGeometry& g, int row, int column) {
+  const int height = Window::kernel_height(g), width = Window::kernel_width(g);
+  if (!g.divide_by_inside) return 1.0f / static_cast<float>(height * width);
+  const int rows = cells_inside(row * Window::stride_height(g) - g.pad_top, height, g.src_height);
+  const int columns = cells_inside(column * Window::stride_width(g) - g.pad_left, width, g.src_width);
+  return 1.0f / static_cast<float>(rows * columns);
+}
+
+// A thread takes one pack of channels at one place of an image, in every image that its block takes: blocks are
+// neighbouring packs and columns of a few rows, whose windows overlap.
+struct PoolPlace {
+  int row, column, pack;
+};
+
+__device__ inline PoolPlace pool_place(int packs) {
+  const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int column = x / packs;
+  return {static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y), column, x - column * packs};
+}
+
+inline constexpr int kPoolThreads = 256;
+
+struct PoolGrid {
+  dim3 blocks, threads;
+};
+
+inline PoolGrid pool_grid(int height, int width, int packs, std::int64_t images) {
+  constexpr int kRows = 4;
+  const int rows = height >= kRows ? kRows : 1;
+  const int columns = kPoolThreads / rows;
+  const std::int64_t most = 65535;  // of the third dimension
+  return {dim3(static_cast<unsigned>((width * packs + columns - 1) / columns),
+               static_cast<unsigned>((height + rows - 1) / rows), static_cast<unsigned>(std::min(images, most))),
+          dim3(static_cast<unsigned>(columns), static_cast<unsigned>(rows))};
+}
+
+// function(Unit{}, N, Window{}): units in packs of 16 bytes where the channels are whole packs, single elements
+// otherwise.
+template <typename Function>
+void with_units_and_window(DataType type, const PoolGeometry& g, Function function) {
+  constexpr std::integral_constant<int, 4> kWhole;
+  constexpr std::integral_constant<int, 1> kSingle;
+  const auto is = [&g](int size, int step) {
+    return g.kernel_height == size && g.kernel_width == size && g.stride_height == step && g.stride_width == step;
+  };
+  with_element(type, [&]<typename Element>(Element element) {
+    if (g.channels % kPack<Element> != 0) return function(element, kSingle, AnyWindow{});
+    using Unit = std::conditional_t<std::is_same_v<Element, Bf16>, Bf16Pair, float>;
+    if (is(3, 2)) return function(Unit{}, kWhole, FixedWindow<3, 2>{});
+    if (is(3, 1)) return function(Unit{}, kWhole, FixedWindow<3, 1>{});
+    if (is(2, 2)) return function(Unit{}, kWhole, FixedWindow<2, 2>{});
+    function(Unit{}, kWhole, AnyWindow{});
+  });
+}
+
+}  // namespace trireme::cuda
