@@ -35,6 +35,8 @@ KernelChoice make(const op::BiasBackward& operation, const KernelRequest& reques
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, CudaDevice& device);
+
+// normalization_lrn.cpp
 KernelChoice make(const op::Lrn& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, CudaDevice& device);
 

@@ -1,0 +1,186 @@
+// With channels last and the neighbours that networks have, a thread computes a pack of channels from that pack and the
+// two beside it. Everything else goes element by element.
+#include <type_traits>
+
+#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/elements.cuh"
+#include "trireme/backend/cuda/normalization_lrn_kernels.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kChannels = 8;  // of a pack
+
+// scale^−beta; a scale is above 0.
+__device__ float power(float scale, float beta) { return exp2f(-beta * __log2f(scale)); }
+
+__device__ std::int64_t thread_index() { return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
+
+// The channels of a pack, after those of the pack before and followed by those of the next; zeros where there is
+// none, which add nothing to any sum.
+template <typename Element>
+struct Neighbourhood {
+  float values[3 * kChannels];
+
+  __device__ Neighbourhood(const Element* pack, bool first, bool last) {
+#pragma unroll
+    for (int side = 0; side < 3; ++side) {
+      const bool missing = (side == 0 && first) || (side == 2 && last);
+      Pack<Element, kChannels> loaded = {};
+      if (!missing) loaded = load_pack<Element, kChannels>(pack + (side - 1) * kChannels);
+      for (int i = 0; i < kChannels; ++i) values[side * kChannels + i] = to_float(loaded.values[i]);
+    }
+  }
+  // By their distance from the first channel of the pack.
+  __device__ float operator[](int channel) const { return values[kChannels + channel]; }
+  // With so many neighbours on either side.
+  template <int kReach>
+  __device__ float scale(const LrnGeometry& g, int channel) const {
+    float squares = 0;
+    for (int c = channel - kReach; c <= channel + kReach; ++c) squares += (*this)[c] * (*this)[c];
+    return g.k + g.alpha_per_cell * squares;
+  }
+};
+
+template <typename Element, int kReach>
+__global__ void __launch_bounds__(kThreads)
+    lrn_packs(const LrnGeometry g, const Element* __restrict__ src, Element* __restrict__ dst) {
+  const std::int64_t index = thread_index(), packs = g.channels / kChannels;
+  if (index >= g.outer * packs) return;
+  const std::int64_t pack = index % packs;
+  const Neighbourhood<Element> cells(src + index * kChannels, pack == 0, pack == packs - 1);
+  Pack<Element, kChannels> result;
+#pragma unroll
+  for (int i = 0; i < kChannels; ++i)
+    result.values[i] = from_float<Element>(cells[i] * power(cells.template scale<kReach>(g, i), g.beta));
+  store_pack<Element, kChannels>(dst + index * kChannels, result);
+}
+
+template <typename Element, int kReach>
+__global__ void __launch_bounds__(kThreads)
+    lrn_backward_packs(const LrnGeometry g, const Element* __restrict__ src, const Element* __restrict__ diff_dst,
+                       Element* __restrict__ diff_src) {
+  static_assert(2 * kReach <= kChannels, "the neighbours of neighbours are in the packs beside");
+  const std::int64_t index = thread_index(), packs = g.channels / kChannels;
+  if (index >= g.outer * packs) return;
+  const std::int64_t pack = index % packs;
+  const Neighbourhood<Element> cells(src + index * kChannels, pack == 0, pack == packs - 1);
+  const Neighbourhood<Element> diffs(diff_dst + index * kChannels, pack == 0, pack == packs - 1);
+  // What each channel and its neighbours send back through their scales, and directly.
+  float through_scale[kChannels + 2 * kReach], direct[kChannels];
+#pragma unroll
+  for (int c = -kReach; c < kChannels + kReach; ++c) {
+    const float scale = cells.template scale<kReach>(g, c);
+    const float own = diffs[c] * power(scale, g.beta);
+    through_scale[c + kReach] = own * cells[c] / scale;
+    if (c >= 0 && c < kChannels) direct[c] = own;
+  }
+  Pack<Element, kChannels> result;
+#pragma unroll
+  for (int i = 0; i < kChannels; ++i) {
+    float sum = 0;
+    for (int c = 0; c <= 2 * kReach; ++c) sum += through_scale[i + c];
+    result.values[i] = from_float<Element>(direct[i] - 2 * g.alpha_per_cell * g.beta * cells[i] * sum);
+  }
+  store_pack<Element, kChannels>(diff_src + index * kChannels, result);
+}
+
+// The channels of one place, in any layout and with any number of neighbours.
+template <typename Element>
+struct Column {
+  const LrnGeometry& g;
+  std::int64_t base;  // of channel 0
+
+  __device__ std::int64_t first(std::int64_t channel) const { return max(channel - g.size / 2, std::int64_t{0}); }
+  __device__ std::int64_t end(std::int64_t channel) const { return min(channel + g.size / 2 + 1, g.channels); }
+  __device__ std::int64_t at(std::int64_t channel) const { return base + channel * g.inner; }
+  __device__ float scale(const Element* src, std::int64_t channel) const {
+    float squares = 0;
+    for (std::int64_t c = first(channel); c < end(channel); ++c) {
+      const float value = to_float(src[at(c)]);
+      squares += value * value;
+    }
+    return g.k + g.alpha_per_cell * squares;
+  }
+};
+
+template <typename Element>
+__global__ void __launch_bounds__(kThreads)
+    lrn_elements(const LrnGeometry g, const Element* __restrict__ src, Element* __restrict__ dst) {
+  const std::int64_t index = thread_index();
+  if (index >= g.outer * g.channels * g.inner) return;
+  const std::int64_t channel = index / g.inner % g.channels;
+  const Column<Element> column{g, index - channel * g.inner};
+  dst[index] = from_float<Element>(to_float(src[index]) * power(column.scale(src, channel), g.beta));
+}
+
+template <typename Element>
+__global__ void __launch_bounds__(kThreads)
+    lrn_backward_elements(const LrnGeometry g, const Element* __restrict__ src, const Element* __restrict__ diff_dst,
+                          Element* __restrict__ diff_src) {
+  const std::int64_t index = thread_index();
+  if (index >= g.outer * g.channels * g.inner) return;
+  const std::int64_t channel = index / g.inner % g.channels;
+  const Column<Element> column{g, index - channel * g.inner};
+  float through_scales = 0, direct = 0;
+  for (std::int64_t c = column.first(channel); c < column.end(channel); ++c) {
+    const std::int64_t at = column.at(c);
+    const float scale = column.scale(src, c);
+    const float own = to_float(diff_dst[at]) * power(scale, g.beta);
+    through_scales += own * to_float(src[at]) / scale;
+    if (c == channel) direct = own;
+  }
+  const float value = to_float(src[index]);
+  diff_src[index] = from_float<Element>(direct - 2 * g.alpha_per_cell * g.beta * value * through_scales);
+}
+
+unsigned blocks_of(std::int64_t items) { return static_cast<unsigned>((items + kThreads - 1) / kThreads); }
+
+// function(reach) for the channels on either side, where they are neighbours in memory and whole packs; 0 otherwise.
+template <typename Function>
+void with_reach(const LrnGeometry& g, Function function) {
+  const bool packs = g.inner == 1 && g.channels % kChannels == 0;
+  if (packs && g.size == 5) return function(std::integral_constant<int, 2>{});
+  if (packs && g.size == 9) return function(std::integral_constant<int, 4>{});
+  function(std::integral_constant<int, 0>{});
+}
+
+}  // namespace
+
+void launch_lrn(cudaStream_t stream, const LrnGeometry& g, DataType type, const void* src, void* dst) {
+  with_element(type, [&]<typename Element>(Element) {
+    const auto* const from = static_cast<const Element*>(src);
+    auto* const to = static_cast<Element*>(dst);
+    const std::int64_t elements = g.outer * g.channels * g.inner;
+    with_reach(g, [&]<int kReach>(std::integral_constant<int, kReach>) {
+      if constexpr (kReach > 0) {
+        lrn_packs<Element, kReach><<<blocks_of(elements / kChannels), kThreads, 0, stream>>>(g, from, to);
+      } else {
+        lrn_elements<Element><<<blocks_of(elements), kThreads, 0, stream>>>(g, from, to);
+      }
+    });
+  });
+  check(cudaGetLastError(), "local response normalisation cannot be started");
+}
+
+void launch_lrn_backward(cudaStream_t stream, const LrnGeometry& g, DataType type, const void* src,
+                         const void* diff_dst, void* diff_src) {
+  with_element(type, [&]<typename Element>(Element) {
+    const auto* const from = static_cast<const Element*>(src);
+    const auto* const diff = static_cast<const Element*>(diff_dst);
+    auto* const to = static_cast<Element*>(diff_src);
+    const std::int64_t elements = g.outer * g.channels * g.inner;
+    with_reach(g, [&]<int kReach>(std::integral_constant<int, kReach>) {
+      if constexpr (kReach > 0) {
+        lrn_backward_packs<Element, kReach>
+            <<<blocks_of(elements / kChannels), kThreads, 0, stream>>>(g, from, diff, to);
+      } else {
+        lrn_backward_elements<Element><<<blocks_of(elements), kThreads, 0, stream>>>(g, from, diff, to);
+      }
+    });
+  });
+  check(cudaGetLastError(), "the gradient of local response normalisation cannot be started");
+}
+
+}  // namespace trireme::cuda

@@ -1,0 +1,27 @@
+// The device code of local response normalisation: launched by normalization_lrn.cpp, defined in normalization_lrn.cu.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "trireme/base/shape.hpp"
+
+namespace trireme::cuda {
+
+// A tensor as outer x channels x inner: channels last has an inner extent of 1.
+struct LrnGeometry {
+  std::int64_t outer = 1;
+  std::int64_t channels = 1;
+  std::int64_t inner = 1;
+  std::int64_t size = 5;  // neighbouring channels, odd
+  float alpha_per_cell = 0;
+  float beta = 0;
+  float k = 1;
+};
+
+void launch_lrn(cudaStream_t stream, const LrnGeometry& geometry, DataType type, const void* src, void* dst);
+void launch_lrn_backward(cudaStream_t stream, const LrnGeometry& geometry, DataType type, const void* src,
+                         const void* diff_dst, void* diff_src);
+
+}  // namespace trireme::cuda
