@@ -70,6 +70,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   void* values = nullptr;
   check(cudaMalloc(&values, sizeof(RunValues)), "memory for the values of a run");
   run_values_ = static_cast<RunValues*>(values);
+  check(cudaMemset(run_values_, 0, sizeof(RunValues)), "memory cannot be cleared");  // as the staged ones are
   staged_values_ = allocate_staging(sizeof(RunValues));
 }
 
@@ -109,6 +110,7 @@ DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
   }
   check(code, "memory cannot be allocated");
   check(cudaMemset(memory, 0, static_cast<std::size_t>(bytes)), "memory cannot be cleared");
+  check(cudaStreamSynchronize(nullptr), "memory cannot be cleared");  // the lanes' streams do not wait for this one
   *bytes_ += bytes;
   most_bytes_ = std::max(most_bytes_, *bytes_);
   const auto free = [allocated = bytes_, bytes](void* p) {
