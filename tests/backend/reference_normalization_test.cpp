@@ -78,6 +78,19 @@ TEST(ReferenceBatchNormBackward, MasksByReluAndPassesTheMaskedGradientToTheAdden
   expect_close(kernel.output(3), {0, 0, 0, 0, 3, 4, 0, 0});
 }
 
+// Without an addend: kNormalized is positive at the last two of channel 0 and the first two of channel 1.
+TEST(ReferenceBatchNormBackward, TheMaskFromSrcIsThatOfDst) {
+  const HostTensor diff_dst = f32({2, 2, 1, 2}, {1, 2, 1, 5, 3, 4, 2, 3});
+  op::BatchNormBackward operation{.epsilon = kEpsilon, .activation = Activation::relu};
+  BoundKernel by_dst(operation, {src(), mean(), variance(), gamma(), diff_dst, f32({2, 2, 1, 2}, kNormalized)});
+  by_dst.run();
+  operation.mask_from_src = true;
+  BoundKernel by_src(operation, {src(), mean(), variance(), gamma(), diff_dst, beta()});
+  by_src.run();
+  expect_close(by_src.output(1), {7, 6});
+  for (std::size_t i = 0; i < 3; ++i) expect_close(by_src.output(i), by_dst.output(i));
+}
+
 TEST(ReferenceBatchNormBackward, SumsTheGradientsThatMeet) {
   // Together those of the case above.
   const HostTensor diff_dst = f32({2, 2, 1, 2}, {5, 2, -1, 0, 1, 6, 0, 1});

@@ -64,6 +64,36 @@ TEST(TestedBatchNorm, BackwardAgreesWithTheReference) {
   }
 }
 
+// The forward operation of a backend that masks from src and its backward operation have to agree on what is positive.
+TEST(TestedBatchNorm, TheMaskFromSrcIsThatOfDst) {
+  const auto backend = tested_backend();
+  if (!backend || !backend->masks_from_src()) GTEST_SKIP() << "this backend masks by dst";
+  for (const Shape& shape : kShapes) {
+    const HostTensor src = random_tensor(shape, 1, -2, 3), gamma = random_tensor({shape[1]}, 2, 0.5f, 2);
+    const HostTensor beta = random_tensor({shape[1]}, 3), diff_dst = random_tensor(shape, 5);
+    for (const Variant& variant : layout_variants()) {
+      const OperationCase forward(op::BatchNorm{.activation = Activation::relu}, {src, gamma, beta});
+      KernelRun normalized(*backend, forward, variant);
+      normalized.run();
+      const HostTensor mean = normalized.output(1), variance = normalized.output(2);
+      op::BatchNormBackward form{.activation = Activation::relu};
+      const OperationCase by_dst(form, {src, mean, variance, gamma, diff_dst, normalized.output(0)});
+      form.mask_from_src = true;
+      const OperationCase by_src(form, {src, mean, variance, gamma, diff_dst, beta});
+      KernelRun expected(*backend, by_dst, variant), actual(*backend, by_src, variant);
+      expected.run();
+      actual.run();
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(difference(actual.output(i), expected.output(i), {}), "") << by_src.describe() << " | " << i;
+      KernelRun reference(*make_backend("reference"), by_src, {.name = "reference"});
+      reference.run();
+      EXPECT_EQ(difference(actual.output(0), reference.output(0), {.terms = 8 + per_channel(shape), .magnitude = 2}),
+                "")
+          << by_src.describe() << " | " << variant.name;
+    }
+  }
+}
+
 TEST(TestedBatchNorm, InferenceAgreesWithTheReference) {
   for (const Shape& shape : kShapes) {
     for (const op::BatchNormInference& form : forms<op::BatchNormInference>(shape)) {

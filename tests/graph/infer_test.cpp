@@ -92,6 +92,9 @@ TEST_F(Infer, BatchNormGivesStatisticsAndBackwardGivesWhatFusingAdds) {
   const Tensor plain =
       graph_.add(op::BatchNormBackward{.gamma = false}, {src, input({3}), input({3}), input(src.shape())});
   EXPECT_EQ(graph_.node(plain).outputs.size(), 2u);
+  const op::BatchNormBackward by_src{.gamma = false, .activation = op::Activation::relu, .mask_from_src = true};
+  EXPECT_NO_THROW(graph_.add(by_src, {src, input({3}), input({3}), input(src.shape()), input({3})}));
+  EXPECT_THROW(graph_.add(by_src, {src, input({3}), input({3}), input(src.shape()), dst}), Error);
 }
 
 TEST_F(Infer, BinaryBroadcastsAsNumpyDoes) {

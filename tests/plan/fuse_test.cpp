@@ -119,6 +119,24 @@ TEST_F(FuseTest, BackwardOfAResidualBlockFusesMaskAndSum) {
   EXPECT_EQ(count(plan, "relu_backward"), 0);
 }
 
+TEST_F(FuseTest, TheMaskComesFromSrcOnlyWhereTheBackendAsksAndNothingWasAdded) {
+  const Tensor first = relu(batch_norm(convolution(x, weights(4, 4))));
+  const Tensor second = relu(batch_norm(convolution(first, weights(4, 4))) + first);
+  const std::vector<Tensor> step = minimize(reduce_sum(second), optimizer_rule(op::OptimizerKind::sgd), 0.1f);
+  for (const bool asks : {false, true}) {
+    const PlanGraph plan = fuse_all(prune(graph, step), 4 << 20, {}, asks);
+    int masked = 0;
+    for (const Node& node : plan.graph->nodes()) {
+      const auto* backward = node.as<op::BatchNormBackward>();
+      if (backward == nullptr) continue;
+      ++masked;
+      EXPECT_EQ(backward->mask_from_src, asks && !backward->add);
+      if (backward->mask_from_src) EXPECT_EQ(node.inputs.back().shape(), Shape{4});
+    }
+    EXPECT_EQ(masked, 2);
+  }
+}
+
 TEST_F(FuseTest, GradientsThatMeetAtAResidualBlockAreSummedByTheBatchNormBeforeIt) {
   const Tensor first = relu(batch_norm(convolution(x, weights(4, 4))));
   const Tensor second = relu(batch_norm(convolution(first, weights(4, 4))) + first);

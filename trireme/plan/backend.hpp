@@ -117,6 +117,9 @@ class Backend {
   // Where kernels read variables in another type than f32: that type. Each trained variable has a shadow then, its
   // value in this type and in the variable's layout, which updates write too, so that no step has to convert.
   virtual DataType shadow_type(Precision) const { return DataType::f32; }
+  // Whether BatchNormBackward should find the mask of its activation from src, where it can, rather than read dst:
+  // less to read, more to compute.
+  virtual bool masks_from_src() const { return false; }
   virtual KernelChoice choose(const KernelRequest& request) const = 0;
   // Copies between two formats of one tensor.
   virtual KernelChoice choose_reorder(const TensorDesc& from, const Format& to) const = 0;

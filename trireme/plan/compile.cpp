@@ -310,7 +310,7 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
     if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");
   }
   PlanGraph plan = prune(graph, fetches);
-  if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners);
+  if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners, backend.masks_from_src());
   plan = recompute(std::move(plan), options.recompute);
   CompileOptions on_device = options;
   on_device.inter_threads = std::max(options.inter_threads, backend.device().lanes());

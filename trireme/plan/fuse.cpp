@@ -237,13 +237,14 @@ VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners) 
   return divided;
 }
 
-PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners) {
+PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners, bool masks_from_src) {
   graph = fold_batch_norm(graph);
   graph = fuse_bias(graph);
   graph = fuse_sum(graph);
   graph = fuse_relu(graph);
   graph = fuse_pool_backward(graph);
   graph = fuse_relu_backward(graph);
+  if (masks_from_src) graph = mask_from_src(graph);
   graph = fuse_gradient_sum(graph);
   return fuse_updates(graph, update_bytes, owners);
 }

@@ -21,6 +21,8 @@ PlanGraph fuse_relu(const PlanGraph& from);
 PlanGraph fuse_pool_backward(const PlanGraph& from);
 // ReLU backward + BatchNormBackward; the masked gradient comes out as well where a sum needs it.
 PlanGraph fuse_relu_backward(const PlanGraph& from);
+// BatchNormBackward + ReLU whose mask is the output of a BatchNorm without addend: takes the mask from src.
+PlanGraph mask_from_src(const PlanGraph& from);
 // Binary add + BatchNormBackward: the gradients that meet where a residual block begins.
 PlanGraph fuse_gradient_sum(const PlanGraph& from);
 // Neighbouring ApplyGradients of one rule, to variables of one owner: one update over a range of the arena of about
@@ -31,7 +33,8 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const V
 // turns in memory, and an update end with every change.
 VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners);
 
-// All of them; update_bytes, owners: see CompileOptions.
-PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners = {});
+// All of them. update_bytes, owners: see CompileOptions; masks_from_src: see Backend.
+PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners = {},
+                   bool masks_from_src = false);
 
 }  // namespace trireme

@@ -8,11 +8,25 @@ bool is_relu_backward(const Node& node) {
   return unary != nullptr && unary->kind == op::UnaryKind::relu;
 }
 
+bool is_output(const Tensor& tensor, const Node& node, int output) {
+  return tensor.node == node.id && tensor.output == output;
+}
+
 // A sum of two tensors of one shape, with nothing fused into it.
 bool is_plain_sum(const Node& node) {
   const auto* sum = node.as<op::Binary>();
   return sum != nullptr && sum->kind == op::BinaryKind::add && sum->activation == op::Activation::none &&
          node.inputs[0].shape() == node.inputs[1].shape();
+}
+
+// Whether dst is relu(normalised src) and nothing else, with the src, the statistics and the gamma of this backward.
+bool is_positive_part_of_norm(const Node& forward, Tensor dst, const Node& backward) {
+  const auto* norm = forward.as<op::BatchNorm>();
+  const auto* reverse = backward.as<op::BatchNormBackward>();
+  return norm != nullptr && dst.output == 0 && !norm->add && norm->activation == op::Activation::relu &&
+         norm->gamma == reverse->gamma && norm->epsilon == reverse->epsilon &&
+         forward.inputs[0] == backward.inputs[0] && is_output(backward.inputs[1], forward, 1) &&
+         is_output(backward.inputs[2], forward, 2) && (!norm->gamma || forward.inputs[1] == backward.inputs[3]);
 }
 
 }  // namespace
@@ -59,6 +73,27 @@ PlanGraph fuse_relu_backward(const PlanGraph& from) {
       const int outputs = static_cast<int>(node.outputs.size());
       for (int i = 0; i < outputs; ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
       if (fused.add) rewriter.set(mask.id, 0, rewriter.to().output(now, outputs));
+    });
+  }
+  return rewriter.finish();
+}
+
+PlanGraph mask_from_src(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* norm = node.as<op::BatchNormBackward>();
+    if (norm == nullptr || norm->activation == op::Activation::none || norm->mask_from_src) continue;
+    const Tensor dst = node.inputs.back();
+    const Node& forward = from.graph->node(dst);
+    if (!is_positive_part_of_norm(forward, dst, node)) continue;
+    op::BatchNormBackward fused = *norm;
+    fused.mask_from_src = true;
+    rewriter.replace({node.id}, [&rewriter, &node, &forward, fused] {
+      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(node.inputs.size() - 1));
+      inputs.push_back(rewriter.map(forward.inputs[fused.gamma ? 2 : 1]));
+      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
+      for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
+        rewriter.set(node.id, i, rewriter.to().output(now, i));
     });
   }
   return rewriter.finish();

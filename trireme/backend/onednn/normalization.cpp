@@ -270,6 +270,10 @@ KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, 
 }
 
 KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, const dnnl::engine&) {
+  if (operation.mask_from_src) {
+    fail(ErrorKind::failed, "the onednn backend masks '{}' by dst only: see Backend::masks_from_src()",
+         request.node.name);
+  }
   const Shape& shape = request.inputs[0].shape;
   const Layout layout = viewable(shape, request.inputs[0].layout);
   const DataType type = request.inputs[0].dtype;

@@ -35,7 +35,8 @@ struct Affine {
 
   Affine(const Moments& moments, double epsilon, double gamma_, double beta_)
       : mean(moments.mean), inverse_stddev(1 / std::sqrt(moments.variance + epsilon)), gamma(gamma_), beta(beta_) {}
-  double at(double value) const { return gamma * (value - mean) * inverse_stddev + beta; }
+  double normalized(double value) const { return (value - mean) * inverse_stddev; }
+  double at(double value) const { return gamma * normalized(value) + beta; }
 };
 
 void normalize_channel(const ChannelView& view, std::int64_t channel, const Affine& affine, const float* src,
@@ -51,7 +52,7 @@ void normalize_channel(const ChannelView& view, std::int64_t channel, const Affi
 
 // The memory of a backward pass under its names; null where an operand is absent.
 struct BackwardOperands {
-  const float *src, *mean, *variance, *gamma, *diff_dst, *diff_more, *dst;
+  const float *src, *mean, *variance, *gamma, *diff_dst, *diff_more, *dst, *beta;
   float *diff_src, *diff_beta, *diff_gamma, *diff_addend;
 
   BackwardOperands(const op::BatchNormBackward& operation, const Operands& operands)
@@ -60,7 +61,9 @@ struct BackwardOperands {
     gamma = operation.gamma ? operands.input(next++) : nullptr;
     diff_dst = operands.input(next++);
     diff_more = operation.sum ? operands.input(next++) : nullptr;
-    dst = operation.activation == op::Activation::relu ? operands.input(next) : nullptr;
+    const bool masked = operation.activation == op::Activation::relu;
+    dst = masked && !operation.mask_from_src ? operands.input(next) : nullptr;
+    beta = masked && operation.mask_from_src ? operands.input(next) : nullptr;
     next = 0;
     diff_src = operands.output(next++);
     diff_beta = operands.output(next++);
@@ -68,36 +71,42 @@ struct BackwardOperands {
     diff_addend = operation.add ? operands.output(next) : nullptr;
   }
 
+  // What the forward operation did with a channel.
+  Affine affine(std::int64_t channel, double epsilon) const {
+    return {{mean[channel], variance[channel]},
+            epsilon,
+            gamma == nullptr ? 1 : gamma[channel],
+            beta == nullptr ? 0 : beta[channel]};
+  }
   // The gradient before the activation.
-  double diff(std::int64_t at) const {
+  double diff(std::int64_t at, const Affine& forward) const {
     if (dst != nullptr && !(dst[at] > 0)) return 0;
+    if (beta != nullptr && !(forward.at(src[at]) > 0)) return 0;
     return diff_more == nullptr ? diff_dst[at] : static_cast<double>(diff_dst[at]) + diff_more[at];
   }
 };
 
 void backward_channel(const ChannelView& view, std::int64_t channel, double epsilon, const BackwardOperands& b) {
-  const double mean = b.mean[channel];
-  const double inverse_stddev = 1 / std::sqrt(b.variance[channel] + epsilon);
+  const Affine forward = b.affine(channel, epsilon);
   double sum_diff = 0, sum_diff_normalized = 0;
   for (std::int64_t n = 0; n < view.batch; ++n) {
     for (std::int64_t i = 0; i < view.inner; ++i) {
       const std::int64_t at = view.offset(n, channel, i);
-      sum_diff += b.diff(at);
-      sum_diff_normalized += b.diff(at) * (b.src[at] - mean) * inverse_stddev;
+      const double diff = b.diff(at, forward);
+      sum_diff += diff;
+      sum_diff_normalized += diff * forward.normalized(b.src[at]);
     }
   }
   b.diff_beta[channel] = static_cast<float>(sum_diff);
   if (b.diff_gamma != nullptr) b.diff_gamma[channel] = static_cast<float>(sum_diff_normalized);
 
   const auto count = static_cast<double>(view.per_channel());
-  const double gamma = b.gamma == nullptr ? 1 : b.gamma[channel];
   for (std::int64_t n = 0; n < view.batch; ++n) {
     for (std::int64_t i = 0; i < view.inner; ++i) {
       const std::int64_t at = view.offset(n, channel, i);
-      const double normalized = (b.src[at] - mean) * inverse_stddev;
-      const double diff = b.diff(at);
-      b.diff_src[at] =
-          static_cast<float>(gamma * inverse_stddev * (diff - (sum_diff + normalized * sum_diff_normalized) / count));
+      const double diff = b.diff(at, forward);
+      const double common = (sum_diff + forward.normalized(b.src[at]) * sum_diff_normalized) / count;
+      b.diff_src[at] = static_cast<float>(forward.gamma * forward.inverse_stddev * (diff - common));
       if (b.diff_addend != nullptr) b.diff_addend[at] = static_cast<float>(diff);
     }
   }

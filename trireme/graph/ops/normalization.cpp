@@ -54,7 +54,7 @@ std::vector<TensorType> infer(const BatchNormBackward& op, Types inputs) {
   if (op.gamma) specs.emplace_back("gamma");
   specs.emplace_back("diff_dst");
   if (op.sum) specs.emplace_back("diff_more");
-  if (op.activation != Activation::none) specs.emplace_back("dst");
+  if (op.activation != Activation::none) specs.emplace_back(op.mask_from_src ? "beta" : "dst");
   check_normalized(inputs, specs, op.epsilon);
   const TensorType per_channel = f32({inputs[0].shape[1]});
   std::vector<TensorType> outputs{inputs[0], per_channel};

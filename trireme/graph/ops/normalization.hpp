@@ -16,15 +16,18 @@ struct BatchNorm {
   static constexpr const char* kName = "batch_norm";
 };
 
-// inputs: src, mean, variance, [gamma], diff_dst, [diff_more: with sum], [dst: only with activation]
+// inputs: src, mean, variance, [gamma], diff_dst, [diff_more: with sum], [dst: only with activation; with mask_from_src
+// beta instead]
 // outputs: diff_src, diff_beta, [diff_gamma], [diff_addend: diff_dst where the activation let it through]
-// diff_dst is diff_dst + diff_more with sum, and masked by dst > 0 then when the activation is relu.
+// diff_dst is diff_dst + diff_more with sum, and masked by dst > 0 then when the activation is relu. Where dst has no
+// addend in it, src says as well what is positive, and need not be read twice.
 struct BatchNormBackward {
   float epsilon = 1e-5f;
   bool gamma = true;
   bool add = false;  // the rest is set by fusing
   Activation activation = Activation::none;
   bool sum = false;
+  bool mask_from_src = false;
   static constexpr const char* kName = "batch_norm_backward";
 };
 
