@@ -18,6 +18,8 @@ class CudaBackend final : public Backend {
     return precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
   }
 
+  bool masks_from_src() const override { return true; }
+
   KernelChoice choose(const KernelRequest& request) const override {
     return choose_kernel(request, [&](const auto& operation) {
       if constexpr (requires { make(operation, request, *device_, tuner_); }) {
