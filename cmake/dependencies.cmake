@@ -33,7 +33,10 @@ if(TRIREME_CUDA AND NOT TRIREME_SANITIZE)
       set(CMAKE_CUDA_ARCHITECTURES 75-virtual 90-real)
     endif()
     enable_language(CUDA)
-    set(CMAKE_CUDA_STANDARD 20)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
   endif()
 endif()
 # MPI is optional: without it there is one process. Open MPI and MPICH both do; -DMPI_CXX_COMPILER chooses between them.
