@@ -20,18 +20,29 @@ __device__ float with_term(float total, float term) {
   return with_total<kAccumulation>(total, kAccumulation == Accumulation::sum_of_squares ? term * term : term);
 }
 
-template <Accumulation kAccumulation, int kWidth>
-__device__ Values<kWidth> first_totals() {
+template <Accumulation kAccumulation, typename Src, int kWidth>
+__device__ void add_terms(Values<kWidth>& totals, const Pack<Src, kWidth>& terms) {
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) totals.at[i] = with_term<kAccumulation>(totals.at[i], to_float(terms.values[i]));
+}
+
+// Of the packs at address(begin), address(begin + step) and so on: several are loaded before the first is used.
+template <Accumulation kAccumulation, typename Src, int kWidth, typename Address>
+__device__ Values<kWidth> accumulated(std::int64_t begin, std::int64_t end, std::int64_t step, Address address) {
+  constexpr int kBatch = 4;
   Values<kWidth> totals;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) totals.at[i] = first_total<kAccumulation>();
-  return totals;
-}
-
-template <Accumulation kAccumulation, int kWidth>
-__device__ void add_terms(Values<kWidth>& totals, const Values<kWidth>& terms) {
+  std::int64_t at = begin;
+  for (; at + (kBatch - 1) * step < end; at += kBatch * step) {
+    Pack<Src, kWidth> batch[kBatch];
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) totals.at[i] = with_term<kAccumulation>(totals.at[i], terms.at[i]);
+    for (int i = 0; i < kBatch; ++i) batch[i] = load_pack<Src, kWidth>(address(at + i * step));
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) add_terms<kAccumulation>(totals, batch[i]);
+  }
+  for (; at < end; at += step) add_terms<kAccumulation>(totals, load_pack<Src, kWidth>(address(at)));
+  return totals;
 }
 
 __device__ void store_any(void* data, DataType type, std::int64_t at, float value) {
@@ -66,13 +77,10 @@ __global__ void __launch_bounds__(kReductionThreads)
   const std::int64_t column = (chunk * reduction.lanes + lane) * kWidth;
   const Part part(reduction.rows, reduction.slices, slice);
 
-  Values<kWidth> totals = first_totals<kAccumulation, kWidth>();
-  if (column < reduction.columns) {
-    const Src* const from = src + outer * reduction.outer_stride + column;
-#pragma unroll 4
-    for (std::int64_t row = part.begin + group; row < part.end; row += groups)
-      add_terms<kAccumulation>(totals, load_values<Src, kWidth>(from + row * reduction.row_stride));
-  }
+  const Src* const from = src + outer * reduction.outer_stride + column;
+  const std::int64_t end = column < reduction.columns ? part.end : part.begin;
+  const Values<kWidth> totals = accumulated<kAccumulation, Src, kWidth>(
+      part.begin + group, end, groups, [&](std::int64_t row) { return from + row * reduction.row_stride; });
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) shared[i][thread] = totals.at[i];
   for (int half = groups / 2; half > 0; half /= 2) {
@@ -102,12 +110,9 @@ __global__ void __launch_bounds__(kReductionThreads)
   const Part part(reduction.terms.positions, reduction.slices, slice);
 
   const Src* const from = src + offsets_at(reduction.results, result).of[0];
-  Values<kWidth> totals = first_totals<kAccumulation, kWidth>();
-#pragma unroll 4
-  for (std::int64_t term = part.begin + thread % kWarp; term < part.end; term += kWarp) {
-    const Offsets<1> offsets = offsets_at(reduction.terms, static_cast<std::uint32_t>(term));
-    add_terms<kAccumulation>(totals, load_values<Src, kWidth>(from + offsets.of[0]));
-  }
+  const Values<kWidth> totals = accumulated<kAccumulation, Src, kWidth>(
+      part.begin + thread % kWarp, part.end, kWarp,
+      [&](std::int64_t term) { return from + offsets_at(reduction.terms, static_cast<std::uint32_t>(term)).of[0]; });
   float total = totals.at[0];
 #pragma unroll
   for (int i = 1; i < kWidth; ++i) total = with_total<kAccumulation>(total, totals.at[i]);
