@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "operation_check.hpp"
+#include "trireme/base/bfloat16.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -51,6 +52,105 @@ TEST(TestedApplyGradients, EveryRuleAgreesWithTheReferenceOverThreeSteps) {
       }
       expect_same_updates(OperationCase(op::ApplyGradients{rule}, std::move(values)), {.name = "plain"}, 3,
                           {.terms = 8, .magnitude = 4});
+    }
+  }
+}
+
+// Arrays of several variables one after the other, as the store keeps them: each begins at a multiple of 64 bytes.
+class Arena {
+ public:
+  Arena(ComputeDevice& device, const std::vector<Shape>& shapes, DataType type) : device_(device), type_(type) {
+    constexpr std::int64_t kMultiple = 16;
+    for (const Shape& shape : shapes) {
+      begins_.push_back(elements_);
+      elements_ += (shape.elements() + kMultiple - 1) / kMultiple * kMultiple;
+    }
+    memory_ = device.allocate(elements_ * size_of(type), "a test");
+  }
+  void* at(std::size_t i) const { return memory_.at(begins_[i] * size_of(type_)); }
+  void write(std::size_t i, const HostTensor& value) {
+    device_.upload(at(i), value.data(), value.type().bytes());
+    device_.synchronize();
+  }
+  // All of it, with what lies between the variables.
+  template <typename Element>
+  std::vector<Element> read() const {
+    std::vector<Element> elements(static_cast<std::size_t>(elements_));
+    device_.download(elements.data(), memory_.at(0), memory_.bytes());
+    device_.synchronize();
+    return elements;
+  }
+  std::size_t begin(std::size_t i) const { return static_cast<std::size_t>(begins_[i]); }
+
+ private:
+  ComputeDevice& device_;
+  DataType type_;
+  std::vector<std::int64_t> begins_;
+  std::int64_t elements_ = 0;
+  DeviceMemory memory_;
+};
+
+TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
+  ComputeDevice& device = backend->device();
+  // The order of an update need not be that of memory, and the fourth variable is not part of it.
+  const std::vector<Shape> shapes{{19}, {64}, {50, 70}, {5}, {3}};
+  const std::vector<std::size_t> updated{2, 0, 1, 4};
+  const bool shadowed = backend->shadow_type(Precision::bf16) == DataType::bf16;
+  Arena values(device, shapes, DataType::f32), gradients(device, shapes, DataType::f32);
+  Arena state(device, shapes, DataType::f32), shadows(device, shapes, DataType::bf16);
+  Arena rate(device, {Shape{}}, DataType::f32);
+  rate.write(0, HostTensor(0.1f));
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    values.write(i, random_tensor(shapes[i], i));
+    gradients.write(i, random_tensor(shapes[i], i + 100));
+  }
+  const auto old_values = values.read<float>();
+
+  KernelMemory memory;
+  memory.inputs = {rate.at(0)};
+  std::vector<HostTensor> inputs{HostTensor(0.1f)};
+  for (const std::size_t i : updated) {
+    inputs.insert(inputs.end(), {random_tensor(shapes[i], i), random_tensor(shapes[i], i + 100)});
+    memory.inputs.insert(memory.inputs.end(), {values.at(i), gradients.at(i)});
+    memory.gradients.push_back({static_cast<const float*>(gradients.at(i))});
+    memory.optimizer_state.push_back({state.at(i)});
+    memory.shadows.push_back(shadowed ? shadows.at(i) : nullptr);
+  }
+  const OperationCase operation(op::ApplyGradients{{.kind = OptimizerKind::momentum, .weight_decay = 0.01f}}, inputs);
+  KernelRequest request{.node = operation.node(),
+                        .inputs = {},
+                        .input_open = std::vector<bool>(inputs.size(), false),
+                        .output_wish = {},
+                        .precision = shadowed ? Precision::bf16 : Precision::fp32};
+  for (const HostTensor& input : inputs)
+    request.inputs.push_back({DataType::f32, input.shape(), Layout::plain(input.shape().rank())});
+  const KernelChoice choice = backend->choose(request);
+  choice.kernel->bind(memory);
+  device.set_context({});
+  choice.kernel->run({});
+  device.synchronize();
+
+  KernelRun reference(*make_backend("reference"), operation, {.name = "reference"});
+  reference.run();
+  const auto new_values = values.read<float>();
+  const auto new_shadows = shadows.read<BFloat16>();
+  std::vector<bool> seen(new_values.size(), false);
+  for (std::size_t pair = 0; pair < updated.size(); ++pair) {
+    const std::size_t begin = values.begin(updated[pair]);
+    const HostTensor expected = reference.input(1 + 2 * pair);
+    for (std::size_t k = 0; k < expected.f32().size(); ++k) {
+      EXPECT_NEAR(new_values[begin + k], expected.f32()[k], 1e-6) << "variable " << updated[pair] << " element " << k;
+      if (shadowed) {
+        EXPECT_EQ(new_shadows[begin + k].bits, BFloat16(new_values[begin + k]).bits);
+      }
+      seen[begin + k] = true;
+    }
+  }
+  for (std::size_t k = 0; k < seen.size(); ++k) {
+    if (!seen[k]) {
+      EXPECT_EQ(new_values[k], old_values[k]) << "padding, or a variable that is not updated, at " << k;
     }
   }
 }
