@@ -1,5 +1,7 @@
 #include "trireme/backend/cuda/cudnn_graph.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
