@@ -92,7 +92,10 @@ TEST_F(TestedBf16, ConvolutionBackwardWeightsGivesF32) {
       const OperationCase operation(
           op::ConvolutionBackwardWeights{.window = c.window, .weights_shape = c.weights, .bias = bias},
           {rounded(c.src, 1), rounded(c.dst(), 2)});
-      const Tolerance tolerance{.terms = static_cast<double>(c.dst().elements() / c.weights[0])};
+      // cuDNN rounds to bf16 first where it has no kernel that writes f32.
+      const bool rounds = tested_backend_name() == "cuda";
+      const Tolerance tolerance{.terms = static_cast<double>(c.dst().elements() / c.weights[0]),
+                                .relative = rounds ? kHalfUnit : 0};
       EXPECT_EQ(KernelRun(*tested_backend(), operation, bf16_variants()[2]).choice().outputs[0].dtype, DataType::f32);
       expect_same(operation, bf16_variants(), tolerance);
     }
@@ -229,16 +232,8 @@ TEST_F(TestedBf16, ReordersConvert) {
             const DataType other = type == DataType::f32 ? DataType::bf16 : DataType::f32;
             const TensorDesc src{type, shape, from}, dst{other, shape, to};
             std::vector<std::byte> packed(static_cast<std::size_t>(src.bytes()));
-            std::vector<std::byte> result(static_cast<std::size_t>(dst.bytes()), std::byte{0xff});
             pack(src, value.data(), packed.data());
-            KernelChoice choice = backend->choose_reorder(src, dst.format());
-            std::vector<std::byte> scratch(static_cast<std::size_t>(choice.scratch_bytes) + 1);
-            KernelMemory memory;
-            memory.inputs = {packed.data()};
-            memory.outputs = {result.data()};
-            memory.scratch = scratch.data();
-            choice.kernel->bind(memory);
-            choice.kernel->run({});
+            const std::vector<std::byte> result = reordered(*backend, src, dst, packed);
             HostTensor plain(value.type());
             unpack(src, packed.data(), plain.data());
             std::vector<std::byte> expected(result.size());

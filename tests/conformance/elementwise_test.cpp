@@ -92,7 +92,7 @@ TEST(TestedBinary, EveryKindAgreesWithTheReference) {
 // 19 channels are padded to 32 in this layout.
 TEST(TestedBinary, BlockedTensorsStayBlockedWherePaddingStaysZero) {
   const auto backend = tested_backend();
-  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
+  if (!backend || backend->name() != "onednn") GTEST_SKIP() << "no other backend has blocked layouts";
   const HostTensor tensor = random_tensor({2, 19, 3, 4}, 1), scalar = random_tensor({}, 2);
   // Variables are there in plain order.
   const Variant variant{.name = "blocked16", .activations = blocked(16), .variables_open = false};

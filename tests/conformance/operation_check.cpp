@@ -305,6 +305,26 @@ void expect_same(const OperationCase& operation, const Tolerance& tolerance) {
   expect_same(operation, layout_variants(), tolerance);
 }
 
+std::vector<std::byte> reordered(const Backend& backend, const TensorDesc& src, const TensorDesc& dst,
+                                 std::span<const std::byte> stored) {
+  KernelChoice choice = backend.choose_reorder(src, dst.format());
+  ComputeDevice& device = backend.device();
+  const DeviceMemory from = device.allocate(src.bytes(), "a test"), to = device.allocate(dst.bytes(), "a test"),
+                     scratch = device.allocate(choice.scratch_bytes + 1, "a test");
+  std::vector<std::byte> result(static_cast<std::size_t>(dst.bytes()), std::byte{0xFF});
+  device.upload(from.at(0), stored.data(), src.bytes());
+  device.upload(to.at(0), result.data(), dst.bytes());
+  KernelMemory memory;
+  memory.inputs = {from.at(0)};
+  memory.outputs = {to.at(0)};
+  memory.scratch = scratch.at(0);
+  choice.kernel->bind(memory);
+  choice.kernel->run({});
+  device.download(result.data(), to.at(0), dst.bytes());
+  device.synchronize();
+  return result;
+}
+
 HostTensor random_tensor(Shape shape, std::uint64_t seed, float low, float high) {
   HostTensor value(TensorType{DataType::f32, std::move(shape)});
   fill_uniform(value.f32(), low, high, random_key(seed, "operation_check"));

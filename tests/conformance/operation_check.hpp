@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,10 @@ constexpr double kWinogradRounding = 10;
 
 // "" or the first difference.
 std::string difference(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance);
+
+// What the backend's reorder makes of a tensor that is stored so.
+std::vector<std::byte> reordered(const Backend& backend, const TensorDesc& src, const TensorDesc& dst,
+                                 std::span<const std::byte> stored);
 
 // Values that depend on the seed alone.
 HostTensor random_tensor(Shape shape, std::uint64_t seed, float low = -1, float high = 1);

@@ -102,25 +102,11 @@ TEST(TestedReorder, EveryPairOfLayoutsKeepsEveryElement) {
     for (const Layout& from : layouts) {
       for (const Layout& to : layouts) {
         const TensorDesc src{DataType::f32, shape, from}, dst{DataType::f32, shape, to};
-        std::vector<float> packed(static_cast<std::size_t>(src.bytes() / 4)),
-            expected(static_cast<std::size_t>(dst.bytes() / 4));
+        std::vector<std::byte> packed(static_cast<std::size_t>(src.bytes())),
+            expected(static_cast<std::size_t>(dst.bytes()));
         pack(src, value.data(), packed.data());
         pack(dst, value.data(), expected.data());
-        KernelChoice choice = backend->choose_reorder(src, to);
-        std::vector<float> result(expected.size(), -1.0f);
-        ComputeDevice& device = backend->device();
-        const DeviceMemory there = device.allocate(src.bytes(), "test"), made = device.allocate(dst.bytes(), "test"),
-                           scratch = device.allocate(choice.scratch_bytes + 1, "test");
-        device.upload(there.at(0), packed.data(), src.bytes());
-        device.upload(made.at(0), result.data(), dst.bytes());
-        KernelMemory memory;
-        memory.inputs = {there.at(0)};
-        memory.outputs = {made.at(0)};
-        memory.scratch = scratch.at(0);
-        choice.kernel->bind(memory);
-        choice.kernel->run({});
-        device.download(result.data(), made.at(0), dst.bytes());
-        device.synchronize();
+        const std::vector<std::byte> result = reordered(*backend, src, dst, packed);
         EXPECT_EQ(result, expected) << to_string(shape) << " from " << from.name() << " to " << to.name();
       }
     }

@@ -21,19 +21,23 @@ struct ProductWork {
 
 class ProductKernel final : public Kernel {
  public:
+  static constexpr std::int64_t kAlignment = 256;  // that cuBLAS wants of its workspace
+
   ProductKernel(const ProductWork& work, const MatrixProduct::Algorithm& algorithm, CudaDevice& device)
       : work_(work), product_(work.problem), algorithm_(algorithm), device_(device) {}
 
+  // From the first aligned byte of the scratch memory on: the workspace of cuBLAS, then the sums.
   static std::int64_t sums_at(const MatrixProduct::Algorithm& algorithm) {
-    constexpr std::int64_t kAlignment = 256;
     return (algorithm.workspace_bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   static std::int64_t scratch_bytes(const ProductWork& work, const MatrixProduct::Algorithm& algorithm) {
-    return sums_at(algorithm) + (work.diff_bias ? channel_sums_scratch_bytes(a_loops(work)) : 0);
+    return kAlignment + sums_at(algorithm) + (work.diff_bias ? channel_sums_scratch_bytes(a_loops(work)) : 0);
   }
 
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
+    const auto scratch = reinterpret_cast<std::uintptr_t>(memory.scratch);
+    memory_.scratch = reinterpret_cast<void*>((scratch + kAlignment - 1) / kAlignment * kAlignment);
     if (work_.problem.bias) product_.set_bias(memory.inputs[2]);
   }
 

@@ -1,6 +1,7 @@
 #include "trireme/backend/cuda/matrix_product.hpp"
 
 #include "trireme/backend/cuda/check.hpp"
+#include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -61,7 +62,7 @@ MatrixProduct::Matrix MatrixProduct::matrix(DataType type, std::int64_t rows, st
   return Matrix(layout);
 }
 
-MatrixProduct::MatrixProduct(const MatrixProductProblem& p) {
+MatrixProduct::MatrixProduct(const MatrixProductProblem& p) : problem_(to_string(p)) {
   cublasLtMatmulDesc_t product = nullptr;
   const auto compute = p.precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   check(cublasLtMatmulDescCreate(&product, compute, CUDA_R_32F), "a product is refused");
@@ -102,10 +103,11 @@ void MatrixProduct::set_bias(const void* bias) { set(product_.get(), CUBLASLT_MA
 void MatrixProduct::run(cublasLtHandle_t handle, const Algorithm& algorithm, const Memory& memory,
                         cudaStream_t stream) const {
   const float one = 1, zero = 0;
-  check(cublasLtMatmul(handle, product_.get(), &one, memory.b, b_.get(), memory.a, a_.get(), &zero, memory.dst,
-                       dst_.get(), memory.dst, dst_.get(), &algorithm.algorithm, memory.workspace,
-                       static_cast<std::size_t>(algorithm.workspace_bytes), stream),
-        "a matrix product");
+  const cublasStatus_t status = cublasLtMatmul(
+      handle, product_.get(), &one, memory.b, b_.get(), memory.a, a_.get(), &zero, memory.dst, dst_.get(), memory.dst,
+      dst_.get(), &algorithm.algorithm, memory.workspace, static_cast<std::size_t>(algorithm.workspace_bytes), stream);
+  if (status != CUBLAS_STATUS_SUCCESS)
+    fail(ErrorKind::failed, "cuBLAS: {}: {}", problem_, cublasLtGetStatusString(status));
 }
 
 }  // namespace trireme::cuda

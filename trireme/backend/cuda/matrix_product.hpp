@@ -54,6 +54,7 @@ class MatrixProduct {
   using Matrix = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, Destroy>;
   static Matrix matrix(DataType type, std::int64_t rows, std::int64_t columns);
 
+  std::string problem_;  // in words
   Product product_;
   Matrix a_, b_, dst_;
 };

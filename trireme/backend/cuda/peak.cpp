@@ -4,42 +4,16 @@
 
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/device.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/matrix_product.hpp"
 #include "trireme/base/random.hpp"
 
 namespace trireme::cuda {
 namespace {
 
 constexpr std::int64_t kSide = 8192;
+constexpr std::int64_t kCopiedBytes = 1LL << 30;
 constexpr int kRuns = 5;
-
-// Rows of f32 or bf16 as cuBLAS describes them, freed with this.
-class MatrixLayout {
- public:
-  explicit MatrixLayout(cudaDataType_t type) {
-    check(cublasLtMatrixLayoutCreate(&layout_, type, kSide, kSide, kSide), "a matrix");
-  }
-  ~MatrixLayout() { cublasLtMatrixLayoutDestroy(layout_); }
-  MatrixLayout(const MatrixLayout&) = delete;
-  MatrixLayout& operator=(const MatrixLayout&) = delete;
-  cublasLtMatrixLayout_t get() const { return layout_; }
-
- private:
-  cublasLtMatrixLayout_t layout_ = nullptr;
-};
-
-class Product {
- public:
-  explicit Product(cublasComputeType_t type) {
-    check(cublasLtMatmulDescCreate(&product_, type, CUDA_R_32F), "a product");
-  }
-  ~Product() { cublasLtMatmulDescDestroy(product_); }
-  Product(const Product&) = delete;
-  Product& operator=(const Product&) = delete;
-  cublasLtMatmulDesc_t get() const { return product_; }
-
- private:
-  cublasLtMatmulDesc_t product_ = nullptr;
-};
 
 template <typename Work>
 double shortest(CudaDevice& device, const Work& work) {
@@ -54,34 +28,42 @@ double shortest(CudaDevice& device, const Work& work) {
   return best;
 }
 
-}  // namespace
-
-ComputeDevice::Peak CudaDevice::measure_peak(Precision precision) {
-  const bool bf16 = precision == Precision::bf16;
-  const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
-  const std::int64_t bytes = kSide * kSide * (bf16 ? 2 : 4);
-  const DeviceMemory a = allocate(bytes, "measuring the peak"), b = allocate(bytes, "measuring the peak"),
-                     c = allocate(bytes, "measuring the peak");
+double product_seconds(CudaDevice& device, Precision precision) {
+  const DataType type = activation_type(precision);
+  const MatrixProduct product(
+      {.rows = kSide, .columns = kSide, .inner = kSide, .type = type, .dst_type = type, .precision = precision});
+  const auto algorithms = product.algorithms(device.cublas(), 1);
+  if (algorithms.empty()) return 0;
+  const std::int64_t bytes = kSide * kSide * size_of(type);
+  const auto allocate = [&](std::int64_t size) { return device.allocate(size, "measuring the peak"); };
+  const DeviceMemory a = allocate(bytes), b = allocate(bytes), dst = allocate(bytes),
+                     workspace = allocate(algorithms[0].workspace_bytes);
   // Random numbers: on zeros a GPU is faster than it will be.
   std::vector<float> random(static_cast<std::size_t>(bytes) / sizeof(float));
   fill_uniform(random, -1.0f, 1.0f, 1);
-  upload(a.at(0), random.data(), bytes);
-  upload(b.at(0), random.data(), bytes);
-  synchronize();
-  const Product product(precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
-  const MatrixLayout matrix(type);
-  const float one = 1, zero = 0;
-  const double seconds = shortest(*this, [&] {
-    check(cublasLtMatmul(cublas(), product.get(), &one, a.at(0), matrix.get(), b.at(0), matrix.get(), &zero, c.at(0),
-                         matrix.get(), c.at(0), matrix.get(), nullptr, nullptr, 0, stream()),
-          "a matrix product");
+  device.upload(a.at(0), random.data(), bytes);
+  device.upload(b.at(0), random.data(), bytes);
+  return shortest(device, [&] {
+    product.run(device.cublas(), algorithms[0],
+                {.a = a.at(0), .b = b.at(0), .dst = dst.at(0), .workspace = workspace.at(0)}, device.stream());
   });
-  constexpr std::int64_t kCopied = 1LL << 30;
-  const DeviceMemory from = allocate(kCopied, "measuring the peak"), to = allocate(kCopied, "measuring the peak");
-  const double copy_seconds = shortest(*this, [&] {
-    check(cudaMemcpyAsync(to.at(0), from.at(0), kCopied, cudaMemcpyDeviceToDevice, stream()), "a copy");
+}
+
+double copy_seconds(CudaDevice& device) {
+  const DeviceMemory from = device.allocate(kCopiedBytes, "measuring the peak"),
+                     to = device.allocate(kCopiedBytes, "measuring the peak");
+  return shortest(device, [&] {
+    check(cudaMemcpyAsync(to.at(0), from.at(0), kCopiedBytes, cudaMemcpyDeviceToDevice, device.stream()), "a copy");
   });
-  return {.flops_per_second = 2.0 * kSide * kSide * kSide / seconds, .bytes_per_second = 2.0 * kCopied / copy_seconds};
+}
+
+}  // namespace
+
+ComputeDevice::Peak CudaDevice::measure_peak(Precision precision) {
+  const double flops = 2.0 * kSide * kSide * kSide;
+  const double seconds = product_seconds(*this, precision);
+  return {.flops_per_second = seconds > 0 ? flops / seconds : 0,
+          .bytes_per_second = 2.0 * static_cast<double>(kCopiedBytes) / copy_seconds(*this)};
 }
 
 }  // namespace trireme::cuda
