@@ -41,8 +41,8 @@ constexpr std::array kOptionalLibraries{
     OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
     OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, as MNIST is given out", true},
     OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
-    OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", false},
-    OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", false},
+    OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", true},
+    OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", true},
     OptionalLibrary{"NCCL", "libnccl-dev (NVIDIA)", "several GPUs", false},
 };
 

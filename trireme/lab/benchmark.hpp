@@ -41,6 +41,7 @@ struct BenchmarkResult {
   InputCost input_cost;
   std::int64_t bad_records = 0;       // different ones of all workers, passed over
   std::vector<RankReport> ranks;      // once all steps are done
+  std::int64_t device_bytes = 0;      // of the GPU's memory, that training takes; none without one
   std::uint64_t replicas_agree = 0;   // steps after which the replicas were found to be the same to the bit; 0: never
   std::vector<ServerReport> servers;  // once all steps are done
 };

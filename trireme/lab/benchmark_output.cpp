@@ -128,6 +128,16 @@ std::string early_end_text(const BenchmarkSetup& setup, const BenchmarkResult& r
                      setup.config.num_warmup_batches, steps, setup.config.num_batches * setup.config.repeats);
 }
 
+// No step of these instructions is shorter than either time. The bytes are those of each instruction by itself: what
+// one leaves in the cache for the next counts again, so a step of small tensors can be below its floor.
+std::string floors_text(const BenchmarkSetup& setup, double step_seconds) {
+  const double by_flops = setup.flops_per_step / setup.peak.flops_per_second;
+  const double by_bytes = setup.bytes_per_step / setup.peak.bytes_per_second;
+  return fmt::format("floors:      {} by operations, {} by bytes ({}); the step is {:.2f} times the larger\n",
+                     format_seconds(by_flops), format_seconds(by_bytes), format_bytes(setup.bytes_per_step),
+                     step_seconds / std::max(by_flops, by_bytes));
+}
+
 // Of this worker: the table of workers has the others'.
 std::string input_text(const BenchmarkSetup& setup, const BenchmarkResult& result, double step_seconds) {
   if (!setup.config.data.is_real() || result.ranks.empty()) return "";
@@ -217,11 +227,14 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
                       format_seconds(summary.median), format_seconds(summary.p95), format_seconds(summary.mean),
                       format_seconds(summary.stderr_mean), seconds.size());
   text += input_text(setup, result, summary.mean);
-  text += fmt::format("compute:     {:.1f} GFLOP/s{}, {:.1f} % of the measured {} peak of {:.1f} GFLOP/s\n",
-                      flops_per_second / 1e9, workers == 1 ? "" : " per worker",
-                      100 * flops_per_second / setup.peak.flops_per_second, to_string(setup.peak.type),
-                      setup.peak.flops_per_second / 1e9);
-  return text + fmt::format("peak memory: {} resident\n", format_bytes(static_cast<double>(perf::peak_rss_bytes())));
+  text += fmt::format("compute:     {}/s{}, {:.1f} % of the measured {} peak of {}/s\n", format_flops(flops_per_second),
+                      workers == 1 ? "" : " per worker", 100 * flops_per_second / setup.peak.flops_per_second,
+                      to_string(setup.peak.type), format_flops(setup.peak.flops_per_second));
+  if (!setup.device.empty()) text += floors_text(setup, summary.median);
+  const std::string on_gpu =
+      setup.device.empty() ? "" : format_bytes(static_cast<double>(result.device_bytes)) + " of the GPU's, ";
+  return text +
+         fmt::format("peak memory: {}{} resident\n", on_gpu, format_bytes(static_cast<double>(perf::peak_rss_bytes())));
 }
 
 double progress(const BenchmarkConfig& config, double elapsed_seconds, std::int64_t steps_done) {

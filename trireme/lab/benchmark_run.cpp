@@ -313,6 +313,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
       if (place_.config().distribution.baseline && !result_.interrupted) run_baselines(stop);
       clock.start += SteadyClock::now() - start;  // its time is not the repeats'
     }
+    result_.device_bytes = place_.backend().device().allocated_bytes();
     result_.ranks = gather_reports(place_.workers(), rank_report());
     if (place_.input() != nullptr) result_.bad_records = place_.input()->count_bad_records(place_.workers());
     result_.servers = server_reports();

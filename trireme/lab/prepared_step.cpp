@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 
 namespace trireme::lab {
@@ -28,7 +29,13 @@ PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan
     replicas->configure(graph_, options);
   }
   session_ = std::make_unique<Session>(graph_, backend, options);
-  split_ = &session_->prepare_split(step_.fetches);
+  try {
+    split_ = &session_->prepare_split(step_.fetches);
+  } catch (const OutOfMemory& error) {
+    const auto fitting = static_cast<std::int64_t>(error.fitting_share() * static_cast<double>(config.batch_size));
+    bad_input("--batch-size {}: {}; {}, --recompute cheap or full needs less", config.batch_size, error.what(),
+              fitting > 0 ? fmt::format("about {} images fit", fitting) : "not one image fits");
+  }
   if (restore) restore(*session_);
   if (replicas != nullptr) replicas->attach(*session_, executable());
   fill_batch(config.seed, config.batch_size, rank);

@@ -174,6 +174,7 @@ void Workplace::measure_gpu_peak() {
   const Precision precision = setup_.config.precision;
   const ComputeDevice::Peak peak = backend_->device().measure_peak(precision);
   setup_.device = backend_->device().name();
+  setup_.device_facts = backend_->device().facts();
   setup_.peak = {.flops_per_second = peak.flops_per_second,
                  .type = precision == Precision::bf16 ? DataType::bf16 : DataType::f32,
                  .instruction_set = precision == Precision::tf32 ? "matrix products in tf32" : "matrix products",
@@ -298,6 +299,9 @@ void Workplace::build() {
   setup_.recomputation = step_->executable().program().recomputation;
   setup_.recomputation.planned_bytes_without *= step_->groups();
   setup_.flops_per_step = step_->flops();
+  for (const Instruction& instruction : step_->executable().program().instructions) {
+    if (!instruction.once) setup_.bytes_per_step += step_->groups() * instruction.cost.bytes;
+  }
 }
 
 }  // namespace trireme::lab

@@ -22,7 +22,8 @@ struct BenchmarkSetup {
   BenchmarkConfig config;  // with the learning rate decided
   ModelInfo model;
   perf::ThreadPlan threads;
-  std::string device;                  // the GPU; empty: the CPU
+  std::string device;  // the GPU; empty: the CPU
+  std::vector<std::pair<std::string, std::string>> device_facts;
   std::string dataset, preprocessing;  // in words; empty: synthetic images
   SplitChoice split;                   // with what was tried, where it was chosen by measuring
   std::vector<std::string> warnings;   // about the machine's fitness for measuring
@@ -30,6 +31,7 @@ struct BenchmarkSetup {
   ModelCounts counts;
   MemorySummary memory;
   Recomputation recomputation;
+  double bytes_per_step = 0;   // that its instructions read and write at least
   double flops_per_step = 0;   // as the program executes them, without what is computed again
   double prepare_seconds = 0;  // building, compiling, allocating, initial values
   int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice

@@ -8,9 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.hpp"
 
 namespace trireme {
 
@@ -20,6 +25,17 @@ struct RunContext;
 // Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision, and so are
 // sums. With tf32 all is stored in f32, and products are of factors with ten bits.
 enum class Precision : std::uint8_t { fp32, tf32, bf16 };
+
+// A program does not fit into a device's memory.
+class OutOfMemory : public Error {
+ public:
+  // share: of what grows with the batch, so much would fit.
+  OutOfMemory(const std::string& message, double share) : Error(ErrorKind::bad_input, message), share_(share) {}
+  double fitting_share() const { return share_; }
+
+ private:
+  double share_;
+};
 
 // Memory that belongs to a device, owned. Empty where nothing was asked for.
 class DeviceMemory {
@@ -52,6 +68,8 @@ class ComputeDevice {
 
   // Zeroed. Error(bad_input) that says what for, how much, and how much there is, if it does not fit.
   virtual DeviceMemory allocate(std::int64_t bytes, std::string_view what) = 0;
+  // How much more there is; a host that runs out of memory tells otherwise.
+  virtual std::int64_t free_bytes() const { return std::numeric_limits<std::int64_t>::max(); }
   // Host memory that copies from and to the device are fastest with. Zeroed.
   virtual DeviceMemory allocate_staging(std::int64_t bytes) = 0;
 
@@ -80,8 +98,10 @@ class ComputeDevice {
     double bytes_per_second = 0;
   };
   virtual Peak measure_peak(Precision) { return {}; }
-  // Of the memory that was allocated at the same time so far.
-  virtual std::int64_t peak_bytes() const { return 0; }
+  // Memory of it that is allocated now.
+  virtual std::int64_t allocated_bytes() const { return 0; }
+  // What is known about it, for records: name and value.
+  virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
   // A moment in the current lane, by number, and the seconds between two that have passed.
   virtual void mark(int) {}

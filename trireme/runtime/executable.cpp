@@ -6,6 +6,7 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
 
 namespace trireme {
@@ -15,6 +16,24 @@ namespace {
 constexpr std::int64_t kCacheLine = 64;  // groups must not write into each other's lines
 
 std::int64_t whole_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
+
+}  // namespace
+
+namespace {
+
+// Before anything is allocated for it: what it needs beside the variables, which are there. Half a percent goes to the
+// ends of pages.
+const Program& checked_to_fit(const Program& program, const ComputeDevice& device) {
+  const MemorySummary& memory = program.memory;
+  const auto fixed = static_cast<double>(program.constant_bytes + memory.gradient_bytes + memory.optimizer_bytes);
+  const auto planned = static_cast<double>(memory.planned_bytes);
+  const double free = 0.995 * static_cast<double>(device.free_bytes());
+  if (fixed + planned <= free) return program;
+  throw OutOfMemory(
+      fmt::format("{}: activations and scratch memory take {}, gradients and the optimizer's state {}; {} are free",
+                  device.name(), format_bytes(planned), format_bytes(fixed), format_bytes(free)),
+      std::max(0.0, (free - fixed) / planned));
+}
 
 }  // namespace
 
@@ -38,7 +57,7 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
       place_(place),
       replica_(replica),
       shared_(shared),
-      arena_(device_.allocate(program_.memory.planned_bytes, "activations and scratch")),
+      arena_(device_.allocate(checked_to_fit(program_, device_).memory.planned_bytes, "activations and scratch")),
       constants_(device_.allocate(program_.constant_bytes, "constants")),
       pool_(pool) {
   for (const auto& [buffer, node] : program_.constants) {

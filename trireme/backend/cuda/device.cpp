@@ -96,23 +96,46 @@ std::string CudaDevice::versions() const {
                      cudnnGetVersion(), cublasLtGetVersion());
 }
 
+std::int64_t CudaDevice::free_bytes() const {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "how much memory is free");
+  return static_cast<std::int64_t>(free);
+}
+
+std::vector<std::pair<std::string, std::string>> CudaDevice::facts() const {
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, ordinal_), "an attribute of the GPU");
+    return value;
+  };
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  return {{"name", properties_.name},
+          {"compute_capability", fmt::format("{}.{}", properties_.major, properties_.minor)},
+          {"multiprocessors", fmt::format("{}", properties_.multiProcessorCount)},
+          {"memory_bytes", fmt::format("{}", properties_.totalGlobalMem)},
+          {"l2_bytes", fmt::format("{}", properties_.l2CacheSize)},
+          {"most_clock_khz", fmt::format("{}", attribute(cudaDevAttrClockRate))},
+          {"most_memory_clock_khz", fmt::format("{}", attribute(cudaDevAttrMemoryClockRate))},
+          {"driver_for_cuda", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)}};
+}
+
 DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
   if (bytes == 0) return {};
   void* memory = nullptr;
   const cudaError_t code = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // it stays otherwise, and the next call would report it
-    std::size_t free = 0, total = 0;
-    cudaMemGetInfo(&free, &total);
-    bad_input("{}: {} for {} do not fit: {} of {} are free; a smaller --batch-size or --recompute cheap needs less",
-              name(), format_bytes(static_cast<double>(bytes)), what, format_bytes(static_cast<double>(free)),
-              format_bytes(static_cast<double>(total)));
+    const auto free = static_cast<double>(free_bytes());
+    throw OutOfMemory(
+        fmt::format("{}: {} for {} do not fit: {} of {} are free", name(), format_bytes(static_cast<double>(bytes)),
+                    what, format_bytes(free), format_bytes(static_cast<double>(properties_.totalGlobalMem))),
+        free / static_cast<double>(bytes));
   }
   check(code, "memory cannot be allocated");
   check(cudaMemset(memory, 0, static_cast<std::size_t>(bytes)), "memory cannot be cleared");
   check(cudaStreamSynchronize(nullptr), "memory cannot be cleared");  // the lanes' streams do not wait for this one
   *bytes_ += bytes;
-  most_bytes_ = std::max(most_bytes_, *bytes_);
   const auto free = [allocated = bytes_, bytes](void* p) {
     cudaFree(p);
     *allocated -= bytes;

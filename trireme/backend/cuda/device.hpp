@@ -35,7 +35,9 @@ class CudaDevice final : public ComputeDevice {
   int signal() override;
   void wait_for(int signal) override;
   Peak measure_peak(Precision precision) override;
-  std::int64_t peak_bytes() const override { return most_bytes_; }
+  std::int64_t free_bytes() const override;
+  std::int64_t allocated_bytes() const override { return *bytes_; }
+  std::vector<std::pair<std::string, std::string>> facts() const override;
   void mark(int index) override;
   double seconds_between(int first, int second) override;
 
@@ -55,7 +57,6 @@ class CudaDevice final : public ComputeDevice {
   cudaDeviceProp properties_{};
   int lane_ = 0;
   std::shared_ptr<std::int64_t> bytes_ = std::make_shared<std::int64_t>(0);  // allocated; memory may outlive this
-  std::int64_t most_bytes_ = 0;
   std::array<cudaStream_t, kLanes> streams_{};
   mutable std::array<cudnnHandle_t, kLanes> cudnn_{};
   cublasLtHandle_t cublas_ = nullptr;
