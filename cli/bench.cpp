@@ -1,9 +1,12 @@
 // `trireme bench`: how fast this machine trains a network on synthetic images or a data set.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
@@ -14,6 +17,7 @@
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/benchmark_output.hpp"
 #include "trireme/lab/benchmark_record.hpp"
+#include "trireme/lab/job_figures.hpp"
 #include "trireme/lab/profile.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/ps/job_member.hpp"
@@ -65,10 +69,14 @@ struct Crew {
   comm::Communicator* with_servers = nullptr;
 };
 
+struct Outcome {
+  bool interrupted = false;  // on any of the workers
+  double images_per_second = 0;
+};
+
 // A failure after the options were found good is part of the record: it is written before the error goes on to main().
-// Returns whether the run was interrupted, on any of the workers.
-bool run_first(const lab::BenchmarkConfig& config, const Crew& crew, const std::string& record_path,
-               std::stop_token stop) {
+Outcome run_first(const lab::BenchmarkConfig& config, const Crew& crew, const std::string& record_path,
+                  std::stop_token stop) {
   // Text goes where it cannot mix with a record on stdout.
   std::FILE* text_stream = record_path == "-" ? stderr : stdout;
   report::RunRecord record = lab::start_record(config);
@@ -93,21 +101,65 @@ bool run_first(const lab::BenchmarkConfig& config, const Crew& crew, const std::
     throw;
   }
   write_record();
-  return benchmark->result().interrupted;
+  const lab::BenchmarkResult& result = benchmark->result();
+  return {result.interrupted, lab::job_figures(benchmark->setup(), result).images_per_second};
 }
 
-bool run_other(const lab::BenchmarkConfig& config, const Crew& crew, std::stop_token stop) {
+Outcome run_other(const lab::BenchmarkConfig& config, const Crew& crew, std::stop_token stop) {
   lab::Benchmark benchmark(config, crew.workers, {}, crew.with_servers);
   lab::BenchmarkObserver silent;
   benchmark.run(silent, stop);
-  return benchmark.result().interrupted;
+  return {.interrupted = benchmark.result().interrupted};
+}
+
+std::vector<std::string> devices_of(const std::string& list) {
+  std::vector<std::string> devices;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) devices.push_back(word);
+  return devices;
+}
+
+// "run.json" becomes "run-cuda.json".
+std::string record_of(const std::string& path, const std::string& device) {
+  const std::filesystem::path whole(path);
+  std::string name = whole.stem().string() + "-" + device + whole.extension().string();
+  std::replace(name.begin(), name.end(), ':', '-');
+  return path.empty() ? path : (whole.parent_path() / name).string();
+}
+
+// One benchmark after the other, on each device of a list, and how they compare.
+int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, const Crew& crew,
+                    std::stop_token stop) {
+  if (size.workers > 1 || size.servers > 0) {
+    bad_input("--device {}: devices are compared by one worker; run them one by one", arguments.options.device);
+  }
+  if (arguments.record == "-") bad_input("--record -: each device has a record of its own; give a file's name");
+  const std::vector<std::string> devices = devices_of(arguments.options.device);
+  std::vector<lab::BenchmarkConfig> configs;
+  for (const std::string& device : devices) {
+    lab::BenchmarkOptions options = arguments.options;
+    options.device = device;
+    configs.push_back(lab::resolve(options, size));
+  }
+  std::vector<Outcome> outcomes;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    fmt::print("\n");
+    outcomes.push_back(run_first(configs[i], crew, record_of(arguments.record, devices[i]), stop));
+    if (outcomes.back().interrupted) return kInterruptedExitCode;
+  }
+  fmt::print("\n");
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    fmt::print("{:<8} {:10.2f} images/sec, {:.2f} times {}\n", devices[i], outcomes[i].images_per_second,
+               outcomes[i].images_per_second / outcomes[0].images_per_second, devices[0]);
+  }
+  return 0;
 }
 
 int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& config, const Crew& crew,
                std::stop_token stop) {
-  const bool interrupted =
+  const Outcome outcome =
       crew.workers.rank() == 0 ? run_first(config, crew, arguments.record, stop) : run_other(config, crew, stop);
-  return interrupted ? kInterruptedExitCode : 0;
+  return outcome.interrupted ? kInterruptedExitCode : 0;
 }
 
 int run_bench(const BenchArguments& arguments) {
@@ -116,8 +168,14 @@ int run_bench(const BenchArguments& arguments) {
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
   if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
-  const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
   Interrupt interrupt;
+  if (devices_of(arguments.options.device).size() > 1) {
+    ps::JobMember job(cluster, log_line);
+    const int code = compare_devices(arguments, size, {job.workers(), job.with_servers()}, interrupt.listen());
+    job.leave();
+    return code;
+  }
+  const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
   ps::JobMember job(cluster, log_line);
   int code = 0;
   if (job.is_server()) {

@@ -137,7 +137,9 @@ CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options)
 namespace {
 
 void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
-  app.add_option("--device", options.device, "Where to compute: cpu, cuda, or cuda:N for one GPU of several")
+  app.add_option("--device", options.device,
+                 "Where to compute: cpu, cuda, or cuda:N for one GPU of several;\nseveral with commas: one after the "
+                 "other, and how they compare")
       ->capture_default_str()
       ->group(kMachine);
   app.add_option(

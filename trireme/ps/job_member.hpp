@@ -4,10 +4,11 @@
 //
 //   ps::JobMember job;
 //   if (job.is_server()) {
-//     job.serve();                                         // until the workers have left
+//     job.serve();  // until the workers have left
 //   } else {
-//     const auto replicas = job.make_replicas();           // by all-reduce, or through the servers where there are
-//     some … train as rank replicas->rank() of replicas->size() … replicas->sync().leave();
+//     const auto replicas = job.make_replicas();  // by all-reduce, or through the servers
+//     // train as rank replicas->rank() of replicas->size(), then
+//     replicas->sync().leave();
 //   }
 //   job.leave();
 #pragma once
