@@ -5,6 +5,8 @@
 #include <cuda_bf16.h>
 
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "trireme/backend/cuda/check.hpp"
 
@@ -33,13 +35,33 @@ struct alignas(sizeof(Element) * N) Pack {
 template <typename Element>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(Element));
 
+// What one access moves. Said, since of structures such as pairs of bf16 the compiler would move each member alone.
+template <std::size_t kBytes>
+using Access = std::conditional_t<
+    kBytes % 16 == 0, uint4,
+    std::conditional_t<
+        kBytes == 8, uint2,
+        std::conditional_t<kBytes == 4, unsigned, std::conditional_t<kBytes == 2, unsigned short, unsigned char>>>>;
+
 template <typename Element, int N>
 __device__ inline Pack<Element, N> load_pack(const Element* from) {
-  return *reinterpret_cast<const Pack<Element, N>*>(from);
+  using Word = Access<sizeof(Pack<Element, N>)>;
+  constexpr int kWords = sizeof(Pack<Element, N>) / sizeof(Word);
+  Word words[kWords];
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
+  Pack<Element, N> pack;
+  memcpy(&pack, words, sizeof(pack));
+  return pack;
 }
 template <typename Element, int N>
 __device__ inline void store_pack(Element* to, const Pack<Element, N>& pack) {
-  *reinterpret_cast<Pack<Element, N>*>(to) = pack;
+  using Word = Access<sizeof(Pack<Element, N>)>;
+  constexpr int kWords = sizeof(Pack<Element, N>) / sizeof(Word);
+  Word words[kWords];
+  memcpy(words, &pack, sizeof(pack));
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(to)[i] = words[i];
 }
 
 __device__ inline float warp_sum(float value) {
