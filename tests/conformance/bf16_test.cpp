@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "operation_check.hpp"
 #include "trireme/base/bfloat16.hpp"
@@ -62,6 +63,8 @@ const ConvolutionCase kConvolutions[] = {
     {{2, 64, 9, 9}, {32, 64, 1, 1}, {.kernel = {1, 1}, .stride = {2, 2}}},
     {{2, 3, 15, 15}, {16, 3, 7, 7}, {.kernel = {7, 7}, .stride = {2, 2}, .pad_before = {3, 3}, .pad_after = {3, 3}}},
     {{1, 19, 7, 7}, {21, 19, 3, 3}, kSame},
+    {{2, 3, 16, 18}, {16, 3, 3, 3}, {.kernel = {3, 3}, .stride = {2, 2}, .pad_after = {1, 1}}},
+    {{3, 1, 9, 11}, {8, 1, 2, 2}, {.kernel = {2, 2}, .stride = {2, 2}}},
 };
 
 TEST_F(TestedBf16, Convolution) {
@@ -197,6 +200,33 @@ TEST_F(TestedBf16, Pooling) {
   }
 }
 
+// Few different values, so that windows have several equal maxima, and zeros, which a ReLU lets nothing through.
+TEST_F(TestedBf16, BackwardOfMaxPoolingGoesToTheFirstMaximum) {
+  const op::Window windows[] = {
+      {.kernel = {3, 3}, .stride = {2, 2}, .pad_before = {1, 1}, .pad_after = {1, 1}},
+      {.kernel = {3, 3}, .stride = {2, 2}, .pad_after = {1, 1}},
+      {.kernel = {3, 3}, .pad_before = {1, 1}, .pad_after = {1, 1}},
+      {.kernel = {2, 2}, .stride = {2, 2}},
+      {.kernel = {5, 4}, .stride = {3, 2}, .pad_before = {1, 2}, .pad_after = {2, 1}},
+  };
+  for (const op::Window& window : windows) {
+    for (const std::int64_t channels : {64, 19}) {
+      for (const op::Activation activation : {op::Activation::none, op::Activation::relu}) {
+        const bool relu = activation == op::Activation::relu;
+        HostTensor src = rounded({2, channels, 13, 18}, 1, relu ? -1 : -2, 2);
+        for (float& x : src.f32()) x = relu ? std::max(std::round(x), 0.0f) : std::round(x);
+        KernelRun forward(*make_backend("reference"), OperationCase(op::Pool{.window = window}, {src}),
+                          {.name = "reference"});
+        forward.run();
+        const HostTensor dst = forward.output(0);
+        check(OperationCase(op::PoolBackward{.window = window, .src_shape = src.shape(), .activation = activation},
+                            {rounded(dst.shape(), 2), src, dst}),
+              {.terms = 9 * kRoundings, .magnitude = 2});
+      }
+    }
+  }
+}
+
 TEST_F(TestedBf16, Copies) {
   const HostTensor a = rounded({2, 19, 4, 5}, 1), b = rounded({2, 32, 4, 5}, 2);
   check(OperationCase(op::Concat{1}, {a, b}), {.terms = 0});
@@ -212,6 +242,35 @@ TEST_F(TestedBf16, MeansOverTheImageAndBack) {
   for (const op::ReduceKind kind : {op::ReduceKind::mean, op::ReduceKind::max})
     check(OperationCase(op::Reduce{kind, {2, 3}, true}, {rounded({2, 19, 7, 7}, 1)}), {.terms = 49});
   check(OperationCase(op::Broadcast{.shape = {2, 19, 7, 7}, .scale = 1.0f / 49}, {rounded({2, 19, 1, 1}, 1)}), {});
+}
+
+// As convolutions on a GPU take images of few channels: with channels filled up, two by two pixels together or not.
+TEST_F(TestedBf16, ReordersOfImages) {
+  const std::vector<Layout> layouts{
+      Layout::plain(4), {{0, 2, 3, 1}, {{1, 8}}}, {{0, 2, 3, 1}, {{1, 4}}}, {{0, 2, 3, 1}, {{2, 2}, {3, 2}, {1, 4}}}};
+  for (const std::string& name : backend_names()) {
+    if (name == "onednn") continue;  // has no such layouts
+    const auto backend = make_backend(name);
+    for (const Shape& shape : {Shape{2, 3, 16, 18}, {5, 1, 9, 7}, {3, 4, 33, 40}}) {
+      const HostTensor value = rounded(shape, 1);
+      for (const Layout& from : layouts) {
+        for (const Layout& to : layouts) {
+          for (const DataType type : {DataType::f32, DataType::bf16}) {
+            for (const DataType other : {DataType::f32, DataType::bf16}) {
+              const TensorDesc src{type, shape, from}, dst{other, shape, to};
+              std::vector<std::byte> stored(static_cast<std::size_t>(src.bytes()));
+              std::vector<std::byte> expected(static_cast<std::size_t>(dst.bytes()));
+              pack(src, value.data(), stored.data());
+              pack(dst, value.data(), expected.data());
+              EXPECT_EQ(reordered(*backend, src, dst, stored), expected)
+                  << name << ": " << to_string(shape) << " from " << src.format().name() << " to "
+                  << dst.format().name();
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 // Formats that kernels of this backend have asked for.

@@ -2,6 +2,7 @@
 #include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/pooling_kernels.hpp"
 #include "trireme/backend/function_kernel.hpp"
+#include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -49,6 +50,11 @@ KernelChoice make(const op::PoolBackward& operation, const KernelRequest& reques
   const PoolGeometry geometry =
       geometry_of(operation.kind, operation.window, operation.src_shape, request.inputs[0].shape, format.layout);
   const bool relu = operation.activation == op::Activation::relu;
+  const std::int64_t cells = operation.window.kernel[0] * operation.window.kernel[1];
+  if (max && cells > kMostWindowCells) {
+    bad_input("'{}': a window of {} cells, expected at most {} for the gradient of max pooling on a GPU",
+              request.node.name, cells, kMostWindowCells);
+  }
   KernelChoice choice =
       function_kernel(request, kImplementation,
                       [geometry, max, relu, type = format.dtype, &device](const Operands& operands, const RunContext&) {
@@ -56,7 +62,7 @@ KernelChoice make(const op::PoolBackward& operation, const KernelRequest& reques
                           launch_max_pool_backward(device.stream(), geometry, type,
                                                    {.diff_dst = operands.input<void>(0),
                                                     .src = operands.input<void>(1),
-                                                    .dst = operands.input<void>(2),
+                                                    .scratch = operands.scratch<void>(),
                                                     .diff_src = operands.output<void>(),
                                                     .relu = relu});
                         } else {
@@ -65,6 +71,7 @@ KernelChoice make(const op::PoolBackward& operation, const KernelRequest& reques
                         }
                       });
   choice.inputs.assign(request.inputs.size(), format);
+  if (max) choice.scratch_bytes = max_pool_backward_scratch_bytes(geometry, format.dtype);
   choice.outputs = {format};
   return choice;
 }

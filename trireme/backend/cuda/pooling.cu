@@ -4,25 +4,6 @@
 namespace trireme::cuda {
 namespace {
 
-// visit(cell, inside) for each cell of a window. A cell outside the image comes as the nearest one inside, which is in
-// the window too: all cells can be on their way before the first is looked at.
-template <typename Window, typename Unit, int N, typename Visit>
-__device__ void for_each_cell(const PoolGeometry& g, const Unit* __restrict__ image, const PoolPlace& place, int packs,
-                              Visit visit) {
-  const int top = place.row * Window::stride_height(g) - g.pad_top;
-  const int left = place.column * Window::stride_width(g) - g.pad_left;
-#pragma unroll
-  for (int i = 0; i < Window::kernel_height(g); ++i) {
-    const int h = min(max(top + i, 0), g.src_height - 1);
-#pragma unroll
-    for (int j = 0; j < Window::kernel_width(g); ++j) {
-      const int w = min(max(left + j, 0), g.src_width - 1);
-      const int at = (h * g.src_width + w) * packs + place.pack;
-      visit(load_pack<Unit, N>(image + at * N), h == top + i && w == left + j);
-    }
-  }
-}
-
 template <typename Unit, int N, typename Window, bool kMax>
 __global__ void __launch_bounds__(kPoolThreads)
     pool(const PoolGeometry g, const Unit* __restrict__ src, Unit* __restrict__ dst) {
@@ -35,14 +16,15 @@ __global__ void __launch_bounds__(kPoolThreads)
   for (std::int64_t image = blockIdx.z; image < g.images; image += gridDim.z) {
     const Unit* const from = src + image * src_units;
     if constexpr (kMax) {
-      Pack<Unit, N> best = no_numbers<Unit, N>();
-      for_each_cell<Window, Unit, N>(g, from, place, packs, [&](const Pack<Unit, N>& cell, bool) {
+      // Not a number: what is greatest is what is there.
+      Pack<Unit, N> best = filled<Unit, N>(__int_as_float(0x7fffffff));
+      for_each_cell<Window, Unit, N>(g, from, place, packs, [&](const Pack<Unit, N>& cell, bool, unsigned) {
         for (int k = 0; k < N; ++k) best.values[k] = max_of(best.values[k], cell.values[k]);
       });
       store_pack<Unit, N>(dst + image * dst_units + to, best);
     } else {
       float sums[N * kElements<Unit>] = {};
-      for_each_cell<Window, Unit, N>(g, from, place, packs, [&](const Pack<Unit, N>& cell, bool inside) {
+      for_each_cell<Window, Unit, N>(g, from, place, packs, [&](const Pack<Unit, N>& cell, bool inside, unsigned) {
         if (inside) add<Unit, N>(cell, 1.0f, sums);
       });
       const float weight = average_weight<Window>(g, place.row, place.column);

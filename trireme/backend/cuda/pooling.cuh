@@ -20,10 +20,10 @@ __device__ inline float max_of(float a, float b) { return fmaxf(a, b); }
 __device__ inline Bf16 max_of(Bf16 a, Bf16 b) { return __hmax(a, b); }
 __device__ inline Bf16Pair max_of(Bf16Pair a, Bf16Pair b) { return __hmax2(a, b); }
 
-// All bits of the elements that are equal.
-__device__ inline unsigned equal_bits(float a, float b) { return a == b ? ~0u : 0u; }
-__device__ inline unsigned equal_bits(Bf16 a, Bf16 b) { return __heq(a, b) ? ~0u : 0u; }
-__device__ inline unsigned equal_bits(Bf16Pair a, Bf16Pair b) { return __heq2_mask(a, b); }
+// All bits of the elements of a that are greater.
+__device__ inline unsigned greater_bits(float a, float b) { return a > b ? ~0u : 0u; }
+__device__ inline unsigned greater_bits(Bf16 a, Bf16 b) { return __hgt(a, b) ? ~0u : 0u; }
+__device__ inline unsigned greater_bits(Bf16Pair a, Bf16Pair b) { return __hgt2_mask(a, b); }
 
 __device__ inline void to_floats(float unit, float* values) { values[0] = unit; }
 __device__ inline void to_floats(Bf16 unit, float* values) { values[0] = to_float(unit); }
@@ -41,17 +41,16 @@ __device__ inline Unit to_unit(const float* values) {
   }
 }
 
-// Not a number: equal to nothing, and greater than nothing.
 template <typename Unit>
-__device__ inline Unit no_number() {
-  const float values[2] = {__int_as_float(0x7fffffff), __int_as_float(0x7fffffff)};
+__device__ inline Unit repeated(float value) {
+  const float values[2] = {value, value};
   return to_unit<Unit>(values);
 }
 
 template <typename Unit, int N>
-__device__ inline Pack<Unit, N> no_numbers() {
+__device__ inline Pack<Unit, N> filled(float value) {
   Pack<Unit, N> pack;
-  for (int i = 0; i < N; ++i) pack.values[i] = no_number<Unit>();
+  for (int i = 0; i < N; ++i) pack.values[i] = repeated<Unit>(value);
   return pack;
 }
 
@@ -117,6 +116,27 @@ __device__ inline PoolPlace pool_place(int packs) {
   const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int column = x / packs;
   return {static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y), column, x - column * packs};
+}
+
+// visit(cell, inside, position in the window) for each cell of the window at a place of dst, in row order. A cell
+// outside the image comes as the nearest one inside, with the position of that one, which is in the window too: all
+// cells can be on their way before the first is looked at, and of equal cells the first one inside comes first.
+template <typename Window, typename Unit, int N, typename Visit>
+__device__ void for_each_cell(const PoolGeometry& g, const Unit* __restrict__ image, const PoolPlace& place, int packs,
+                              Visit visit) {
+  const int top = place.row * Window::stride_height(g) - g.pad_top;
+  const int left = place.column * Window::stride_width(g) - g.pad_left;
+#pragma unroll
+  for (int i = 0; i < Window::kernel_height(g); ++i) {
+    const int h = min(max(top + i, 0), g.src_height - 1);
+#pragma unroll
+    for (int j = 0; j < Window::kernel_width(g); ++j) {
+      const int w = min(max(left + j, 0), g.src_width - 1);
+      const int at = (h * g.src_width + w) * packs + place.pack;
+      visit(load_pack<Unit, N>(image + at * N), h == top + i && w == left + j,
+            static_cast<unsigned>((h - top) * Window::kernel_width(g) + w - left));
+    }
+  }
 }
 
 inline constexpr int kPoolThreads = 256;

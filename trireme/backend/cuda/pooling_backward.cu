@@ -1,4 +1,7 @@
-// The gradients of pooling. Each thread gathers what one place of src gets from the windows that cover it.
+// The gradients of pooling. Each thread gathers what one place of src, or a few neighbours, get from the windows that
+// cover them.
+#include <cmath>
+
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/pooling.cuh"
 
@@ -46,92 +49,140 @@ __device__ void for_each_window(const PoolGeometry& g, const PoolPlace& place, V
   }
 }
 
-// The cells of src that come before a place in the windows that cover it. Cells outside the image are no numbers.
+// A cell of a window, by its number in row order; kNowhere: no cell of it gets the gradient.
+template <typename Window>
+using WindowCell = std::conditional_t<Window::kFixed, std::uint8_t, std::uint16_t>;
+constexpr unsigned kNowhere = 0xffff;
+
+// For each element of dst the first cell with the maximum. relu: none where the maximum is not positive.
 template <typename Unit, int N, typename Window>
-class EarlierCells {
- public:
-  __device__ EarlierCells(const PoolGeometry& g, const Unit* image, const PoolPlace& place, int packs)
-      : g_(g), image_(image), place_(place), packs_(packs) {
-    if constexpr (kKept) {
-#pragma unroll
-      for (int i = 0; i < kCells; ++i) cells_[i] = read(i / kWidth - kReach, i % kWidth - kReach);
+__global__ void __launch_bounds__(kPoolThreads) find_maxima(const PoolGeometry g, const Unit* __restrict__ src,
+                                                            WindowCell<Window>* __restrict__ maxima, bool relu) {
+  constexpr int kPackElements = N * kElements<Unit>;
+  constexpr unsigned kEach = kElements<Unit> == 2 ? 0x10001 : 1;  // times a position: that of each element of a unit
+  const int packs = g.channels / kPackElements;
+  const PoolPlace place = pool_place(packs);
+  if (place.row >= g.dst_height || place.column >= g.dst_width) return;
+  const std::int64_t src_units = static_cast<std::int64_t>(g.src_height) * g.src_width * packs * N;
+  const std::int64_t dst_elements = static_cast<std::int64_t>(g.dst_height) * g.dst_width * g.channels;
+  const int to = ((place.row * g.dst_width + place.column) * packs + place.pack) * kPackElements;
+  for (std::int64_t image = blockIdx.z; image < g.images; image += gridDim.z) {
+    Pack<Unit, N> best = filled<Unit, N>(-INFINITY);
+    unsigned positions[N] = {};
+    bool first = true;  // which nothing has to be less than
+    for_each_cell<Window, Unit, N>(
+        g, src + image * src_units, place, packs, [&](const Pack<Unit, N>& cell, bool, unsigned position) {
+          for (int k = 0; k < N; ++k) {
+            const unsigned greater = first ? ~0u : greater_bits(cell.values[k], best.values[k]);
+            positions[k] = (positions[k] & ~greater) | (position * kEach & greater);
+            best.values[k] = max_of(best.values[k], cell.values[k]);
+          }
+          first = false;
+        });
+    Pack<WindowCell<Window>, kPackElements> found;
+    for (int k = 0; k < N; ++k) {
+      if (relu) positions[k] |= ~greater_bits(best.values[k], repeated<Unit>(0.0f));
+      for (int e = 0; e < kElements<Unit>; ++e) {
+        found.values[k * kElements<Unit> + e] = static_cast<WindowCell<Window>>(positions[k] >> (16 * e) & kNowhere);
+      }
     }
+    store_pack<WindowCell<Window>, kPackElements>(maxima + image * dst_elements + to, found);
   }
-  // By their distance from the place.
-  __device__ Pack<Unit, N> at(int rows, int columns) const {
-    if constexpr (kKept) {
-      return cells_[(rows + kReach) * kWidth + columns + kReach];
-    } else {
-      return read(rows, columns);
-    }
-  }
-
- private:
-  // Where windows move by one cell, each cell is in many that cover the place, and distances are known when compiling.
-  static constexpr bool kKept = Window::kStep == 1;
-  static constexpr int kReach = Window::kSize - 1;
-  static constexpr int kWidth = 2 * kReach + 1;
-  static constexpr int kCells = kKept ? kReach * kWidth + kReach : 1;
-
-  __device__ Pack<Unit, N> read(int rows, int columns) const {
-    const int h = place_.row + rows, w = place_.column + columns;
-    if (h < 0 || w < 0 || w >= g_.src_width) return no_numbers<Unit, N>();
-    return load_pack<Unit, N>(image_ + ((h * g_.src_width + w) * packs_ + place_.pack) * N);
-  }
-
-  const PoolGeometry& g_;
-  const Unit* __restrict__ image_;
-  const PoolPlace& place_;
-  int packs_;
-  Pack<Unit, N> cells_[kCells];
-};
-
-__device__ inline float masked(float unit, unsigned bits) { return __uint_as_float(__float_as_uint(unit) & bits); }
-__device__ inline Bf16 masked(Bf16 unit, unsigned bits) { return bits != 0 ? unit : from_float<Bf16>(0.0f); }
-__device__ inline Bf16Pair masked(Bf16Pair unit, unsigned bits) {
-  const unsigned kept = reinterpret_cast<const unsigned&>(unit) & bits;
-  return reinterpret_cast<const Bf16Pair&>(kept);
 }
 
+// sums[i] += diff[i] where the maximum is at this cell
+template <int kCount, typename Cell>
+__device__ inline void add_where(const Pack<Cell, kCount>& maxima, int cell, const float* diff, float* sums) {
+  for (int i = 0; i < kCount; ++i) {
+    if (maxima.values[i] == cell) sums[i] += diff[i];
+  }
+}
+
+// Where windows move by kStep cells, kStep x kStep cells are in the same few windows, each at places that are known
+// when compiling: one thread takes them together.
 template <typename Unit, int N, typename Window>
 __global__ void __launch_bounds__(kPoolThreads)
-    gather_of_maxima(const PoolGeometry g, const Unit* __restrict__ diff_dst, const Unit* __restrict__ src,
-                     const Unit* __restrict__ dst, Unit* __restrict__ diff_src, bool relu) {
+    gather_of_maxima(const PoolGeometry g, const Unit* __restrict__ diff_dst,
+                     const WindowCell<Window>* __restrict__ maxima, Unit* __restrict__ diff_src) {
+  constexpr int kPackElements = N * kElements<Unit>;
+  constexpr int kSize = Window::kSize, kStep = Window::kStep;
+  constexpr int kWindows = (kSize + kStep - 1) / kStep;  // along each axis
+  const int packs = g.channels / kPackElements;
+  const PoolPlace group = pool_place(packs);
+  const int top = group.row * kStep - g.pad_top, left = group.column * kStep - g.pad_left;
+  if (top >= g.src_height || left >= g.src_width) return;
+  const std::int64_t src_units = static_cast<std::int64_t>(g.src_height) * g.src_width * packs * N;
+  const std::int64_t dst_packs = static_cast<std::int64_t>(g.dst_height) * g.dst_width * packs;
+  // Window (a, b) begins a and b steps before the group.
+  const auto is_there = [&](int a, int b) {
+    return group.row >= a && group.row - a < g.dst_height && group.column >= b && group.column - b < g.dst_width;
+  };
+  for (std::int64_t image = blockIdx.z; image < g.images; image += gridDim.z) {
+    Pack<Unit, N> diff[kWindows * kWindows];
+    Pack<WindowCell<Window>, kPackElements> found[kWindows * kWindows];
+#pragma unroll
+    for (int a = 0; a < kWindows; ++a) {
+#pragma unroll
+      for (int b = 0; b < kWindows; ++b) {
+        if (!is_there(a, b)) continue;
+        const std::int64_t at =
+            image * dst_packs + ((group.row - a) * g.dst_width + group.column - b) * packs + group.pack;
+        diff[a * kWindows + b] = load_pack<Unit, N>(diff_dst + at * N);
+        found[a * kWindows + b] = load_pack<WindowCell<Window>, kPackElements>(maxima + at * kPackElements);
+      }
+    }
+    float sums[kStep * kStep][kPackElements] = {};
+#pragma unroll
+    for (int a = 0; a < kWindows; ++a) {
+#pragma unroll
+      for (int b = 0; b < kWindows; ++b) {
+        if (!is_there(a, b)) continue;
+        float values[kPackElements] = {};
+        add<Unit, N>(diff[a * kWindows + b], 1.0f, values);
+#pragma unroll
+        for (int i = 0; i < kStep; ++i) {
+#pragma unroll
+          for (int j = 0; j < kStep; ++j) {
+            const int row = a * kStep + i, column = b * kStep + j;
+            if (row >= kSize || column >= kSize) continue;
+            add_where(found[a * kWindows + b], row * kSize + column, values, sums[i * kStep + j]);
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) {
+#pragma unroll
+      for (int j = 0; j < kStep; ++j) {
+        const int h = top + i, w = left + j;
+        if (h < 0 || h >= g.src_height || w < 0 || w >= g.src_width) continue;
+        const int at = ((h * g.src_width + w) * packs + group.pack) * N;
+        store_pack<Unit, N>(diff_src + image * src_units + at, to_pack<Unit, N>(sums[i * kStep + j]));
+      }
+    }
+  }
+}
+
+template <typename Unit, int N>
+__global__ void __launch_bounds__(kPoolThreads)
+    gather_of_any_maxima(const PoolGeometry g, const Unit* __restrict__ diff_dst,
+                         const WindowCell<AnyWindow>* __restrict__ maxima, Unit* __restrict__ diff_src) {
   constexpr int kPackElements = N * kElements<Unit>;
   const int packs = g.channels / kPackElements;
   const PoolPlace place = pool_place(packs);
   if (place.row >= g.src_height || place.column >= g.src_width) return;
   const std::int64_t src_units = static_cast<std::int64_t>(g.src_height) * g.src_width * packs * N;
-  const std::int64_t dst_units = static_cast<std::int64_t>(g.dst_height) * g.dst_width * packs * N;
+  const std::int64_t dst_packs = static_cast<std::int64_t>(g.dst_height) * g.dst_width * packs;
   const int own_at = ((place.row * g.src_width + place.column) * packs + place.pack) * N;
   for (std::int64_t image = blockIdx.z; image < g.images; image += gridDim.z) {
-    const Unit* const src_image = src + image * src_units;
-    const Pack<Unit, N> own = load_pack<Unit, N>(src_image + own_at);
-    const EarlierCells<Unit, N, Window> earlier(g, src_image, place, packs);
     float sums[kPackElements] = {};
-    for_each_window<Window>(g, place, [&](int row, int column, int row_inside, int column_inside) {
-      const std::int64_t at = image * dst_units + ((row * g.dst_width + column) * packs + place.pack) * N;
-      const Pack<Unit, N> maxima = load_pack<Unit, N>(dst + at);
-      Pack<Unit, N> diff = load_pack<Unit, N>(diff_dst + at);
-      unsigned mine[N];
-      for (int k = 0; k < N; ++k) mine[k] = equal_bits(own.values[k], maxima.values[k]);
-#pragma unroll
-      for (int i = 0; i < Window::kernel_height(g); ++i) {
-#pragma unroll
-        for (int j = 0; j < Window::kernel_width(g); ++j) {
-          if (i > row_inside || (i == row_inside && j >= column_inside)) continue;
-          const Pack<Unit, N> cell = earlier.at(i - row_inside, j - column_inside);
-          for (int k = 0; k < N; ++k) mine[k] &= ~equal_bits(cell.values[k], maxima.values[k]);
-        }
-      }
-      for (int k = 0; k < N; ++k) diff.values[k] = masked(diff.values[k], mine[k]);
-      add<Unit, N>(diff, 1.0f, sums);
-    });
-    if (relu) {
+    for_each_window<AnyWindow>(g, place, [&](int row, int column, int row_inside, int column_inside) {
+      const std::int64_t at = image * dst_packs + (row * g.dst_width + column) * packs + place.pack;
       float values[kPackElements] = {};
-      add<Unit, N>(own, 1.0f, values);
-      for (int k = 0; k < kPackElements; ++k) sums[k] = values[k] > 0 ? sums[k] : 0.0f;
-    }
+      add<Unit, N>(load_pack<Unit, N>(diff_dst + at * N), 1.0f, values);
+      add_where(load_pack<WindowCell<AnyWindow>, kPackElements>(maxima + at * kPackElements),
+                row_inside * g.kernel_width + column_inside, values, sums);
+    });
     store_pack<Unit, N>(diff_src + image * src_units + own_at, to_pack<Unit, N>(sums));
   }
 }
@@ -158,14 +209,32 @@ __global__ void __launch_bounds__(kPoolThreads)
 
 }  // namespace
 
+std::int64_t max_pool_backward_scratch_bytes(const PoolGeometry& g, DataType type) {
+  std::int64_t cell_bytes = 0;
+  with_units_and_window(type, g, [&]<typename Window>(auto, auto, Window) { cell_bytes = sizeof(WindowCell<Window>); });
+  return g.images * g.channels * g.dst_height * g.dst_width * cell_bytes;
+}
+
 void launch_max_pool_backward(cudaStream_t stream, const PoolGeometry& g, DataType type,
                               const MaxPoolBackward& memory) {
   with_units_and_window(
       type, g, [&]<typename Unit, int N, typename Window>(Unit, std::integral_constant<int, N>, Window) {
-        const PoolGrid grid = pool_grid(g.src_height, g.src_width, g.channels / (N * kElements<Unit>), g.images);
-        gather_of_maxima<Unit, N, Window><<<grid.blocks, grid.threads, 0, stream>>>(
-            g, static_cast<const Unit*>(memory.diff_dst), static_cast<const Unit*>(memory.src),
-            static_cast<const Unit*>(memory.dst), static_cast<Unit*>(memory.diff_src), memory.relu);
+        const int packs = g.channels / (N * kElements<Unit>);
+        const auto* const diff_dst = static_cast<const Unit*>(memory.diff_dst);
+        auto* const diff_src = static_cast<Unit*>(memory.diff_src);
+        auto* const maxima = static_cast<WindowCell<Window>*>(memory.scratch);
+        const PoolGrid windows = pool_grid(g.dst_height, g.dst_width, packs, g.images);
+        find_maxima<Unit, N, Window><<<windows.blocks, windows.threads, 0, stream>>>(
+            g, static_cast<const Unit*>(memory.src), maxima, memory.relu);
+        if constexpr (Window::kFixed) {
+          const auto groups = [](int cells, int pad) { return (cells + pad + Window::kStep - 1) / Window::kStep; };
+          const PoolGrid grid =
+              pool_grid(groups(g.src_height, g.pad_top), groups(g.src_width, g.pad_left), packs, g.images);
+          gather_of_maxima<Unit, N, Window><<<grid.blocks, grid.threads, 0, stream>>>(g, diff_dst, maxima, diff_src);
+        } else {
+          const PoolGrid grid = pool_grid(g.src_height, g.src_width, packs, g.images);
+          gather_of_any_maxima<Unit, N><<<grid.blocks, grid.threads, 0, stream>>>(g, diff_dst, maxima, diff_src);
+        }
       });
   check(cudaGetLastError(), "the gradient of max pooling cannot be started");
 }

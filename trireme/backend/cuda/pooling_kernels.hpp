@@ -24,10 +24,14 @@ struct PoolGeometry {
 void launch_max_pool(cudaStream_t stream, const PoolGeometry& geometry, DataType type, const void* src, void* dst);
 void launch_average_pool(cudaStream_t stream, const PoolGeometry& geometry, DataType type, const void* src, void* dst);
 
+// In two steps: where the maximum of each window is, by its position in the window, then what each cell gets.
+inline constexpr std::int64_t kMostWindowCells = 65535;
+std::int64_t max_pool_backward_scratch_bytes(const PoolGeometry& geometry, DataType type);
+
 struct MaxPoolBackward {
   const void* diff_dst;
   const void* src;
-  const void* dst;
+  void* scratch;
   void* diff_src;
   bool relu;  // src is the output of a relu, and diff_src the gradient of its input
 };
