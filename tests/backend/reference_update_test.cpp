@@ -74,8 +74,16 @@ TEST(ReferenceApplyGradients, ManyVariablesAtOnce) {
 }
 
 TEST(ReferenceMovingAverage, ScalesTheNewValue) {
-  BoundKernel kernel(op::MovingAverage{.decay = 0.9f, .scale = 2}, {f32({2}, {1, 0}), f32({2}, {5, 10})});
+  BoundKernel kernel(op::MovingAverage{.decay = 0.9f, .scales = {2}}, {f32({2}, {1, 0}), f32({2}, {5, 10})});
   expect_close(kernel.run().input(0), {1.9f, 2});
+}
+
+TEST(ReferenceMovingAverage, GoesOverAllVariables) {
+  BoundKernel kernel(op::MovingAverage{.decay = 0.5f, .scales = {1, 3}},
+                     {f32({2}, {1, 0}), f32({2}, {5, 10}), f32({1}, {4}), f32({1}, {2})});
+  kernel.run();
+  expect_close(kernel.input(0), {3, 5});
+  expect_close(kernel.input(2), {5});
 }
 
 TEST(ReferenceAssign, Copies) {

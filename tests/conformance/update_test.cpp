@@ -157,10 +157,22 @@ TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
 
 TEST(TestedMovingAverage, AgreesWithTheReference) {
   for (const Shape& shape : {Shape{19}, {20000}, {}}) {
-    expect_same_updates(OperationCase(op::MovingAverage{.decay = 0.9f, .scale = 1.1f},
+    expect_same_updates(OperationCase(op::MovingAverage{.decay = 0.9f, .scales = {1.1f}},
                                       {random_tensor(shape, 1), random_tensor(shape, 2)}),
                         {.name = "plain"}, 3, {.terms = 4});
   }
+}
+
+TEST(TestedMovingAverage, OfVariablesOfAllSizesAgreesWithTheReference) {
+  std::vector<HostTensor> values;
+  std::vector<float> scales;
+  for (const Shape& shape : {Shape{64}, {1024}, {20000}, {}, {1025}, {3}}) {
+    scales.push_back(1.0f + 0.25f * static_cast<float>(scales.size()));
+    values.push_back(random_tensor(shape, values.size()));
+    values.push_back(random_tensor(shape, values.size() + 100));
+  }
+  expect_same_updates(OperationCase(op::MovingAverage{.decay = 0.9f, .scales = scales}, std::move(values)),
+                      {.name = "plain"}, 3, {.terms = 4, .magnitude = 2.5});
 }
 
 TEST(TestedAssign, CopiesTheValue) {

@@ -203,6 +203,11 @@ TEST_F(BuildingErrors, Updates) {
       {"weight_decay is nan"});
   expect_bad_input([&] { graph_.add(op::MovingAverage{.decay = 2}, {w, input({3})}); }, {"decay is 2"});
   expect_bad_input([&] { graph_.add(op::MovingAverage{}, {w, input({4})}); }, {"value has shape 4, expected 3"});
+  expect_bad_input(
+      [&] {
+        graph_.add(op::MovingAverage{.scales = {1, 1}}, {w, input({3})});
+      },
+      {"for each of 2 scales; got 2 inputs"});
   const Tensor update = graph_.add(op::Assign{}, {w, input({3})}, "set");
   expect_bad_input([&] { relu(update); }, {"node 'set' (assign) has no output 0", "only be fetched"});
 }

@@ -145,6 +145,7 @@ TEST_F(Infer, UpdatesHaveNoOutput) {
 TEST_F(Infer, WhichInputsAnUpdateWrites) {
   EXPECT_EQ(written_inputs(op::ApplyGradients{}, 5), (std::vector{1, 3}));
   EXPECT_EQ(written_inputs(op::MovingAverage{}, 2), std::vector{0});
+  EXPECT_EQ(written_inputs(op::MovingAverage{.scales = {1, 1}}, 4), (std::vector{0, 2}));
   EXPECT_EQ(written_inputs(op::Assign{}, 2), std::vector{0});
   EXPECT_TRUE(written_inputs(op::Binary{}, 2).empty());
 }

@@ -100,10 +100,10 @@ TEST(BatchNorm, KeepsUnbiasedRunningStatistics) {
   const Node& mean = graph.node(graph.side_updates[0]);
   const Node& variance = graph.node(graph.side_updates[1]);
   EXPECT_EQ(mean.as<op::MovingAverage>()->decay, 0.75f);
-  EXPECT_EQ(mean.as<op::MovingAverage>()->scale, 1.0f);
+  EXPECT_EQ(mean.as<op::MovingAverage>()->scales[0], 1.0f);
   EXPECT_EQ(mean.inputs[1].output, 1);
   EXPECT_EQ(variance.as<op::MovingAverage>()->decay, 0.75f);
-  EXPECT_FLOAT_EQ(variance.as<op::MovingAverage>()->scale, 32.0f / 31.0f);
+  EXPECT_FLOAT_EQ(variance.as<op::MovingAverage>()->scales[0], 32.0f / 31.0f);
   EXPECT_EQ(variance.inputs[1].output, 2);
   EXPECT_EQ(graph.node(mean.inputs[1]).as<op::BatchNorm>()->epsilon, 0.5f);
 }
@@ -112,7 +112,7 @@ TEST(BatchNorm, OfOneValuePerChannelStaysFinite) {
   Graph graph;
   LayerBuilder layers(graph);
   layers.batch_norm(placeholder(graph, {1, 3, 1, 1}), {});
-  EXPECT_EQ(graph.node(graph.side_updates[1]).as<op::MovingAverage>()->scale, 1.0f);
+  EXPECT_EQ(graph.node(graph.side_updates[1]).as<op::MovingAverage>()->scales[0], 1.0f);
 }
 
 TEST(Scope, StartsCountingAgainAndGoesBack) {

@@ -185,5 +185,25 @@ TEST_F(FuseTest, UpdatesJoinOverTheArenaInTheOrderOfBackward) {
       << "the last variable comes first";
 }
 
+TEST_F(FuseTest, AveragesOfOneDecayJoinWhereTheirValuesAreComputed) {
+  const auto average = [this](float decay, float scale, Tensor value) {
+    return graph.add(op::MovingAverage{.decay = decay, .scales = {scale}}, {channels(4, false), value});
+  };
+  const Tensor norm = batch_norm(x);
+  const Tensor mean = graph.output(norm.node, 1), variance = graph.output(norm.node, 2);
+  const Tensor first = average(0.9f, 1, mean), second = average(0.9f, 2, variance);
+  const Tensor other_decay = average(0.5f, 1, mean), of_variable = average(0.9f, 1, channels(4));
+  const PlanGraph plan = fused(graph, {norm, first, second, other_decay, of_variable});
+  EXPECT_EQ(count(plan, "moving_average"), 3);
+  EXPECT_EQ(plan.fetches[1].node, plan.fetches[2].node);
+  const Node& joined = plan.graph->node(plan.fetches[1]);
+  EXPECT_EQ(joined.as<op::MovingAverage>()->scales, (std::vector<float>{1, 2}));
+  ASSERT_EQ(joined.inputs.size(), 4u);
+  EXPECT_EQ(plan.origin.at(joined.inputs[0].node), graph.node(first).inputs[0].node);
+  EXPECT_EQ(joined.inputs[1].output, 1);
+  EXPECT_EQ(plan.origin.at(joined.inputs[2].node), graph.node(second).inputs[0].node);
+  EXPECT_EQ(joined.inputs[3].output, 2);
+}
+
 }  // namespace
 }  // namespace trireme

@@ -38,9 +38,9 @@ bool is_update(const Operation& operation) {
 
 std::vector<int> written_inputs(const Operation& operation, int input_count) {
   if (!is_update(operation)) return {};
-  if (!std::holds_alternative<op::ApplyGradients>(operation)) return {0};
   std::vector<int> variables;
-  for (int i = 1; i < input_count; i += 2) variables.push_back(i);
+  for (int i = std::holds_alternative<op::ApplyGradients>(operation) ? 1 : 0; i < input_count; i += 2)
+    variables.push_back(i);
   return variables;
 }
 

@@ -126,7 +126,7 @@ Tensor LayerBuilder::normalize(Tensor src, const BatchNormConfig& config) {
   const auto unbiased = static_cast<float>(samples / std::max(samples - 1, 1.0));
   graph_.side_updates.push_back(
       graph_.add(op::MovingAverage{.decay = config.decay}, {mean, graph_.output(dst.node, 1)}, "update_running_mean"));
-  graph_.side_updates.push_back(graph_.add(op::MovingAverage{.decay = config.decay, .scale = unbiased},
+  graph_.side_updates.push_back(graph_.add(op::MovingAverage{.decay = config.decay, .scales = {unbiased}},
                                            {variance, graph_.output(dst.node, 2)}, "update_running_variance"));
   return dst;
 }

@@ -77,10 +77,11 @@ Program Compiler::run() {
   for (const Node& node : graph().nodes()) {
     tensors_[static_cast<std::size_t>(node.id)].assign(node.outputs.size(), -1);
     if (is_update(node.op)) program_.updates = true;
-    if (node.as<op::Assign>() != nullptr || node.as<op::MovingAverage>() != nullptr) {
-      assigned_.insert(node.inputs[0].node);
+    if (node.as<op::ApplyGradients>() == nullptr) {
+      for (const int written : written_inputs(node.op, static_cast<int>(node.inputs.size())))
+        assigned_.insert(node.inputs[static_cast<std::size_t>(written)].node);
+      continue;
     }
-    if (node.as<op::ApplyGradients>() == nullptr) continue;
     program_.trains = true;
     for (std::size_t i = 1; i + 1 < node.inputs.size(); i += 2) {
       const Tensor gradient = node.inputs[i + 1];

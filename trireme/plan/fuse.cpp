@@ -237,6 +237,39 @@ VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners) 
   return divided;
 }
 
+PlanGraph fuse_averages(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  // The update of a variable that an average reads as a value comes after it, and may have to come before another.
+  const auto reads_variable = [&](const Node& average) {
+    for (std::size_t i = 1; i < average.inputs.size(); i += 2) {
+      if (from.graph->node(average.inputs[i]).as<op::Variable>() != nullptr) return true;
+    }
+    return false;
+  };
+  std::map<float, std::vector<const Node*>> by_decay;
+  for (const Node& node : from.graph->nodes()) {
+    const auto* average = node.as<op::MovingAverage>();
+    if (average != nullptr && !reads_variable(node)) by_decay[average->decay].push_back(&node);
+  }
+  for (const auto& [decay, averages] : by_decay) {
+    if (averages.size() < 2) continue;
+    std::vector<NodeId> ids;
+    for (const Node* node : averages) ids.push_back(node->id);
+    rewriter.replace(ids, [&rewriter, decay, averages] {
+      op::MovingAverage joined{.decay = decay, .scales = {}};
+      std::vector<Tensor> inputs;
+      for (const Node* node : averages) {
+        const auto& scales = node->as<op::MovingAverage>()->scales;
+        joined.scales.insert(joined.scales.end(), scales.begin(), scales.end());
+        for (const Tensor& input : node->inputs) inputs.push_back(rewriter.map(input));
+      }
+      const Tensor now = rewriter.to().add(joined, std::move(inputs), "update/" + averages.front()->name);
+      for (const Node* node : averages) rewriter.set(node->id, 0, now);
+    });
+  }
+  return rewriter.finish();
+}
+
 PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners, bool masks_from_src) {
   graph = fold_batch_norm(graph);
   graph = fuse_bias(graph);
@@ -246,7 +279,8 @@ PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwn
   graph = fuse_relu_backward(graph);
   if (masks_from_src) graph = mask_from_src(graph);
   graph = fuse_gradient_sum(graph);
-  return fuse_updates(graph, update_bytes, owners);
+  graph = fuse_updates(graph, update_bytes, owners);
+  return fuse_averages(graph);
 }
 
 }  // namespace trireme

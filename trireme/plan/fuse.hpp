@@ -1,6 +1,7 @@
 // The fusing passes: each takes a graph and gives one with fewer, larger operations that compute the same. The order
 // matters: batch norm is folded into convolutions first (programs without batch statistics), then bias, sum and ReLU
-// join the operation before them, then the same backward, then the optimizer's updates join over the arena.
+// join the operation before them, then the same backward, then the optimizer's updates join over the arena, and the
+// updates of running statistics.
 #pragma once
 
 #include "trireme/plan/program.hpp"
@@ -28,6 +29,8 @@ PlanGraph fuse_gradient_sum(const PlanGraph& from);
 // Neighbouring ApplyGradients of one rule, to variables of one owner: one update over a range of the arena of about
 // update_bytes.
 PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const VariableOwners& owners = {});
+// MovingAverages of one decay whose values are computed: one update of all their variables.
+PlanGraph fuse_averages(const PlanGraph& from);
 
 // Owners of whom each has variables of one rule: those of two rules, such as with weight decay and without, would take
 // turns in memory, and an update end with every change.

@@ -42,6 +42,15 @@ UpdateRange part_of(const UpdateRange& range, std::int64_t begin, std::int64_t e
           .elements = elements};
 }
 
+template <typename Piece>
+DeviceMemory uploaded(const std::vector<Piece>& pieces, CudaDevice& device) {
+  const auto bytes = static_cast<std::int64_t>(pieces.size() * sizeof(Piece));
+  DeviceMemory table = device.allocate(bytes, "the table of an update");
+  device.upload(table.at(0), pieces.data(), bytes);
+  device.synchronize();
+  return table;
+}
+
 // All variables of an operation, in one launch.
 class UpdateKernel final : public Kernel {
  public:
@@ -55,10 +64,7 @@ class UpdateKernel final : public Kernel {
         pieces.push_back(part_of(range, begin, std::min(kUpdatePiece, range.elements - begin)));
       }
     }
-    const auto bytes = static_cast<std::int64_t>(pieces.size() * sizeof(UpdateRange));
-    table_ = device_.allocate(bytes, "the table of an update");
-    device_.upload(table_.at(0), pieces.data(), bytes);
-    device_.synchronize();
+    table_ = uploaded(pieces, device_);
     launch_ = {.rule = rule_,
                .learning_rate = static_cast<const float*>(memory.inputs[0]),
                .step = &device_.run_values()->step,
@@ -103,33 +109,67 @@ class UpdateKernel final : public Kernel {
   UpdateLaunch launch_;
 };
 
-}  // namespace
+// The same for averages.
+class AverageKernel final : public Kernel {
+ public:
+  AverageKernel(op::MovingAverage operation, std::vector<std::int64_t> elements, CudaDevice& device)
+      : operation_(std::move(operation)), elements_(std::move(elements)), device_(device) {}
 
-KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, CudaDevice& device) {
-  KernelChoice choice;
-  choice.inputs.push_back(Layout::plain(0));
+  void bind(const KernelMemory& memory) override {
+    const Operands operands(memory);
+    std::vector<AverageRange> pieces;
+    for (std::size_t pair = 0; pair < elements_.size(); ++pair) {
+      const double share = (1 - static_cast<double>(operation_.decay)) * operation_.scales[pair];
+      for (std::int64_t begin = 0; begin < elements_[pair]; begin += kAveragePiece) {
+        pieces.push_back({.variable = operands.variable(2 * pair) + begin,
+                          .value = operands.input(2 * pair + 1) + begin,
+                          .share = static_cast<float>(share),
+                          .elements = static_cast<int>(std::min(kAveragePiece, elements_[pair] - begin))});
+      }
+    }
+    count_ = static_cast<int>(pieces.size());
+    table_ = uploaded(pieces, device_);
+  }
+
+  void run(const RunContext&) override {
+    launch_moving_averages(device_.stream(), static_cast<const AverageRange*>(table_.at(0)), count_, operation_.decay);
+  }
+
+ private:
+  op::MovingAverage operation_;
+  std::vector<std::int64_t> elements_;  // of each variable, with the padding of its layout
+  CudaDevice& device_;
+  DeviceMemory table_;
+  int count_ = 0;
+};
+
+// Of an update of pairs from the first input on: variables stay as they are, and what comes to each has the same order.
+// Returns the elements of each variable, with the padding of its layout.
+std::vector<std::int64_t> take_pairs(const KernelRequest& request, std::size_t first, KernelChoice& choice) {
   std::vector<std::int64_t> elements;
-  for (std::size_t i = 1; i < request.inputs.size(); i += 2) {
-    // A variable stays as it is, and its gradient comes in the same order.
+  for (std::size_t i = first; i < request.inputs.size(); i += 2) {
     const TensorDesc& variable = request.inputs[i];
     elements.push_back(variable.layout.elements(variable.shape));
     choice.inputs.insert(choice.inputs.end(), 2, variable.layout);
   }
   choice.implementation = kImplementation;
+  return elements;
+}
+
+}  // namespace
+
+KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, CudaDevice& device) {
+  KernelChoice choice;
+  choice.inputs.push_back(Layout::plain(0));
+  std::vector<std::int64_t> elements = take_pairs(request, 1, choice);
   choice.kernel = std::make_unique<UpdateKernel>(operation.rule, std::move(elements), device);
   return choice;
 }
 
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, CudaDevice& device) {
-  const TensorDesc& variable = request.inputs[0];
-  const std::int64_t elements = variable.layout.elements(variable.shape);
-  const auto share = static_cast<float>((1 - static_cast<double>(operation.decay)) * operation.scale);
-  KernelChoice choice = function_kernel(
-      request, kImplementation,
-      [elements, share, decay = operation.decay, &device](const Operands& operands, const RunContext&) {
-        launch_moving_average(device.stream(), operands.variable(0), operands.input(1), elements, decay, share);
-      });
-  choice.inputs = {variable.layout, variable.layout};
+  KernelChoice choice;
+  std::vector<std::int64_t> elements = take_pairs(request, 0, choice);
+  choice.kernel = std::make_unique<AverageKernel>(operation, std::move(elements), device);
   return choice;
 }
 

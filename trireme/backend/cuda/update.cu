@@ -118,10 +118,13 @@ __global__ void __launch_bounds__(kThreads) update_pieces(UpdateLaunch launch, L
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    average(float* variable, const float* value, std::int64_t elements, float decay, float share) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < elements) variable[i] = decay * variable[i] + share * value[i];
+__global__ void __launch_bounds__(kThreads) average_pieces(const AverageRange* pieces, float decay) {
+  const AverageRange piece = pieces[blockIdx.x];
+#pragma unroll
+  for (int k = 0; k < static_cast<int>(kAveragePiece) / kThreads; ++k) {
+    const int i = static_cast<int>(threadIdx.x) + k * kThreads;
+    if (i < piece.elements) piece.variable[i] = decay * piece.variable[i] + piece.share * piece.value[i];
+  }
 }
 
 }  // namespace
@@ -150,11 +153,9 @@ void launch_update(cudaStream_t stream, const UpdateLaunch& launch) {
   check(cudaGetLastError(), "an update cannot be started");
 }
 
-void launch_moving_average(cudaStream_t stream, float* variable, const float* value, std::int64_t elements, float decay,
-                           float share) {
-  const auto blocks = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
-  average<<<blocks, kThreads, 0, stream>>>(variable, value, elements, decay, share);
-  check(cudaGetLastError(), "a moving average cannot be started");
+void launch_moving_averages(cudaStream_t stream, const AverageRange* pieces, int count, float decay) {
+  average_pieces<<<count, kThreads, 0, stream>>>(pieces, decay);
+  check(cudaGetLastError(), "moving averages cannot be started");
 }
 
 }  // namespace trireme::cuda

@@ -32,8 +32,15 @@ struct UpdateLaunch {
 };
 void launch_update(cudaStream_t stream, const UpdateLaunch& launch);
 
-// variable = decay·variable + share·value
-void launch_moving_average(cudaStream_t stream, float* variable, const float* value, std::int64_t elements, float decay,
-                           float share);
+// variable = decay·variable + share·value, for neighbouring values.
+struct AverageRange {
+  float* variable = nullptr;
+  const float* value = nullptr;
+  float share = 0;
+  int elements = 0;  // at most kAveragePiece
+};
+inline constexpr std::int64_t kAveragePiece = 1024;
+// The pieces are in the GPU's memory.
+void launch_moving_averages(cudaStream_t stream, const AverageRange* pieces, int count, float decay);
 
 }  // namespace trireme::cuda

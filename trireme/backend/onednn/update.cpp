@@ -14,19 +14,37 @@ struct Piece {
   RuleRange range;
 };
 
-}  // namespace
-
-KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, const dnnl::engine&) {
+// Of all variables: inputs first, first + 2, ...
+std::vector<Piece> pieces_of(const KernelRequest& request, std::size_t first) {
   std::vector<Piece> pieces;
-  std::int64_t total = 0;
-  for (std::size_t pair = 0; 1 + 2 * pair < request.inputs.size(); ++pair) {
-    const TensorDesc& variable = request.inputs[1 + 2 * pair];
+  for (std::size_t pair = 0; first + 2 * pair < request.inputs.size(); ++pair) {
+    const TensorDesc& variable = request.inputs[first + 2 * pair];
     const std::int64_t elements = variable.layout.elements(variable.shape);
-    total += elements;
     for (std::int64_t begin = 0; begin < elements; begin += kRulePiece) {
       pieces.push_back({pair, {begin, std::min(kRulePiece, elements - begin)}});
     }
   }
+  return pieces;
+}
+
+std::int64_t elements_of(const std::vector<Piece>& pieces) {
+  std::int64_t total = 0;
+  for (const Piece& piece : pieces) total += piece.range.count;
+  return total;
+}
+
+// Variables stay as they are, and what comes to each has the same order.
+void take_values_as_variables(const KernelRequest& request, std::size_t first, KernelChoice& choice) {
+  for (std::size_t i = first; i < request.inputs.size(); i += 2) {
+    choice.inputs[i] = choice.inputs[i + 1] = request.inputs[i].layout;
+  }
+}
+
+}  // namespace
+
+KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, const dnnl::engine&) {
+  std::vector<Piece> pieces = pieces_of(request, 1);
+  const std::int64_t total = elements_of(pieces);
   const int states = op::state_count(operation.rule.kind);
   const auto count = static_cast<std::int64_t>(pieces.size());
   KernelChoice choice = own_kernel(request, [=, pieces = std::move(pieces)](const Operands& operands,
@@ -49,23 +67,27 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
       }
     }
   });
-  // A variable stays as it is, and its gradient comes in the same order.
-  for (std::size_t i = 1; i < request.inputs.size(); ++i) choice.inputs[i] = request.inputs[(i - 1) / 2 * 2 + 1].layout;
+  take_values_as_variables(request, 1, choice);
   return choice;
 }
 
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, const dnnl::engine&) {
-  const TensorDesc& variable = request.inputs[0];
-  const std::int64_t elements = variable.layout.elements(variable.shape);
+  const std::vector<Piece> pieces = pieces_of(request, 0);
+  const std::int64_t total = elements_of(pieces);
+  const auto count = static_cast<std::int64_t>(pieces.size());
   KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-    float* to = operands.variable(0);
-    const float* value = operands.input(1);
-    const float decay = operation.decay;
-    const auto share = static_cast<float>((1 - static_cast<double>(decay)) * operation.scale);
-#pragma omp parallel for simd schedule(static) if (elements > kParallelElements)
-    for (std::int64_t i = 0; i < elements; ++i) to[i] = decay * to[i] + share * value[i];
+#pragma omp parallel for schedule(static) if (total > kParallelElements)
+    for (std::int64_t p = 0; p < count; ++p) {
+      const auto& [pair, range] = pieces[static_cast<std::size_t>(p)];
+      float* to = operands.variable(2 * pair) + range.begin;
+      const float* value = operands.input(2 * pair + 1) + range.begin;
+      const float decay = operation.decay;
+      const auto share = static_cast<float>((1 - static_cast<double>(decay)) * operation.scales[pair]);
+#pragma omp simd
+      for (std::int64_t i = 0; i < range.count; ++i) to[i] = decay * to[i] + share * value[i];
+    }
   });
-  choice.inputs = {variable.layout, variable.layout};
+  take_values_as_variables(request, 0, choice);
   return choice;
 }
 

@@ -76,16 +76,20 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
 }
 
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request) {
-  return plain_loops(
-      request, [=, elements = request.inputs[0].shape.elements()](const Operands& operands, const RunContext&) {
-        const double decay = operation.decay;
-        float* variable = operands.variable(0);
-        const float* value = operands.input(1);
+  std::vector<std::int64_t> elements;  // of each variable
+  for (std::size_t i = 0; i < request.inputs.size(); i += 2) elements.push_back(request.inputs[i].shape.elements());
+  return plain_loops(request, [=](const Operands& operands, const RunContext&) {
+    const double decay = operation.decay;
+    for (std::size_t pair = 0; pair < elements.size(); ++pair) {
+      const double share = (1 - decay) * operation.scales[pair];
+      float* variable = operands.variable(2 * pair);
+      const float* value = operands.input(2 * pair + 1);
 #pragma omp parallel for schedule(static)
-        for (std::int64_t i = 0; i < elements; ++i) {
-          variable[i] = static_cast<float>(decay * variable[i] + (1 - decay) * operation.scale * value[i]);
-        }
-      });
+      for (std::int64_t i = 0; i < elements[pair]; ++i) {
+        variable[i] = static_cast<float>(decay * variable[i] + share * value[i]);
+      }
+    }
+  });
 }
 
 KernelChoice make(const op::Assign&, const KernelRequest& request) {

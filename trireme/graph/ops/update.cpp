@@ -88,8 +88,13 @@ std::vector<TensorType> infer(const ApplyGradients& op, Types inputs) {
 }
 
 std::vector<TensorType> infer(const MovingAverage& op, Types inputs) {
-  check_pair(inputs);
-  expect_finite(op.scale, "scale");
+  if (op.scales.empty() || inputs.size() != 2 * op.scales.size()) {
+    bad_input("expected variable and value for each of {} scales; got {} inputs", op.scales.size(), inputs.size());
+  }
+  for (std::size_t pair = 0; pair < op.scales.size(); ++pair) {
+    check_pair(inputs.subspan(2 * pair, 2));
+    expect_finite(op.scales[pair], "scale");
+  }
   if (!(op.decay >= 0 && op.decay <= 1)) bad_input("decay is {}, expected at least 0 and at most 1", op.decay);
   return {};
 }
@@ -110,7 +115,12 @@ Cost cost(const ApplyGradients& op, Types inputs, Types) {
 }
 
 Cost cost(const MovingAverage&, Types inputs, Types) {
-  return {3.0 * elements(inputs[0]), traffic(inputs, inputs.first(1))};
+  Cost total{0, traffic(inputs, {})};
+  for (std::size_t i = 0; i < inputs.size(); i += 2) {
+    total.flops += 3.0 * elements(inputs[i]);
+    total.bytes += static_cast<double>(inputs[i].bytes());  // the value is written
+  }
+  return total;
 }
 
 // The old value is not read.

@@ -41,10 +41,11 @@ struct ApplyGradients {
   static constexpr const char* kName = "apply_gradients";
 };
 
-// variable = decay·variable + (1 − decay)·scale·value. inputs: variable, value; outputs: none.
+// variable = decay·variable + (1 − decay)·scale·value. inputs: variable and value for each variable; outputs: none.
+// Built with one variable each; fusing joins those of one decay.
 struct MovingAverage {
   float decay = 0.9f;
-  float scale = 1.0f;
+  std::vector<float> scales = {1.0f};  // one for each variable
   static constexpr const char* kName = "moving_average";
 };
 
