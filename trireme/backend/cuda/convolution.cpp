@@ -10,12 +10,14 @@ namespace {
 constexpr std::int64_t kMostWorkspaceBytes = 1LL << 30;
 constexpr std::size_t kMostEngines = 12;  // that are built and timed, of each way
 
+// Of the inputs and outputs.
+using Formats = KernelChoice (*)(const ConvolutionWork&, const ConvolutionWay&);
+
 // Finds the fastest engine of cuDNN for a convolution: the one that is known, else by timing those that cuDNN's
-// heuristics name. formats: of inputs and outputs, which are the same for all.
+// heuristics name.
 class Search {
  public:
-  Search(ConvolutionWork work, KernelChoice (*formats)(const ConvolutionWork&), const KernelRequest& request,
-         CudaDevice& device, const Tuner& tuner)
+  Search(ConvolutionWork work, Formats formats, const KernelRequest& request, CudaDevice& device, const Tuner& tuner)
       : work_(std::move(work)),
         formats_(formats),
         request_(request),
@@ -25,6 +27,7 @@ class Search {
         ways_(ways_of(work_, tensor_cores_)) {}
 
   KernelChoice best() {
+    if (auto chosen = forced(tuner_.options().force)) return std::move(*chosen);
     const std::string text = problem_text();
     if (const auto name = tuner_.known_fastest(text)) {
       if (auto known = rebuilt(*name)) return std::move(*known);
@@ -40,11 +43,11 @@ class Search {
  private:
   // All that the time of a convolution depends on, beside the machine.
   std::string problem_text() const {
-    return fmt::format("{} | src {} | weights {} | dst {} | {} | groups {} | {} | diff_weights {} | {}{}",
+    return fmt::format("{} | src {} | weights {} | dst {} | {} | groups {} | {} | diff_weights {} | {}{}{}",
                        label_of(request_.node.op), to_string(work_.src), to_string(work_.weights), to_string(work_.dst),
                        to_string(work_.window), work_.groups, Format(work_.layout, work_.type).name(),
                        work_.diff_weights.name(), tensor_cores_ ? "tensor cores" : "no tensor cores",
-                       tuner_.options().exact ? " | exact" : "");
+                       tuner_.options().exact ? " | exact" : "", work_.image ? " | image" : "");
   }
 
   static std::string name_of(const ConvolutionWay& way, const EngineConfig& engine) {
@@ -62,17 +65,32 @@ class Search {
     return std::nullopt;
   }
 
+  // By the name of a way, of which any engine will do, or of an alternative.
+  std::optional<KernelChoice> forced(const std::string& name) {
+    for (const ConvolutionWay& way : ways_) {
+      const auto graph = way.name == name ? graph_of(way) : nullptr;
+      if (!graph) continue;
+      for (const EngineConfig& engine : find_engines(*graph, rules())) {
+        if (auto choice = build(way, graph, engine)) return choice;
+      }
+    }
+    return rebuilt(name);
+  }
+
+  EngineRules rules() const {
+    return {.tensor_cores = tensor_cores_,
+            .exact = tuner_.options().exact,
+            .more = tuner_.options().autotune == Autotune::full};
+  }
+
   std::vector<Tuner::Alternative> all() {
-    const bool first_will_do = tuner_.options().autotune == Autotune::off && tuner_.options().force.empty();
-    const EngineRules rules{.tensor_cores = tensor_cores_,
-                            .exact = tuner_.options().exact,
-                            .more = tuner_.options().autotune == Autotune::full};
+    const bool first_will_do = tuner_.options().autotune == Autotune::off;
     std::vector<Tuner::Alternative> alternatives;
     for (const ConvolutionWay& way : ways_) {
       const auto graph = graph_of(way);
       if (!graph) continue;
       std::size_t built = 0;
-      for (const EngineConfig& engine : find_engines(*graph, rules)) {
+      for (const EngineConfig& engine : find_engines(*graph, rules())) {
         auto choice = build(way, graph, engine);
         if (!choice) continue;
         alternatives.push_back({name_of(way, engine), std::move(*choice)});
@@ -100,7 +118,7 @@ class Search {
       if (plan.workspace_bytes() > kMostWorkspaceBytes) {
         fail(ErrorKind::failed, "its workspace has {} bytes", plan.workspace_bytes());
       }
-      KernelChoice choice = formats_(work_);
+      KernelChoice choice = formats_(work_, way);
       choice.implementation = "cudnn:" + name_of(way, engine);
       set_kernel(choice, work_, way, std::move(plan), device_);
       return choice;
@@ -111,7 +129,7 @@ class Search {
   }
 
   ConvolutionWork work_;
-  KernelChoice (*formats_)(const ConvolutionWork&);
+  Formats formats_;
   const KernelRequest& request_;
   CudaDevice& device_;
   const Tuner& tuner_;
@@ -129,6 +147,13 @@ Format diff_weights_format(const KernelRequest& request, const Layout& layout) {
   return wish != nullptr && is_simple(*wish) ? *wish : layout;
 }
 
+// Whether src may come in a layout for images: it has to be brought into another format anyway.
+bool comes_as_image(const KernelRequest& request, std::int64_t groups) {
+  const TensorDesc& src = request.inputs[0];
+  return request.precision != Precision::fp32 && groups == 1 && src.shape[1] <= kMostImageChannels &&
+         activation_layout(request, 4) == Layout::channels_last(4) && src.format() != activation_format(request, 4);
+}
+
 }  // namespace
 
 KernelChoice make(const op::Convolution& operation, const KernelRequest& request, CudaDevice& device,
@@ -142,10 +167,11 @@ KernelChoice make(const op::Convolution& operation, const KernelRequest& request
       .groups = operation.groups,
       .layout = activation_layout(request, 4),
       .type = activation_type(request.precision),
-      .after = {.bias = operation.bias, .add = operation.add, .relu = operation.activation == op::Activation::relu}};
-  const auto formats = [](const ConvolutionWork& of) {
+      .after = {.bias = operation.bias, .add = operation.add, .relu = operation.activation == op::Activation::relu},
+      .image = comes_as_image(request, operation.groups)};
+  const auto formats = [](const ConvolutionWork& of, const ConvolutionWay& way) {
     KernelChoice choice;
-    choice.inputs = {activation(of), activation(of)};
+    choice.inputs = {src_format(of, way), activation(of)};
     if (of.after.bias) choice.inputs.emplace_back(Layout::plain(1));
     if (of.after.add) choice.inputs.push_back(activation(of));
     choice.outputs = {activation(of)};
@@ -164,7 +190,7 @@ KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequ
                              .groups = operation.groups,
                              .layout = activation_layout(request, 4),
                              .type = activation_type(request.precision)};
-  const auto formats = [](const ConvolutionWork& of) {
+  const auto formats = [](const ConvolutionWork& of, const ConvolutionWay&) {
     KernelChoice choice;
     choice.inputs = {activation(of), activation(of)};
     choice.outputs = {activation(of)};
@@ -185,10 +211,11 @@ KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelR
                              .layout = layout,
                              .type = activation_type(request.precision),
                              .diff_weights = diff_weights_format(request, layout),
-                             .diff_bias = operation.bias};
-  const auto formats = [](const ConvolutionWork& of) {
+                             .diff_bias = operation.bias,
+                             .image = comes_as_image(request, operation.groups)};
+  const auto formats = [](const ConvolutionWork& of, const ConvolutionWay& way) {
     KernelChoice choice;
-    choice.inputs = {activation(of), activation(of)};
+    choice.inputs = {src_format(of, way), activation(of)};
     choice.outputs = {of.diff_weights};
     if (of.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
     return choice;

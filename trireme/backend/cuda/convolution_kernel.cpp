@@ -1,5 +1,10 @@
 #include "trireme/backend/cuda/convolution_kernel.hpp"
 
+#include <functional>
+
+#include "trireme/backend/cuda/convolution_fold.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/reorder.hpp"
 #include "trireme/backend/cuda/strides.hpp"
 
 namespace trireme::cuda {
@@ -32,11 +37,16 @@ class ConvolutionKernel final : public Kernel {
     const TensorDesc weights = work.direction == backward_weights
                                    ? TensorDesc{work.diff_weights.dtype, work.weights, work.diff_weights.layout}
                                    : TensorDesc{work.type, work.weights, work.layout};
-    place_copy(src_copy_, {work.type, work.src, work.layout}, {problem.type, problem.src, problem.layout},
+    const Shape src = way.fold > 0 ? folded_src(work, way) : work.src;
+    place_copy(src_copy_, {work.type, src, work.layout}, {problem.type, problem.src, problem.layout},
                {0, 0, way.pad_src ? work.window.pad_before[0] : 0, way.pad_src ? work.window.pad_before[1] : 0},
                work.direction == backward_data);
-    place_copy(weights_copy_, weights, {problem.weights_type, problem.weights, problem.layout}, {},
-               work.direction == backward_weights);
+    if (way.fold > 0) {
+      place_folded(weights_copy_, weights, folded_weights(work, way));
+    } else {
+      place_copy(weights_copy_, weights, {problem.weights_type, problem.weights, problem.layout}, {},
+                 work.direction == backward_weights);
+    }
     workspace_at_ = parts_.add(plan_.workspace_bytes());
     sums_at_ = parts_.add(work.diff_bias ? channel_sums_scratch_bytes(dst_loops_) : 0);
   }
@@ -83,7 +93,7 @@ class ConvolutionKernel final : public Kernel {
   struct Copy {
     bool needed = false;
     std::int64_t at = 0;  // in the scratch memory
-    BoxCopy box = {};
+    std::function<void(const void* from, void* to)> launch = {};
   };
 
   // shift: of the work's values in cuDNN's tensor.
@@ -91,16 +101,34 @@ class ConvolutionKernel final : public Kernel {
     copied.needed = works != cudnns;
     if (!copied.needed) return;
     copied.at = parts_.add(cudnns.bytes());
-    if (!written) {
-      copied.box = box_copy(works, cudnns, shift);
-      return;
+    if (written) {
+      for (std::int64_t& by : shift) by = -by;
     }
-    for (std::int64_t& by : shift) by = -by;
-    copied.box = box_copy(cudnns, works, shift);
+    const BoxCopy box = written ? box_copy(cudnns, works, shift) : box_copy(works, cudnns, shift);
+    copied.launch = [box, &device = device_](const void* from, void* to) {
+      launch_box_copy(device.stream(), box, from, to, device.multiprocessors());
+    };
   }
 
-  void copy(const Copy& copied, const void* from, void* to) const {
-    if (copied.needed) launch_box_copy(device_.stream(), copied.box, from, to, device_.multiprocessors());
+  // The same for weights that cuDNN has folded.
+  void place_folded(Copy& copied, const TensorDesc& works, const FoldedWeights& cudnns) {
+    copied.needed = true;
+    copied.at = parts_.add(cudnns.desc.bytes());
+    const bool written = work_.direction == backward_weights;
+    std::array<std::int64_t, 4> shift = cudnns.shift;
+    if (written) {
+      for (std::int64_t& by : shift) by = -by;
+    }
+    const TensorDesc& from = written ? cudnns.desc : works;
+    const TensorDesc& to = written ? works : cudnns.desc;
+    copied.launch = [reorder = any_reorder(from, to, shift), types = Conversion{from.dtype, to.dtype},
+                     &device = device_](const void* src, void* dst) {
+      launch_any_reorder(device.stream(), types, reorder, src, dst);
+    };
+  }
+
+  static void copy(const Copy& copied, const void* from, void* to) {
+    if (copied.needed) copied.launch(from, to);
   }
 
   // The tensors of the forward operation, or their gradients, in the memory of this one.
@@ -138,15 +166,20 @@ std::vector<ConvolutionWay> ways_of(const ConvolutionWork& work, bool tensor_cor
   const bool few_channels =
       tensor_cores && work.groups == 1 && work.layout == Layout::channels_last(4) && whole != channels;
 
-  std::vector<ConvolutionWay> ways{{.name = "as_is", .src_channels = channels, .weights_type = work.type}};
-  if (asymmetric)
-    ways.push_back({.name = "padded", .pad_src = true, .src_channels = channels, .weights_type = work.type});
-  if (few_channels) {
-    // Where src is copied anyway, the padding goes along.
-    ways.push_back({.name = fmt::format("{}_channels", whole),
-                    .pad_src = asymmetric,
-                    .src_channels = whole,
-                    .weights_type = work.type});
+  std::vector<ConvolutionWay> ways;
+  if (work.image) {
+    ways = folded_ways(work);
+  } else {
+    ways.push_back({.name = "as_is", .src_channels = channels, .weights_type = work.type});
+    if (asymmetric)
+      ways.push_back({.name = "padded", .pad_src = true, .src_channels = channels, .weights_type = work.type});
+    if (few_channels) {
+      // Where src is copied anyway, the padding goes along.
+      ways.push_back({.name = fmt::format("{}_channels", whole),
+                      .pad_src = asymmetric,
+                      .src_channels = whole,
+                      .weights_type = work.type});
+    }
   }
   std::vector<ConvolutionWay> result;
   for (ConvolutionWay& way : ways) {
@@ -175,7 +208,11 @@ ConvolutionProblem problem_of(const ConvolutionWork& work, const ConvolutionWay&
                              .type = work.type,
                              .weights_type = way.weights_type,
                              .after = way.fused ? work.after : After{}};
-  if (way.src_channels != work.src[1]) problem.src[1] = problem.weights[1] = way.src_channels;
+  if (way.fold > 0) {
+    fold(work, way, problem);
+  } else if (way.src_channels != work.src[1]) {
+    problem.src[1] = problem.weights[1] = way.src_channels;
+  }
   if (way.pad_src) {
     for (int axis = 0; axis < 2; ++axis) {
       const auto i = static_cast<std::size_t>(axis);
@@ -184,6 +221,10 @@ ConvolutionProblem problem_of(const ConvolutionWork& work, const ConvolutionWay&
     problem.window.pad_before = problem.window.pad_after = {0, 0};
   }
   return problem;
+}
+
+Format src_format(const ConvolutionWork& work, const ConvolutionWay& way) {
+  return {way.fold > 0 ? image_layout(way.fold, work.type) : work.layout, work.type};
 }
 
 void set_kernel(KernelChoice& choice, const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,

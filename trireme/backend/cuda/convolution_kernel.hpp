@@ -18,6 +18,7 @@ struct ConvolutionWork {
   After after = {};
   Format diff_weights{Layout::plain(4)};  // as they are wanted
   bool diff_bias = false;
+  bool image = false;  // src has few channels and can come in each image_layout
 };
 
 // How: each of these leads to another problem for cuDNN.
@@ -27,7 +28,12 @@ struct ConvolutionWay {
   std::int64_t src_channels = 0;          // with more, of zeros, in a copy of src and weights
   bool fused = false;                     // what follows the convolution is cuDNN's too
   DataType weights_type = DataType::f32;  // that cuDNN reads, or writes into a copy where another one is wanted
+  int fold = 0;                           // src comes in image_layout(fold); 0: in the layout of the work
+  bool wide = false;                      // folded, with taps of zeros that make the padding symmetric
 };
+
+// The format that src comes in, or goes.
+Format src_format(const ConvolutionWork& work, const ConvolutionWay& way);
 
 // The ways that are worth trying, likely ones first.
 std::vector<ConvolutionWay> ways_of(const ConvolutionWork& work, bool tensor_cores);

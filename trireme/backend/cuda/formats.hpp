@@ -1,5 +1,6 @@
 // In which formats the CUDA backend's kernels take and give tensors: channels last, in the precision's type, unless the
-// user wants otherwise. No layout but plain and channels last is used, so kernels see strides or plain vectors.
+// user wants otherwise. No layout but plain and channels last is used, so kernels see strides or plain vectors; only
+// images of few channels go to their convolution in a layout of their own.
 #pragma once
 
 #include "trireme/plan/backend.hpp"
@@ -23,6 +24,17 @@ inline Format activation_format(const KernelRequest& request, int rank) {
 inline bool is_simple(const Layout& layout) {
   const int rank = static_cast<int>(layout.order.size());
   return layout.blocks.empty() && (layout == Layout::plain(rank) || layout == Layout::channels_last(rank));
+}
+
+// Images of few channels as tensor cores want them: fold x fold neighbouring pixels lie together, each with its
+// channels filled up with zeros, and are one pixel of many channels to cuDNN.
+inline constexpr std::int64_t kMostImageChannels = 3;
+inline std::int64_t filled_channels(int fold, DataType type) { return fold == 1 ? 16 / size_of(type) : 4; }
+inline Layout image_layout(int fold, DataType type) {
+  Layout layout = Layout::channels_last(4);
+  if (fold > 1) layout.blocks = {{2, fold}, {3, fold}};
+  layout.blocks.push_back({1, filled_channels(fold, type)});
+  return layout;
 }
 
 // As it comes, where kernels that follow their input can take it so.

@@ -1,8 +1,10 @@
+#include "trireme/backend/cuda/reorder.hpp"
+
 #include <algorithm>
 
 #include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
-#include "trireme/backend/cuda/reorder_kernels.hpp"
 #include "trireme/backend/cuda/strided.hpp"
 #include "trireme/backend/function_kernel.hpp"
 #include "trireme/base/error.hpp"
@@ -85,14 +87,28 @@ DigitOrder digits_of(const Shape& shape, const Layout& layout) {
   return order;
 }
 
+// A fold of image_layout that the layout is, or 0.
+int fold_of(const Format& format) {
+  for (const int fold : {1, 2}) {
+    if (format.dtype != DataType::i32 && format.layout == image_layout(fold, format.dtype)) return fold;
+  }
+  return 0;
+}
+
+KernelChoice folded_image(const TensorDesc& from, const Format& to, CudaDevice& device) {
+  const Images images{.count = from.shape[0],
+                      .channels = static_cast<int>(from.shape[1]),
+                      .height = from.shape[2],
+                      .width = from.shape[3],
+                      .fold = fold_of(to)};
+  const Conversion types{from.dtype, to.dtype};
+  return reorder_kernel(from, to, "own:folded_image", [=, &device](const Operands& operands, const RunContext&) {
+    launch_image_reorder(device.stream(), types, images, operands.input<void>(0), operands.output<void>());
+  });
+}
+
 KernelChoice any_order(const TensorDesc& from, const Format& to, CudaDevice& device) {
-  const Shape& shape = from.shape;
-  if (shape.rank() > kMaxAxes) bad_input("a tensor of shape {}, expected at most {} axes", to_string(shape), kMaxAxes);
-  AnyReorder reorder{.positions = to.layout.elements(shape),
-                     .rank = shape.rank(),
-                     .src = digits_of(shape, from.layout),
-                     .dst = digits_of(shape, to.layout)};
-  std::copy(shape.begin(), shape.end(), reorder.extents);
+  const AnyReorder reorder = any_reorder(from, {to.dtype, from.shape, to.layout});
   const Conversion types{from.dtype, to.dtype};
   return reorder_kernel(from, to, "own:any", [=, &device](const Operands& operands, const RunContext&) {
     launch_any_reorder(device.stream(), types, reorder, operands.input<void>(0), operands.output<void>());
@@ -101,10 +117,24 @@ KernelChoice any_order(const TensorDesc& from, const Format& to, CudaDevice& dev
 
 }  // namespace
 
+AnyReorder any_reorder(const TensorDesc& from, const TensorDesc& to, std::array<std::int64_t, 4> shift) {
+  const int rank = from.shape.rank();
+  if (rank > kMaxAxes) bad_input("a tensor of shape {}, expected at most {} axes", to_string(from.shape), kMaxAxes);
+  AnyReorder reorder{.positions = to.layout.elements(to.shape),
+                     .rank = rank,
+                     .src = digits_of(from.shape, from.layout),
+                     .dst = digits_of(to.shape, to.layout)};
+  std::copy(from.shape.begin(), from.shape.end(), reorder.extents);
+  std::copy(shift.begin(), shift.end(), reorder.shift);
+  return reorder;
+}
+
 KernelChoice make_reorder(const TensorDesc& from, const Format& to, CudaDevice& device) {
   if (from.dtype != to.dtype && (from.dtype == DataType::i32 || to.dtype == DataType::i32))
     fail(ErrorKind::failed, "there is no conversion from {} to {}", to_string(from.dtype), to_string(to.dtype));
   if (from.layout == to.layout) return same_order(from, to, device);
+  if (fold_of(to) > 0 && from.layout == Layout::plain(4) && from.shape[1] <= filled_channels(fold_of(to), to.dtype))
+    return folded_image(from, to, device);
   if (!from.layout.blocks.empty() || !to.layout.blocks.empty()) return any_order(from, to, device);
   const Box box(from.shape, to.layout, {axis_strides(from.shape, from.layout)});
   if (box.is_one_run()) return same_order(from, to, device);

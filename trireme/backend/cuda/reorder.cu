@@ -83,6 +83,50 @@ __global__ void image_transpose_kernel(Transposition shape, FastDivide runs, std
   }
 }
 
+// A thread writes 16 bytes of a folded pixel, which is [row][column][channel], so many times at the stride of a block.
+constexpr int kUnitsPerThread = 4;
+
+struct FoldedImages {
+  Images images;
+  std::uint32_t units;
+  FastDivide columns, rows;  // of folded pixels
+};
+
+template <typename From, typename To, int kFold>
+__global__ void image_reorder_kernel(FoldedImages folded, const From* __restrict__ src, To* __restrict__ dst) {
+  constexpr int kWidth = kPack<To>;
+  constexpr int kChannels = kFold == 1 ? kWidth : 4;
+  constexpr int kUnits = kFold * kFold * kChannels / kWidth;  // of a folded pixel
+  const Images& images = folded.images;
+  const std::int64_t plane = images.height * images.width;
+  Values<kWidth> values[kUnitsPerThread];
+  const std::uint32_t first = blockIdx.x * (kThreads * kUnitsPerThread) + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < kUnitsPerThread; ++k) {
+    const std::uint32_t unit = first + k * kThreads;
+    if (unit >= folded.units) continue;
+    const std::uint32_t pixel = unit / kUnits;
+    const std::uint32_t line = quotient(pixel, folded.columns);
+    const std::uint32_t image = quotient(line, folded.rows);
+    const std::int64_t top = static_cast<std::int64_t>(line - image * folded.rows.divisor) * kFold;
+    const std::int64_t left = static_cast<std::int64_t>(pixel - line * folded.columns.divisor) * kFold;
+    const From* const from = src + image * images.channels * plane;
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const int inner = static_cast<int>(unit % kUnits) * kWidth + i;
+      const int channel = inner % kChannels;
+      const std::int64_t h = top + inner / (kChannels * kFold), w = left + inner / kChannels % kFold;
+      const bool there = channel < images.channels && h < images.height && w < images.width;
+      values[k].at[i] = there ? to_float(from[channel * plane + h * images.width + w]) : 0.0f;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kUnitsPerThread; ++k) {
+    const std::uint32_t unit = first + k * kThreads;
+    if (unit < folded.units) store_values<To, kWidth>(dst + static_cast<std::int64_t>(unit) * kWidth, values[k]);
+  }
+}
+
 template <typename From, typename To>
 __global__ void any_reorder_kernel(const __grid_constant__ AnyReorder reorder, const From* src, To* dst) {
   const std::int64_t position = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -94,7 +138,10 @@ __global__ void any_reorder_kernel(const __grid_constant__ AnyReorder reorder, c
     rest /= reorder.dst.extent[digit];
   }
   bool padding = false;
-  for (int axis = 0; axis < reorder.rank; ++axis) padding = padding || index[axis] >= reorder.extents[axis];
+  for (int axis = 0; axis < reorder.rank; ++axis) {
+    index[axis] -= reorder.shift[axis];
+    padding = padding || index[axis] < 0 || index[axis] >= reorder.extents[axis];
+  }
   std::int64_t offset = 0;
   for (int digit = 0; digit < reorder.src.digits; ++digit) {
     const std::int64_t value = index[reorder.src.axis[digit]] / reorder.src.place[digit] % reorder.src.extent[digit];
@@ -131,6 +178,25 @@ void launch_image_transpose(cudaStream_t stream, Conversion types, const Transpo
         shape, FastDivide(runs), positions, static_cast<const From*>(src), static_cast<To*>(dst));
   });
   check(cudaGetLastError(), "a transposition of images");
+}
+
+void launch_image_reorder(cudaStream_t stream, Conversion types, const Images& images, const void* src, void* dst) {
+  const auto launch = [&]<typename From, typename To, int kFold>(From, To, std::integral_constant<int, kFold>) {
+    constexpr int kUnits = kFold == 1 ? 1 : kFold * kFold * 4 / kPack<To>;
+    const std::int64_t rows = (images.height + kFold - 1) / kFold, columns = (images.width + kFold - 1) / kFold;
+    const FoldedImages folded{.images = images,
+                              .units = checked_positions(images.count * rows * columns * kUnits),
+                              .columns = FastDivide(columns),
+                              .rows = FastDivide(rows)};
+    const unsigned blocks = (folded.units + kThreads * kUnitsPerThread - 1) / (kThreads * kUnitsPerThread);
+    image_reorder_kernel<From, To, kFold>
+        <<<blocks, kThreads, 0, stream>>>(folded, static_cast<const From*>(src), static_cast<To*>(dst));
+  };
+  with_conversion(types, [&]<typename From, typename To>(From from, To to) {
+    images.fold == 1 ? launch(from, to, std::integral_constant<int, 1>{})
+                     : launch(from, to, std::integral_constant<int, 2>{});
+  });
+  check(cudaGetLastError(), "a reorder of images");
 }
 
 void launch_any_reorder(cudaStream_t stream, Conversion types, const AnyReorder& reorder, const void* src, void* dst) {

@@ -28,6 +28,15 @@ inline constexpr int kImageRun = 4;
 void launch_image_transpose(cudaStream_t stream, Conversion types, const Transposition& shape, const void* src,
                             void* dst);
 
+// From plain order to image_layout(fold, types.to).
+struct Images {
+  std::int64_t count;
+  int channels;
+  std::int64_t height, width;
+  int fold;  // 1 or 2
+};
+void launch_image_reorder(cudaStream_t stream, Conversion types, const Images& images, const void* src, void* dst);
+
 // Memory as digits of a position, innermost first: a layout's blocks and then its axes.
 inline constexpr int kMaxDigits = 2 * kMaxAxes;
 struct DigitOrder {
@@ -38,10 +47,11 @@ struct DigitOrder {
   std::int64_t stride[kMaxDigits] = {};  // in memory
 };
 
-// Any layouts, padding of dst filled with zeros.
+// Any layouts: dst[i] = src[i - shift], zero where that is outside of src.
 struct AnyReorder {
-  std::int64_t positions;  // of dst, with padding
-  std::int64_t extents[kMaxAxes] = {};
+  std::int64_t positions;               // of dst, with padding
+  std::int64_t extents[kMaxAxes] = {};  // of src
+  std::int64_t shift[kMaxAxes] = {};
   int rank = 0;
   DigitOrder src, dst;
 };
