@@ -34,7 +34,7 @@ TABLE = [
     Row("resnet152", 64, "bf16", ("eager", "graph"), 2200),
     Row("inception3", 64, "bf16", ("eager", "graph", "compile"), 3900),
     Row("vgg11", 64, "bf16", ("eager", "graph"), 5200),
-    Row("alexnet", 256, "bf16", ("eager", "graph"), 42000),
+    Row("alexnet_owt", 256, "bf16", ("eager", "graph"), 42000),
     Row("googlenet", 64, "bf16", ("eager", "graph"), 7500),
     Row("resnet50", 256, "tf32", ("eager",), 2600),
     Row("resnet50", 256, "fp32", ("eager",), 1150),
