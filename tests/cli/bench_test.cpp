@@ -81,14 +81,23 @@ TEST_F(Bench, RecomputationTradesWorkForMemoryAndSaysSo) {
 
 TEST_F(Bench, WhatThisBuildLacksIsSaid) {
   expect_one_line(run_trireme({"bench", "--data-dir", "/no/data"}), "/no/data");
-  expect_one_line(run_trireme({"bench", "--device", "cuda"}), "this build has: cpu");
+  expect_one_line(run_trireme({"bench", "--device", "tpu"}), "must be cpu, cuda, or one GPU of several");
   expect_one_line(run_trireme({"bench", "--variable-update", "parameter_server"}),
                   "--variable-update parameter_server needs parameter servers: trireme launch --ps N");
 }
 
+// Whether the build lacks CUDA or the machine a GPU.
+TEST_F(Bench, WithoutAGpuTheCpuIsTheWayOut) {
+  const CommandResult result = run_trireme({"bench", "--device", "cuda:99", "--num-batches", "1"});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("--device cuda"), std::string::npos) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
 TEST_F(Bench, APrecisionThatIsNotFastHereIsRefused) {
+  expect_one_line(run_trireme({"bench", "--precision", "tf32"}), "only GPUs have it: --device cuda");
   expect_one_line(run_trireme({"bench", "--precision", "bf16", "--backend", "reference"}), "use --precision fp32");
-  expect_one_line(run_trireme({"bench", "--precision", "fp8"}), "must be fp32 or bf16");
+  expect_one_line(run_trireme({"bench", "--precision", "fp8"}), "must be one of fp32, tf32, bf16");
 }
 
 TEST_F(Bench, UnwritableRecordIsRefusedBeforeTheRun) {

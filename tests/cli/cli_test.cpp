@@ -199,7 +199,9 @@ TEST(Cli, DoctorMeasures) {
     const auto named = std::find_if(missing.begin(), missing.end(),
                                     [package](const json& each) { return each.at("package") == package; });
     EXPECT_NE(found, named != missing.end()) << library;
-    if (named != missing.end()) EXPECT_TRUE(named->at("supported")) << library;
+    if (named != missing.end()) {
+      EXPECT_TRUE(named->at("supported")) << library;
+    }
   }
 }
 

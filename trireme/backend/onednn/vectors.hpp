@@ -74,8 +74,7 @@ TRIREME_INLINE const Vector<Isa>& vector_at(const float* values) {
 template <typename Isa>
 struct BitsOf {
   typedef std::uint32_t words __attribute__((vector_size(Isa::kWidth * sizeof(std::uint32_t))));
-  typedef std::uint16_t halves
-      __attribute__((vector_size(Isa::kWidth * sizeof(std::uint16_t)), aligned(sizeof(std::uint16_t)), may_alias));
+  typedef std::uint16_t halves __attribute__((vector_size(Isa::kWidth * sizeof(std::uint16_t))));
 };
 
 template <typename Isa>
@@ -88,7 +87,9 @@ TRIREME_INLINE void load(const BFloat16* values, Vector<Isa>& to) {
     to = *values;
   } else {
     using Bits = BitsOf<Isa>;
-    const auto& halves = *reinterpret_cast<const typename Bits::halves*>(values);
+    // Copied: GCC 12 takes a vector that is converted in place for aligned, whatever its type says.
+    typename Bits::halves halves;
+    __builtin_memcpy(&halves, values, sizeof(halves));
     to = reinterpret_cast<Vector<Isa>>(__builtin_convertvector(halves, typename Bits::words) << 16);
   }
 }
@@ -106,7 +107,8 @@ TRIREME_INLINE void store(BFloat16* to, const Vector<Isa>& value) {
     const auto word = reinterpret_cast<typename Bits::words>(value);
     const auto rounded = word + 0x7fffU + ((word >> 16) & 1U);
     const auto kept = value == value ? rounded : word | 0x400000U;
-    *reinterpret_cast<typename Bits::halves*>(to) = __builtin_convertvector(kept >> 16, typename Bits::halves);
+    const auto halves = __builtin_convertvector(kept >> 16, typename Bits::halves);
+    __builtin_memcpy(static_cast<void*>(to), &halves, sizeof(halves));
   }
 }
 
