@@ -110,8 +110,8 @@ TEST(BenchmarkConfig, BadChoicesAreRefusedWithTheLegalOnes) {
 }
 
 TEST(BenchmarkConfig, WhatThisBuildLacksIsRefusedWithWhatItHas) {
-  expect_refused([](auto& o) { o.device = "cuda"; }, "this build has: cpu");
-  expect_refused([](auto& o) { o.precision = "fp16"; }, "must be fp32 or bf16");
+  expect_refused([](auto& o) { o.device = "tpu"; }, "must be cpu, cuda, or one GPU of several");
+  expect_refused([](auto& o) { o.precision = "fp8"; }, "must be one of fp32, tf32, bf16");
   expect_refused([](auto& o) { o.precision = "bf16", o.backend = "reference"; }, "use --precision fp32");
   expect_refused([](auto& o) { o.distribution.variable_update = "parameter_server"; }, "needs parameter servers");
 }
