@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/support/apart_device.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
@@ -42,6 +43,7 @@ struct Job {
   int steps = 20;
   std::function<void(int worker, int step)> before_step = {};
   std::string goes_on_from = {}, ends_with = {};  // checkpoints
+  std::string backend = {};                       // empty: the default one
 };
 
 Job tasks(int workers, int servers) {
@@ -163,7 +165,7 @@ class WorkerRun {
   std::int64_t share_;
   Graph graph_;
   Model model_;
-  std::unique_ptr<Backend> backend_ = make_backend(backend_names().front());
+  std::unique_ptr<Backend> backend_ = testkit::make_test_backend(job_.backend);
   std::unique_ptr<Session> session_;
   std::unique_ptr<train::Replicas> replicas_;  // goes before what it writes into
   Executable* step_ = nullptr;
@@ -247,6 +249,31 @@ INSTANTIATE_TEST_SUITE_P(Tasks, Synchronous,
                                           testing::Bool()),
                          case_name);
 
+void expect_equal(const Values& actual, const Values& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t v = 0; v < actual.size(); ++v) {
+    EXPECT_TRUE(std::ranges::equal(actual[v].second.f32(), expected[v].second.f32())) << actual[v].first;
+  }
+}
+
+TEST(ParameterServer, WorkersOnDevicesTrainAsOnHosts) {
+  for (const bool replicated : {false, true}) {
+    for (const bool overlap : {false, true}) {
+      Job job = tasks(2, 2);
+      job.options.replicated = replicated;
+      job.options.overlap = overlap;
+      job.optimizer = op::OptimizerKind::adam;
+      job.steps = 6;
+      job.backend = "reference";
+      const Outcome on_hosts = train(job);
+      job.backend = "apart";
+      const Outcome on_devices = train(job);
+      EXPECT_EQ(on_devices.losses, on_hosts.losses);
+      expect_equal(on_devices.values, on_hosts.values);
+    }
+  }
+}
+
 TEST(ParameterServer, EveryOptimizerTrainsLikeOneProcess) {
   for (const auto kind :
        {op::OptimizerKind::sgd, op::OptimizerKind::nesterov, op::OptimizerKind::rmsprop, op::OptimizerKind::adam}) {
@@ -259,34 +286,33 @@ TEST(ParameterServer, EveryOptimizerTrainsLikeOneProcess) {
 }
 
 // The servers' state is in the checkpoint, and goes to other servers from there, however many they are.
-TEST(ParameterServer, TrainingGoesOnFromACheckpoint) {
+void expect_to_go_on_from_a_checkpoint(const std::string& backend) {
   const testkit::TemporaryFolder folder;
   for (const auto kind : {op::OptimizerKind::momentum, op::OptimizerKind::adam}) {
     SCOPED_TRACE(op::to_string(kind));
     Job whole = tasks(2, 2);
     whole.optimizer = kind;
+    whole.backend = backend;
+    whole.steps = backend == "apart" ? 6 : whole.steps;
     Job first = whole, second = whole;
     first.steps = second.steps = whole.steps / 2;
     first.ends_with = second.goes_on_from = folder / "half.safetensors";
     second.servers = 1;
     second.options.chunk_elements = 5000;
     train(first);
-    const Values resumed = train(second).values, never_stopped = train(whole).values;
-    for (std::size_t v = 0; v < resumed.size(); ++v) {
-      EXPECT_TRUE(std::ranges::equal(resumed[v].second.f32(), never_stopped[v].second.f32())) << resumed[v].first;
-    }
+    expect_equal(train(second).values, train(whole).values);
   }
 }
+
+TEST(ParameterServer, TrainingGoesOnFromACheckpoint) { expect_to_go_on_from_a_checkpoint(""); }
+
+TEST(ParameterServer, TrainingOnDevicesGoesOnFromACheckpoint) { expect_to_go_on_from_a_checkpoint("apart"); }
 
 TEST(ParameterServer, WithoutOverlapTheResultIsTheSame) {
   Job job = tasks(3, 2);
   const Outcome with = train(job);
   job.options.overlap = false;
-  const Outcome without = train(job);
-  for (std::size_t v = 0; v < with.values.size(); ++v) {
-    EXPECT_TRUE(std::ranges::equal(with.values[v].second.f32(), without.values[v].second.f32()))
-        << with.values[v].first;
-  }
+  expect_equal(train(job).values, with.values);
 }
 
 TEST(ParameterServer, BatchNormOverAllWorkers) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/support/apart_device.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/graph/functions.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 class SessionTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<Backend> backend = make_backend(GetParam());
+  std::unique_ptr<Backend> backend = testkit::make_test_backend(GetParam());
   Graph graph;
 };
 
@@ -232,7 +233,7 @@ TEST_P(SessionTest, TheLossCurveHoldsWithEveryKernelForcedInTurn) {
   const SmallNetwork network(graph);
   const auto oracle = network.losses(graph, *make_backend("reference"), {});
   for (const char* kernel : {"direct", "own_1x1", "winograd", "own_winograd", "channels_last", "library", "own"}) {
-    const auto forced = make_backend(GetParam(), {.force = kernel});
+    const auto forced = testkit::make_test_backend(GetParam(), {.force = kernel});
     expect_close(network.losses(graph, *forced, {}), oracle);
   }
 }
@@ -284,7 +285,13 @@ TEST(HostTensor, TakesAsManyValuesAsTheShapeHasElements) {
   EXPECT_EQ(HostTensor({3}, three).f32()[2], 3.0f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, testing::ValuesIn(backend_names()),
+std::vector<std::string> backends() {
+  std::vector<std::string> names = backend_names();
+  names.emplace_back("apart");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, testing::ValuesIn(backends()),
                          [](const auto& test) { return test.param; });
 
 TEST(InterOpPool, RunsEachItemOnceAfterWhatItWaitsFor) {

@@ -15,8 +15,8 @@ namespace trireme::testkit {
 
 struct SmallTraining {
   explicit SmallTraining(std::int64_t batch, const op::OptimizerRule& rule, std::uint64_t seed = 7,
-                         std::int64_t classes = 5)
-      : backend(make_backend(backend_names().front())) {
+                         std::int64_t classes = 5, std::unique_ptr<Backend> on = make_backend(backend_names().front()))
+      : backend(std::move(on)) {
     images = placeholder(graph, {batch, 2, 8, 8}, "images");
     labels = placeholder(graph, {batch}, "labels", DataType::i32);
     LayerBuilder layers(graph);

@@ -242,7 +242,7 @@ train::Evaluation Training::evaluate(const std::stop_token& stop) {
   if (config_.evaluate_on == EvaluateOn::nobody) return {};
   comm::Communicator& workers = place_->workers();
   train::Replicas* replicas = place_->replicas();
-  const VariableStore& store = place_->step().session().variables();
+  VariableStore& store = place_->step().session().variables();
   const bool together = place_->in_lock_step() && workers.size() > 1;
   if (replicas != nullptr) replicas->sync().settle();
   if (!together && workers.rank() > 0) return {};
@@ -251,6 +251,7 @@ train::Evaluation Training::evaluate(const std::stop_token& stop) {
     workers.set_context("running statistics");
     const std::span<std::byte> own = store.untrained_arena();
     comm::broadcast(workers, own);
+    store.put(own);
     if (averages_) comm::broadcast(workers, averages_->arena().last(own.size()));
   }
   std::optional<train::Accuracy> counted = train::Accuracy();

@@ -58,11 +58,22 @@ class Recording {
   virtual void replay() = 0;
 };
 
+// Devices that sum in each other's memory without their hosts, each of another process or thread.
+class DeviceGroup {
+ public:
+  virtual ~DeviceGroup() = default;
+  // Makes the values the sum over all devices of factor · values; the factor lies in the device's memory. Given to the
+  // current lane as kernels are. All give the same sums in the same order.
+  virtual void sum(float* values, std::int64_t elements, const float* factor) = 0;
+};
+
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
 
   virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H200)"
+  // Unlike that of any other device, whoever asks.
+  virtual std::string identity() const { return name(); }
   // Host code reads and writes its memory, and a kernel has ended when its run() returns.
   virtual bool is_host() const { return false; }
 
@@ -72,6 +83,10 @@ class ComputeDevice {
   virtual std::int64_t free_bytes() const { return std::numeric_limits<std::int64_t>::max(); }
   // Host memory that copies from and to the device are fastest with. Zeroed.
   virtual DeviceMemory allocate_staging(std::int64_t bytes) = 0;
+  // Host memory of somebody else, made as fast as that where the system lets us.
+  virtual DeviceMemory use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) {
+    return {std::move(memory), bytes};
+  }
 
   // The host's memory has to stay as it is until synchronize().
   virtual void upload(void* to, const void* from, std::int64_t bytes) = 0;
@@ -87,9 +102,22 @@ class ComputeDevice {
   // Lanes are sequences of work that do not wait for each other. Work goes to the current one, 0 at first.
   virtual int lanes() const { return 1; }
   virtual void set_lane(int) {}
-  // A point in the current lane that another lane can wait for in the same run or recording.
+  // Beside those that kernels are spread over there may be two, so that gradients come and go during backward: one in
+  // which they leave, by copies to the host or to other devices, and one in which they come back and are applied.
+  virtual int outward_lane() const { return 0; }
+  virtual int inward_lane() const { return 0; }
+  // A point in the current lane that another lane can wait for in the same run or recording, or, outside of recordings,
+  // the host.
   virtual int signal() { return 0; }
   virtual void wait_for(int /*signal*/) {}
+  virtual void wait_on_host(int /*signal*/) {}
+
+  // One device names a new group, and all join it by that name: collective. Devices without groups have no names.
+  virtual bool has_groups() const { return false; }
+  virtual std::string name_group() { return {}; }
+  virtual std::unique_ptr<DeviceGroup> join_group(const std::string& /*name*/, int /*rank*/, int /*ranks*/) {
+    return nullptr;
+  }
 
   // The most that it can do, measured: multiply-adds of matrices whose factors have this type, and bytes copied, read
   // and written ones counted. Zeros where there is no such measurement.

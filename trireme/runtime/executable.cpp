@@ -48,6 +48,10 @@ std::int64_t shared_bytes(const Program& program) {
   return bytes;
 }
 
+bool applies_gradients(const Instruction& instruction) {
+  return instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr;
+}
+
 Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place,
                        ReplicaPlace replica, void* shared)
     : program_(std::move(program)),
@@ -144,7 +148,7 @@ void Executable::plan_meetings() {
   std::set<NodeId> read, written;  // since the last meeting
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     const Instruction& instruction = program_.instructions[i];
-    const bool gradients = instruction.update && instruction.node->as<op::ApplyGradients>() != nullptr;
+    const bool gradients = applies_gradients(instruction);
     std::vector<int> targets;
     if (instruction.update) targets = written_inputs(instruction.node->op, static_cast<int>(instruction.inputs.size()));
     std::vector<NodeId> reads, writes;
@@ -248,6 +252,7 @@ void Executable::run() {
 void Executable::count_run() {
   if (program_.trains && !collected_) ++store_.step;
   if (program_.updates) store_.touch();
+  values_seen_ = store_.version();
 }
 
 void Executable::run_share() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -37,6 +38,8 @@ struct ReplicaPlace {
 int statistics_groups(const GroupPlace& place, const ReplicaPlace& replica);
 // What the kernels of one of them tell the others.
 std::int64_t shared_bytes(const Program& program);
+
+bool applies_gradients(const Instruction& instruction);
 
 class Executable {
  public:
@@ -83,8 +86,9 @@ class Executable {
     double wait = 0;
   };
   const ExchangeTimes& exchange_times() const { return exchange_times_; }
-  // One per update, in the order of their instructions: what an exchange works on.
-  std::vector<GradientBucket> gradient_buckets() const;
+  // One per update, in the order of their instructions: what an exchange works on. On the host's side of a device they
+  // are copies, which set_exchange() lets runs bring and fetch; the learning rate is on the host in any case.
+  std::vector<GradientBucket> gradient_buckets(MemorySide side = MemorySide::host) const;
 
   std::int64_t sample_offset = 0;  // see RunContext
 
@@ -97,12 +101,29 @@ class Executable {
   void run_with_served_variables();
   void run_and_collect();
   // Where the device is not the host: executable_device.cpp.
+  struct Piece;
   void plan_staging();
   void plan_lanes();
+  void plan_pieces();
   void run_on_device();
-  void run_in_lanes();
-  void run_with_marks();
+  void run_piece(Piece& piece);
+  void give_items(const std::vector<int>& items);
+  void give(std::size_t index);
+  void set_lane(int lane) const;
+  void join_lane(int lane) const;
+  void add_marked_times();
   void* host_address(int buffer) const;
+  // And where gradients are exchanged there: executable_device_exchange.cpp.
+  void plan_device_exchange();
+  void give_exchanged(std::size_t bucket, int complete);
+  void run_with_staged_exchange();
+  void bring_values(const std::vector<std::size_t>& buckets);
+  void download_gradients(std::size_t bucket);
+  void hand_over_gradients();
+  void apply_gradients(std::size_t bucket);
+  bool exchanges_on_device() const { return exchange_ != nullptr && exchange_->works_on_device(); }
+  bool is_served() const { return exchange_ != nullptr && exchange_->updates_variables(); }
+
   void await_values(const std::vector<std::size_t>& buckets);
   void wait_for_bucket(std::size_t bucket);
   void finish_bucket(std::size_t bucket);
@@ -121,15 +142,39 @@ class Executable {
   void* shared_;
   DeviceMemory arena_, constants_;
   // Where the device is not the host: what it is fed and what is fetched, on the host's side; how its work is spread
-  // over lanes; and a run as the device has recorded it.
+  // over lanes; and a run in pieces, as the device has recorded them. There is one piece where nothing has to be done
+  // between instructions.
   DeviceMemory staging_;
   std::map<int, std::int64_t> staged_;       // buffer -> offset
   std::set<int> changed_inputs_;             // buffers that are uploaded by the next run
   std::vector<int> lane_of_;                 // [instruction]
   std::vector<std::vector<int>> waits_for_;  // [instruction]: those in other lanes that have to be done
   std::vector<bool> signals_;                // [instruction]: somebody in another lane waits for it
+  struct Piece {
+    std::vector<int> items;
+    std::vector<std::size_t> awaits;  // buckets whose values it uses first
+    bool needs_updates = false;
+    std::optional<std::size_t> bucket;  // whose gradients are complete after it
+    std::unique_ptr<Recording> recording;
+  };
+  std::vector<Piece> pieces_;
   bool warmed_up_ = false;
-  std::unique_ptr<Recording> recording_;
+  std::vector<std::size_t> marked_;  // instructions of this run that are timed
+  // [bucket]: gradients in both memories, where the host's side is exchanged.
+  struct Copy {
+    float* on_device;
+    float* on_host;
+    std::int64_t bytes;
+  };
+  std::vector<std::vector<Copy>> gradient_copies_;
+  std::vector<std::vector<NodeId>> bucket_variables_;
+  // Of this run's buckets.
+  struct StagedRun {
+    std::vector<int> downloaded;  // signals
+    std::size_t complete = 0, updated = 0;
+  };
+  StagedRun staged_run_;
+  std::uint64_t values_seen_ = 0;     // store version after the last run
   std::uint64_t variables_seen_ = 0;  // store version at the last run of the instructions that run once
   RunContext context_;
   bool profiling_ = false;

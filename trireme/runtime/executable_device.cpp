@@ -1,5 +1,5 @@
 // The part of Executable that runs on a device that is not the host: inputs are uploaded where they have changed, the
-// instructions are given to the device, as one recording from the second run on, and what is fetched is downloaded.
+// instructions are given to the device, as recordings from the second run on, and what is fetched is downloaded.
 #include <algorithm>
 
 #include "trireme/base/error.hpp"
@@ -22,6 +22,9 @@ void Executable::plan_staging() {
   };
   for (const auto& [node, buffer] : program_.placeholders) stage(buffer);
   for (const int buffer : program_.fetches) stage(buffer);
+  for (const Instruction& instruction : program_.instructions) {
+    if (applies_gradients(instruction)) stage(instruction.inputs[0]);  // the rate: exchanges may want it
+  }
   staging_ = device_.allocate_staging(bytes);
   for (const auto& [node, buffer] : program_.placeholders) changed_inputs_.insert(buffer);
 }
@@ -68,42 +71,110 @@ void Executable::plan_lanes() {
   }
 }
 
-void Executable::run_in_lanes() {
-  const int lanes = items_.empty() ? 1 : 1 + *std::max_element(lane_of_.begin(), lane_of_.end());
-  std::vector<int> signal_of(program_.instructions.size(), -1);
-  const int begin = device_.signal();
-  for (int lane = 1; lane < lanes; ++lane) {
-    device_.set_lane(lane);
-    device_.wait_for(begin);
+// Cut where gradients are complete that leave the device, and where something has to come back before it goes on.
+void Executable::plan_pieces() {
+  pieces_.clear();
+  if (exchange_ == nullptr || exchanges_on_device()) {
+    pieces_.emplace_back().items = items_;
+    return;
   }
+  Piece piece;
+  const auto cut = [&] {
+    if (!piece.items.empty() || piece.bucket) pieces_.push_back(std::move(piece));
+    piece = {};
+  };
+  std::vector<bool> is_there(bucket_updates_.size(), false);
+  std::size_t bucket = 0;
   for (const int item : items_) {
     const auto index = static_cast<std::size_t>(item);
-    device_.set_lane(lane_of_[index]);
-    for (const int earlier : waits_for_[index]) device_.wait_for(signal_of[static_cast<std::size_t>(earlier)]);
-    run_kernel(index);
-    if (signals_[index]) signal_of[index] = device_.signal();
+    if (bucket < bucket_updates_.size() && index == bucket_updates_[bucket]) {
+      is_there[bucket] = false;  // new values come
+      piece.bucket = bucket++;
+      cut();
+      continue;
+    }
+    std::vector<std::size_t> missing;
+    for (const std::size_t used : used_buckets_[index]) {
+      if (is_served() && !is_there[used]) missing.push_back(used);
+      is_there[used] = true;
+    }
+    const bool waits = !missing.empty() || (!is_served() && needs_updates_[index] && !piece.needs_updates);
+    if (waits) cut();
+    piece.awaits.insert(piece.awaits.end(), missing.begin(), missing.end());
+    piece.needs_updates = piece.needs_updates || (!is_served() && needs_updates_[index]);
+    piece.items.push_back(item);
   }
-  for (int lane = 1; lane < lanes; ++lane) {
-    device_.set_lane(lane);
-    const int end = device_.signal();
-    device_.set_lane(0);
-    device_.wait_for(end);
-  }
-  device_.set_lane(0);
+  cut();
 }
 
-// One after the other, with the time of each.
-void Executable::run_with_marks() {
-  int marks = 0;
-  device_.mark(marks++);
-  for (const int item : items_) {
-    run_kernel(static_cast<std::size_t>(item));
-    device_.mark(marks++);
+// While instructions are timed they run one after the other.
+void Executable::set_lane(int lane) const { device_.set_lane(profiling_ ? 0 : lane); }
+
+// What follows in the first lane finds the work of another one done.
+void Executable::join_lane(int lane) const {
+  set_lane(lane);
+  const int end = device_.signal();
+  set_lane(0);
+  device_.wait_for(end);
+}
+
+void Executable::give(std::size_t index) {
+  if (!profiling_) return run_kernel(index);
+  const int mark = 2 * static_cast<int>(marked_.size());
+  device_.mark(mark);
+  run_kernel(index);
+  device_.mark(mark + 1);
+  marked_.push_back(index);
+}
+
+void Executable::give_items(const std::vector<int>& items) {
+  std::vector<int> signal_of(program_.instructions.size(), -1);
+  std::set<int> lanes;
+  for (const int item : items) lanes.insert(lane_of_[static_cast<std::size_t>(item)]);
+  lanes.erase(0);
+  const int begin = device_.signal();
+  for (const int lane : lanes) {
+    set_lane(lane);
+    device_.wait_for(begin);
   }
-  for (std::size_t i = 0; i < items_.size(); ++i) {
-    const int at = static_cast<int>(i);
-    profile_.seconds[static_cast<std::size_t>(items_[i])] += device_.seconds_between(at, at + 1);
+  std::size_t bucket = 0;
+  for (const int item : items) {
+    const auto index = static_cast<std::size_t>(item);
+    set_lane(lane_of_[index]);
+    for (const int earlier : waits_for_[index]) {
+      const int signal = signal_of[static_cast<std::size_t>(earlier)];
+      if (signal >= 0) device_.wait_for(signal);  // else it was in an earlier piece
+    }
+    const bool exchanged = exchanges_on_device() && applies_gradients(program_.instructions[index]);
+    if (exchanges_on_device() && needs_updates_[index]) {
+      set_lane(device_.inward_lane());
+      const int updated = device_.signal();
+      set_lane(lane_of_[index]);
+      device_.wait_for(updated);
+    }
+    if (!exchanged) give(index);
+    if (signals_[index] || exchanged) signal_of[index] = device_.signal();
+    if (exchanged) give_exchanged(bucket++, signal_of[index]);
   }
+  for (const int lane : lanes) join_lane(lane);
+  if (bucket > 0) join_lane(device_.inward_lane());
+  set_lane(0);
+}
+
+void Executable::run_piece(Piece& piece) {
+  if (piece.items.empty()) return;
+  // Libraries load and compile what they need in a first run, which cannot be recorded.
+  if (profiling_ || !warmed_up_) return give_items(piece.items);
+  if (!piece.recording) piece.recording = device_.record([&] { give_items(piece.items); });
+  piece.recording ? piece.recording->replay() : give_items(piece.items);
+}
+
+void Executable::add_marked_times() {
+  for (std::size_t i = 0; i < marked_.size(); ++i) {
+    const int mark = 2 * static_cast<int>(i);
+    profile_.seconds[marked_[i]] += device_.seconds_between(mark, mark + 1);
+  }
+  marked_.clear();
   ++profile_.runs;
 }
 
@@ -114,15 +185,21 @@ void Executable::run_on_device() {
   changed_inputs_.clear();
   device_.set_context(context_);
   run_once_instructions();
-  if (profiling_) {
-    run_with_marks();
-  } else if (!warmed_up_) {  // libraries load and compile what they need in a first run, which cannot be recorded
-    run_in_lanes();
-    warmed_up_ = true;
+  if (!is_served()) store_.put_served_values();
+  if (pieces_.empty()) plan_pieces();
+  collected_ = exchange_ != nullptr && exchange_->only_collects();
+  if (exchange_ == nullptr) {
+    run_piece(pieces_.front());
+  } else if (exchange_->works_on_device()) {
+    exchange_times_ = {};
+    exchange_->begin_step(context_.step);
+    run_piece(pieces_.front());
+    exchange_->end_step();
   } else {
-    if (!recording_) recording_ = device_.record([this] { run_in_lanes(); });
-    recording_ ? recording_->replay() : run_in_lanes();
+    run_with_staged_exchange();
   }
+  warmed_up_ = true;
+  if (profiling_) add_marked_times();
   for (const int buffer : program_.fetches) {
     if (buffer < 0) continue;
     device_.download(host_address(buffer), address(buffer), program_.buffers[static_cast<std::size_t>(buffer)].bytes);

@@ -15,8 +15,9 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-bool applies_gradients(const Instruction& instruction) {
-  return instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr;
+// Shadows are written with their variables.
+bool is_of_variable(const Buffer& buffer) {
+  return buffer.kind == MemoryKind::variable || buffer.kind == MemoryKind::shadow;
 }
 
 // Adds memory to the end of the last part where only padding lies between them, which is zero in all replicas.
@@ -39,14 +40,16 @@ void add_part(std::vector<std::span<float>>& parts, std::span<float> part) {
 
 }  // namespace
 
-std::vector<GradientBucket> Executable::gradient_buckets() const {
+std::vector<GradientBucket> Executable::gradient_buckets(MemorySide side) const {
+  const bool on_host = side == MemorySide::host;
+  if (on_host) store_.refresh_host_side();
   std::vector<GradientBucket> buckets;
   for (const Instruction& instruction : program_.instructions) {
     if (!applies_gradients(instruction)) continue;
     GradientBucket& bucket = buckets.emplace_back();
     bucket.name = instruction.name;
     bucket.rule = instruction.node->as<op::ApplyGradients>()->rule;
-    bucket.learning_rate = static_cast<const float*>(address(instruction.inputs[0]));
+    bucket.learning_rate = static_cast<const float*>(host_address(instruction.inputs[0]));
     bucket.states.resize(static_cast<std::size_t>(op::state_count(bucket.rule.kind)));
     for (std::size_t i = 2; i < instruction.inputs.size(); i += 2) {
       const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])];
@@ -55,14 +58,16 @@ std::vector<GradientBucket> Executable::gradient_buckets() const {
              instruction.name);
       }
       const auto elements = static_cast<std::size_t>(gradient.bytes) / sizeof(float);
-      add_part(bucket.parts, {static_cast<float*>(address(instruction.inputs[i])), elements});
-      add_part(bucket.values, {static_cast<float*>(address(instruction.inputs[i - 1])), elements});
+      const NodeId variable = gradient.variable;
+      add_part(bucket.parts, {on_host ? store_.host_gradient(variable) : store_.gradient(variable), elements});
+      add_part(bucket.values, {on_host ? store_.host_value(variable) : store_.value(variable), elements});
       for (std::size_t array = 0; array < bucket.states.size(); ++array) {
         const int index = static_cast<int>(array);
-        float* state = store_.state(gradient.variable, index, op::initial_state(bucket.rule.kind, index));
+        float* state = on_host ? store_.host_state(variable, index)
+                               : store_.state(variable, index, op::initial_state(bucket.rule.kind, index));
         add_part(bucket.states[array], {state, elements});
       }
-      bucket.variables.push_back(gradient.variable);
+      bucket.variables.push_back(variable);
     }
     bucket.first_use = first_use(bucket.variables);
   }
@@ -74,7 +79,7 @@ int Executable::first_use(const std::vector<NodeId>& variables) const {
     for (const int id : program_.instructions[static_cast<std::size_t>(item)].inputs) {
       const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
       const bool is_one = std::find(variables.begin(), variables.end(), buffer.variable) != variables.end();
-      if (buffer.kind == MemoryKind::variable && is_one) return item;
+      if (is_of_variable(buffer) && is_one) return item;
     }
   }
   return 0;
@@ -96,6 +101,7 @@ void Executable::set_exchange(GradientExchange* exchange) {
   if (exchange != nullptr && bucket_updates_.empty()) plan_exchange();
   awaited_.assign(bucket_updates_.size(), false);
   exchange_ = exchange;
+  if (!device_.is_host()) plan_device_exchange();
 }
 
 // An update may be put off past any instruction that has nothing to do with the variables it writes or their gradients.
@@ -107,7 +113,7 @@ void Executable::plan_exchange() {
     const Instruction& instruction = program_.instructions[i];
     for (const int id : instruction.inputs) {
       const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
-      const bool exchanged = buffer.kind == MemoryKind::variable || buffer.kind == MemoryKind::gradient;
+      const bool exchanged = is_of_variable(buffer) || buffer.kind == MemoryKind::gradient;
       if (exchanged && updated.contains(buffer.variable)) needs_updates_[i] = true;
     }
     if (!applies_gradients(instruction)) continue;
@@ -126,7 +132,7 @@ void Executable::plan_exchange() {
     if (id < 0) return;
     const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
     const auto found = bucket_of.find(buffer.variable);
-    if (buffer.kind == MemoryKind::variable && found != bucket_of.end()) buckets.push_back(found->second);
+    if (is_of_variable(buffer) && found != bucket_of.end()) buckets.push_back(found->second);
   };
   used_buckets_.assign(program_.instructions.size(), {});
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {

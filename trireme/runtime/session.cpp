@@ -46,8 +46,13 @@ Program Session::compile_program(std::span<const Tensor> fetches) {
   VariableLayouts layouts = store_.layouts();
   Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
   // The first program decides the layouts of the variables; later ones take them as they are.
-  if (!store_.allocated())
-    store_.allocate(layouts, options_.compile.owners, backend_.shadow_type(options_.compile.precision));
+  if (!store_.allocated()) {
+    store_.allocate(layouts, options_.compile.owners,
+                    {.type = backend_.shadow_type(options_.compile.precision),
+                     .converter = [this](const TensorDesc& from, const Format& to) {
+                       return backend_.choose_reorder(from, to).kernel;
+                     }});
+  }
   return program;
 }
 

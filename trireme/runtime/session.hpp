@@ -19,7 +19,7 @@ struct SessionOptions {
   bool own_statistics = false;  // see batch_split.hpp
   ReplicaPlace replica = {};    // where batch statistics are taken over replicas in other processes
   // Gives the memory that gradients lie in; see VariableStore::set_gradient_memory().
-  std::function<void*(std::int64_t)> gradient_memory = {};
+  VariableStore::GiveMemory gradient_memory = {};
   // Called first on each thread of the inter-op pool, or of the groups (0 is the caller of run()): sets its share of
   // cores.
   std::function<void(int)> start_thread = {};

@@ -32,7 +32,7 @@ void initialise(const op::Variable& variable, std::uint64_t key, HostTensor& val
 VariableStore::VariableStore(const Graph& graph, std::uint64_t seed, ComputeDevice& device)
     : graph_(graph), seed_(seed), device_(device) {}
 
-void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwners& owners, DataType shadow_type) {
+void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwners& owners, Shadows shadows) {
   std::vector<NodeId> order = graph_.variables();
   const auto place = [&](NodeId id) {
     const auto owner = owners.find(id);
@@ -49,13 +49,26 @@ void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwner
     slots_.emplace(id, std::move(slot));
   }
   values_ = device_.allocate(offset, "variables");
-  shadow_type_ = shadow_type;
-  if (shadow_type_ != DataType::f32) {
-    shadows_ = device_.allocate(offset / size_of(DataType::f32) * size_of(shadow_type_), "variables in another type");
-  }
+  add_shadows(std::move(shadows));
   for (const NodeId id : order) write(values_, id, initial_value(graph_.node(id)));
   assigned_.clear();
   touch();
+}
+
+void VariableStore::add_shadows(Shadows shadows) {
+  if (shadows.type == DataType::f32) return;
+  shadow_type_ = shadows.type;
+  shadows_ =
+      device_.allocate(values_.bytes() / size_of(DataType::f32) * size_of(shadow_type_), "variables in another type");
+  for (const NodeId id : trainable()) {
+    const TensorDesc& desc = slot(id).desc;
+    auto kernel = shadows.converter(desc, {desc.layout, shadow_type_});
+    KernelMemory memory;
+    memory.inputs = {value(id)};
+    memory.outputs = {shadow(id)};
+    kernel->bind(memory);
+    shadow_kernels_[id] = std::move(kernel);
+  }
 }
 
 HostTensor VariableStore::initial_value(const Node& node) const {
@@ -82,33 +95,78 @@ void* VariableStore::shadow(NodeId variable) const {
 }
 
 std::span<const float> VariableStore::stored(NodeId variable) const {
+  if (!device_.is_host()) {
+    download(values_, variable);
+    device_.synchronize();
+  }
+  const TensorDesc& desc = slot(variable).desc;
+  return {host_value(variable), static_cast<std::size_t>(desc.layout.elements(desc.shape))};
+}
+
+const DeviceMemory& VariableStore::host_side(const DeviceMemory& arena) const {
+  if (device_.is_host()) return arena;
+  DeviceMemory& side = host_sides_[arena.at(0)];
+  if (side.bytes() == 0) side = device_.allocate_staging(arena.bytes());
+  return side;
+}
+
+float* VariableStore::host_address(const DeviceMemory& arena, NodeId variable) const {
+  return static_cast<float*>(host_side(arena).at(slot(variable).offset));
+}
+
+// To its place on the host's side, unless that is newer.
+void VariableStore::download(const DeviceMemory& arena, NodeId variable) const {
+  if (served_.contains(variable)) return;
   const Slot& where = slot(variable);
-  const auto* const arena = reinterpret_cast<const float*>(host_view(values_).data());
-  return {arena + where.offset / size_of(DataType::f32),
-          static_cast<std::size_t>(where.desc.layout.elements(where.desc.shape))};
+  device_.download(host_address(arena, variable), arena.at(where.offset), where.desc.bytes());
 }
 
 std::span<std::byte> VariableStore::host_view(const DeviceMemory& arena) const {
-  const auto bytes = static_cast<std::size_t>(arena.bytes());
-  if (device_.is_host() || bytes == 0) return {static_cast<std::byte*>(arena.at(0)), bytes};
-  DeviceMemory& view = host_views_[arena.at(0)];
-  if (view.bytes() == 0) view = device_.allocate_staging(arena.bytes());
-  device_.download(view.at(0), arena.at(0), arena.bytes());
-  device_.synchronize();
-  return {static_cast<std::byte*>(view.at(0)), bytes};
+  if (arena.bytes() == 0) return {};
+  const DeviceMemory& side = host_side(arena);
+  if (!device_.is_host()) {
+    if (served_.empty()) {
+      device_.download(side.at(0), arena.at(0), arena.bytes());
+    } else {
+      for (const NodeId id : graph_.variables()) download(arena, id);
+    }
+    device_.synchronize();
+  }
+  return {static_cast<std::byte*>(side.at(0)), static_cast<std::size_t>(side.bytes())};
 }
 
-void VariableStore::put_arenas() {
+void VariableStore::put(std::span<const std::byte> written) {
   touch();
-  if (device_.is_host()) return;
-  const auto put = [&](const DeviceMemory& arena) {
-    const auto view = host_views_.find(arena.at(0));
-    if (view != host_views_.end()) device_.upload(arena.at(0), view->second.at(0), arena.bytes());
-  };
-  put(values_);
-  for (const DeviceMemory& state : states_) put(state);
+  if (device_.is_host() || written.empty()) return;
+  for (const auto& [arena, side] : host_sides_) {
+    const std::ptrdiff_t offset = written.data() - static_cast<const std::byte*>(side.at(0));
+    if (offset < 0 || offset >= side.bytes()) continue;
+    device_.upload(static_cast<std::byte*>(arena) + offset, written.data(), static_cast<std::int64_t>(written.size()));
+  }
+  for (const auto& [id, kernel] : shadow_kernels_) write_shadow(id);
   device_.synchronize();
-  for (const NodeId id : graph_.variables()) write_shadow(id);
+}
+
+void VariableStore::refresh_host_side() const {
+  if (device_.is_host()) return;
+  host_view(values_);
+  state_arenas();
+}
+
+void VariableStore::set_served(const std::vector<NodeId>& variables) {
+  if (device_.is_host()) return;
+  const std::vector<NodeId> before(served_.begin(), served_.end());
+  served_ = std::set<NodeId>(variables.begin(), variables.end());
+  if (!served_.empty()) return;
+  put_values(before);
+  device_.synchronize();
+}
+
+void VariableStore::put_values(const std::vector<NodeId>& variables) {
+  for (const NodeId id : variables) {
+    device_.upload(value(id), host_value(id), slot(id).desc.bytes());
+    write_shadow(id);
+  }
 }
 
 NodeId VariableStore::find(std::string_view name) const {
@@ -125,13 +183,27 @@ std::vector<NodeId> VariableStore::trainable() const {
 
 float* VariableStore::gradient(NodeId variable, int group) {
   while (gradients_.size() <= static_cast<std::size_t>(group)) add_gradients();
-  return reinterpret_cast<float*>(gradients_[static_cast<std::size_t>(group)] + slot(variable).offset);
+  return static_cast<float*>(gradients_[static_cast<std::size_t>(group)].at(slot(variable).offset));
 }
 
 void VariableStore::add_gradients() {
-  void* memory = gradients_.empty() && give_gradient_memory_ ? give_gradient_memory_(values_.bytes()) : nullptr;
-  if (memory == nullptr) memory = own_gradients_.emplace_back(device_.allocate(values_.bytes(), "gradients")).at(0);
-  gradients_.push_back(static_cast<std::byte*>(memory));
+  if (gradients_.empty() && device_.is_host() && give_gradient_memory_) {
+    if (auto memory = give_gradient_memory_(values_.bytes())) {
+      gradients_.emplace_back(std::move(memory), values_.bytes());
+      return;
+    }
+  }
+  gradients_.push_back(device_.allocate(values_.bytes(), "gradients"));
+}
+
+float* VariableStore::host_gradient(NodeId variable) {
+  if (device_.is_host()) return gradient(variable);
+  if (host_gradients_.bytes() == 0) {
+    auto memory = give_gradient_memory_ ? give_gradient_memory_(values_.bytes()) : nullptr;
+    host_gradients_ = memory != nullptr ? device_.use_as_staging(std::move(memory), values_.bytes())
+                                        : device_.allocate_staging(values_.bytes());
+  }
+  return static_cast<float*>(host_gradients_.at(slot(variable).offset));
 }
 
 std::span<std::byte> VariableStore::untrained_arena() const {
@@ -163,6 +235,10 @@ float* VariableStore::state(NodeId variable, int index, float initial) {
     device_.synchronize();
   }
   return values;
+}
+
+float* VariableStore::host_state(NodeId variable, int index) const {
+  return host_address(states_.at(static_cast<std::size_t>(index)), variable);
 }
 
 int VariableStore::state_count(NodeId variable) const {
@@ -197,39 +273,27 @@ void VariableStore::set(NodeId variable, const HostTensor& value) {
 HostTensor VariableStore::read(const DeviceMemory& arena, NodeId variable) const {
   const Slot& where = slot(variable);
   HostTensor value(TensorType{where.desc.dtype, where.desc.shape});
-  if (device_.is_host()) {
-    unpack(where.desc, arena.at(where.offset), value.data());
-    return value;
+  if (!device_.is_host()) {
+    download(arena, variable);
+    device_.synchronize();
   }
-  std::vector<std::byte> stored(static_cast<std::size_t>(where.desc.bytes()));
-  device_.download(stored.data(), arena.at(where.offset), where.desc.bytes());
-  device_.synchronize();
-  unpack(where.desc, stored.data(), value.data());
+  unpack(where.desc, host_address(arena, variable), value.data());
   return value;
 }
 
 void VariableStore::write(const DeviceMemory& arena, NodeId variable, const HostTensor& value) {
   const Slot& where = slot(variable);
-  if (device_.is_host()) {
-    pack(where.desc, value.data(), arena.at(where.offset));
-    return;
-  }
-  std::vector<std::byte> stored(static_cast<std::size_t>(where.desc.bytes()));
-  pack(where.desc, value.data(), stored.data());
-  device_.upload(arena.at(where.offset), stored.data(), where.desc.bytes());
-  device_.synchronize();
+  device_.synchronize();  // copies may be under way
+  pack(where.desc, value.data(), host_address(arena, variable));
+  if (device_.is_host()) return;
+  device_.upload(arena.at(where.offset), host_address(arena, variable), where.desc.bytes());
   if (arena.at(0) == values_.at(0)) write_shadow(variable);
+  device_.synchronize();
 }
 
 void VariableStore::write_shadow(NodeId variable) {
-  void* const to = shadow(variable);
-  if (to == nullptr) return;
-  TensorDesc desc = slot(variable).desc;
-  desc.dtype = shadow_type_;
-  std::vector<std::byte> stored(static_cast<std::size_t>(desc.bytes()));
-  pack(desc, read(values_, variable).data(), stored.data());
-  device_.upload(to, stored.data(), desc.bytes());
-  device_.synchronize();
+  const auto kernel = shadow_kernels_.find(variable);
+  if (kernel != shadow_kernels_.end()) kernel->second->run({});
 }
 
 HostTensor VariableStore::get_from(const AlignedMemory& arena, NodeId variable) const {

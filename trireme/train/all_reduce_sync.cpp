@@ -42,12 +42,12 @@ void AllReduceSync::configure(const Graph&, SessionOptions& options) {
   options.gradient_memory = [this](std::int64_t bytes) { return gradient_memory(bytes); };
 }
 
-void* AllReduceSync::gradient_memory(std::int64_t bytes) {
+std::shared_ptr<void> AllReduceSync::gradient_memory(std::int64_t bytes) {
   if (communicator_.size() == 1) return nullptr;
   arena_ = communicator_.share(bytes);
-  if (arena_ != nullptr) return arena_->data();
-  own_memory_ = AlignedMemory(bytes);
-  return own_memory_.at(0);
+  if (arena_ != nullptr) return {arena_, arena_->data()};
+  own_memory_ = std::make_shared<AlignedMemory>(bytes);
+  return {own_memory_, own_memory_->at(0)};
 }
 
 void AllReduceSync::start(std::vector<GradientBucket> buckets, std::uint64_t) {

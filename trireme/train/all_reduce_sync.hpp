@@ -50,8 +50,8 @@ class AllReduceSync : public GradientSync {
   const comm::AllReducer& reducer() const { return *reducer_; }
 
  private:
-  // Collective; once. It is this object's, because its thread may still be at work when the session is gone.
-  void* gradient_memory(std::int64_t bytes);
+  // Collective; once. It is this object's too, because its thread may still be at work when the session is gone.
+  std::shared_ptr<void> gradient_memory(std::int64_t bytes);
   void work() noexcept;
   void reduce_next(std::uint32_t number);
   void release(std::uint32_t number);  // lets the thread reduce buckets up to this one
@@ -60,8 +60,8 @@ class AllReduceSync : public GradientSync {
 
   comm::Communicator& communicator_;
   SyncOptions options_;
-  std::unique_ptr<comm::SharedMemory> arena_;
-  AlignedMemory own_memory_;  // where none can be shared
+  std::shared_ptr<comm::SharedMemory> arena_;
+  std::shared_ptr<AlignedMemory> own_memory_;  // where none can be shared
   std::unique_ptr<comm::AllReducer> reducer_;
   std::unique_ptr<comm::AllReducer> vote_reducer_;  // exact, whatever form gradients travel in
   std::vector<GradientBucket> buckets_;

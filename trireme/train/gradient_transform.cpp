@@ -144,7 +144,7 @@ void GradientTransform::scale_layers() {
   for (const NodeId id : store_.trainable()) {
     if (store_.node(id).outputs[0].shape.rank() < 2) continue;
     const std::span<const float> values = store_.stored(id);
-    const std::span<float> gradient(store_.gradient(id), values.size());
+    const std::span<float> gradient(store_.host_gradient(id), values.size());
     const double value_norm = std::sqrt(square_sum(values)), gradient_norm = std::sqrt(square_sum(gradient));
     const double decay = options_.lars->weight_decay;
     const double size = gradient_norm + decay * value_norm;

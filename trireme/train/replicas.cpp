@@ -92,16 +92,17 @@ void Replicas::attach(Session& session, Executable& step) {
     if (sync_communicator_) sync_communicator_->set_timeout(options_.timeout);
     if (statistics_) statistics_->set_timeout(options_.timeout);
   }
-  sync_->start(step.gradient_buckets(), session.variables().step);
+  const bool on_device = sync_->works_on_device();
+  sync_->start(step.gradient_buckets(on_device ? MemorySide::device : MemorySide::host), session.variables().step);
   session.variables().touch();
+  if (size() > 1 || sync_->updates_variables() || on_device) step.set_exchange(sync_.get());
   check_agreement(session);
-  if (size() > 1 || sync_->updates_variables()) step.set_exchange(sync_.get());
 }
 
 // Gradients are summed as they lie in memory: buckets, order and layouts must be the same.
 void Replicas::check_same_program(Session& session, const Executable& step) {
   std::string text;
-  for (const GradientBucket& bucket : step.gradient_buckets())
+  for (const GradientBucket& bucket : step.gradient_buckets(MemorySide::device))
     text += fmt::format("{} {}\n", bucket.name, bucket.bytes());
   for (const NodeId id : session.variables().trainable()) {
     text += fmt::format("variable {} of shape {} as {}\n", session.variables().node(id).name,
@@ -133,14 +134,17 @@ void Replicas::restore_values(Session& session) {
 void Replicas::broadcast_values(Session& session) {
   communicator_->set_context("initial values");
   VariableStore& store = session.variables();
+  const auto broadcast = [&](std::span<std::byte> arena) {
+    comm::broadcast(*communicator_, arena);
+    store.put(arena);
+  };
   if (sync_->updates_variables()) {  // the servers have the others
-    comm::broadcast(*communicator_, store.untrained_arena());
+    broadcast(store.untrained_arena());
   } else {
-    comm::broadcast(*communicator_, store.value_arena());
-    for (const std::span<std::byte> state : store.state_arenas()) comm::broadcast(*communicator_, state);
+    broadcast(store.value_arena());
+    for (const std::span<std::byte> state : store.state_arenas()) broadcast(state);
   }
   comm::broadcast(*communicator_, std::as_writable_bytes(std::span(&store.step, 1)));  // rules may count steps
-  store.put_arenas();
 }
 
 void Replicas::check_agreement(Session& session) {

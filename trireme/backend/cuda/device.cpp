@@ -46,9 +46,11 @@ std::vector<std::pair<std::string, std::string>> library_versions() {
   };
   int runtime = 0;
   cudaRuntimeGetVersion(&runtime);
-  return {{"CUDA", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10)},
-          {"cuDNN", text(cudnnGetVersion(), 10000)},
-          {"cuBLAS", text(cublasLtGetVersion(), 10000)}};
+  std::vector<std::pair<std::string, std::string>> versions{
+      {"CUDA", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10)},
+      {"cuDNN", text(cudnnGetVersion(), 10000)},
+      {"cuBLAS", text(cublasLtGetVersion(), 10000)}};
+  return versions;
 }
 
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
@@ -87,6 +89,12 @@ CudaDevice::~CudaDevice() {
 }
 
 std::string CudaDevice::name() const { return fmt::format("cuda:{} ({})", ordinal_, properties_.name); }
+
+std::string CudaDevice::identity() const {
+  std::string text;
+  for (const char byte : properties_.uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
 
 std::string CudaDevice::versions() const {
   int driver = 0, runtime = 0;
@@ -151,6 +159,15 @@ DeviceMemory CudaDevice::allocate_staging(std::int64_t bytes) {
   return {std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); }), bytes};
 }
 
+DeviceMemory CudaDevice::use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) {
+  if (cudaHostRegister(memory.get(), static_cast<std::size_t>(bytes), cudaHostRegisterDefault) != cudaSuccess) {
+    cudaGetLastError();  // copies work without too, one after the other
+    return {std::move(memory), bytes};
+  }
+  void* const address = memory.get();
+  return {std::shared_ptr<void>(address, [memory = std::move(memory)](void* p) { cudaHostUnregister(p); }), bytes};
+}
+
 void CudaDevice::upload(void* to, const void* from, std::int64_t bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream()), "upload");
 }
@@ -191,7 +208,9 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
 int CudaDevice::signal() {
   constexpr std::size_t kMostSignals = 8192;  // more than a step has; taken again when they have long passed
   if (next_signal_ == signals_.size() && next_signal_ < kMostSignals) {
-    check(cudaEventCreateWithFlags(&signals_.emplace_back(), cudaEventDisableTiming), "an event");
+    // A host that waits leaves its core to others.
+    check(cudaEventCreateWithFlags(&signals_.emplace_back(), cudaEventDisableTiming | cudaEventBlockingSync),
+          "an event");
   }
   const std::size_t index = next_signal_ % kMostSignals;
   next_signal_ = index + 1;
@@ -201,6 +220,10 @@ int CudaDevice::signal() {
 
 void CudaDevice::wait_for(int signal) {
   check(cudaStreamWaitEvent(stream(), signals_[static_cast<std::size_t>(signal)], 0), "waiting for an event");
+}
+
+void CudaDevice::wait_on_host(int signal) {
+  check(cudaEventSynchronize(signals_[static_cast<std::size_t>(signal)]), "work on the GPU");
 }
 
 void CudaDevice::mark(int index) {

@@ -23,8 +23,10 @@ class CudaDevice final : public ComputeDevice {
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   std::string name() const override;
+  std::string identity() const override;
   DeviceMemory allocate(std::int64_t bytes, std::string_view what) override;
   DeviceMemory allocate_staging(std::int64_t bytes) override;
+  DeviceMemory use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) override;
   void upload(void* to, const void* from, std::int64_t bytes) override;
   void download(void* to, const void* from, std::int64_t bytes) override;
   void synchronize() override;
@@ -32,8 +34,11 @@ class CudaDevice final : public ComputeDevice {
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   int lanes() const override { return kLanes; }
   void set_lane(int lane) override { lane_ = lane; }
+  int outward_lane() const override { return kLanes; }
+  int inward_lane() const override { return kLanes + 1; }
   int signal() override;
   void wait_for(int signal) override;
+  void wait_on_host(int signal) override;
   Peak measure_peak(Precision precision) override;
   std::int64_t free_bytes() const override;
   std::int64_t allocated_bytes() const override { return *bytes_; }
@@ -52,13 +57,14 @@ class CudaDevice final : public ComputeDevice {
 
  private:
   static constexpr int kLanes = 4;
+  static constexpr int kStreams = kLanes + 2;  // with those of an exchange
 
   int ordinal_;
   cudaDeviceProp properties_{};
   int lane_ = 0;
   std::shared_ptr<std::int64_t> bytes_ = std::make_shared<std::int64_t>(0);  // allocated; memory may outlive this
-  std::array<cudaStream_t, kLanes> streams_{};
-  mutable std::array<cudnnHandle_t, kLanes> cudnn_{};
+  std::array<cudaStream_t, kStreams> streams_{};
+  mutable std::array<cudnnHandle_t, kStreams> cudnn_{};
   cublasLtHandle_t cublas_ = nullptr;
   RunValues* run_values_ = nullptr;
   DeviceMemory staged_values_;
