@@ -185,9 +185,11 @@ void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
                  "are servers, all_reduce where several train")
       ->capture_default_str()
       ->group(kWorkers);
-  app.add_option("--all-reduce", options.all_reduce,
-                 "How gradients are summed: auto (by size and topology), library (MPI's own), ring,\n"
-                 "halving_doubling, tree, hierarchical (shared memory inside a node)")
+  app.add_option(
+         "--all-reduce", options.all_reduce,
+         "How gradients are summed: auto (by size and topology), library (MPI's own), ring,\n"
+         "halving_doubling, tree, hierarchical (shared memory inside a node), nccl (from GPU to GPU: what auto\n"
+         "takes where each worker has a GPU of its own)")
       ->capture_default_str()
       ->group(kWorkers);
   app.add_option("--network-file", options.network_file,

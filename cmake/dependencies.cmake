@@ -39,6 +39,15 @@ if(TRIREME_CUDA AND NOT TRIREME_SANITIZE)
     endif()
   endif()
 endif()
+# NCCL is optional: without it gradients go from GPU to GPU through the hosts' memory.
+set(TRIREME_WITH_NCCL OFF)
+if(TRIREME_WITH_CUDA)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
+  if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+    set(TRIREME_WITH_NCCL ON)
+  endif()
+endif()
 # MPI is optional: without it there is one process. Open MPI and MPICH both do; -DMPI_CXX_COMPILER chooses between them.
 set(MPI_CXX_SKIP_MPICXX TRUE)  # the old C++ bindings are not used
 find_package(MPI QUIET COMPONENTS CXX)

@@ -44,7 +44,11 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
       {.workers = 2}, [](auto& o) { o.variable_update = "horovod"; },
       "auto, all_reduce, parameter_server, distributed_replicated, independent");
   expect_refused(
-      {.workers = 2}, [](auto& o) { o.all_reduce = "nccl"; }, "halving_doubling");
+      {.workers = 2}, [](auto& o) { o.all_reduce = "gossip"; }, "halving_doubling");
+  expect_refused(
+      {.workers = 2}, [](auto& o) { o.all_reduce = "nccl", o.gradient_precision = "bf16"; }, "fp32 alone");
+  expect_refused(
+      {.workers = 2}, [](auto& o) { o.all_reduce = "nccl", o.overlap = "off"; }, "during backward");
   expect_refused(
       {.workers = 2}, [](auto& o) { o.bucket_mb = "-3"; }, "--bucket-mb -3");
   expect_refused(
@@ -69,6 +73,25 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
 }
 
 constexpr comm::JobSize kWithServers{.workers = 3, .servers = 2};
+
+TEST(Distribution, GpusSumGradientsUnlessTheHostsAreAskedTo) {
+  const auto sums = [](const Change& change) {
+    BenchmarkOptions options;
+    options.device = "cuda";
+    change(options.distribution);
+    return resolve(options, {.workers = 2}).distribution.gpu_sums;
+  };
+  EXPECT_EQ(sums([](auto&) {}), GpuSums::automatic);
+  EXPECT_EQ(sums([](auto& o) { o.all_reduce = "nccl"; }), GpuSums::always);
+  EXPECT_EQ(sums([](auto& o) { o.all_reduce = "ring"; }), GpuSums::never);
+  EXPECT_EQ(sums([](auto& o) { o.gradient_precision = "bf16"; }), GpuSums::never);
+  EXPECT_EQ(sums([](auto& o) { o.overlap = "off"; }), GpuSums::never);
+  EXPECT_TRUE(resolved(1, [](auto& o) { o.all_reduce = "nccl"; }).is_synchronous()) << "one worker, to see its cost";
+  BenchmarkOptions on_cpu;
+  EXPECT_EQ(resolve(on_cpu, {.workers = 2}).distribution.gpu_sums, GpuSums::never);
+  on_cpu.distribution.all_reduce = "nccl";
+  EXPECT_THROW(resolve(on_cpu, {.workers = 2}), Error);
+}
 
 TEST(Distribution, ServersAreUsedWhereThereAreSome) {
   const DistributionConfig config = resolved(kWithServers);

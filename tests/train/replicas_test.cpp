@@ -6,20 +6,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/apart_device.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/local/run_local.hpp"
 #include "trireme/graph/functions.hpp"
+#include "trireme/models/layers.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/train/device_sync.hpp"
 
 namespace trireme::train {
 namespace {
 
 constexpr std::int64_t kBatch = 12;  // of all replicas together
-constexpr int kSteps = 20;
 
 using Values = std::vector<std::pair<std::string, HostTensor>>;
 
@@ -28,7 +30,38 @@ struct Job {
   ReplicaOptions options = {};
   std::int64_t bucket_bytes = 64 << 10;  // several buckets
   op::OptimizerKind optimizer = op::OptimizerKind::momentum;
+  int steps = 20;
+  std::string backend = {};                            // empty: the default one
+  std::shared_ptr<testkit::GroupHall> hall = nullptr;  // devices of their own that sum without their hosts
 };
+
+std::unique_ptr<Backend> make_backend_in(const std::shared_ptr<testkit::GroupHall>& hall) {
+  return std::make_unique<testkit::ApartBackend>(testkit::ApartDevice::Options{.hall = hall});
+}
+
+std::unique_ptr<Replicas> make_replicas(comm::Communicator& world, const Backend& backend,
+                                        const ReplicaOptions& options) {
+  if (!backend.device().has_groups()) return std::make_unique<Replicas>(world, options);
+  return std::make_unique<Replicas>(world, std::make_unique<DeviceSync>(world, backend.device()), options);
+}
+
+// Where kernels are slow: a convolution, pooling, one layer.
+Model small_network(Graph& graph, std::int64_t batch) {
+  Model model;
+  model.images = placeholder(graph, {batch, 2, 8, 8}, "images");
+  model.labels = placeholder(graph, {batch}, "labels", DataType::i32);
+  LayerBuilder layers(graph);
+  Tensor x = layers.convolution(model.images, {.channels = 8, .kernel = {3, 3}});
+  x = layers.pool(x, {.kernel = 2, .stride = 2});
+  model.loss = softmax_cross_entropy(layers.fully_connected(x, 5, false, "logits"), model.labels);
+  return model;
+}
+
+Model build(Graph& graph, const Job& job, std::int64_t share, int ranks) {
+  if (job.model == "small") return small_network(graph, share);
+  return build_model(graph, job.model,
+                     {.batch_size = share, .groups = job.options.sync_batch_norm ? ranks : 1, .num_classes = 5});
+}
 
 // Trains this rank's share of a batch, the same batch for every number of ranks, and returns the variables.
 Values train_rank(const Job& job, comm::Communicator& world) {
@@ -36,12 +69,12 @@ Values train_rank(const Job& job, comm::Communicator& world) {
   const int size = world.size();
   const std::int64_t share = kBatch / size, first = world.rank() * share;
   Graph graph;
-  const Model model = build_model(
-      graph, job.model, {.batch_size = share, .groups = job.options.sync_batch_norm ? size : 1, .num_classes = 5});
+  const Model model = build(graph, job, share, size);
   std::vector<Tensor> fetches{model.loss};
   for (const Tensor& update : minimize(model.loss, optimizer_rule(job.optimizer), 0.01f)) fetches.push_back(update);
-  const auto backend = make_backend(backend_names().front());
-  Replicas replicas(world, job.options);
+  const auto backend = job.hall == nullptr ? testkit::make_test_backend(job.backend) : make_backend_in(job.hall);
+  const auto owned = make_replicas(world, *backend, job.options);
+  Replicas& replicas = *owned;
   SessionOptions options{.seed = 7};
   options.compile.update_bytes = job.bucket_bytes;
   replicas.configure(graph, options);
@@ -61,7 +94,7 @@ Values train_rank(const Job& job, comm::Communicator& world) {
     step.input_i32(model.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) % 5);
   }
   step.sample_offset = first;
-  for (int i = 0; i < kSteps; ++i) step.run();
+  for (int i = 0; i < job.steps; ++i) step.run();
   replicas.check_agreement(session);
   Values values;
   for (const NodeId id : session.variables().trainable()) {
@@ -135,18 +168,60 @@ TEST_P(SyncBatchNormTest, TrainsLikeOneWithTheWholeBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SyncBatchNormTest, testing::Values(2, 3, 4));
 
+void expect_equal(const Values& actual, const Values& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t v = 0; v < actual.size(); ++v) {
+    EXPECT_TRUE(std::ranges::equal(actual[v].second.f32(), expected[v].second.f32())) << actual[v].first;
+  }
+}
+
+// Several steps, so that some are recorded; the optimizer's count of steps matters.
+Job job_on(const std::string& backend) {
+  Job job;
+  job.backend = backend;
+  job.model = "small";
+  job.optimizer = op::OptimizerKind::adam;
+  job.bucket_bytes = 1 << 10;
+  job.steps = 6;
+  return job;
+}
+
+class ReplicasOnDevices : public testing::TestWithParam<std::tuple<int, bool>> {};
+
+TEST_P(ReplicasOnDevices, TrainAsOnHosts) {
+  const auto [ranks, overlap] = GetParam();
+  Job on_device = job_on("apart"), on_host = job_on("reference");
+  on_device.options.sync.overlap = on_host.options.sync.overlap = overlap;
+  expect_equal(train(on_device, ranks), train(on_host, ranks));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ReplicasOnDevices, testing::Combine(testing::Values(1, 2, 3), testing::Bool()));
+
+class DeviceGroups : public testing::TestWithParam<int> {};
+
+TEST_P(DeviceGroups, TrainLikeOneWithTheWholeBatch) {
+  Job job = job_on("apart");
+  job.optimizer = op::OptimizerKind::momentum;
+  const Values alone = train(job, 1);
+  job.hall = std::make_shared<testkit::GroupHall>();
+  expect_close(train(job, GetParam()), alone, 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, DeviceGroups, testing::Values(1, 2, 3));
+
 TEST(Replicas, RepeatToTheBit) {
   const Job job;
   const Values once = train(job, 3), again = train(job, 3);
-  for (std::size_t v = 0; v < once.size(); ++v) {
-    EXPECT_TRUE(std::ranges::equal(once[v].second.f32(), again[v].second.f32())) << once[v].first;
-  }
+  expect_equal(again, once);
 }
 
 // w starts at 0 and the gradient of w is the mean of x: one step of rate 1 leaves the negative mean.
 struct TinyStep {
-  explicit TinyStep(comm::Communicator& world)
-      : replicas(world), session(graph, *backend, configured()), step(session.prepare(fetches)) {
+  explicit TinyStep(comm::Communicator& world, std::unique_ptr<Backend> on = make_backend("reference"))
+      : backend(std::move(on)),
+        owned(make_replicas(world, *backend, {})),
+        session(graph, *backend, configured()),
+        step(session.prepare(fetches)) {
     replicas.attach(session, step);
   }
   SessionOptions configured() {
@@ -160,14 +235,16 @@ struct TinyStep {
   Tensor w = variable(graph, {1, 1}, op::Initializer::constant(0), "w");
   std::vector<Tensor> fetches =
       minimize(reduce_mean(fully_connected(x, w)), optimizer_rule(op::OptimizerKind::sgd), 1.0f);
-  std::unique_ptr<Backend> backend = make_backend("reference");
-  Replicas replicas;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Replicas> owned;
+  Replicas& replicas = *owned;
   Session session;
   Executable& step;
 };
 
-float step_on(comm::Communicator& world, float x_value, float weight) {
-  TinyStep tiny(world);
+float step_on(comm::Communicator& world, float x_value, float weight,
+              std::unique_ptr<Backend> backend = make_backend("reference")) {
+  TinyStep tiny(world, std::move(backend));
   tiny.step.input_f32(tiny.x)[0] = x_value;
   tiny.replicas.sync().set_weight(weight);
   tiny.replicas.sync().set_vote(x_value);
@@ -187,6 +264,20 @@ TEST(Replicas, ARankWithoutSamplesDoesNotCount) {
   comm::run_local(3, [](comm::Communicator& world) {
     const float x = world.rank() == 2 ? 6.0f : static_cast<float>(world.rank() + 1);
     EXPECT_FLOAT_EQ(step_on(world, x, world.rank() == 2 ? 0.0f : 1.5f), -1.5f);
+  });
+}
+
+TEST(DeviceSync, WeightsAndVotesGoWithEachStep) {
+  const auto hall = std::make_shared<testkit::GroupHall>();
+  comm::run_local(3, [&](comm::Communicator& world) {
+    const float x = world.rank() == 2 ? 6.0f : static_cast<float>(world.rank() + 1);
+    EXPECT_FLOAT_EQ(step_on(world, x, world.rank() == 2 ? 0.0f : 1.5f, make_backend_in(hall)), -1.5f);
+    TinyStep tiny(world, make_backend_in(hall));
+    for (int i = 1; i < 4; ++i) {  // recorded from the second on
+      tiny.replicas.sync().set_vote(static_cast<float>(i));
+      tiny.step.run();
+      EXPECT_EQ(tiny.replicas.sync().agreed(), static_cast<float>(3 * i));
+    }
   });
 }
 

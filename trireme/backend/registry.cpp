@@ -21,10 +21,16 @@ namespace trireme {
 std::vector<std::string> backend_names() {
   std::vector<std::string> names{default_backend()};
   if (names.front() != "reference") names.emplace_back("reference");
-#ifdef TRIREME_WITH_CUDA
-  if (cuda::find_gpus().count > 0) names.emplace_back("cuda");
-#endif
+  if (gpu_count() > 0) names.emplace_back("cuda");
   return names;
+}
+
+int gpu_count() {
+#ifdef TRIREME_WITH_CUDA
+  return cuda::find_gpus().count;
+#else
+  return 0;
+#endif
 }
 
 std::string default_backend() {

@@ -18,6 +18,8 @@ namespace trireme {
 std::unique_ptr<Backend> make_backend(std::string_view name, TuningOptions tuning = {});
 // Those that run on this machine.
 std::vector<std::string> backend_names();
+// That this process can use.
+int gpu_count();
 // The fastest one for this machine's CPU.
 std::string default_backend();
 // Name and version, at run time, of the libraries that the backends of this build use.

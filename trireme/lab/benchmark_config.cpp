@@ -211,9 +211,10 @@ Precision parse_precision(std::string_view name) {
   bad_input("--precision {}: must be one of fp32, tf32, bf16", name);
 }
 
-Precision resolve_precision(const std::string& name, const std::string& backend) {
+// GPUs have all of them; servers and launchers, which resolve options too, need not have a GPU to know it.
+Precision resolve_precision(const std::string& name, const std::string& backend, bool on_gpu) {
   const Precision precision = parse_precision(name);
-  if (precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
+  if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
   if (precision == Precision::tf32) bad_input("--precision tf32: only GPUs have it: --device cuda");
   bad_input(
       "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
@@ -326,8 +327,10 @@ namespace {
 void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& config) {
   const DistributionConfig& distribution = config.distribution;
   if (options.deterministic) {
-    if (distribution.all_reduce == comm::Algorithm::library)
-      bad_input("--deterministic and --all-reduce library exclude each other: the library's order of sums is its own");
+    if (distribution.all_reduce == comm::Algorithm::library || distribution.gpu_sums == GpuSums::always)
+      bad_input("--deterministic and --all-reduce {} exclude each other: the library's order of sums is its own",
+                options.distribution.all_reduce);
+    config.distribution.gpu_sums = GpuSums::never;
     // Timings differ from run to run, and so would what they choose.
     config.autotune = Autotune::off;
     if (config.batch_split == 0) config.batch_split = 1;
@@ -335,6 +338,10 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
     if (distribution.asynchronous)
       bad_input("--deterministic and {} exclude each other: servers apply gradients in the order in which they come",
                 options.distribution.asynchronous ? "--async" : "--staleness");
+  }
+  if (!config.on_gpu()) {
+    if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: is for GPUs: --device cuda");
+    config.distribution.gpu_sums = GpuSums::never;
   }
   if (distribution.workers == 1 && !distribution.uses_servers()) return;
   if (config.batch_split > 1) {
@@ -374,7 +381,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   config.data_format = parse_data_format(options.data_format);
   config.device = options.device;
   config.backend = checked_backend(options.backend, options.device);
-  config.precision = resolve_precision(options.precision, config.backend);
+  config.precision = resolve_precision(options.precision, config.backend, config.on_gpu());
   config.autotune = parse_autotune(options.autotune);
   config.exact = options.exact;
   config.recompute = parse_recompute(options.recompute);

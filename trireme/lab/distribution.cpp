@@ -16,13 +16,17 @@ constexpr std::array kUpdates{VariableUpdate::independent, VariableUpdate::all_r
                               VariableUpdate::distributed_replicated};
 constexpr const char* kHowToGetServers = "trireme launch --ps N starts them, --ps-hosts names those started by hand";
 
-VariableUpdate automatic_update(const comm::JobSize& job, bool forward_only) {
+constexpr const char* kNccl = "nccl";
+
+VariableUpdate automatic_update(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
   if (job.servers > 0) return VariableUpdate::parameter_server;
-  return job.workers > 1 && !forward_only ? VariableUpdate::all_reduce : VariableUpdate::independent;
+  const bool together = job.workers > 1 || options.all_reduce == kNccl;
+  return together && !forward_only ? VariableUpdate::all_reduce : VariableUpdate::independent;
 }
 
-VariableUpdate parse_update(const std::string& text, const comm::JobSize& job, bool forward_only) {
-  if (text == "auto") return automatic_update(job, forward_only);
+VariableUpdate parse_update(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
+  const std::string& text = options.variable_update;
+  if (text == "auto") return automatic_update(options, job, forward_only);
   const auto found =
       std::find_if(kUpdates.begin(), kUpdates.end(), [&](VariableUpdate update) { return text == to_string(update); });
   if (found == kUpdates.end()) {
@@ -47,6 +51,20 @@ void check_update(const DistributionConfig& config, bool forward_only) {
     bad_input("--variable-update {} uses no parameter servers, and there {} {}; leave out --ps",
               to_string(config.update), config.servers == 1 ? "is" : "are", config.servers);
   }
+}
+
+// An algorithm that is asked for by name is one of the hosts, but for NCCL.
+void resolve_all_reduce(const DistributionOptions& options, DistributionConfig& config) {
+  if (options.all_reduce == kNccl) {
+    config.gpu_sums = GpuSums::always;
+    if (config.wire != comm::Wire::fp32)
+      bad_input("--gradient-precision {}: --all-reduce nccl sums in fp32 alone", options.gradient_precision);
+    if (!config.overlap) bad_input("--overlap off and --all-reduce nccl exclude each other: GPUs sum during backward");
+    return;
+  }
+  config.all_reduce = comm::parse_algorithm(options.all_reduce);
+  const bool hosts = config.all_reduce != comm::Algorithm::automatic || config.wire != comm::Wire::fp32;
+  if (hosts || !config.overlap) config.gpu_sums = GpuSums::never;
 }
 
 bool parse_switch(const char* option, const std::string& text) {
@@ -175,11 +193,11 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   DistributionConfig config;
   config.workers = job.workers;
   config.servers = job.servers;
-  config.update = parse_update(options.variable_update, job, forward_only);
-  config.all_reduce = comm::parse_algorithm(options.all_reduce);
+  config.update = parse_update(options, job, forward_only);
   config.bucket_bytes = parse_bucket(options.bucket_mb);
   config.wire = comm::parse_wire(options.gradient_precision);
   config.overlap = parse_switch("overlap", options.overlap);
+  resolve_all_reduce(options, config);
   config.sync_batch_norm = options.sync_batch_norm;
   config.baseline = options.baseline;
   if (options.check_replicas < 0) bad_input("--check-replicas {}: must be 0 or more steps", options.check_replicas);
@@ -206,7 +224,7 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
 void add_json(const DistributionConfig& config, report::Json& json) {
   json["variable_update"] = to_string(config.update);
   json["workers"] = config.workers;
-  json["all_reduce"] = comm::to_string(config.all_reduce);
+  json["all_reduce"] = config.gpu_sums == GpuSums::always ? kNccl : comm::to_string(config.all_reduce);
   json["network_file"] = config.network_file;
   json["bucket_mb"] = config.bucket_bytes == 0
                           ? report::Json("auto")

@@ -21,6 +21,10 @@ enum class VariableUpdate : std::uint8_t {
   distributed_replicated,  // every worker has all variables, updated with what servers have summed
 };
 
+// Whether GPUs sum gradients themselves, by NCCL: where each worker has one of its own; or in any case, even for one
+// worker; or not, and they go through the hosts' memory.
+enum class GpuSums : std::uint8_t { automatic, always, never };
+
 struct DistributionOptions {
   std::string variable_update = "auto";  // parameter_server where there are servers, all_reduce where workers train
   std::string all_reduce = "auto";
@@ -44,6 +48,7 @@ struct DistributionConfig {
   int servers = 0;
   VariableUpdate update = VariableUpdate::independent;
   comm::Algorithm all_reduce = comm::Algorithm::automatic;
+  GpuSums gpu_sums = GpuSums::automatic;
   std::string network_file = {};    // measured figures, by which `automatic` chooses; empty: the usual ones
   bool network_file_given = false;  // and so has to be there
   std::int64_t bucket_bytes = 0;    // 0: from the size of the network
@@ -63,11 +68,13 @@ struct DistributionConfig {
   }
   // The workers train in lock-step: one update with the mean of their gradients per step.
   bool is_synchronous() const {
-    return !asynchronous && (uses_servers() || (workers > 1 && update == VariableUpdate::all_reduce));
+    const bool all_reduces = update == VariableUpdate::all_reduce && (workers > 1 || gpu_sums == GpuSums::always);
+    return !asynchronous && (uses_servers() || all_reduces);
   }
   // All-reduce is chosen by what its cost is thought to be.
   bool chooses_all_reduce() const {
-    return workers > 1 && update == VariableUpdate::all_reduce && all_reduce == comm::Algorithm::automatic;
+    return workers > 1 && update == VariableUpdate::all_reduce && all_reduce == comm::Algorithm::automatic &&
+           gpu_sums != GpuSums::always;
   }
   // The others can go on where a worker is lost.
   bool survives_lost_workers() const { return asynchronous || backup_workers > 0; }

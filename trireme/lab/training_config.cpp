@@ -39,6 +39,11 @@ void resolve_gradients(const TrainingOptions& options, TrainingConfig& config) {
               options.lars ? "--lars" : "--clip-norm");
   }
   if (!config.transform.does_something()) return;
+  if (distribution.gpu_sums == GpuSums::always) {
+    bad_input(
+        "--accumulate, --clip-norm and --lars work on gradients in the host's memory: leave --all-reduce nccl out");
+  }
+  config.step.distribution.gpu_sums = GpuSums::never;
   if (config.step.batch_split > 1 || config.step.inter_threads > 1) {
     bad_input(
         "--accumulate, --clip-norm and --lars need the gradients of the whole batch in one place: leave --batch-split "

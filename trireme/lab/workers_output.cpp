@@ -32,6 +32,7 @@ std::string servers_update_text(const BenchmarkSetup& setup) {
 }
 
 std::string communication_text(const WorkerSummary& workers, const std::optional<GradientTraffic>& traffic) {
+  if (!(workers.communication > 0)) return "communication: between GPUs, part of compute\n";
   std::string text = fmt::format("communication: {} ms per step", milliseconds(workers.communication));
   if (workers.overlap) text += fmt::format(", {:.0f} % of it hidden behind compute", 100 * *workers.overlap);
   if (!traffic) return text + "\n";
@@ -82,16 +83,15 @@ std::string update_text(const BenchmarkSetup& setup) {
   if (distribution.uses_servers()) {
     text = fmt::format("{}: {} of gradients in {} buckets", servers_update_text(setup),
                        format_bytes(static_cast<double>(bytes)), setup.bucket_bytes.size());
-  } else if (distribution.workers == 1) {
-    return "independent: one process";
   } else if (!distribution.is_synchronous()) {
-    return "independent: workers exchange nothing";
+    return distribution.workers == 1 ? "independent: one process" : "independent: workers exchange nothing";
   } else {
     text = fmt::format("all_reduce ({}): {} of gradients in {} buckets, {}", setup.all_reduce,
                        format_bytes(static_cast<double>(bytes)), setup.bucket_bytes.size(),
                        distribution.overlap ? "during backward" : "after backward (--overlap off)");
     if (distribution.wire != comm::Wire::fp32) text += fmt::format(", {} on the wire", comm::to_string(setup.wire));
   }
+  if (!setup.gradient_path.empty()) text += ", " + setup.gradient_path;
   return text + (distribution.sync_batch_norm ? ", batch norm over all workers" : "");
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <set>
 #include <tuple>
 
 #include "trireme/backend/registry.hpp"
@@ -15,6 +16,7 @@
 #include "trireme/lab/same_options.hpp"
 #include "trireme/lab/share_processors.hpp"
 #include "trireme/perf/machine.hpp"
+#include "trireme/train/device_sync.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -88,6 +90,7 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
     workers_->set_timeout(std::chrono::duration<double>(config.distribution.comm_timeout));
     check_same_options(*workers_, to_json(config));
   }
+  choose_gpu();
   const perf::Machine machine = perf::read_machine();
   setup_.warnings = machine.warnings;
   share_cores();
@@ -133,6 +136,18 @@ void Workplace::share_cores() {
   setup_.warnings.push_back(place);
   config.bind = false;
   if (config.intra_threads == 0) config.intra_threads = 1;
+}
+
+// The workers of a machine take its GPUs in turn, unless one was named.
+void Workplace::choose_gpu() {
+  BenchmarkConfig& config = setup_.config;
+  const int gpus = config.device == "cuda" ? gpu_count() : 0;
+  if (gpus < 2 || workers_->size() == 1) return;
+  int local_rank = 0;
+  for (int rank = 0; rank < workers_->rank(); ++rank) {
+    if (workers_->members()[static_cast<std::size_t>(rank)].node == workers_->self().node) ++local_rank;
+  }
+  config.backend = fmt::format("cuda:{}", local_rank % gpus);
 }
 
 void Workplace::divide_cores() {
@@ -245,6 +260,7 @@ void Workplace::describe_workers() {
     setup_.bucket_bytes.push_back(bucket.bytes());
     largest = std::max(largest, bucket.bytes());
   }
+  if (replicas_->sync().works_on_device()) setup_.all_reduce = "nccl";
   const auto* sync = dynamic_cast<const train::AllReduceSync*>(&replicas_->sync());
   if (sync == nullptr) return;
   setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
@@ -268,9 +284,21 @@ comm::CostModel Workplace::network_cost() {
   return setup_.network ? cost_model(*setup_.network) : comm::CostModel();
 }
 
+// Collective. Empty: the GPUs can sum gradients among themselves.
+std::string Workplace::why_not_between_gpus() const {
+  const ComputeDevice& device = backend_->device();
+  workers_->set_context("comparing GPUs");
+  const std::vector<std::string> gpus =
+      comm::all_gather_text(*workers_, device.has_groups() ? device.identity() : std::string());
+  if (std::find(gpus.begin(), gpus.end(), "") != gpus.end()) return "this build has no NCCL";
+  if (std::set<std::string>(gpus.begin(), gpus.end()).size() < gpus.size()) return "workers share a GPU";
+  return "";
+}
+
 std::unique_ptr<train::Replicas> Workplace::make_replicas() {
   const DistributionConfig& distribution = setup_.config.distribution;
   const std::vector<int>& processors = setup_.threads.cores;
+  if (setup_.config.on_gpu()) setup_.gradient_path = "through the hosts' memory";
   if (distribution.uses_servers()) {
     auto sync = std::make_unique<ps::WorkerSync>(*options_.with_servers, distribution.workers,
                                                  worker_options(distribution, processors));
@@ -278,6 +306,17 @@ std::unique_ptr<train::Replicas> Workplace::make_replicas() {
     return std::make_unique<train::Replicas>(*workers_, std::move(sync), replica_options(distribution, processors, {}));
   }
   if (!distribution.is_synchronous()) return nullptr;
+  if (distribution.gpu_sums != GpuSums::never) {
+    const std::string problem = why_not_between_gpus();
+    if (problem.empty()) {
+      setup_.gradient_path = "from GPU to GPU";
+      return std::make_unique<train::Replicas>(*workers_,
+                                               std::make_unique<train::DeviceSync>(*workers_, backend_->device()),
+                                               replica_options(distribution, processors, {}));
+    }
+    if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: {}", problem);
+    setup_.gradient_path += fmt::format(" ({})", problem);
+  }
   return std::make_unique<train::Replicas>(*workers_, replica_options(distribution, processors, network_cost()));
 }
 

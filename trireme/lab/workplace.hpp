@@ -45,6 +45,7 @@ struct BenchmarkSetup {
   std::vector<comm::Member> servers;
   std::string all_reduce;              // what the largest bucket is reduced by
   comm::Wire wire = comm::Wire::fp32;  // and in which form it travels
+  std::string gradient_path;           // of GPUs, in words: which way theirs go
 };
 
 // How a backend is to choose kernels for this benchmark on this CPU.
@@ -93,6 +94,8 @@ class Workplace {
   void measure_gpu_peak();
   comm::CostModel network_cost();
   std::unique_ptr<train::Replicas> make_replicas();
+  std::string why_not_between_gpus() const;
+  void choose_gpu();
   void share_cores();
   void open_data();
   void divide_cores();

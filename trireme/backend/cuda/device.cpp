@@ -8,6 +8,9 @@
 #include "trireme/backend/cuda/backend.hpp"
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/base/units.hpp"
+#ifdef TRIREME_WITH_NCCL
+#include "trireme/backend/cuda/nccl_group.hpp"
+#endif
 
 namespace trireme::cuda {
 namespace {
@@ -50,6 +53,9 @@ std::vector<std::pair<std::string, std::string>> library_versions() {
       {"CUDA", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10)},
       {"cuDNN", text(cudnnGetVersion(), 10000)},
       {"cuBLAS", text(cublasLtGetVersion(), 10000)}};
+#ifdef TRIREME_WITH_NCCL
+  versions.emplace_back("NCCL", text(static_cast<std::size_t>(nccl_version()), 10000));
+#endif
   return versions;
 }
 
@@ -225,6 +231,18 @@ void CudaDevice::wait_for(int signal) {
 void CudaDevice::wait_on_host(int signal) {
   check(cudaEventSynchronize(signals_[static_cast<std::size_t>(signal)]), "work on the GPU");
 }
+
+#ifdef TRIREME_WITH_NCCL
+bool CudaDevice::has_groups() const { return true; }
+std::string CudaDevice::name_group() { return name_nccl_group(); }
+std::unique_ptr<DeviceGroup> CudaDevice::join_group(const std::string& name, int rank, int ranks) {
+  return join_nccl_group(*this, name, rank, ranks);
+}
+#else
+bool CudaDevice::has_groups() const { return false; }
+std::string CudaDevice::name_group() { return {}; }
+std::unique_ptr<DeviceGroup> CudaDevice::join_group(const std::string&, int, int) { return nullptr; }
+#endif
 
 void CudaDevice::mark(int index) {
   while (marks_.size() <= static_cast<std::size_t>(index)) {

@@ -39,6 +39,10 @@ class CudaDevice final : public ComputeDevice {
   int signal() override;
   void wait_for(int signal) override;
   void wait_on_host(int signal) override;
+  // By NCCL, where the build has it.
+  bool has_groups() const override;
+  std::string name_group() override;
+  std::unique_ptr<DeviceGroup> join_group(const std::string& name, int rank, int ranks) override;
   Peak measure_peak(Precision precision) override;
   std::int64_t free_bytes() const override;
   std::int64_t allocated_bytes() const override { return *bytes_; }

@@ -1,0 +1,16 @@
+// GPUs of several processes that sum in each other's memory, by NCCL. Made by CudaDevice, in builds that found NCCL.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trireme/backend/cuda/device.hpp"
+
+namespace trireme::cuda {
+
+std::string name_nccl_group();
+// Collective. A GPU can be in a group once.
+std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const std::string& name, int rank, int ranks);
+int nccl_version();
+
+}  // namespace trireme::cuda
