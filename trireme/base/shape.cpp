@@ -12,12 +12,14 @@ std::string_view to_string(DataType type) {
     case DataType::i32:
       return "i32";
     case DataType::bf16:
+      return "bf16";
+    case DataType::f16:
       break;
   }
-  return "bf16";
+  return "f16";
 }
 
-std::int64_t size_of(DataType type) { return type == DataType::bf16 ? 2 : 4; }
+std::int64_t size_of(DataType type) { return is_half(type) ? 2 : 4; }
 
 std::int64_t Shape::elements() const {
   std::int64_t n = 1;

@@ -10,11 +10,13 @@
 
 namespace trireme {
 
-// Tensors of a graph are f32 or i32. bf16 is what a plan may store an f32 tensor as between kernels.
-enum class DataType : std::uint8_t { f32, i32, bf16 };
+// Tensors of a graph are f32 or i32. bf16 and f16 are what a plan may store an f32 tensor as between kernels.
+enum class DataType : std::uint8_t { f32, i32, bf16, f16 };
 
 std::string_view to_string(DataType type);
 std::int64_t size_of(DataType type);
+// bf16 and f16: no type of tensors outside of a plan.
+inline bool is_half(DataType type) { return type == DataType::bf16 || type == DataType::f16; }
 
 class Shape {
  public:

@@ -1,8 +1,7 @@
 #include "trireme/comm/arithmetic.hpp"
 
-#include <bit>
-
 #include "trireme/base/bfloat16.hpp"
+#include "trireme/base/float16.hpp"
 #include "trireme/base/simd.hpp"
 
 namespace trireme::comm {
@@ -22,34 +21,6 @@ TRIREME_SIMD void multiply(float* values, float factor, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
 }
 
-// fp16: 1 sign bit, 5 of exponent with bias 15, 10 of fraction. Without branches, so that the loop becomes vectors.
-TRIREME_INLINE std::uint16_t to_fp16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = (bits >> 16) & 0x8000;
-  const std::uint32_t magnitude = bits & 0x7fffffff;
-  // Normal: change of bias and rounding in one addition. Too large a value carries over into infinity below 65536.
-  const std::uint32_t normal = (magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-  // Subnormal: the last bit of 0.5 is the smallest step of fp16, so that adding it makes the FPU round there.
-  const std::uint32_t subnormal =
-      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
-  std::uint32_t result = magnitude < (113u << 23) ? subnormal : normal;
-  result = magnitude >= (143u << 23) ? 0x7c00 : result;  // 65536 and more: infinite
-  result = magnitude > (255u << 23) ? 0x7e00 : result;   // NaN
-  return static_cast<std::uint16_t>(sign | result);
-}
-
-TRIREME_INLINE float from_fp16(std::uint16_t wire) {
-  const std::uint32_t sign = (static_cast<std::uint32_t>(wire) & 0x8000) << 16;
-  const std::uint32_t magnitude = (static_cast<std::uint32_t>(wire) & 0x7fff) << 13;
-  const std::uint32_t normal = magnitude + (112u << 23);
-  const std::uint32_t special = magnitude + (224u << 23);  // infinite and NaN
-  const std::uint32_t subnormal =
-      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + (113u << 23)) - std::bit_cast<float>(113u << 23));
-  std::uint32_t result = magnitude < (1u << 23) ? subnormal : normal;
-  result = magnitude >= (31u << 23) ? special : result;
-  return std::bit_cast<float>(sign | result);
-}
-
 TRIREME_SIMD void encode_bf16(const float* values, std::uint16_t* wire, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) wire[i] = BFloat16(values[i]).bits;
 }
@@ -57,10 +28,10 @@ TRIREME_SIMD void decode_bf16(const std::uint16_t* wire, float* values, std::siz
   for (std::size_t i = 0; i < count; ++i) values[i] = BFloat16::of_bits(wire[i]);
 }
 TRIREME_SIMD void encode_fp16(const float* values, std::uint16_t* wire, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) wire[i] = to_fp16(values[i]);
+  for (std::size_t i = 0; i < count; ++i) wire[i] = Float16(values[i]).bits;
 }
 TRIREME_SIMD void decode_fp16(const std::uint16_t* wire, float* values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) values[i] = from_fp16(wire[i]);
+  for (std::size_t i = 0; i < count; ++i) values[i] = Float16::of_bits(wire[i]);
 }
 
 }  // namespace

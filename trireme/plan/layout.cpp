@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "trireme/base/bfloat16.hpp"
+#include "trireme/base/float16.hpp"
 
 namespace trireme {
 namespace {
@@ -140,6 +141,8 @@ std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc) {
 void pack(const TensorDesc& desc, const void* plain, void* packed) {
   if (desc.dtype == DataType::bf16) {
     pack_as(desc, static_cast<const float*>(plain), static_cast<BFloat16*>(packed));
+  } else if (desc.dtype == DataType::f16) {
+    pack_as(desc, static_cast<const float*>(plain), static_cast<Float16*>(packed));
   } else {
     pack_as(desc, static_cast<const std::uint32_t*>(plain), static_cast<std::uint32_t*>(packed));
   }
@@ -148,6 +151,8 @@ void pack(const TensorDesc& desc, const void* plain, void* packed) {
 void unpack(const TensorDesc& desc, const void* packed, void* plain) {
   if (desc.dtype == DataType::bf16) {
     unpack_as(desc, static_cast<const BFloat16*>(packed), static_cast<float*>(plain));
+  } else if (desc.dtype == DataType::f16) {
+    unpack_as(desc, static_cast<const Float16*>(packed), static_cast<float*>(plain));
   } else {
     unpack_as(desc, static_cast<const std::uint32_t*>(packed), static_cast<std::uint32_t*>(plain));
   }

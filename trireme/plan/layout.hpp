@@ -57,9 +57,9 @@ struct TensorDesc {
 // any layout with these tables.
 std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc);
 
-// Between plain row-major order on the host, where elements have four bytes, and a tensor as it is stored: bf16 is f32
-// on the host. pack() zeroes the padding. In parallel; for set-up, fetches and tests, not for steps (there the
-// backend's reorder kernel is used).
+// Between plain row-major order on the host, where elements have four bytes, and a tensor as it is stored: bf16 and
+// f16 are f32 on the host. pack() zeroes the padding. In parallel; for set-up, fetches and tests, not for steps (there
+// the backend's reorder kernel is used).
 void pack(const TensorDesc& desc, const void* plain, void* packed);
 void unpack(const TensorDesc& desc, const void* packed, void* plain);
 

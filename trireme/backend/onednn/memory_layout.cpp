@@ -41,6 +41,8 @@ memory::data_type type_of(DataType type) {
       return memory::data_type::s32;
     case DataType::bf16:
       return memory::data_type::bf16;
+    case DataType::f16:
+      return memory::data_type::f16;
     case DataType::f32:
       break;
   }

@@ -4,6 +4,7 @@
 #include "trireme/backend/reference/loops.hpp"
 #include "trireme/base/bfloat16.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/float16.hpp"
 
 namespace trireme::reference {
 namespace {
@@ -45,11 +46,13 @@ KernelChoice reorder(const TensorDesc& from, const TensorDesc& to) {
 KernelChoice make_reorder(const TensorDesc& from, const Format& to) {
   const TensorDesc target{to.dtype, from.shape, to.layout};
   if (from.dtype == to.dtype) {
-    return to.dtype == DataType::bf16 ? reorder<BFloat16, BFloat16>(from, target)
-                                      : reorder<std::uint32_t, std::uint32_t>(from, target);
+    return is_half(to.dtype) ? reorder<std::uint16_t, std::uint16_t>(from, target)
+                             : reorder<std::uint32_t, std::uint32_t>(from, target);
   }
   if (from.dtype == DataType::f32 && to.dtype == DataType::bf16) return reorder<float, BFloat16>(from, target);
+  if (from.dtype == DataType::f32 && to.dtype == DataType::f16) return reorder<float, Float16>(from, target);
   if (from.dtype == DataType::bf16 && to.dtype == DataType::f32) return reorder<BFloat16, float>(from, target);
+  if (from.dtype == DataType::f16 && to.dtype == DataType::f32) return reorder<Float16, float>(from, target);
   fail(ErrorKind::failed, "there is no conversion from {} to {}", to_string(from.dtype), to_string(to.dtype));
 }
 

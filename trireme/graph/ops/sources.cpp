@@ -33,8 +33,9 @@ Initializer Initializer::variance_scaling(float scale, std::int64_t fan_in) {
 std::vector<TensorType> infer(const Placeholder& op, Types inputs) {
   expect_inputs(inputs, {});
   expect_extents(op.type.shape, "the placeholder's shape");
-  if (op.type.dtype == DataType::bf16) {
-    bad_input("a placeholder has elements of type f32 or i32, not bf16: a plan chooses bf16 by itself, see Precision");
+  if (is_half(op.type.dtype)) {
+    bad_input("a placeholder has elements of type f32 or i32, not {}: a plan chooses {} by itself, see Precision",
+              to_string(op.type.dtype), to_string(op.type.dtype));
   }
   return {op.type};
 }
