@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "trireme/base/bfloat16.hpp"
+#include "trireme/base/float16.hpp"
 #include "trireme/base/random.hpp"
 
 namespace trireme::testkit {
@@ -43,6 +44,19 @@ std::string details(const Operation& operation) {
 
 double Tolerance::at(double expected) const {
   return 4 * kUnit * terms * magnitude + (16 * kUnit + relative) * std::abs(expected);
+}
+
+DataType stored_type(Precision precision) {
+  switch (precision) {
+    case Precision::bf16:
+      return DataType::bf16;
+    case Precision::fp16:
+      return DataType::f16;
+    case Precision::fp32:
+    case Precision::tf32:
+      break;
+  }
+  return DataType::f32;
 }
 
 Layout blocked(std::int64_t size) {
@@ -95,7 +109,7 @@ std::string OperationCase::describe() const {
 
 namespace {
 
-DataType host_type(DataType stored) { return stored == DataType::bf16 ? DataType::f32 : stored; }
+DataType host_type(DataType stored) { return is_half(stored) ? DataType::f32 : stored; }
 
 }  // namespace
 
@@ -147,9 +161,8 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
     const HostTensor& value = operation.values()[i];
     const int rank = value.shape().rank();
     const bool activation = rank == 4 && !operation.is_variable(i);
-    const bool bf16 = variant.precision == Precision::bf16 && value.type().dtype == DataType::f32 &&
-                      !operation.is_variable(i) && rank >= 2;
-    request.inputs.push_back({bf16 ? DataType::bf16 : value.type().dtype, value.shape(),
+    const bool stored = value.type().dtype == DataType::f32 && !operation.is_variable(i) && rank >= 2;
+    request.inputs.push_back({stored ? stored_type(variant.precision) : value.type().dtype, value.shape(),
                               activation ? variant.activations : Layout::plain(rank)});
     request.input_open.push_back(operation.is_variable(i) && variant.variables_open);
   }
@@ -211,7 +224,8 @@ bool KernelRun::padding_is_zero(std::size_t i) const {
     return std::equal(a, a + outputs_[i].bytes() / static_cast<std::int64_t>(sizeof(Element)), b,
                       [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
   };
-  return outputs_[i].dtype == DataType::bf16 ? same(BFloat16{}) : same(float{});
+  if (outputs_[i].dtype == DataType::bf16) return same(BFloat16{});
+  return outputs_[i].dtype == DataType::f16 ? same(Float16{}) : same(float{});
 }
 
 std::string difference(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance) {

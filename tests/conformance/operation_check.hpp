@@ -38,8 +38,10 @@ struct Variant {
   bool variables_open = true;  // else they are there in plain order
   bool wish_plain = false;     // the first output is wished for in plain order
   bool training = true;
-  Precision precision = Precision::fp32;  // bf16: activations come in bf16
+  Precision precision = Precision::fp32;  // activations come in its stored_type()
 };
+// What activations are stored as.
+DataType stored_type(Precision precision);
 Layout blocked(std::int64_t size);
 // plain, channels_last, blocked by 16 and by 8: whatever a producer may give.
 std::vector<Variant> layout_variants();

@@ -1,13 +1,20 @@
 // Operations that write variables, each backend against the reference.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "operation_check.hpp"
 #include "trireme/base/bfloat16.hpp"
+#include "trireme/base/float16.hpp"
 
 namespace trireme::testkit {
 namespace {
 
 using op::OptimizerKind;
+
+HostTensor rates_of(float learning_rate, float gradient_factor) {
+  return {{2}, std::vector<float>{learning_rate, gradient_factor}};
+}
 
 // Several updates in a row, so that the state that each leaves is checked too.
 void expect_same_updates(const OperationCase& operation, const Variant& variant, int updates,
@@ -44,14 +51,17 @@ TEST(TestedApplyGradients, EveryRuleAgreesWithTheReferenceOverThreeSteps) {
     for (const float weight_decay : {0.0f, 0.01f}) {
       op::OptimizerRule rule{.kind = kind, .weight_decay = weight_decay, .momentum = 0.8f};
       if (kind == OptimizerKind::adam) rule.epsilon = 1e-8f;
-      // Variables of all sizes in one update: a scalar, some channels, more than one piece.
-      std::vector<HostTensor> values{HostTensor(0.1f)};
-      for (const Shape& shape : {Shape{}, Shape{19}, Shape{33, 7, 3, 3}, Shape{200, 170}}) {
-        values.push_back(random_tensor(shape, values.size()));
-        values.push_back(random_tensor(shape, values.size() + 100));
+      // Alone, with a factor of the gradients, and with one that says that nothing is to be done.
+      for (const HostTensor& rates : {HostTensor(0.1f), rates_of(0.1f, 0.3f), rates_of(0.1f, 0.0f)}) {
+        // Variables of all sizes in one update: a scalar, some channels, more than one piece.
+        std::vector<HostTensor> values{rates};
+        for (const Shape& shape : {Shape{}, Shape{19}, Shape{33, 7, 3, 3}, Shape{200, 170}}) {
+          values.push_back(random_tensor(shape, values.size()));
+          values.push_back(random_tensor(shape, values.size() + 100));
+        }
+        expect_same_updates(OperationCase(op::ApplyGradients{rule}, std::move(values)), {.name = "plain"}, 3,
+                            {.terms = 8, .magnitude = 4});
       }
-      expect_same_updates(OperationCase(op::ApplyGradients{rule}, std::move(values)), {.name = "plain"}, 3,
-                          {.terms = 8, .magnitude = 4});
     }
   }
 }
@@ -90,16 +100,15 @@ class Arena {
   DeviceMemory memory_;
 };
 
-TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
-  const auto backend = tested_backend();
-  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
+template <typename Half>
+void expect_updated_neighbours(const Backend* backend, Precision precision) {
   ComputeDevice& device = backend->device();
   // The order of an update need not be that of memory, and the fourth variable is not part of it.
   const std::vector<Shape> shapes{{19}, {64}, {50, 70}, {5}, {3}};
   const std::vector<std::size_t> updated{2, 0, 1, 4};
-  const bool shadowed = backend->shadow_type(Precision::bf16) == DataType::bf16;
+  const bool shadowed = backend->shadow_type(precision) == stored_type(precision);
   Arena values(device, shapes, DataType::f32), gradients(device, shapes, DataType::f32);
-  Arena state(device, shapes, DataType::f32), shadows(device, shapes, DataType::bf16);
+  Arena state(device, shapes, DataType::f32), shadows(device, shapes, stored_type(precision));
   Arena rate(device, {Shape{}}, DataType::f32);
   rate.write(0, HostTensor(0.1f));
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -123,7 +132,7 @@ TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
                         .inputs = {},
                         .input_open = std::vector<bool>(inputs.size(), false),
                         .output_wish = {},
-                        .precision = shadowed ? Precision::bf16 : Precision::fp32};
+                        .precision = shadowed ? precision : Precision::fp32};
   for (const HostTensor& input : inputs)
     request.inputs.push_back({DataType::f32, input.shape(), Layout::plain(input.shape().rank())});
   const KernelChoice choice = backend->choose(request);
@@ -135,7 +144,7 @@ TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
   KernelRun reference(*make_backend("reference"), operation, {.name = "reference"});
   reference.run();
   const auto new_values = values.read<float>();
-  const auto new_shadows = shadows.read<BFloat16>();
+  const auto new_shadows = shadows.read<Half>();
   std::vector<bool> seen(new_values.size(), false);
   for (std::size_t pair = 0; pair < updated.size(); ++pair) {
     const std::size_t begin = values.begin(updated[pair]);
@@ -143,7 +152,7 @@ TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
     for (std::size_t k = 0; k < expected.f32().size(); ++k) {
       EXPECT_NEAR(new_values[begin + k], expected.f32()[k], 1e-6) << "variable " << updated[pair] << " element " << k;
       if (shadowed) {
-        EXPECT_EQ(new_shadows[begin + k].bits, BFloat16(new_values[begin + k]).bits);
+        EXPECT_EQ(new_shadows[begin + k].bits, Half(new_values[begin + k]).bits);
       }
       seen[begin + k] = true;
     }
@@ -152,6 +161,44 @@ TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
     if (!seen[k]) {
       EXPECT_EQ(new_values[k], old_values[k]) << "padding, or a variable that is not updated, at " << k;
     }
+  }
+}
+
+TEST(TestedApplyGradients, NeighboursInArenasAndTheirShadows) {
+  const auto backend = tested_backend();
+  if (!backend) GTEST_SKIP() << "nothing to test: see tested_backend()";
+  expect_updated_neighbours<BFloat16>(backend.get(), Precision::bf16);
+  expect_updated_neighbours<Float16>(backend.get(), Precision::fp16);
+}
+
+// Gradients of all sizes, and one number that is not finite in all kinds of places.
+TEST(TestedUnscaledRates, AgreesWithTheReference) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<Shape> shapes{{}, {19}, {33, 7, 3, 3}, {200, 170}};
+  const auto expect_rates = [&](std::size_t of, std::size_t at, float value) {
+    std::vector<HostTensor> values{HostTensor(0.1f), HostTensor(1024.0f)};
+    for (const Shape& shape : shapes) values.push_back(random_tensor(shape, values.size()));
+    values[of + 2].f32()[at] = value;
+    expect_same(OperationCase(op::UnscaledRates{}, std::move(values)), layout_variants(), {.terms = 0});
+  };
+  expect_rates(0, 0, 0);
+  expect_rates(3, 5, std::numeric_limits<float>::max());
+  for (const float value : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+    for (std::size_t of = 0; of < shapes.size(); ++of) {
+      const auto elements = static_cast<std::size_t>(shapes[of].elements());
+      expect_rates(of, 0, value);
+      expect_rates(of, elements / 2, value);
+      expect_rates(of, elements - 1, value);
+    }
+  }
+}
+
+TEST(TestedUpdateLossScale, AgreesWithTheReference) {
+  for (const float factor : {0x1p-16f, 0.0f}) {
+    expect_same_updates(
+        OperationCase(op::UpdateLossScale{.growth_interval = 2},
+                      {HostTensor(65536.0f), HostTensor(0.0f), HostTensor(3.0f), rates_of(0.1f, factor)}),
+        {.name = "plain"}, 5, {.terms = 0});
   }
 }
 

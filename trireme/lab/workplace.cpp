@@ -190,8 +190,9 @@ void Workplace::measure_gpu_peak() {
   const ComputeDevice::Peak peak = backend_->device().measure_peak(precision);
   setup_.device = backend_->device().name();
   setup_.device_facts = backend_->device().facts();
+  const DataType narrow = precision == Precision::fp16 ? DataType::f16 : DataType::bf16;
   setup_.peak = {.flops_per_second = peak.flops_per_second,
-                 .type = precision == Precision::bf16 ? DataType::bf16 : DataType::f32,
+                 .type = precision == Precision::bf16 || precision == Precision::fp16 ? narrow : DataType::f32,
                  .instruction_set = precision == Precision::tf32 ? "matrix products in tf32" : "matrix products",
                  .threads = 0,
                  .bytes_per_second = peak.bytes_per_second};

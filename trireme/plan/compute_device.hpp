@@ -21,10 +21,11 @@ namespace trireme {
 
 struct RunContext;
 
-// With bf16, activations and their gradients are stored and multiplied in bf16 where there are kernels for it.
-// Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision, and so are
-// sums. With tf32 all is stored in f32, and products are of factors with ten bits.
-enum class Precision : std::uint8_t { fp32, tf32, bf16 };
+// With bf16 and fp16, activations and their gradients are stored and multiplied in that type where there are kernels
+// for it. Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision,
+// and so are sums. With tf32 all is stored in f32, and products are of factors with ten bits. fp16 has less range than
+// f32: train with a scaled loss (LossScale in optim/optimizer.hpp), or small gradients are lost.
+enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };
 
 // A program does not fit into a device's memory.
 class OutOfMemory : public Error {

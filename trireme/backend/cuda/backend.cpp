@@ -1,6 +1,7 @@
 #include "trireme/backend/cuda/backend.hpp"
 
 #include "trireme/backend/choose_kernel.hpp"
+#include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 
 namespace trireme::cuda {
@@ -14,10 +15,7 @@ class CudaBackend final : public Backend {
   std::string name() const override { return "cuda"; }
   ComputeDevice& device() const override { return *device_; }
   bool is_fast_in(Precision) const override { return true; }
-  DataType shadow_type(Precision precision) const override {
-    return precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
-  }
-
+  DataType shadow_type(Precision precision) const override { return activation_type(precision); }
   bool masks_from_src() const override { return true; }
 
   KernelChoice choose(const KernelRequest& request) const override {

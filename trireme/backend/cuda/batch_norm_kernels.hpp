@@ -11,7 +11,8 @@
 
 namespace trireme::cuda {
 
-// A tensor as batch x channels x inner, of f32 or bf16. With channels last, rows of all channels follow each other.
+// A tensor as batch x channels x inner, of f32, bf16 or f16. With channels last, rows of all channels follow each
+// other.
 struct NormShape {
   std::int64_t batch, channels, inner;
   bool channels_last;

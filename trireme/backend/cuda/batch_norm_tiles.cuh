@@ -103,11 +103,12 @@ struct Position {
 template <typename Element, int N>
 __device__ inline void unpack(const Pack<Element, N>& pack, float (&values)[N]) {
   if constexpr (sizeof(Element) == 2 && N % 2 == 0) {
-    const auto* words = reinterpret_cast<const unsigned*>(&pack);
+    const auto* pairs = reinterpret_cast<const PairOf<Element>*>(&pack);
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) {
-      values[2 * i] = __uint_as_float(words[i] << 16);
-      values[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+      const float2 two = to_float2(pairs[i]);
+      values[2 * i] = two.x;
+      values[2 * i + 1] = two.y;
     }
   } else {
 #pragma unroll
@@ -119,9 +120,9 @@ template <typename Element, int N>
 __device__ inline Pack<Element, N> pack_of(const float (&values)[N]) {
   Pack<Element, N> pack;
   if constexpr (sizeof(Element) == 2 && N % 2 == 0) {
-    auto* pairs = reinterpret_cast<__nv_bfloat162*>(&pack);
+    auto* pairs = reinterpret_cast<PairOf<Element>*>(&pack);
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i) pairs[i] = __floats2bfloat162_rn(values[2 * i], values[2 * i + 1]);
+    for (int i = 0; i < N / 2; ++i) pairs[i] = from_float2<PairOf<Element>>(values[2 * i], values[2 * i + 1]);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) pack.values[i] = from_float<Element>(values[i]);

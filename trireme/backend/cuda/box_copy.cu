@@ -1,4 +1,5 @@
 #include <limits>
+#include <type_traits>
 
 #include "trireme/backend/cuda/box_copy_kernels.hpp"
 #include "trireme/backend/cuda/check.hpp"
@@ -41,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
       offset += at[axis] * box.from_strides[axis];
     }
     Pack<To, Width> values;
-    if constexpr (sizeof(From) == sizeof(To) && Width > 1) {
+    if constexpr (std::is_same_v<From, To> && Width > 1) {
       if (whole) {
         if (inside && at[3] >= 0 && at[3] < box.from_extents[3]) {
           values = load_pack<From, Width>(from + offset + at[3]);

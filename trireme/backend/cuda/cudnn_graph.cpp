@@ -38,7 +38,10 @@ constexpr cudnnBackendAttributeType_t kAttributeType<cudnnBackendKnobType_t> = C
 template <>
 constexpr cudnnBackendAttributeType_t kAttributeType<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
 
-cudnnDataType_t to_cudnn(DataType type) { return type == DataType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
+cudnnDataType_t to_cudnn(DataType type) {
+  if (type == DataType::bf16) return CUDNN_DATA_BFLOAT16;
+  return type == DataType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
 
 // The attributes of a convolution's operation, which has others for each direction.
 struct ConvolutionAttributes {

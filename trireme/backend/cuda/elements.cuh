@@ -1,8 +1,9 @@
-// What the device code of this backend has in common: elements of f32 and bf16, read and written several at a time,
-// computed in f32; sums over warps and blocks; from a type known when running to one known when compiling.
+// What the device code of this backend has in common: elements of f32, bf16 and fp16, read and written several at a
+// time, computed in f32; sums over warps and blocks; from a type known when running to one known when compiling.
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 #include <cstring>
@@ -13,16 +14,42 @@
 namespace trireme::cuda {
 
 using Bf16 = __nv_bfloat16;
+using Fp16 = __half;
 
 __device__ inline float to_float(float value) { return value; }
 __device__ inline float to_float(Bf16 value) { return __bfloat162float(value); }
+__device__ inline float to_float(Fp16 value) { return __half2float(value); }
 
 template <typename Element>
 __device__ inline Element from_float(float value) {
-  if constexpr (sizeof(Element) == 2) {
+  if constexpr (std::is_same_v<Element, Bf16>) {
     return __float2bfloat16_rn(value);
+  } else if constexpr (std::is_same_v<Element, Fp16>) {
+    return __float2half_rn(value);
   } else {
     return value;
+  }
+}
+
+// Two neighbours of the narrow types, which many instructions take at once.
+using Bf16Pair = __nv_bfloat162;
+using Fp16Pair = __half2;
+template <typename Element>
+using PairOf = std::conditional_t<std::is_same_v<Element, Bf16>, Bf16Pair, Fp16Pair>;
+
+// A shift and a mask: cheaper than the conversions.
+__device__ inline float2 to_float2(Bf16Pair pair) {
+  const unsigned bits = reinterpret_cast<const unsigned&>(pair);
+  return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u));
+}
+__device__ inline float2 to_float2(Fp16Pair pair) { return __half22float2(pair); }
+
+template <typename Pair>
+__device__ inline Pair from_float2(float low, float high) {
+  if constexpr (std::is_same_v<Pair, Bf16Pair>) {
+    return __floats2bfloat162_rn(low, high);
+  } else {
+    return __floats2half2_rn(low, high);
   }
 }
 
@@ -78,11 +105,13 @@ inline int blocks_for(std::int64_t items, int per_block, int most) {
   return static_cast<int>(blocks < most ? (blocks > 0 ? blocks : 1) : most);
 }
 
-// function(Element{}) with the element type of a tensor that is stored as f32 or bf16.
+// function(Element{}) with the element type of a tensor that is stored as f32, bf16 or fp16.
 template <typename Function>
 void with_element(DataType type, Function function) {
   if (type == DataType::bf16) {
     function(Bf16{});
+  } else if (type == DataType::f16) {
+    function(Fp16{});
   } else if (type == DataType::f32) {
     function(float{});
   } else {

@@ -16,7 +16,7 @@ Format binary_format(const KernelRequest& request) {
   if (const Layout* wish = simple_wish(request)) return *wish;
   Format format(Layout::plain(shape.rank()));
   for (const TensorDesc& input : request.inputs) {
-    if (input.shape.elements() > 1 && input.dtype == DataType::bf16) format.dtype = DataType::bf16;
+    if (input.shape.elements() > 1 && is_half(input.dtype)) format.dtype = input.dtype;
     if (input.shape == shape && is_simple(input.layout) && !input.layout.is_plain()) format.layout = input.layout;
   }
   return format;

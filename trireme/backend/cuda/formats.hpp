@@ -16,7 +16,16 @@ inline Layout activation_layout(const KernelRequest& request, int rank) {
 }
 
 inline DataType activation_type(Precision precision) {
-  return precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
+  switch (precision) {
+    case Precision::bf16:
+      return DataType::bf16;
+    case Precision::fp16:
+      return DataType::f16;
+    case Precision::fp32:
+    case Precision::tf32:
+      break;
+  }
+  return DataType::f32;
 }
 
 // An activation as convolutions and their like take it.

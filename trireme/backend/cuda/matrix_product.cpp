@@ -6,11 +6,14 @@
 namespace trireme::cuda {
 namespace {
 
-// Bytes that all memory is aligned to: variables in bf16 the least.
+// Bytes that all memory is aligned to: variables in a narrow type the least.
 constexpr std::uint32_t kAlignment = 16;
 constexpr std::size_t kMostWorkspaceBytes = 32 << 20;
 
-cudaDataType_t to_cuda(DataType type) { return type == DataType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t to_cuda(DataType type) {
+  if (type == DataType::bf16) return CUDA_R_16BF;
+  return type == DataType::f16 ? CUDA_R_16F : CUDA_R_32F;
+}
 
 cublasLtEpilogue_t epilogue_of(const MatrixProductProblem& problem) {
   if (problem.bias) return problem.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;

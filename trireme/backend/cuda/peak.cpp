@@ -15,6 +15,17 @@ constexpr std::int64_t kSide = 8192;
 constexpr std::int64_t kCopiedBytes = 1LL << 30;
 constexpr int kRuns = 5;
 
+// Some rows of random numbers: on zeros a GPU is faster than it will be.
+std::vector<std::byte> random_rows(DataType type) {
+  constexpr std::int64_t kRows = 64;
+  const TensorDesc desc{type, {kRows, kSide}, Layout::plain(2)};
+  std::vector<float> random(static_cast<std::size_t>(desc.shape.elements()));
+  fill_uniform(random, -1.0f, 1.0f, 1);
+  std::vector<std::byte> rows(static_cast<std::size_t>(desc.bytes()));
+  pack(desc, random.data(), rows.data());
+  return rows;
+}
+
 template <typename Work>
 double shortest(CudaDevice& device, const Work& work) {
   work();
@@ -38,11 +49,12 @@ double product_seconds(CudaDevice& device, Precision precision) {
   const auto allocate = [&](std::int64_t size) { return device.allocate(size, "measuring the peak"); };
   const DeviceMemory a = allocate(bytes), b = allocate(bytes), dst = allocate(bytes),
                      workspace = allocate(algorithms[0].workspace_bytes);
-  // Random numbers: on zeros a GPU is faster than it will be.
-  std::vector<float> random(static_cast<std::size_t>(bytes) / sizeof(float));
-  fill_uniform(random, -1.0f, 1.0f, 1);
-  device.upload(a.at(0), random.data(), bytes);
-  device.upload(b.at(0), random.data(), bytes);
+  const std::vector<std::byte> rows = random_rows(type);
+  const auto rows_bytes = static_cast<std::int64_t>(rows.size());
+  for (std::int64_t at = 0; at < bytes; at += rows_bytes) {
+    device.upload(a.at(at), rows.data(), rows_bytes);
+    device.upload(b.at(at), rows.data(), rows_bytes);
+  }
   return shortest(device, [&] {
     product.run(device.cublas(), algorithms[0],
                 {.a = a.at(0), .b = b.at(0), .dst = dst.at(0), .workspace = workspace.at(0)}, device.stream());

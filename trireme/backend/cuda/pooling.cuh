@@ -10,32 +10,46 @@
 
 namespace trireme::cuda {
 
-// Units are what one instruction compares: an element, or two of bf16.
-using Bf16Pair = __nv_bfloat162;
-
+// Units are what one instruction compares: an element, or two of a narrow type.
 template <typename Unit>
-inline constexpr int kElements = std::is_same_v<Unit, Bf16Pair> ? 2 : 1;
+inline constexpr int kElements = std::is_same_v<Unit, Bf16Pair> || std::is_same_v<Unit, Fp16Pair> ? 2 : 1;
 
 __device__ inline float max_of(float a, float b) { return fmaxf(a, b); }
-__device__ inline Bf16 max_of(Bf16 a, Bf16 b) { return __hmax(a, b); }
-__device__ inline Bf16Pair max_of(Bf16Pair a, Bf16Pair b) { return __hmax2(a, b); }
+template <typename Element>
+__device__ inline Element max_of(Element a, Element b) {
+  if constexpr (kElements<Element> == 2) {
+    return __hmax2(a, b);
+  } else {
+    return __hmax(a, b);
+  }
+}
 
 // All bits of the elements of a that are greater.
 __device__ inline unsigned greater_bits(float a, float b) { return a > b ? ~0u : 0u; }
-__device__ inline unsigned greater_bits(Bf16 a, Bf16 b) { return __hgt(a, b) ? ~0u : 0u; }
-__device__ inline unsigned greater_bits(Bf16Pair a, Bf16Pair b) { return __hgt2_mask(a, b); }
+template <typename Unit>
+__device__ inline unsigned greater_bits(Unit a, Unit b) {
+  if constexpr (kElements<Unit> == 2) {
+    return __hgt2_mask(a, b);
+  } else {
+    return __hgt(a, b) ? ~0u : 0u;
+  }
+}
 
-__device__ inline void to_floats(float unit, float* values) { values[0] = unit; }
-__device__ inline void to_floats(Bf16 unit, float* values) { values[0] = to_float(unit); }
-__device__ inline void to_floats(Bf16Pair unit, float* values) {
-  values[0] = __low2float(unit);
-  values[1] = __high2float(unit);
+template <typename Unit>
+__device__ inline void to_floats(Unit unit, float* values) {
+  if constexpr (kElements<Unit> == 2) {
+    const float2 two = to_float2(unit);
+    values[0] = two.x;
+    values[1] = two.y;
+  } else {
+    values[0] = to_float(unit);
+  }
 }
 
 template <typename Unit>
 __device__ inline Unit to_unit(const float* values) {
-  if constexpr (std::is_same_v<Unit, Bf16Pair>) {
-    return __floats2bfloat162_rn(values[0], values[1]);
+  if constexpr (kElements<Unit> == 2) {
+    return from_float2<Unit>(values[0], values[1]);
   } else {
     return from_float<Unit>(values[0]);
   }
@@ -166,7 +180,7 @@ void with_units_and_window(DataType type, const PoolGeometry& g, Function functi
   };
   with_element(type, [&]<typename Element>(Element element) {
     if (g.channels % kPack<Element> != 0) return function(element, kSingle, AnyWindow{});
-    using Unit = std::conditional_t<std::is_same_v<Element, Bf16>, Bf16Pair, float>;
+    using Unit = std::conditional_t<std::is_same_v<Element, float>, float, PairOf<Element>>;
     if (is(3, 2)) return function(Unit{}, kWhole, FixedWindow<3, 2>{});
     if (is(3, 1)) return function(Unit{}, kWhole, FixedWindow<3, 1>{});
     if (is(2, 2)) return function(Unit{}, kWhole, FixedWindow<2, 2>{});

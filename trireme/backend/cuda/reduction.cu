@@ -48,6 +48,8 @@ __device__ Values<kWidth> accumulated(std::int64_t begin, std::int64_t end, std:
 __device__ void store_any(void* data, DataType type, std::int64_t at, float value) {
   if (type == DataType::bf16) {
     static_cast<Bf16*>(data)[at] = from_float<Bf16>(value);
+  } else if (type == DataType::f16) {
+    static_cast<Fp16*>(data)[at] = from_float<Fp16>(value);
   } else {
     static_cast<float*>(data)[at] = value;
   }

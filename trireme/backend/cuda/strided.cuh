@@ -64,18 +64,25 @@ __device__ inline void store_values(Element* to, const Values<kWidth>& values) {
   store_pack<Element, kWidth>(to, pack);
 }
 
-// Neighbours from an offset on, or the one element there for all of them. Every thread takes the same branch.
-template <int kWidth>
-__device__ inline Values<kWidth> load_any(const void* data, DataType type, std::int64_t offset, bool repeated) {
-  const bool bf16 = type == DataType::bf16;
-  const auto* const narrow = static_cast<const Bf16*>(data) + offset;
-  const auto* const wide = static_cast<const float*>(data) + offset;
-  if (!repeated) return bf16 ? load_values<Bf16, kWidth>(narrow) : load_values<float, kWidth>(wide);
-  const float value = bf16 ? to_float(*narrow) : *wide;
+// Neighbours, or the first one for all of them.
+template <typename Element, int kWidth>
+__device__ inline Values<kWidth> load_maybe_repeated(const Element* from, bool repeated) {
+  if (!repeated) return load_values<Element, kWidth>(from);
+  const float value = to_float(*from);
   Values<kWidth> values;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) values.at[i] = value;
   return values;
+}
+
+// From an offset on. Every thread takes the same branch.
+template <int kWidth>
+__device__ inline Values<kWidth> load_any(const void* data, DataType type, std::int64_t offset, bool repeated) {
+  if (type == DataType::bf16)
+    return load_maybe_repeated<Bf16, kWidth>(static_cast<const Bf16*>(data) + offset, repeated);
+  if (type == DataType::f16)
+    return load_maybe_repeated<Fp16, kWidth>(static_cast<const Fp16*>(data) + offset, repeated);
+  return load_maybe_repeated<float, kWidth>(static_cast<const float*>(data) + offset, repeated);
 }
 
 // function(Element{}, std::integral_constant<int, width>{}): the width is 1 or what fills 16 bytes.

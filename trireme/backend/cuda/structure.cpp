@@ -11,12 +11,13 @@
 namespace trireme::cuda {
 namespace {
 
-// One format for all tensors of a concat or a split: channels last where one of them is so, bf16 where one of them is.
+// One format for all tensors of a concat or a split: channels last where one of them is so, a narrow type where
+// one of them has it.
 Format common_format(const std::vector<TensorDesc>& tensors) {
   Format format = as_it_comes(tensors[0]);
   for (const TensorDesc& tensor : tensors) {
     if (is_simple(tensor.layout) && !tensor.layout.is_plain()) format.layout = tensor.layout;
-    if (tensor.dtype == DataType::bf16) format.dtype = DataType::bf16;
+    if (is_half(tensor.dtype)) format.dtype = tensor.dtype;
   }
   return format;
 }

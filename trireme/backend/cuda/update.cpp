@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/update_kernels.hpp"
 #include "trireme/backend/function_kernel.hpp"
@@ -14,6 +15,8 @@ constexpr const char* kImplementation = "own:cuda";
 // Variables begin at multiples of so many elements: the store's alignment of 64 bytes. Only padding can lie between the
 // end of one and the next such multiple.
 constexpr std::int64_t kAlignment = 16;
+// Of an element of a shadow, which is bf16 or f16.
+constexpr std::int64_t kShadowBytes = sizeof(std::uint16_t);
 
 bool lies_behind(const void* array, const void* other, std::int64_t bytes) {
   if (array == nullptr || other == nullptr) return array == other;
@@ -28,7 +31,7 @@ bool continues(const UpdateRange& range, const UpdateRange& next) {
   return lies_behind(range.values, next.values, f32_bytes) && lies_behind(range.gradients, next.gradients, f32_bytes) &&
          lies_behind(range.first_state, next.first_state, f32_bytes) &&
          lies_behind(range.second_state, next.second_state, f32_bytes) &&
-         lies_behind(range.shadow, next.shadow, elements * size_of(DataType::bf16));
+         lies_behind(range.shadow, next.shadow, elements * kShadowBytes);
 }
 
 // The part of a range, all arrays of which go on to its end.
@@ -54,8 +57,10 @@ DeviceMemory uploaded(const std::vector<Piece>& pieces, CudaDevice& device) {
 // All variables of an operation, in one launch.
 class UpdateKernel final : public Kernel {
  public:
-  UpdateKernel(const op::OptimizerRule& rule, std::vector<std::int64_t> elements, CudaDevice& device)
-      : rule_(rule), elements_(std::move(elements)), device_(device) {}
+  // scaled: the factor of the gradients follows the learning rate.
+  UpdateKernel(const op::OptimizerRule& rule, bool scaled, DataType shadow_type, std::vector<std::int64_t> elements,
+               CudaDevice& device)
+      : rule_(rule), scaled_(scaled), shadow_type_(shadow_type), elements_(std::move(elements)), device_(device) {}
 
   void bind(const KernelMemory& memory) override {
     std::vector<UpdateRange> pieces;
@@ -65,8 +70,11 @@ class UpdateKernel final : public Kernel {
       }
     }
     table_ = uploaded(pieces, device_);
+    const auto* const rates = static_cast<const float*>(memory.inputs[0]);
     launch_ = {.rule = rule_,
-               .learning_rate = static_cast<const float*>(memory.inputs[0]),
+               .shadow_type = shadow_type_,
+               .learning_rate = rates,
+               .gradient_factor = scaled_ ? rates + 1 : nullptr,
                .step = &device_.run_values()->step,
                .pieces = static_cast<const UpdateRange*>(table_.at(0)),
                .count = static_cast<int>(pieces.size())};
@@ -103,6 +111,8 @@ class UpdateKernel final : public Kernel {
   }
 
   op::OptimizerRule rule_;
+  bool scaled_;
+  DataType shadow_type_;
   std::vector<std::int64_t> elements_;  // of each variable, with the padding of its layout
   CudaDevice& device_;
   DeviceMemory table_;
@@ -160,9 +170,11 @@ std::vector<std::int64_t> take_pairs(const KernelRequest& request, std::size_t f
 
 KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, CudaDevice& device) {
   KernelChoice choice;
-  choice.inputs.push_back(Layout::plain(0));
+  const int rank_of_rates = request.inputs[0].shape.rank();
+  choice.inputs.push_back(Layout::plain(rank_of_rates));
   std::vector<std::int64_t> elements = take_pairs(request, 1, choice);
-  choice.kernel = std::make_unique<UpdateKernel>(operation.rule, std::move(elements), device);
+  choice.kernel = std::make_unique<UpdateKernel>(operation.rule, rank_of_rates == 1, activation_type(request.precision),
+                                                 std::move(elements), device);
   return choice;
 }
 

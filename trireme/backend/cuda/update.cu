@@ -72,24 +72,36 @@ struct Elements {
     if constexpr (kHasFirst<kKind>) first = load_pack<float, N>(piece.first_state + at);
     if constexpr (kHasSecond<kKind>) second = load_pack<float, N>(piece.second_state + at);
   }
-  __device__ void apply(const op::OptimizerRule& rule, float rate) {
+  __device__ void apply(const op::OptimizerRule& rule, float rate, float gradient_factor) {
     for (int i = 0; i < N; ++i) {
-      update<kKind>(rule, rate, gradient.values[i], value.values[i], first.values[i], second.values[i]);
+      // Rounded by itself: a factor of 1 changes no result.
+      const float unscaled = __fmul_rn(gradient_factor, gradient.values[i]);
+      update<kKind>(rule, rate, unscaled, value.values[i], first.values[i], second.values[i]);
     }
   }
-  __device__ void store(const UpdateRange& piece, int at) const {
+  __device__ void store(const UpdateRange& piece, int at, DataType shadow_type) const {
     store_pack<float, N>(piece.values + at, value);
     if constexpr (kHasFirst<kKind>) store_pack<float, N>(piece.first_state + at, first);
     if constexpr (kHasSecond<kKind>) store_pack<float, N>(piece.second_state + at, second);
     if (piece.shadow == nullptr) return;
-    Pack<Bf16, N> shadow;
-    for (int i = 0; i < N; ++i) shadow.values[i] = from_float<Bf16>(value.values[i]);
-    store_pack<Bf16, N>(static_cast<Bf16*>(piece.shadow) + at, shadow);
+    if (shadow_type == DataType::bf16) {
+      store_shadow(static_cast<Bf16*>(piece.shadow) + at);
+    } else {
+      store_shadow(static_cast<Fp16*>(piece.shadow) + at);
+    }
+  }
+  template <typename Element>
+  __device__ void store_shadow(Element* to) const {
+    Pack<Element, N> shadow;
+    for (int i = 0; i < N; ++i) shadow.values[i] = from_float<Element>(value.values[i]);
+    store_pack<Element, N>(to, shadow);
   }
 };
 
 template <op::OptimizerKind kKind>
 __global__ void __launch_bounds__(kThreads) update_pieces(UpdateLaunch launch, Logarithms logarithms) {
+  const float gradient_factor = launch.gradient_factor == nullptr ? 1.0f : *launch.gradient_factor;
+  if (gradient_factor == 0) return;
   const UpdateRange piece = launch.pieces[blockIdx.x];
   const float rate = rate_of<kKind>(launch, logarithms);
   const int count = static_cast<int>(piece.elements);
@@ -106,15 +118,15 @@ __global__ void __launch_bounds__(kThreads) update_pieces(UpdateLaunch launch, L
   for (int k = 0; k < kVectorsPerThread; ++k) {
     const int vector = thread + k * kThreads;
     if (vector >= vectors) continue;
-    elements[k].apply(launch.rule, rate);
-    elements[k].store(piece, vector * kVector);
+    elements[k].apply(launch.rule, rate, gradient_factor);
+    elements[k].store(piece, vector * kVector, launch.shadow_type);
   }
   const int last = vectors * kVector + thread;
   if (last < count) {
     Elements<kKind, 1> rest;
     rest.load(piece, last);
-    rest.apply(launch.rule, rate);
-    rest.store(piece, last);
+    rest.apply(launch.rule, rate, gradient_factor);
+    rest.store(piece, last, launch.shadow_type);
   }
 }
 

@@ -16,7 +16,7 @@ struct UpdateRange {
   const float* gradients = nullptr;
   float* first_state = nullptr;  // states that the rule does not keep are not looked at
   float* second_state = nullptr;
-  void* shadow = nullptr;  // the values in bf16; nullptr: none
+  void* shadow = nullptr;  // the values in the narrow type; nullptr: none
   std::int64_t elements = 0;
 };
 
@@ -25,8 +25,10 @@ inline constexpr std::int64_t kUpdatePiece = 2048;
 
 struct UpdateLaunch {
   op::OptimizerRule rule;
-  const float* learning_rate = nullptr;  // these three are in the GPU's memory
-  const std::uint64_t* step = nullptr;   // updates done before
+  DataType shadow_type = DataType::bf16;   // or f16
+  const float* learning_rate = nullptr;    // these four are in the GPU's memory
+  const float* gradient_factor = nullptr;  // nullptr: 1; if it is 0, nothing is updated
+  const std::uint64_t* step = nullptr;     // updates done before
   const UpdateRange* pieces = nullptr;
   int count = 0;
 };

@@ -1,8 +1,8 @@
-// Kernels that read and write bf16, each backend against the reference in f32 on values that bf16 can hold.
+// Kernels that read and write bf16 or fp16, each backend against the reference in f32 on values that the type can hold.
 //
 // Tolerance. Both sides see the same values, and sums are taken in float as in fp32. What is left is the rounding of a
-// result to bf16: half a unit, 2^-8 of it. Where more than one rounding happens, each is of a value of the size of the
-// magnitude given: Tolerance::terms says how many, in units of 2^-24.
+// result: half a unit, 2^-8 of it in bf16 and 2^-11 in fp16. Where more than one rounding happens, each is of a value
+// of the size of the magnitude given: Tolerance::terms says how many, in units of 2^-24.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,41 +10,47 @@
 
 #include "operation_check.hpp"
 #include "trireme/base/bfloat16.hpp"
+#include "trireme/base/float16.hpp"
 
 namespace trireme::testkit {
 namespace {
 
-constexpr double kHalfUnit = 0x1.0p-8;
-constexpr double kRoundings = kHalfUnit / 0x1.0p-24 / 4;  // Tolerance::terms for one rounding to bf16
-
-HostTensor rounded(Shape shape, std::uint64_t seed, float low = -1, float high = 1) {
-  HostTensor value = random_tensor(std::move(shape), seed, low, high);
-  for (float& x : value.f32()) x = BFloat16(x);
-  return value;
-}
-
-std::vector<Variant> bf16_variants() {
-  std::vector<Variant> variants = layout_variants();
-  for (Variant& variant : variants) variant.precision = Precision::bf16;
-  return variants;
-}
-
-class TestedBf16 : public ::testing::Test {
+class TestedHalf : public ::testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {
     const auto backend = tested_backend();
-    if (!backend || !backend->is_fast_in(Precision::bf16)) GTEST_SKIP() << "this machine has no bf16";
+    if (!backend || !backend->is_fast_in(GetParam())) GTEST_SKIP() << "this machine has no " << to_string(type());
   }
 
-  // Also that there is a bf16 kernel, in blocked layout at least: results are stored as bf16.
-  static void check(const OperationCase& operation, Tolerance tolerance, DataType result = DataType::bf16) {
-    tolerance.relative += kHalfUnit;
-    const Variant blocks{.name = "blocked16", .activations = blocked(16), .precision = Precision::bf16};
+  static DataType type() { return stored_type(GetParam()); }
+  static double half_unit() { return type() == DataType::bf16 ? 0x1.0p-8 : 0x1.0p-11; }
+  static double roundings() { return half_unit() / 0x1.0p-24 / 4; }  // Tolerance::terms for one rounding
+
+  static HostTensor rounded(Shape shape, std::uint64_t seed, float low = -1, float high = 1) {
+    HostTensor value = random_tensor(std::move(shape), seed, low, high);
+    for (float& x : value.f32()) x = type() == DataType::bf16 ? float{BFloat16(x)} : float{Float16(x)};
+    return value;
+  }
+
+  static std::vector<Variant> variants() {
+    std::vector<Variant> variants = layout_variants();
+    for (Variant& variant : variants) variant.precision = GetParam();
+    return variants;
+  }
+
+  // Also that there is a kernel for the type, in blocked layout at least: results are stored in it.
+  static void check(const OperationCase& operation, const Tolerance& tolerance) { check(operation, tolerance, type()); }
+  static void check(const OperationCase& operation, Tolerance tolerance, DataType result) {
+    tolerance.relative += half_unit();
+    const Variant blocks{.name = "blocked16", .activations = blocked(16), .precision = GetParam()};
     EXPECT_EQ(KernelRun(*tested_backend(), operation, blocks).choice().outputs[0].dtype, result)
         << operation.describe();
-    expect_same(operation, bf16_variants(), tolerance);
+    expect_same(operation, variants(), tolerance);
   }
 };
+
+INSTANTIATE_TEST_SUITE_P(Types, TestedHalf, ::testing::Values(Precision::bf16, Precision::fp16),
+                         [](const auto& each) { return std::string(to_string(stored_type(each.param))); });
 
 struct ConvolutionCase {
   Shape src, weights;
@@ -67,23 +73,23 @@ const ConvolutionCase kConvolutions[] = {
     {{3, 1, 9, 11}, {8, 1, 2, 2}, {.kernel = {2, 2}, .stride = {2, 2}}},
 };
 
-TEST_F(TestedBf16, Convolution) {
+TEST_P(TestedHalf, Convolution) {
   // Where bias, sum and ReLU are a kernel of their own after the convolution, its result was rounded before.
   const bool twice = tested_backend_name() == "cuda";
   for (const ConvolutionCase& c : kConvolutions) {
-    const double roundings = twice ? kRoundings * std::sqrt(c.terms()) : 0;
+    const double rounded_before = twice ? roundings() * std::sqrt(c.terms()) : 0;
     check(OperationCase(op::Convolution{.window = c.window}, {rounded(c.src, 1), rounded(c.weights, 2)}, {1}),
           {.terms = c.terms()});
     check(OperationCase(op::Convolution{.window = c.window, .bias = true, .activation = op::Activation::relu},
                         {rounded(c.src, 1), rounded(c.weights, 2), random_tensor({c.weights[0]}, 3)}, {1, 2}),
-          {.terms = c.terms() + roundings});
+          {.terms = c.terms() + rounded_before});
     check(OperationCase(op::Convolution{.window = c.window, .add = true},
                         {rounded(c.src, 1), rounded(c.weights, 2), rounded(c.dst(), 4)}, {1}),
-          {.terms = c.terms() + kRoundings + roundings, .magnitude = 2});
+          {.terms = c.terms() + roundings() + rounded_before, .magnitude = 2});
   }
 }
 
-TEST_F(TestedBf16, ConvolutionBackwardData) {
+TEST_P(TestedHalf, ConvolutionBackwardData) {
   for (const ConvolutionCase& c : kConvolutions) {
     const double terms = static_cast<double>(c.weights.elements() / c.weights[1]);
     check(OperationCase(op::ConvolutionBackwardData{.window = c.window, .src_shape = c.src},
@@ -92,25 +98,25 @@ TEST_F(TestedBf16, ConvolutionBackwardData) {
   }
 }
 
-TEST_F(TestedBf16, ConvolutionBackwardWeightsGivesF32) {
+TEST_P(TestedHalf, ConvolutionBackwardWeightsGivesF32) {
   for (const ConvolutionCase& c : kConvolutions) {
     for (const bool bias : {false, true}) {
       const OperationCase operation(
           op::ConvolutionBackwardWeights{.window = c.window, .weights_shape = c.weights, .bias = bias},
           {rounded(c.src, 1), rounded(c.dst(), 2)});
-      // cuDNN rounds to bf16 first where it has no kernel that writes f32.
+      // cuDNN rounds to the type first where it has no kernel that writes f32.
       const bool rounds = tested_backend_name() == "cuda";
       const Tolerance tolerance{.terms = static_cast<double>(c.dst().elements() / c.weights[0]),
-                                .relative = rounds ? kHalfUnit : 0};
-      EXPECT_EQ(KernelRun(*tested_backend(), operation, bf16_variants()[2]).choice().outputs[0].dtype, DataType::f32);
-      expect_same(operation, bf16_variants(), tolerance);
+                                .relative = rounds ? half_unit() : 0};
+      EXPECT_EQ(KernelRun(*tested_backend(), operation, variants()[2]).choice().outputs[0].dtype, DataType::f32);
+      expect_same(operation, variants(), tolerance);
     }
   }
 }
 
 const Shape kShapes[] = {{2, 32, 5, 7}, {1, 19, 9, 3}, {5, 3, 50, 61}, {4, 16, 1, 1}};
 
-TEST_F(TestedBf16, BatchNorm) {
+TEST_P(TestedHalf, BatchNorm) {
   for (const Shape& shape : kShapes) {
     for (const bool add : {false, true}) {
       const op::Activation activation = add ? op::Activation::relu : op::Activation::none;
@@ -130,7 +136,7 @@ TEST_F(TestedBf16, BatchNorm) {
   }
 }
 
-TEST_F(TestedBf16, BatchNormBackward) {
+TEST_P(TestedHalf, BatchNormBackward) {
   for (const Shape& shape : kShapes) {
     const auto per_channel = static_cast<double>(shape.elements() / shape[1]);
     for (const bool all : {false, true}) {
@@ -145,12 +151,12 @@ TEST_F(TestedBf16, BatchNormBackward) {
                                                 .activation = all ? op::Activation::relu : op::Activation::none,
                                                 .sum = all},
                           std::move(values)),
-            {.terms = 8 + per_channel + (all ? 2 * kRoundings : 0), .magnitude = 2});
+            {.terms = 8 + per_channel + (all ? 2 * roundings() : 0), .magnitude = 2});
     }
   }
 }
 
-TEST_F(TestedBf16, BiasAndItsGradient) {
+TEST_P(TestedHalf, BiasAndItsGradient) {
   for (const Shape& shape : kShapes) {
     check(
         OperationCase(op::Bias{.activation = op::Activation::relu}, {rounded(shape, 1), random_tensor({shape[1]}, 2)}),
@@ -160,7 +166,7 @@ TEST_F(TestedBf16, BiasAndItsGradient) {
   }
 }
 
-TEST_F(TestedBf16, Elementwise) {
+TEST_P(TestedHalf, Elementwise) {
   for (const Shape& shape : kShapes) {
     for (const op::BinaryKind kind : {op::BinaryKind::add, op::BinaryKind::subtract, op::BinaryKind::multiply,
                                       op::BinaryKind::maximum, op::BinaryKind::minimum}) {
@@ -172,12 +178,12 @@ TEST_F(TestedBf16, Elementwise) {
           {});
     check(OperationCase(op::Unary{.kind = op::UnaryKind::relu}, {rounded(shape, 1)}), {});
     check(OperationCase(op::UnaryBackward{.kind = op::UnaryKind::relu}, {rounded(shape, 1), rounded(shape, 2)}), {});
-    check(OperationCase(op::Unary{.kind = op::UnaryKind::tanh}, {rounded(shape, 1)}), {.terms = kRoundings / 8});
+    check(OperationCase(op::Unary{.kind = op::UnaryKind::tanh}, {rounded(shape, 1)}), {.terms = roundings() / 8});
     check(OperationCase(op::Dropout{.rate = 0.5f, .key = 3}, {rounded(shape, 1)}), {});
   }
 }
 
-TEST_F(TestedBf16, Pooling) {
+TEST_P(TestedHalf, Pooling) {
   for (const op::PoolKind kind :
        {op::PoolKind::max, op::PoolKind::average_inside, op::PoolKind::average_include_padding}) {
     for (const op::Window& window :
@@ -196,15 +202,15 @@ TEST_F(TestedBf16, Pooling) {
         values.push_back(src);
         values.push_back(run.output(0));
       }
-      // Up to four windows that overlap add up in bf16.
+      // Up to four windows that overlap add up in the type.
       check(OperationCase(op::PoolBackward{.kind = kind, .window = window, .src_shape = shape}, std::move(values)),
-            {.terms = window.kernel[0] == 3 ? 4 * kRoundings : 9, .magnitude = 2});
+            {.terms = window.kernel[0] == 3 ? 4 * roundings() : 9, .magnitude = 2});
     }
   }
 }
 
 // Few different values, so that windows have several equal maxima, and zeros, which a ReLU lets nothing through.
-TEST_F(TestedBf16, BackwardOfMaxPoolingGoesToTheFirstMaximum) {
+TEST_P(TestedHalf, BackwardOfMaxPoolingGoesToTheFirstMaximum) {
   const op::Window windows[] = {
       {.kernel = {3, 3}, .stride = {2, 2}, .pad_before = {1, 1}, .pad_after = {1, 1}},
       {.kernel = {3, 3}, .stride = {2, 2}, .pad_after = {1, 1}},
@@ -224,13 +230,13 @@ TEST_F(TestedBf16, BackwardOfMaxPoolingGoesToTheFirstMaximum) {
         const HostTensor dst = forward.output(0);
         check(OperationCase(op::PoolBackward{.window = window, .src_shape = src.shape(), .activation = activation},
                             {rounded(dst.shape(), 2), src, dst}),
-              {.terms = 9 * kRoundings, .magnitude = 2});
+              {.terms = 9 * roundings(), .magnitude = 2});
       }
     }
   }
 }
 
-TEST_F(TestedBf16, Copies) {
+TEST_P(TestedHalf, Copies) {
   const HostTensor a = rounded({2, 19, 4, 5}, 1), b = rounded({2, 32, 4, 5}, 2);
   check(OperationCase(op::Concat{1}, {a, b}), {.terms = 0});
   check(OperationCase(op::Concat{1}, {b, a}), {.terms = 0});
@@ -241,14 +247,14 @@ TEST_F(TestedBf16, Copies) {
   check(OperationCase(op::Reshape{{2, 19 * 20}}, {a}), {.terms = 0});
 }
 
-TEST_F(TestedBf16, MeansOverTheImageAndBack) {
+TEST_P(TestedHalf, MeansOverTheImageAndBack) {
   for (const op::ReduceKind kind : {op::ReduceKind::mean, op::ReduceKind::max})
     check(OperationCase(op::Reduce{kind, {2, 3}, true}, {rounded({2, 19, 7, 7}, 1)}), {.terms = 49});
   check(OperationCase(op::Broadcast{.shape = {2, 19, 7, 7}, .scale = 1.0f / 49}, {rounded({2, 19, 1, 1}, 1)}), {});
 }
 
 // As convolutions on a GPU take images of few channels: with channels filled up, two by two pixels together or not.
-TEST_F(TestedBf16, ReordersOfImages) {
+TEST_P(TestedHalf, ReordersOfImages) {
   const std::vector<Layout> layouts{
       Layout::plain(4), {{0, 2, 3, 1}, {{1, 8}}}, {{0, 2, 3, 1}, {{1, 4}}}, {{0, 2, 3, 1}, {{2, 2}, {3, 2}, {1, 4}}}};
   for (const std::string& name : backend_names()) {
@@ -258,8 +264,8 @@ TEST_F(TestedBf16, ReordersOfImages) {
       const HostTensor value = rounded(shape, 1);
       for (const Layout& from : layouts) {
         for (const Layout& to : layouts) {
-          for (const DataType type : {DataType::f32, DataType::bf16}) {
-            for (const DataType other : {DataType::f32, DataType::bf16}) {
+          for (const DataType type : {DataType::f32, type()}) {
+            for (const DataType other : {DataType::f32, type()}) {
               const TensorDesc src{type, shape, from}, dst{other, shape, to};
               std::vector<std::byte> stored(static_cast<std::size_t>(src.bytes()));
               std::vector<std::byte> expected(static_cast<std::size_t>(dst.bytes()));
@@ -277,7 +283,7 @@ TEST_F(TestedBf16, ReordersOfImages) {
 }
 
 // Formats that kernels of this backend have asked for.
-TEST_F(TestedBf16, ReordersConvert) {
+TEST_P(TestedHalf, ReordersConvert) {
   const std::vector<Layout> layouts{Layout::plain(4),
                                     Layout::channels_last(4),
                                     blocked(16),
@@ -286,13 +292,12 @@ TEST_F(TestedBf16, ReordersConvert) {
                                     {{1, 0, 2, 3}, {{0, 8}, {1, 16}, {0, 2}}}};
   for (const Shape& shape : {Shape{32, 16, 3, 3}, {5, 19, 2, 3}}) {
     const HostTensor value = random_tensor(shape, 1);
-    for (const std::string& name : backend_names()) {
+    for (const std::string& name : {tested_backend_name(), std::string("reference")}) {
       const auto backend = make_backend(name);
       for (const Layout& from : layouts) {
         for (const Layout& to : layouts) {
-          for (const DataType type : {DataType::f32, DataType::bf16}) {
-            const DataType other = type == DataType::f32 ? DataType::bf16 : DataType::f32;
-            const TensorDesc src{type, shape, from}, dst{other, shape, to};
+          for (const auto& [source, target] : {std::pair(DataType::f32, type()), std::pair(type(), DataType::f32)}) {
+            const TensorDesc src{source, shape, from}, dst{target, shape, to};
             std::vector<std::byte> packed(static_cast<std::size_t>(src.bytes()));
             pack(src, value.data(), packed.data());
             const std::vector<std::byte> result = reordered(*backend, src, dst, packed);
