@@ -30,6 +30,57 @@ TEST(ReferenceApplyGradients, WeightDecayIsAddedToTheGradient) {
   expect_close(update_of_one({.kind = OptimizerKind::sgd, .weight_decay = 0.1f}, 0.5f).run().input(1), {0.94f});
 }
 
+TEST(ReferenceApplyGradients, AFactorTakesTheScaleOutOfTheGradient) {
+  BoundKernel kernel(op::ApplyGradients{{.kind = OptimizerKind::sgd, .weight_decay = 0.1f}},
+                     {f32({2}, {kLearningRate, 0.25f}), f32({1}, {1}), f32({1}, {2})});
+  expect_close(kernel.run().input(1), {0.94f});
+}
+
+TEST(ReferenceApplyGradients, AFactorOfZeroLeavesValuesAndStateAlone) {
+  BoundKernel kernel(op::ApplyGradients{{.kind = OptimizerKind::momentum, .weight_decay = 0.1f}},
+                     {f32({2}, {kLearningRate, 0}), f32({1}, {1}), f32({1}, {2})}, {{{3}}});
+  EXPECT_EQ(kernel.run().input(1), std::vector{1.0f});
+  EXPECT_EQ(kernel.state(0, 0), std::vector{3.0f});
+}
+
+TEST(ReferenceUnscaledRates, TheFactorIsZeroWhereAGradientIsNotFinite) {
+  BoundKernel kernel(op::UnscaledRates{}, {HostTensor(0.5f), HostTensor(1024.0f), f32({1}, {7}), f32({2}, {1, 2})});
+  EXPECT_EQ(kernel.run().output(), (std::vector{0.5f, 0x1p-10f}));
+  for (const float value : {INFINITY, -INFINITY, NAN}) {
+    kernel.set_input(3, {1, value});
+    EXPECT_EQ(kernel.run().output(), (std::vector{0.5f, 0.0f}));
+  }
+  kernel.set_input(3, {1, 2});
+  EXPECT_EQ(kernel.run().output(), (std::vector{0.5f, 0x1p-10f}));
+}
+
+TEST(ReferenceUpdateLossScale, HalvedByASkippedUpdateAndDoubledByGoodOnes) {
+  BoundKernel kernel(op::UpdateLossScale{.growth_interval = 3},
+                     {HostTensor(8.0f), HostTensor(0.0f), HostTensor(0.0f), f32({2}, {0.1f, 0.125f})});
+  const auto expect_state = [&](float scale, float good, float skipped) {
+    kernel.run();
+    EXPECT_EQ(kernel.input(0)[0], scale);
+    EXPECT_EQ(kernel.input(1)[0], good);
+    EXPECT_EQ(kernel.input(2)[0], skipped);
+  };
+  expect_state(8, 1, 0);
+  expect_state(8, 2, 0);
+  expect_state(16, 0, 0);
+  expect_state(16, 1, 0);
+  kernel.set_input(3, {0.1f, 0});
+  expect_state(8, 0, 1);
+  expect_state(4, 0, 2);
+}
+
+TEST(ReferenceUpdateLossScale, TheScaleStaysWithinItsLimits) {
+  BoundKernel kernel(op::UpdateLossScale{.growth_interval = 1},
+                     {HostTensor(op::kMostLossScale), HostTensor(0.0f), HostTensor(0.0f), f32({2}, {0.1f, 1})});
+  EXPECT_EQ(kernel.run().input(0)[0], op::kMostLossScale);
+  kernel.set_input(0, {op::kLeastLossScale});
+  kernel.set_input(3, {0.1f, 0});
+  EXPECT_EQ(kernel.run().input(0)[0], op::kLeastLossScale);
+}
+
 TEST(ReferenceApplyGradients, Momentum) {
   BoundKernel kernel = update_of_one({.kind = OptimizerKind::momentum, .momentum = 0.9f}, 0.5f);
   expect_close(kernel.run({.step = 0}).input(1), {0.95f});

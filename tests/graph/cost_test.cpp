@@ -57,6 +57,7 @@ TEST_F(CostOf, UpdatesReadAndWriteValuesAndState) {
   EXPECT_EQ(bytes(op::OptimizerKind::sgd), 4.0 * (1 + 3 * 10));
   EXPECT_EQ(bytes(op::OptimizerKind::momentum), 4.0 * (1 + 5 * 10));
   EXPECT_EQ(bytes(op::OptimizerKind::adam), 4.0 * (1 + 7 * 10));
+  EXPECT_EQ(of(graph_.add(op::UnscaledRates{}, {rate, rate, input({10})})).bytes, 4.0 * (2 + 10 + 2));
 }
 
 }  // namespace

@@ -201,6 +201,18 @@ TEST_F(BuildingErrors, Updates) {
         graph_.add(op::ApplyGradients{{.weight_decay = kNan}}, {rate, w, w});
       },
       {"weight_decay is nan"});
+  expect_bad_input([&] { graph_.add(op::UnscaledRates{}, {rate, rate}); }, {"expected learning_rate", "got 2 inputs"});
+  expect_bad_input([&] { graph_.add(op::UnscaledRates{}, {rate, w, w}); }, {"scale has shape 3"});
+  expect_bad_input(
+      [&] {
+        graph_.add(op::UpdateLossScale{}, {weights({}), weights({}), weights({}), rate});
+      },
+      {"rates has shape scalar, expected 2"});
+  expect_bad_input(
+      [&] {
+        graph_.add(op::UpdateLossScale{0}, {weights({}), weights({}), weights({}), input({2})});
+      },
+      {"growth_interval is 0"});
   expect_bad_input([&] { graph_.add(op::MovingAverage{.decay = 2}, {w, input({3})}); }, {"decay is 2"});
   expect_bad_input([&] { graph_.add(op::MovingAverage{}, {w, input({4})}); }, {"value has shape 4, expected 3"});
   expect_bad_input(

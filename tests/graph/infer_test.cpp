@@ -142,11 +142,22 @@ TEST_F(Infer, UpdatesHaveNoOutput) {
   EXPECT_FALSE(is_update(graph_.node(w).op));
 }
 
+TEST_F(Infer, RatesOfAScaledLossTakeThePlaceOfTheLearningRate) {
+  const Tensor w = variable(graph_, {3}, op::Initializer::constant(0)), gradient = input({3});
+  const Tensor rates =
+      graph_.add(op::UnscaledRates{}, {constant(graph_, 0.1f), constant(graph_, 65536.0f), gradient, input({2, 5})});
+  EXPECT_EQ(rates.shape(), Shape{2});
+  const Tensor update = graph_.add(op::ApplyGradients{}, {rates, w, gradient});
+  EXPECT_TRUE(graph_.node(update).outputs.empty());
+}
+
 TEST_F(Infer, WhichInputsAnUpdateWrites) {
   EXPECT_EQ(written_inputs(op::ApplyGradients{}, 5), (std::vector{1, 3}));
   EXPECT_EQ(written_inputs(op::MovingAverage{}, 2), std::vector{0});
   EXPECT_EQ(written_inputs(op::MovingAverage{.scales = {1, 1}}, 4), (std::vector{0, 2}));
   EXPECT_EQ(written_inputs(op::Assign{}, 2), std::vector{0});
+  EXPECT_EQ(written_inputs(op::UpdateLossScale{}, 4), (std::vector{0, 1, 2}));
+  EXPECT_TRUE(written_inputs(op::UnscaledRates{}, 4).empty());
   EXPECT_TRUE(written_inputs(op::Binary{}, 2).empty());
 }
 

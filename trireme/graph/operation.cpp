@@ -33,11 +33,13 @@ std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& arg
 
 bool is_update(const Operation& operation) {
   return std::holds_alternative<op::ApplyGradients>(operation) ||
-         std::holds_alternative<op::MovingAverage>(operation) || std::holds_alternative<op::Assign>(operation);
+         std::holds_alternative<op::MovingAverage>(operation) || std::holds_alternative<op::Assign>(operation) ||
+         std::holds_alternative<op::UpdateLossScale>(operation);
 }
 
 std::vector<int> written_inputs(const Operation& operation, int input_count) {
   if (!is_update(operation)) return {};
+  if (std::holds_alternative<op::UpdateLossScale>(operation)) return {0, 1, 2};
   std::vector<int> variables;
   for (int i = std::holds_alternative<op::ApplyGradients>(operation) ? 1 : 0; i < input_count; i += 2)
     variables.push_back(i);

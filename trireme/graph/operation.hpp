@@ -8,6 +8,7 @@
 #include "trireme/graph/ops/elementwise.hpp"
 #include "trireme/graph/ops/linear.hpp"
 #include "trireme/graph/ops/loss.hpp"
+#include "trireme/graph/ops/loss_scale.hpp"
 #include "trireme/graph/ops/normalization.hpp"
 #include "trireme/graph/ops/pooling.hpp"
 #include "trireme/graph/ops/reduction.hpp"
@@ -30,7 +31,7 @@ using Operation = std::variant<
     op::Concat, op::Split, op::Pad, op::Slice, op::Reshape,
     op::Reduce, op::L2Loss,
     op::Softmax, op::SoftmaxBackward, op::SoftmaxCrossEntropy, op::SoftmaxCrossEntropyBackward, op::TopKAccuracy,
-    op::ApplyGradients, op::MovingAverage, op::Assign>;
+    op::ApplyGradients, op::MovingAverage, op::Assign, op::UnscaledRates, op::UpdateLossScale>;
 // clang-format on
 
 std::string_view name_of(const Operation& operation);

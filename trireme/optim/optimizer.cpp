@@ -55,7 +55,22 @@ std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor 
       loss, [&rule](Tensor) { return rule; }, learning_rate, std::move(variables));
 }
 
-std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_rate, std::vector<Tensor> variables) {
+LossScale add_loss_scale(Graph& graph, float initial, std::int64_t growth_interval) {
+  if (!(initial >= op::kLeastLossScale && initial <= op::kMostLossScale)) {
+    bad_input("the loss scale begins with {}, expected a number from 2^-24 to 2^24", initial);
+  }
+  const Graph::Scope scope(graph, "loss_scale");
+  const auto scalar = [&graph](float value, const char* name) {
+    return variable(graph, {}, op::Initializer::constant(value), name, false);
+  };
+  return {.scale = scalar(initial, "scale"),
+          .good_updates = scalar(0, "good_updates"),
+          .skipped_updates = scalar(0, "skipped_updates"),
+          .growth_interval = growth_interval};
+}
+
+std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_rate, std::vector<Tensor> variables,
+                             const LossScale* scale) {
   if (!loss || loss.graph == nullptr) bad_input("minimize: the loss is an empty tensor");
   Graph& graph = *loss.graph;
   if (variables.empty()) variables = graph.trainable_variables();
@@ -68,14 +83,26 @@ std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_r
     }
   }
 
-  const std::vector<Tensor> diffs = gradients(graph, loss, variables);
+  const Tensor minimized =
+      scale == nullptr ? loss : binary(op::BinaryKind::multiply, loss, scale->scale, "scaled_loss");
+  const std::vector<Tensor> diffs = gradients(graph, minimized, variables);
   const Graph::Scope scope(graph, "update");
+  Tensor rates = learning_rate;
+  if (scale != nullptr) {
+    std::vector<Tensor> inputs{learning_rate, scale->scale};
+    inputs.insert(inputs.end(), diffs.begin(), diffs.end());
+    rates = graph.add(op::UnscaledRates{}, std::move(inputs), "rates");
+  }
   std::vector<Tensor> updates;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const op::OptimizerRule own = rule(variables[i]);
     validate(own);
     updates.push_back(
-        graph.add(op::ApplyGradients{own}, {learning_rate, variables[i], diffs[i]}, graph.node(variables[i]).name));
+        graph.add(op::ApplyGradients{own}, {rates, variables[i], diffs[i]}, graph.node(variables[i]).name));
+  }
+  if (scale != nullptr) {
+    updates.push_back(graph.add(op::UpdateLossScale{scale->growth_interval},
+                                {scale->scale, scale->good_updates, scale->skipped_updates, rates}, "loss_scale"));
   }
   updates.insert(updates.end(), graph.side_updates.begin(), graph.side_updates.end());
   return updates;

@@ -15,6 +15,16 @@ op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay = 0)
 // "sgd", "momentum", "nesterov", "rmsprop", "adam"; anything else is an error that lists them.
 op::OptimizerKind parse_optimizer(std::string_view name);
 
+// The state of dynamic loss scaling (graph/ops/loss_scale.hpp), as scalar variables that are not trained: they go into
+// checkpoints.
+struct LossScale {
+  Tensor scale;
+  Tensor good_updates;     // since the scale was changed
+  Tensor skipped_updates;  // in all
+  std::int64_t growth_interval = 2000;
+};
+LossScale add_loss_scale(Graph& graph, float initial = 65536, std::int64_t growth_interval = 2000);
+
 // Adds gradients of the loss and one ApplyGradients per variable. Returns these, in the variables' order, followed by
 // the graph's side_updates as they are now, so that fetching the result trains one step completely, running statistics
 // included. The learning rate is a scalar tensor, fed or constant; as a number it must be finite and above 0. No
@@ -22,10 +32,11 @@ op::OptimizerKind parse_optimizer(std::string_view name);
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate,
                              std::vector<Tensor> variables = {});
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, float learning_rate);
-// The same with a rule for each variable.
+// The same with a rule for each variable, and a scaled loss if there is a scale. A step with gradients that are not
+// finite trains no variable, but it counts: adam's t goes on.
 using RuleFor = std::function<op::OptimizerRule(Tensor variable)>;
-std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_rate,
-                             std::vector<Tensor> variables = {});
+std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_rate, std::vector<Tensor> variables = {},
+                             const LossScale* scale = nullptr);
 
 // Scales and offsets of batch norm, which are often left out of weight decay.
 bool is_batch_norm_parameter(const Graph& graph, Tensor variable);

@@ -70,6 +70,10 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Assign& operation, const KernelRequest& request, CudaDevice& device);
 
+// loss_scale.cpp
+KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request, CudaDevice& device);
+KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& request, CudaDevice& device);
+
 // reorder.cpp
 KernelChoice make_reorder(const TensorDesc& from, const Format& to, CudaDevice& device);
 

@@ -70,6 +70,10 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::Assign& operation, const KernelRequest& request, const dnnl::engine& engine);
 
+// loss_scale.cpp
+KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request, const dnnl::engine& engine);
+KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& request, const dnnl::engine& engine);
+
 // reorder.cpp
 KernelChoice make_reorder(const TensorDesc& from, const Format& to, const dnnl::engine& engine);
 

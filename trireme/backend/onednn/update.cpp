@@ -46,10 +46,13 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
   std::vector<Piece> pieces = pieces_of(request, 1);
   const std::int64_t total = elements_of(pieces);
   const int states = op::state_count(operation.rule.kind);
+  const bool scaled = request.inputs[0].shape.rank() == 1;
   const auto count = static_cast<std::int64_t>(pieces.size());
   KernelChoice choice = own_kernel(request, [=, pieces = std::move(pieces)](const Operands& operands,
                                                                             const RunContext& context) {
     const RuleRates rates(operation.rule, *operands.input(0), context.step);
+    const float factor = scaled ? operands.input(0)[1] : 1.0f;
+    if (factor == 0) return;
     // Each group updates a share of the values, which all of them use.
     const std::int64_t begin = count * context.group / context.groups;
     const std::int64_t end = count * (context.group + 1) / context.groups;
@@ -59,7 +62,11 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
       const RuleArrays arrays{.values = operands.variable(1 + 2 * piece.pair),
                               .first_state = states > 0 ? operands.state(piece.pair, 0) : nullptr,
                               .second_state = states > 1 ? operands.state(piece.pair, 1) : nullptr};
-      if (context.groups == 1) {
+      if (scaled) {
+        const float* const gradient = operands.input(2 + 2 * piece.pair);
+        apply_mean(operation.rule, rates, arrays,
+                   {.gradients = std::span(&gradient, 1), .weights = std::span(&factor, 1), .count = 1}, piece.range);
+      } else if (context.groups == 1) {
         apply_rule(operation.rule, rates, arrays, operands.input(2 + 2 * piece.pair), piece.range);
       } else {
         apply_mean(operation.rule, rates, arrays,

@@ -12,10 +12,11 @@ namespace {
 struct Update {
   const op::OptimizerRule& rule;
   double learning_rate;
+  double gradient_factor;
   double t;
 
   void apply(float& value, float gradient, float* first, float* second) const {
-    const double g = gradient + static_cast<double>(rule.weight_decay) * value;
+    const double g = gradient_factor * gradient + static_cast<double>(rule.weight_decay) * value;
     switch (rule.kind) {
       case op::OptimizerKind::sgd:
         value = static_cast<float>(value - learning_rate * g);
@@ -60,8 +61,11 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
   std::vector<std::int64_t> elements;  // of each variable
   for (std::size_t i = 1; i < request.inputs.size(); i += 2) elements.push_back(request.inputs[i].shape.elements());
   const int states = op::state_count(operation.rule.kind);
+  const bool scaled = request.inputs[0].shape.rank() == 1;
   return plain_loops(request, [=](const Operands& operands, const RunContext& context) {
-    const Update update{operation.rule, *operands.input(0), static_cast<double>(context.step + 1)};
+    const float* const rates = operands.input(0);
+    const Update update{operation.rule, rates[0], scaled ? rates[1] : 1.0, static_cast<double>(context.step + 1)};
+    if (update.gradient_factor == 0) return;
     for (std::size_t pair = 0; pair < elements.size(); ++pair) {
       float* values = operands.variable(1 + 2 * pair);
       const float* gradients = operands.input(2 + 2 * pair);

@@ -80,7 +80,7 @@ std::vector<TensorType> infer(const ApplyGradients& op, Types inputs) {
   std::vector<InputSpec> specs{"learning_rate"};
   while (specs.size() < inputs.size()) specs.insert(specs.end(), {"variable", "gradient"});
   expect_inputs(inputs, specs);
-  expect_rank(inputs[0], "learning_rate", 0, "a scalar");
+  if (inputs[0].shape != Shape{2}) expect_rank(inputs[0], "learning_rate", 0, "a scalar");
   for (std::size_t i = 1; i < inputs.size(); i += 2) {
     expect_shape(inputs[i + 1], "gradient", inputs[i].shape, "the variable's shape");
   }

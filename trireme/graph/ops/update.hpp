@@ -34,8 +34,10 @@ void validate(const OptimizerRule& rule);
 int state_count(OptimizerKind kind);
 float initial_state(OptimizerKind kind, int index);
 
-// inputs: learning_rate: scalar, then variable and gradient for each variable; outputs: none.
-// Built with one variable each; fusing joins neighbours in the arena into one update over the whole range.
+// inputs: learning_rate: scalar, then variable and gradient for each variable; outputs: none. In place of the learning
+// rate there may be two values, as UnscaledRates (loss_scale.hpp) gives them: the learning rate, and a factor of the
+// gradients. If that is 0, nothing is updated. Built with one variable each; fusing joins neighbours in the arena into
+// one update over the whole range.
 struct ApplyGradients {
   OptimizerRule rule;
   static constexpr const char* kName = "apply_gradients";
