@@ -144,7 +144,8 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kMachine);
   app.add_option(
          "--precision", options.precision,
-         "fp32; bf16: activations and products in bf16, weights\nand sums in fp32; or tf32 (GPUs): products of 10 bits")
+         "fp32; bf16: activations and products in bf16, weights\nand sums in fp32; on GPUs also fp16: the same in fp16 "
+         "with\na scaled loss, and tf32: products of 10 bits")
       ->capture_default_str()
       ->group(kMachine);
   app.add_option("--backend", options.backend, "Who computes: onednn or reference (default: the fastest of this build)")
@@ -262,7 +263,7 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
   };
   constexpr std::array kRefused{
       Refused{"--server-protocol", "say --protocol"},
-      Refused{"--use-fp16", "this build has --precision fp32 and bf16"},
+      Refused{"--use-fp16", "say --precision fp16"},
       Refused{"--trace", "this build does not write traces; --profile tells where the time goes"},
   };
   for (const auto& [name, reason] : kRefused) {

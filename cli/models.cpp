@@ -259,7 +259,7 @@ Command add_models(CLI::App& parent) {
   app->add_option("--batch-size", benchmark.batch_size, "Per worker; the network's own by default")->needs(plan);
   app->add_flag("--forward-only", benchmark.forward_only, "Plan inference, not training")->needs(plan);
   app->add_option("--data-format", benchmark.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();
-  app->add_option("--precision", benchmark.precision, "fp32 or bf16")->needs(plan)->capture_default_str();
+  app->add_option("--precision", benchmark.precision, "fp32, tf32, bf16 or fp16")->needs(plan)->capture_default_str();
   app->add_option("--backend", benchmark.backend, fmt::format("{} by default", default_backend()))->needs(plan);
   app->add_option("--optimizer", benchmark.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
       ->needs(plan)

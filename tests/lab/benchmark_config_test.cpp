@@ -111,7 +111,9 @@ TEST(BenchmarkConfig, BadChoicesAreRefusedWithTheLegalOnes) {
 
 TEST(BenchmarkConfig, WhatThisBuildLacksIsRefusedWithWhatItHas) {
   expect_refused([](auto& o) { o.device = "tpu"; }, "must be cpu, cuda, or one GPU of several");
-  expect_refused([](auto& o) { o.precision = "fp8"; }, "must be one of fp32, tf32, bf16");
+  expect_refused([](auto& o) { o.precision = "fp8"; }, "must be one of fp32, tf32, bf16, fp16");
+  expect_refused([](auto& o) { o.precision = "fp16"; }, "fp16: only GPUs have it");
+  expect_refused([](auto& o) { o.precision = "tf32"; }, "tf32: only GPUs have it");
   expect_refused([](auto& o) { o.precision = "bf16", o.backend = "reference"; }, "use --precision fp32");
   expect_refused([](auto& o) { o.distribution.variable_update = "parameter_server"; }, "needs parameter servers");
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -39,9 +40,10 @@ struct BenchmarkResult {
   bool out_of_time = false;  // max_seconds ended warm-up or a repeat early
   Baseline baseline;
   InputCost input_cost;
-  std::int64_t bad_records = 0;       // different ones of all workers, passed over
-  std::vector<RankReport> ranks;      // once all steps are done
-  std::int64_t device_bytes = 0;      // of the GPU's memory, that training takes; none without one
+  std::int64_t bad_records = 0;              // different ones of all workers, passed over
+  std::vector<RankReport> ranks;             // once all steps are done
+  std::int64_t device_bytes = 0;             // of the GPU's memory, that training takes; none without one
+  std::optional<LossScaleState> loss_scale;  // once all steps are done
   std::uint64_t replicas_agree = 0;   // steps after which the replicas were found to be the same to the bit; 0: never
   std::vector<ServerReport> servers;  // once all steps are done
 };

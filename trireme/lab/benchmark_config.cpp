@@ -205,17 +205,17 @@ void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, B
 }
 
 Precision parse_precision(std::string_view name) {
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
     if (name == to_string(precision)) return precision;
   }
-  bad_input("--precision {}: must be one of fp32, tf32, bf16", name);
+  bad_input("--precision {}: must be one of fp32, tf32, bf16, fp16", name);
 }
 
 // GPUs have all of them; servers and launchers, which resolve options too, need not have a GPU to know it.
 Precision resolve_precision(const std::string& name, const std::string& backend, bool on_gpu) {
   const Precision precision = parse_precision(name);
   if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
-  if (precision == Precision::tf32) bad_input("--precision tf32: only GPUs have it: --device cuda");
+  if (precision != Precision::bf16) bad_input("--precision {}: only GPUs have it: --device cuda", name);
   bad_input(
       "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
       "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
@@ -275,6 +275,8 @@ std::string_view to_string(Precision precision) {
       return "tf32";
     case Precision::bf16:
       return "bf16";
+    case Precision::fp16:
+      return "fp16";
     case Precision::fp32:
       break;
   }
@@ -350,6 +352,11 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
   }
   config.batch_split = 1;
   const bool exchanges = distribution.is_synchronous() || distribution.uses_servers();
+  if (exchanges && config.precision == Precision::fp16) {
+    bad_input(
+        "--precision fp16: workers that exchange gradients would have to agree on which updates to skip, which this "
+        "build cannot; use --precision bf16, or one worker");
+  }
   if (exchanges && config.inter_threads > 1) {
     bad_input("--num-inter-threads {}: workers that exchange gradients run one operation at a time",
               config.inter_threads);

@@ -227,6 +227,9 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
                       format_seconds(summary.median), format_seconds(summary.p95), format_seconds(summary.mean),
                       format_seconds(summary.stderr_mean), seconds.size());
   text += input_text(setup, result, summary.mean);
+  if (result.loss_scale)
+    text += fmt::format("loss scale:  {:g}, {} updates skipped\n", result.loss_scale->scale,
+                        result.loss_scale->skipped_updates);
   text += fmt::format("compute:     {}/s{}, {:.1f} % of the measured {} peak of {}/s\n", format_flops(flops_per_second),
                       workers == 1 ? "" : " per worker", 100 * flops_per_second / setup.peak.flops_per_second,
                       to_string(setup.peak.type), format_flops(setup.peak.flops_per_second));

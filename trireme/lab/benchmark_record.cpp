@@ -46,6 +46,10 @@ report::Results make_results(const Benchmark& benchmark) {
   if (!results.io_overhead_percent_per_repeat.empty())
     results.io_overhead_percent = perf::summarize(results.io_overhead_percent_per_repeat).median;
   if (setup.config.data.is_real()) results.bad_records = measured.bad_records;
+  if (measured.loss_scale) {
+    results.loss_scale = measured.loss_scale->scale;
+    results.skipped_updates = measured.loss_scale->skipped_updates;
+  }
   if (figures.per_repeat.empty()) return results;
 
   results.images_per_second = figures.images_per_second;

@@ -317,6 +317,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
     result_.ranks = gather_reports(place_.workers(), rank_report());
     if (place_.input() != nullptr) result_.bad_records = place_.input()->count_bad_records(place_.workers());
     result_.servers = server_reports();
+    result_.loss_scale = place_.step().loss_scale();
     if (place_.replicas() != nullptr) place_.replicas()->sync().leave();
   } catch (...) {
     observer.on_end(place_.setup(), result_);

@@ -99,6 +99,13 @@ double PreparedStep::run(double learning_rate) {
   return split_->mean_output(0);
 }
 
+std::optional<LossScaleState> PreparedStep::loss_scale() const {
+  if (!step_.loss_scale) return std::nullopt;
+  const auto value = [this](Tensor variable) { return session_->variables().get(variable.node).f32()[0]; };
+  return LossScaleState{.scale = value(step_.loss_scale->scale),
+                        .skipped_updates = static_cast<std::int64_t>(value(step_.loss_scale->skipped_updates))};
+}
+
 void PreparedStep::enable_profile() {
   for (int index = 0; index < groups(); ++index) split_->group(index).enable_profile();
 }

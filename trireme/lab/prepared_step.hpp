@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,12 @@
 #include "trireme/train/replicas.hpp"
 
 namespace trireme::lab {
+
+// Where dynamic loss scaling is after some steps.
+struct LossScaleState {
+  double scale = 0;
+  std::int64_t skipped_updates = 0;
+};
 
 class PreparedStep {
  public:
@@ -33,6 +40,7 @@ class PreparedStep {
   const Graph& graph() const { return graph_; }
   Session& session() { return *session_; }
   const Model& model() const { return step_.model; }
+  std::optional<LossScaleState> loss_scale() const;  // none: the loss is not scaled
   bool trains() const { return step_.learning_rate.node >= 0; }
   int groups() const { return split_->groups(); }
   // Of the first group; the others' are the same.

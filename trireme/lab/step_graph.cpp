@@ -35,7 +35,9 @@ StepGraph build_step(Graph& graph, const BenchmarkConfig& config, int groups) {
     if (!config.decays_batch_norm && is_batch_norm_parameter(graph, variable)) own.weight_decay = 0;
     return own;
   };
-  const std::vector<Tensor> updates = minimize(step.model.loss, RuleFor(rule), step.learning_rate);
+  if (config.precision == Precision::fp16) step.loss_scale = add_loss_scale(graph);
+  const std::vector<Tensor> updates =
+      minimize(step.model.loss, RuleFor(rule), step.learning_rate, {}, step.loss_scale ? &*step.loss_scale : nullptr);
   step.fetches.insert(step.fetches.end(), updates.begin(), updates.end());
   return step;
 }

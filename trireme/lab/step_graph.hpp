@@ -2,16 +2,19 @@
 // Benchmark and by `trireme models --plan`, so that the plan shown is the plan that is measured.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "trireme/lab/benchmark_config.hpp"
+#include "trireme/optim/optimizer.hpp"
 
 namespace trireme::lab {
 
 struct StepGraph {
   Model model;
-  Tensor learning_rate;         // placeholder; none when forward only
-  std::vector<Tensor> fetches;  // of one step: the loss first
+  Tensor learning_rate;                 // placeholder; none when forward only
+  std::optional<LossScale> loss_scale;  // where gradients are fp16
+  std::vector<Tensor> fetches;          // of one step: the loss first
 };
 
 // groups: of cores that the batch is split over; the graph is that of one group's share.

@@ -52,6 +52,7 @@ class Training {
   const std::string& checkpoint_problem() const { return checkpoint_problem_; }  // why the last one was not written
   const StepSeconds& step_seconds() const { return step_seconds_; }
   std::int64_t bad_records() const { return bad_records_; }  // different ones of all workers; when the run has ended
+  std::optional<LossScaleState> loss_scale() const { return place_->step().loss_scale(); }
 
  private:
   void open_checkpoint(comm::Communicator& workers);

@@ -39,6 +39,11 @@ void resolve_gradients(const TrainingOptions& options, TrainingConfig& config) {
               options.lars ? "--lars" : "--clip-norm");
   }
   if (!config.transform.does_something()) return;
+  if (config.step.precision == Precision::fp16) {
+    bad_input(
+        "--accumulate, --clip-norm and --lars take gradients as they are, and those of --precision fp16 are scaled; "
+        "use --precision bf16");
+  }
   if (distribution.gpu_sums == GpuSums::always) {
     bad_input(
         "--accumulate, --clip-norm and --lars work on gradients in the host's memory: leave --all-reduce nccl out");

@@ -132,6 +132,9 @@ void TrainingText::on_end(train::TrainingEnd end) {
   erase();
   fmt::print(stream_, "{}; waited for input: {}\n", to_string(end),
              format_seconds(training_.step_seconds().input_wait));
+  if (const auto loss_scale = training_.loss_scale()) {
+    fmt::print(stream_, "loss scale: {:g}, {} updates skipped\n", loss_scale->scale, loss_scale->skipped_updates);
+  }
   std::fflush(stream_);
 }
 
@@ -244,6 +247,10 @@ report::Json TrainingRecord::json(const Training& training) const {
   json["input_wait_seconds"] = training.step_seconds().input_wait;
   json["bad_records"] = training.bad_records();
   json["checkpoint"] = training.last_checkpoint();
+  if (const auto loss_scale = training.loss_scale()) {
+    json["loss_scale"] = loss_scale->scale;
+    json["skipped_updates"] = loss_scale->skipped_updates;
+  }
   report::Json tasks = report::Json::array();
   for (const comm::Member& member : training.setup().members) {
     tasks.push_back({{"role", "worker"}, {"index", member.world_rank}, {"host", member.host}});

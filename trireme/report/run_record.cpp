@@ -58,6 +58,8 @@ Json to_json(const Results& results) {
           {"step_seconds", to_json(results.step_seconds)},
           {"jitter", number(results.jitter)},
           {"loss", number(results.loss)},
+          {"loss_scale", number(results.loss_scale)},
+          {"skipped_updates", results.skipped_updates ? Json(*results.skipped_updates) : Json(nullptr)},
           {"breakdown", list(results.breakdown)},
           {"overlap", number(results.overlap)},
           {"communication_bytes", number(results.communication_bytes)},

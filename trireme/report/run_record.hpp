@@ -39,8 +39,11 @@ struct Results {
   std::optional<double> images_per_second_per_worker;
   std::vector<double> images_per_second_per_repeat;  // global
   StepSeconds step_seconds;
-  std::optional<double> jitter;      // images per second, per worker
-  std::optional<double> loss;        // of the last step
+  std::optional<double> jitter;  // images per second, per worker
+  std::optional<double> loss;    // of the last step
+  // With fp16: what the loss is multiplied by in the end, and updates left out because of gradients that overflowed.
+  std::optional<double> loss_scale;
+  std::optional<std::int64_t> skipped_updates;
   std::vector<Breakdown> breakdown;  // per rank
   std::optional<double> overlap;     // share of the communication hidden behind compute
   // All-reduce: bytes of a step's gradients as they travel, and 2 (n - 1) / n times these by the time of communication,
