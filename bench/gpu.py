@@ -36,6 +36,7 @@ TABLE = [
     Row("vgg11", 64, "bf16", ("eager", "graph"), 5200),
     Row("alexnet_owt", 256, "bf16", ("eager", "graph"), 42000),
     Row("googlenet", 64, "bf16", ("eager", "graph"), 7500),
+    Row("resnet50", 256, "fp16", ("eager",), 0),
     Row("resnet50", 256, "tf32", ("eager",), 2600),
     Row("resnet50", 256, "fp32", ("eager",), 1150),
 ]
@@ -110,7 +111,7 @@ def line(row, result):
     ratio = f"{middle['images_per_second'] / best:.2f}" if best else "–"
     eager = result["pytorch"].get("eager")
     return (f"| {row} | {' | '.join(number(result['pytorch'].get(way)) for way in ('eager', 'graph', 'compile'))} | "
-            f"**{number(middle)}** ({min(speeds):,.0f}–{max(speeds):,.0f}) | {ratio} | {row.goal:,} | "
+            f"**{number(middle)}** ({min(speeds):,.0f}–{max(speeds):,.0f}) | {ratio} | {f'{row.goal:,}' if row.goal else '–'} | "
             f"{gib(middle)} / {gib(eager)} |")  # fmt: skip
 
 

@@ -43,7 +43,7 @@ constexpr std::array kOptionalLibraries{
     OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
     OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", true},
     OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", true},
-    OptionalLibrary{"NCCL", "libnccl-dev (NVIDIA)", "several GPUs", false},
+    OptionalLibrary{"NCCL", "libnccl-dev (NVIDIA)", "several GPUs", true},
 };
 
 struct Diagnosis {

@@ -51,7 +51,9 @@ class Flatten(nn.Module):
 def make_norm(norm, channels):
     layer = nn.BatchNorm2d(channels, eps=norm.epsilon, momentum=norm.new_share)
     if not norm.gamma:
-        layer.weight = None
+        # Not trained, but there: without a scale, channels last has no backward on GPUs, and oneDNN's layouts nothing.
+        del layer.weight
+        layer.register_buffer("weight", torch.ones(channels), persistent=False)
     return layer
 
 
@@ -176,7 +178,4 @@ def use_mkldnn(model):
     convolutions refuse others there. In evaluation mode they are stored in oneDNN's layouts once."""
     if not model.training:
         return FromMkldnn(torch.utils.mkldnn.to_mkldnn(model))
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d) and module.weight is None:  # refused in these layouts
-            module.weight = nn.Parameter(torch.ones(module.num_features), requires_grad=False)
     return FromMkldnn(model)

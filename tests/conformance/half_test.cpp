@@ -264,9 +264,9 @@ TEST_P(TestedHalf, ReordersOfImages) {
       const HostTensor value = rounded(shape, 1);
       for (const Layout& from : layouts) {
         for (const Layout& to : layouts) {
-          for (const DataType type : {DataType::f32, type()}) {
-            for (const DataType other : {DataType::f32, type()}) {
-              const TensorDesc src{type, shape, from}, dst{other, shape, to};
+          for (const DataType from_type : {DataType::f32, type()}) {
+            for (const DataType to_type : {DataType::f32, type()}) {
+              const TensorDesc src{from_type, shape, from}, dst{to_type, shape, to};
               std::vector<std::byte> stored(static_cast<std::size_t>(src.bytes()));
               std::vector<std::byte> expected(static_cast<std::size_t>(dst.bytes()));
               pack(src, value.data(), stored.data());

@@ -61,6 +61,42 @@ TEST(Device, StepsFollowEachOtherWithoutWaiting) {
   EXPECT_EQ(device.values(), host.values());
 }
 
+// The device is as late as it may be: the next batch is there before the step that it must not disturb has begun.
+TEST(Device, TheNextBatchComesDuringAStep) {
+  OnHost host;
+  const std::vector<float> expected = losses(host);
+  for (const bool records : {true, false}) {
+    OnDevice device(op::OptimizerKind::adam, records);
+    std::vector<float> curve;
+    device.feed(0);
+    for (int i = 0; i < 8; ++i) {
+      device.step->run();
+      if ((i + 1) % 3 < 2) {
+        device.feed((i + 1) * kBatch);
+        device.step->send_inputs();
+      }
+      EXPECT_GE(device.step->wait(), 0);
+      curve.push_back(device.step->output(0)[0]);
+    }
+    EXPECT_EQ(curve, expected);
+    EXPECT_EQ(device.values(), host.values());
+  }
+}
+
+TEST(Device, ABatchThatIsReplacedBeforeItsStepIsNotSeen) {
+  OnHost host;
+  OnDevice device;
+  const std::vector<float> expected = losses(host, 2);
+  device.feed(0);
+  device.step->run();
+  device.feed(9 * kBatch);
+  device.step->send_inputs();
+  device.feed(kBatch);
+  EXPECT_EQ(device.step->output(0)[0], expected[0]);
+  device.step->run();
+  EXPECT_EQ(device.step->output(0)[0], expected[1]);
+}
+
 TEST(Device, VariablesAreReadAndSetBetweenSteps) {
   OnHost host;
   OnDevice device;

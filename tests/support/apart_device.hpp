@@ -81,8 +81,9 @@ class ApartDevice final : public ComputeDevice {
     return {std::shared_ptr<void>(memory.at(0), [this, memory](void*) { finish(); }), bytes};
   }
 
-  void upload(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes, to); }
-  void download(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes, from); }
+  void upload(void* to, const void* from, std::int64_t bytes) override { copy_checked(to, from, bytes, {to}); }
+  void download(void* to, const void* from, std::int64_t bytes) override { copy_checked(to, from, bytes, {from}); }
+  void copy(void* to, const void* from, std::int64_t bytes) override { copy_checked(to, from, bytes, {to, from}); }
 
   void synchronize() override {
     refuse_while_recording("synchronize()");
@@ -110,6 +111,7 @@ class ApartDevice final : public ComputeDevice {
   int lanes() const override { return 3; }
   int outward_lane() const override { return 3; }
   int inward_lane() const override { return 4; }
+  int input_lane() const override { return 5; }
   void set_lane(int lane) override { lane_ = lane; }
   int signal() override {
     passed_.push_back(false);
@@ -162,11 +164,13 @@ class ApartDevice final : public ComputeDevice {
     for (const auto& [begin, bytes] : regions_) mprotect(begin, bytes, protection);
   }
 
-  void copy(void* to, const void* from, std::int64_t bytes, const void* own) {
-    const auto region = regions_.upper_bound(static_cast<std::byte*>(const_cast<void*>(own)));
-    const auto* const begin = static_cast<const std::byte*>(own);
-    if (region == regions_.begin() || begin + bytes > std::prev(region)->first + std::prev(region)->second) {
-      fail(ErrorKind::failed, "a copy of {} bytes from or to what is no memory of the device", bytes);
+  void copy_checked(void* to, const void* from, std::int64_t bytes, const std::vector<const void*>& own) {
+    for (const void* const each : own) {
+      const auto region = regions_.upper_bound(static_cast<std::byte*>(const_cast<void*>(each)));
+      const auto* const begin = static_cast<const std::byte*>(each);
+      if (region == regions_.begin() || begin + bytes > std::prev(region)->first + std::prev(region)->second) {
+        fail(ErrorKind::failed, "a copy of {} bytes from or to what is no memory of the device", bytes);
+      }
     }
     give([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
   }

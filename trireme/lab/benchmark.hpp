@@ -108,7 +108,6 @@ class Benchmark {
   void run_in_place(const std::stop_token& stop);
   double together(const std::vector<double>& step_seconds);
   double run_step();  // returns the loss
-  void take_batch();
   End vote(End wish, bool first);
   bool ends(bool asked, bool out_of_time, bool first);
   void agree_on_interrupt(bool asked);
@@ -126,7 +125,6 @@ class Benchmark {
   BenchmarkResult result_;
   double slow_seconds_ = 0;   // this worker is made slow on purpose, for tests
   bool keeps_batch_ = false;  // steps run on the batch that is in place
-  double input_seconds_ = 0;  // of the last step
   StepTimes times_;
   // Of the servers, on rank 0: what they last said, and what went through them in timed steps.
   std::vector<std::string> statistics_;

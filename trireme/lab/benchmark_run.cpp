@@ -37,19 +37,9 @@ struct Benchmark::Clock {
   bool past(double share) const { return limit_seconds > 0 && elapsed() >= share * limit_seconds; }
 };
 
-void Benchmark::take_batch() {
-  input_seconds_ = 0;
-  if (place_.input() == nullptr || keeps_batch_) return;
-  const auto start = SteadyClock::now();
-  const data::Batch& batch = place_.input()->next();
-  place_.step().set_batch(batch.images, batch.labels);
-  input_seconds_ = seconds_since(start);
-}
-
 double Benchmark::run_step() {
   if (slow_seconds_ > 0) std::this_thread::sleep_for(std::chrono::duration<double>(slow_seconds_));
-  take_batch();
-  const double loss = place_.step().run(place_.config().schedule.at(steps_done_));
+  const double loss = place_.run_step(place_.config().schedule.at(steps_done_), !keeps_batch_);
   ++steps_done_;
   return loss;
 }
@@ -110,7 +100,7 @@ double Benchmark::settle() {
 
 void Benchmark::add_times() {
   ++times_.steps;
-  times_.input += input_seconds_;
+  times_.input += place_.input_seconds();
   if (place_.replicas() == nullptr) return;
   const Executable::ExchangeTimes& exchange = place_.step().executable().exchange_times();
   times_.update += exchange.update;

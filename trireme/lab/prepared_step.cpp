@@ -78,6 +78,7 @@ void PreparedStep::set_batch(std::span<const float> images, std::span<const std:
                 group_images.begin());
     std::copy_n(labels.begin() + static_cast<std::ptrdiff_t>(group * group_labels.size()), group_labels.size(),
                 group_labels.begin());
+    split_->group(static_cast<int>(group)).send_inputs();
   }
 }
 
@@ -89,6 +90,11 @@ void PreparedStep::set_first_sample(std::int64_t first) {
 }
 
 double PreparedStep::run(double learning_rate) {
+  start(learning_rate);
+  return loss();
+}
+
+void PreparedStep::start(double learning_rate) {
   for (const std::span<float> input : learning_rate_inputs_) {
     const auto rate = static_cast<float>(learning_rate);
     if (input[0] == rate) continue;
@@ -96,7 +102,12 @@ double PreparedStep::run(double learning_rate) {
     for (int index = 0; index < groups(); ++index) split_->group(index).input_changed(step_.learning_rate);
   }
   split_->run();
-  return split_->mean_output(0);
+}
+
+double PreparedStep::wait() {
+  double idle = 0;
+  for (int index = 0; index < groups(); ++index) idle = std::max(idle, split_->group(index).wait());
+  return idle;
 }
 
 std::optional<LossScaleState> PreparedStep::loss_scale() const {

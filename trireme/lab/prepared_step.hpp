@@ -30,12 +30,18 @@ class PreparedStep {
   PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
                train::Replicas* replicas = nullptr, int rank = 0, const std::function<void(Session&)>& restore = {});
 
-  // The batch of the steps from now on: as many images and labels as the step takes, in row-major order.
+  // The batch of the steps from now on: as many images and labels as the step takes, in row-major order. After start(),
+  // it comes to a GPU beside that step.
   void set_batch(std::span<const float> images, std::span<const std::int32_t> labels);
   // The place of the batch's first image among those of all workers and runs of one update: what dropout is drawn by.
   void set_first_sample(std::int64_t first);
   // Runs the step and returns the loss; the learning rate has no effect when forward only.
   double run(double learning_rate);
+  // The same in parts: where a GPU runs it, start() returns at once, and wait() says how long it had nothing to do
+  // before.
+  void start(double learning_rate);
+  double wait();
+  double loss() const { return split_->mean_output(0); }
 
   const Graph& graph() const { return graph_; }
   Session& session() { return *session_; }

@@ -206,14 +206,12 @@ void Training::finish_checkpoints() {
 }
 
 double Training::run_update(double learning_rate) {
-  PreparedStep& step = place_->step();
   double loss = 0;
   for (int run = 0; run < config_.transform.accumulate; ++run) {
-    const data::Batch& batch = place_->input()->next();
-    step_seconds_.input_wait += place_->input()->waited_seconds();
-    step.set_batch(batch.images, batch.labels);
-    step.set_first_sample((run * place_->workers().size() + place_->workers().rank()) * config_.step.batch_size);
-    loss += step.run(learning_rate);
+    place_->step().set_first_sample((run * place_->workers().size() + place_->workers().rank()) *
+                                    config_.step.batch_size);
+    loss += place_->run_step(learning_rate);
+    step_seconds_.input_wait += place_->input_seconds();
   }
   if (averages_) {
     if (place_->replicas() != nullptr) place_->replicas()->sync().settle();

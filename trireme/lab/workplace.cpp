@@ -228,6 +228,28 @@ void Workplace::time_kernels() {
   const PreparedStep step(alone, setup_.threads, *backend);
 }
 
+double Workplace::take_batch() {
+  const auto start = SteadyClock::now();
+  const data::Batch& batch = input_->next();
+  step_->set_batch(batch.images, batch.labels);
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+double Workplace::run_step(double learning_rate, bool on_next_batch) {
+  if (input_ == nullptr || !on_next_batch) {
+    input_seconds_ = 0;
+    return step_->run(learning_rate);
+  }
+  input_seconds_ = batch_is_there_ ? 0 : take_batch();
+  step_->start(learning_rate);
+  batch_is_there_ = !backend_->device().is_host();
+  const double next_seconds = batch_is_there_ ? take_batch() : 0;
+  // What the GPU waited before this step it waited for the batch, unless that was there soon.
+  input_seconds_ += std::min(step_->wait(), batch_seconds_);
+  batch_seconds_ = next_seconds;
+  return step_->loss();
+}
+
 void Workplace::compile_in_turn(const std::function<void()>& compile) {
   if (workers_->size() == 1) {
     compile();

@@ -83,6 +83,11 @@ class Workplace {
   void leave_lost_behind();  // collective between those who are left: they are the workers from now on
   bool in_lock_step() const { return replicas_ && replicas_->sync().is_lock_step(); }
 
+  // One step: on the next batch of the input where there is one and it is wanted, else on the batch in place. A GPU
+  // gets the batch after it meanwhile. Returns the loss.
+  double run_step(double learning_rate, bool on_next_batch = true);
+  double input_seconds() const { return input_seconds_; }  // that the last one was held up by its batch
+
   // Collective, for programs beside the step: compiles on the first worker, which times what has to be, and then on the
   // others, by its timings.
   void compile_in_turn(const std::function<void()>& compile);
@@ -105,6 +110,7 @@ class Workplace {
   void build();
   void keep_new_timings();
   void describe_workers();
+  double take_batch();
 
   BenchmarkSetup setup_;
   std::shared_ptr<comm::Communicator> workers_;
@@ -113,6 +119,9 @@ class Workplace {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
+  bool batch_is_there_ = false;  // of the next step
+  double batch_seconds_ = 0;     // that it took
+  double input_seconds_ = 0;
   // After the step: when that goes, nobody writes into its variables any more.
   std::unique_ptr<train::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;

@@ -92,6 +92,8 @@ class ComputeDevice {
   // The host's memory has to stay as it is until synchronize().
   virtual void upload(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void download(void* to, const void* from, std::int64_t bytes) = 0;
+  // Within the device's memory.
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
   // Waits until all that was given is done; throws what has gone wrong.
   virtual void synchronize() = 0;
 
@@ -107,6 +109,8 @@ class ComputeDevice {
   // which they leave, by copies to the host or to other devices, and one in which they come back and are applied.
   virtual int outward_lane() const { return 0; }
   virtual int inward_lane() const { return 0; }
+  // One in which the next run's inputs come during a run.
+  virtual int input_lane() const { return 0; }
   // A point in the current lane that another lane can wait for in the same run or recording, or, outside of recordings,
   // the host.
   virtual int signal() { return 0; }
@@ -130,7 +134,7 @@ class ComputeDevice {
   // Memory of it that is allocated now.
   virtual std::int64_t allocated_bytes() const { return 0; }
   // What is known about it, for records: name and value.
-  virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
+  virtual std::vector<std::pair<std::string, std::string>> facts() { return {}; }
 
   // A moment in the current lane, by number, and the seconds between two that have passed.
   virtual void mark(int) {}

@@ -20,6 +20,7 @@ class HostDevice final : public ComputeDevice {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   void download(void* to, const void* from, std::int64_t bytes) override { upload(to, from, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override { upload(to, from, bytes); }
   void synchronize() override {}
   void set_context(const RunContext&) override {}
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }

@@ -202,10 +202,6 @@ std::span<std::int32_t> Executable::input_i32(Tensor placeholder) {
           static_cast<std::size_t>(placeholder.shape().elements())};
 }
 
-void Executable::input_changed(Tensor placeholder) {
-  if (!device_.is_host()) changed_inputs_.insert(buffer_of(placeholder));
-}
-
 void Executable::feed(Tensor placeholder, const HostTensor& value) {
   const int buffer = buffer_of(placeholder);
   const TensorType& type = placeholder.type();

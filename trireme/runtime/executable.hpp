@@ -57,6 +57,8 @@ class Executable {
   std::span<float> input_f32(Tensor placeholder);
   std::span<std::int32_t> input_i32(Tensor placeholder);
   void input_changed(Tensor placeholder);
+  // What has changed so far is complete: a device begins to fetch it, beside the run that it is at, for the next one.
+  void send_inputs();
   void feed(Tensor placeholder, const HostTensor& value);  // checks the type
   bool needs(Tensor placeholder) const;
   std::vector<NodeId> placeholders() const;
@@ -65,6 +67,9 @@ class Executable {
   // The two halves of run(), for groups: what all do at the same time, and what one does after all have ended.
   void run_share();
   void count_run();
+  // Where the device is not the host, run() returns before it is done; this waits, and tells how long the device had
+  // nothing to do before that run.
+  double wait();
   // Plain memory of a fetch, valid until the next run(); by position in the fetches. Waits for the device.
   std::span<const float> output(int fetch) const;
   HostTensor fetched(int fetch) const;
@@ -106,6 +111,7 @@ class Executable {
   void plan_lanes();
   void plan_pieces();
   void run_on_device();
+  void take_inputs();
   void run_piece(Piece& piece);
   void give_items(const std::vector<int>& items);
   void give(std::size_t index);
@@ -145,8 +151,19 @@ class Executable {
   // over lanes; and a run in pieces, as the device has recorded them. There is one piece where nothing has to be done
   // between instructions.
   DeviceMemory staging_;
-  std::map<int, std::int64_t> staged_;       // buffer -> offset
-  std::set<int> changed_inputs_;             // buffers that are uploaded by the next run
+  std::map<int, std::int64_t> staged_;  // buffer -> offset
+  std::set<int> changed_inputs_;        // buffers that are uploaded by the next run
+  // Inputs on their way while the device is at a run, which still reads those before.
+  struct SentInputs {
+    DeviceMemory memory;                 // on the device
+    std::map<int, std::int64_t> places;  // buffer -> offset
+    std::set<int> buffers;               // that the next run takes from there
+    // Signals; -1: none yet.
+    int arrived = -1;
+    int taken = -1;
+  };
+  SentInputs sent_;
+  int read_inputs_ = -1;                     // signal: the host's side may be written again
   std::vector<int> lane_of_;                 // [instruction]
   std::vector<std::vector<int>> waits_for_;  // [instruction]: those in other lanes that have to be done
   std::vector<bool> signals_;                // [instruction]: somebody in another lane waits for it
@@ -159,6 +176,7 @@ class Executable {
   };
   std::vector<Piece> pieces_;
   bool warmed_up_ = false;
+  std::int64_t given_runs_ = 0;
   std::vector<std::size_t> marked_;  // instructions of this run that are timed
   // [bucket]: gradients in both memories, where the host's side is exchanged.
   struct Copy {

@@ -7,18 +7,30 @@
 #include "trireme/runtime/inter_op_pool.hpp"
 
 namespace trireme {
+namespace {
+
+std::int64_t padded(std::int64_t bytes) {
+  constexpr std::int64_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Moments of a run: its beginning, the end of it and of the one before, those of instructions.
+constexpr int kBeginMark = 0;
+int end_mark(std::int64_t run) { return 1 + static_cast<int>(run % 2); }
+constexpr int kFirstInstructionMark = 3;
+
+}  // namespace
 
 void* Executable::host_address(int buffer) const {
   return device_.is_host() ? address(buffer) : staging_.at(staged_.at(buffer));
 }
 
 void Executable::plan_staging() {
-  constexpr std::int64_t kAlignment = 256;
   std::int64_t bytes = 0;
   const auto stage = [&](int buffer) {
     if (buffer < 0 || !staged_.emplace(buffer, bytes).second) return;
     const std::int64_t size = program_.buffers[static_cast<std::size_t>(buffer)].bytes;
-    bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+    bytes += padded(size);
   };
   for (const auto& [node, buffer] : program_.placeholders) stage(buffer);
   for (const int buffer : program_.fetches) stage(buffer);
@@ -120,7 +132,7 @@ void Executable::join_lane(int lane) const {
 
 void Executable::give(std::size_t index) {
   if (!profiling_) return run_kernel(index);
-  const int mark = 2 * static_cast<int>(marked_.size());
+  const int mark = kFirstInstructionMark + 2 * static_cast<int>(marked_.size());
   device_.mark(mark);
   run_kernel(index);
   device_.mark(mark + 1);
@@ -171,18 +183,66 @@ void Executable::run_piece(Piece& piece) {
 
 void Executable::add_marked_times() {
   for (std::size_t i = 0; i < marked_.size(); ++i) {
-    const int mark = 2 * static_cast<int>(i);
+    const int mark = kFirstInstructionMark + 2 * static_cast<int>(i);
     profile_.seconds[marked_[i]] += device_.seconds_between(mark, mark + 1);
   }
   marked_.clear();
   ++profile_.runs;
 }
 
-void Executable::run_on_device() {
+void Executable::input_changed(Tensor placeholder) {
+  if (device_.is_host()) return;
+  const int buffer = buffer_of(placeholder);
+  if (read_inputs_ >= 0) device_.wait_on_host(read_inputs_);
+  sent_.buffers.erase(buffer);
+  changed_inputs_.insert(buffer);
+}
+
+void Executable::send_inputs() {
+  if (device_.is_host() || !warmed_up_) return;  // a first run finds nothing to go on beside
+  if (sent_.places.empty()) {
+    std::int64_t bytes = 0;
+    for (const auto& [node, buffer] : program_.placeholders) {
+      sent_.places.emplace(buffer, bytes);
+      bytes += padded(program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+    }
+    sent_.memory = device_.allocate(bytes, "the next batch");
+  }
+  device_.set_lane(device_.input_lane());
+  if (sent_.taken >= 0) device_.wait_for(sent_.taken);
+  for (const int buffer : changed_inputs_) {
+    device_.upload(sent_.memory.at(sent_.places.at(buffer)), host_address(buffer),
+                   program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+  }
+  sent_.arrived = read_inputs_ = device_.signal();
+  device_.set_lane(0);
+  sent_.buffers.merge(changed_inputs_);
+  changed_inputs_.clear();
+}
+
+void Executable::take_inputs() {
+  if (!sent_.buffers.empty()) device_.wait_for(sent_.arrived);
+  for (const int buffer : sent_.buffers) {
+    device_.copy(address(buffer), sent_.memory.at(sent_.places.at(buffer)),
+                 program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+  }
   for (const int buffer : changed_inputs_) {
     device_.upload(address(buffer), host_address(buffer), program_.buffers[static_cast<std::size_t>(buffer)].bytes);
   }
+  if (!sent_.buffers.empty() || !changed_inputs_.empty()) sent_.taken = read_inputs_ = device_.signal();
+  sent_.buffers.clear();
   changed_inputs_.clear();
+}
+
+double Executable::wait() {
+  device_.synchronize();
+  if (device_.is_host() || given_runs_ < 2) return 0;
+  return device_.seconds_between(end_mark(given_runs_ - 2), kBeginMark);
+}
+
+void Executable::run_on_device() {
+  device_.mark(kBeginMark);
+  take_inputs();
   device_.set_context(context_);
   run_once_instructions();
   if (!is_served()) store_.put_served_values();
@@ -204,6 +264,7 @@ void Executable::run_on_device() {
     if (buffer < 0) continue;
     device_.download(host_address(buffer), address(buffer), program_.buffers[static_cast<std::size_t>(buffer)].bytes);
   }
+  device_.mark(end_mark(given_runs_++));
 }
 
 }  // namespace trireme

@@ -91,13 +91,6 @@ void Executable::set_exchange(GradientExchange* exchange) {
         "replicas cannot exchange gradients of a program with several inter-op threads or groups of cores; "
         "use one of each and more processes");
   }
-  if (exchange != nullptr && !device_.is_host()) {
-    bad_input(
-        "{}: gradients there cannot be exchanged or changed before they are applied yet; use one worker without "
-        "servers, "
-        "and none of --accumulate, --clip-norm and --lars, or --device cpu",
-        device_.name());
-  }
   if (exchange != nullptr && bucket_updates_.empty()) plan_exchange();
   awaited_.assign(bucket_updates_.size(), false);
   exchange_ = exchange;

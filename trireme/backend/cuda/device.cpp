@@ -7,6 +7,7 @@
 
 #include "trireme/backend/cuda/backend.hpp"
 #include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/clock_kernels.hpp"
 #include "trireme/base/units.hpp"
 #ifdef TRIREME_WITH_NCCL
 #include "trireme/backend/cuda/nccl_group.hpp"
@@ -44,19 +45,13 @@ Gpus find_gpus() {
 }
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
-  const auto text = [](std::size_t version, std::size_t major) {
-    return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
-  };
-  int runtime = 0;
-  cudaRuntimeGetVersion(&runtime);
-  std::vector<std::pair<std::string, std::string>> versions{
-      {"CUDA", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10)},
-      {"cuDNN", text(cudnnGetVersion(), 10000)},
-      {"cuBLAS", text(cublasLtGetVersion(), 10000)}};
+  return {{"CUDA", fmt::format("{}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10)},
+          {"cuDNN", fmt::format("{}.{}.{}", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL)},
+          {"cuBLAS", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
 #ifdef TRIREME_WITH_NCCL
-  versions.emplace_back("NCCL", text(static_cast<std::size_t>(nccl_version()), 10000));
+          {"NCCL", nccl_version()},
 #endif
-  return versions;
+  };
 }
 
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
@@ -116,7 +111,16 @@ std::int64_t CudaDevice::free_bytes() const {
   return static_cast<std::int64_t>(free);
 }
 
-std::vector<std::pair<std::string, std::string>> CudaDevice::facts() const {
+double CudaDevice::clock_hertz() {
+  const DeviceMemory counted = allocate(sizeof(double), "counting the clock");
+  launch_count_clock(stream(), static_cast<double*>(counted.at(0)));
+  double hertz = 0;
+  download(&hertz, counted.at(0), sizeof(hertz));
+  synchronize();
+  return hertz;
+}
+
+std::vector<std::pair<std::string, std::string>> CudaDevice::facts() {
   const auto attribute = [&](cudaDeviceAttr which) {
     int value = 0;
     check(cudaDeviceGetAttribute(&value, which, ordinal_), "an attribute of the GPU");
@@ -129,6 +133,7 @@ std::vector<std::pair<std::string, std::string>> CudaDevice::facts() const {
           {"multiprocessors", fmt::format("{}", properties_.multiProcessorCount)},
           {"memory_bytes", fmt::format("{}", properties_.totalGlobalMem)},
           {"l2_bytes", fmt::format("{}", properties_.l2CacheSize)},
+          {"clock_mhz", fmt::format("{:.0f}", clock_hertz() / 1e6)},
           {"most_clock_khz", fmt::format("{}", attribute(cudaDevAttrClockRate))},
           {"most_memory_clock_khz", fmt::format("{}", attribute(cudaDevAttrMemoryClockRate))},
           {"driver_for_cuda", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)}};
@@ -180,6 +185,10 @@ void CudaDevice::upload(void* to, const void* from, std::int64_t bytes) {
 
 void CudaDevice::download(void* to, const void* from, std::int64_t bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream()), "download");
+}
+
+void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream()), "copy");
 }
 
 void CudaDevice::synchronize() {

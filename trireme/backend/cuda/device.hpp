@@ -29,6 +29,7 @@ class CudaDevice final : public ComputeDevice {
   DeviceMemory use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) override;
   void upload(void* to, const void* from, std::int64_t bytes) override;
   void download(void* to, const void* from, std::int64_t bytes) override;
+  void copy(void* to, const void* from, std::int64_t bytes) override;
   void synchronize() override;
   void set_context(const RunContext& context) override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
@@ -36,6 +37,7 @@ class CudaDevice final : public ComputeDevice {
   void set_lane(int lane) override { lane_ = lane; }
   int outward_lane() const override { return kLanes; }
   int inward_lane() const override { return kLanes + 1; }
+  int input_lane() const override { return kLanes + 2; }
   int signal() override;
   void wait_for(int signal) override;
   void wait_on_host(int signal) override;
@@ -46,7 +48,7 @@ class CudaDevice final : public ComputeDevice {
   Peak measure_peak(Precision precision) override;
   std::int64_t free_bytes() const override;
   std::int64_t allocated_bytes() const override { return *bytes_; }
-  std::vector<std::pair<std::string, std::string>> facts() const override;
+  std::vector<std::pair<std::string, std::string>> facts() override;
   void mark(int index) override;
   double seconds_between(int first, int second) override;
 
@@ -60,8 +62,10 @@ class CudaDevice final : public ComputeDevice {
   std::string versions() const;  // GPU, driver, CUDA, cuDNN, cuBLAS: what timings depend on
 
  private:
+  double clock_hertz();
+
   static constexpr int kLanes = 4;
-  static constexpr int kStreams = kLanes + 2;  // with those of an exchange
+  static constexpr int kStreams = kLanes + 3;  // with those of an exchange and of inputs
 
   int ordinal_;
   cudaDeviceProp properties_{};

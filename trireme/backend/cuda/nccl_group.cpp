@@ -1,5 +1,6 @@
 #include "trireme/backend/cuda/nccl_group.hpp"
 
+#include <fmt/format.h>
 #include <nccl.h>
 
 #include <cstring>
@@ -74,10 +75,6 @@ std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const std::stri
   return std::make_unique<NcclGroup>(device, id, rank, ranks);
 }
 
-int nccl_version() {
-  int version = 0;
-  check(ncclGetVersion(&version), "its version");
-  return version;
-}
+std::string nccl_version() { return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }
 
 }  // namespace trireme::cuda

@@ -11,6 +11,6 @@ namespace trireme::cuda {
 std::string name_nccl_group();
 // Collective. A GPU can be in a group once.
 std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const std::string& name, int rank, int ranks);
-int nccl_version();
+std::string nccl_version();  // that the build found
 
 }  // namespace trireme::cuda
