@@ -67,7 +67,8 @@ void add_data(CLI::App& app, lab::DataOptions& options) {
   app.add_option("--data-name", options.name,
                  "Its format: tfrecord, folder, idx, cifar10, or auto: what the folder looks like (default)")
       ->group(kData);
-  app.add_option("--data-threads", options.threads, "Threads of each worker that read and decode (default: 1)")
+  app.add_option("--data-threads", options.threads,
+                 "Threads of each worker that read and decode (default: 1; where a GPU computes, one per core)")
       ->group(kData);
   app.add_option("--prefetch", options.prefetch, "Batches that may be ready ahead (default: 2)")->group(kData);
   app.add_option("--data-cache", options.cache_bytes, "Bytes of files that are kept in memory (default: 0)")

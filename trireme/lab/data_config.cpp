@@ -1,6 +1,7 @@
 #include "trireme/lab/data_config.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/perf/threads.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -38,12 +39,17 @@ DataConfig resolve_data(const DataOptions& options) {
   if (config.name == "imagenet") config.name = "tfrecord";  // as tf_cnn_benchmarks says it
   if (config.name == "synthetic") bad_input("--data-name synthetic and --data-dir {} exclude each other", options.dir);
   config.threads = static_cast<int>(checked("data-threads", options.threads.value_or(config.threads), 1, 1024));
+  config.default_threads = !options.threads;
   config.prefetch = static_cast<int>(checked("prefetch", options.prefetch.value_or(config.prefetch), 1, 1024));
   config.cache_bytes = checked("data-cache", options.cache_bytes.value_or(0), 0, kMany);
   config.max_bad_records = checked("max-bad-records", options.max_bad_records.value_or(0), 0, kMany);
   config.distortions = options.distortions;
   config.io_overhead = options.io_overhead;
   return config;
+}
+
+void DataConfig::set_threads(bool on_gpu) {
+  if (default_threads && on_gpu) threads = static_cast<int>(perf::usable_processors().size());
 }
 
 void add_json(const DataConfig& config, report::Json& json) {

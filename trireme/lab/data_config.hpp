@@ -28,6 +28,9 @@ struct DataConfig {
   bool distortions = false;
   bool io_overhead = false;  // measure steps whose batch stays in place too
 
+  bool default_threads = true;  // how many was not said: where a GPU computes, one on every processor of the worker
+
+  void set_threads(bool on_gpu);
   bool is_real() const { return !dir.empty(); }
 };
 

@@ -112,6 +112,7 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
 
 void Workplace::open_data() {
   if (!setup_.config.data.is_real()) return;
+  setup_.config.data.set_threads(setup_.config.on_gpu());
   input_ = std::make_unique<DataInput>(setup_.config, *workers_);
   setup_.dataset = input_->describe();
   setup_.preprocessing = input_->describe_preprocessing();
