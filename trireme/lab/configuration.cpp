@@ -1,0 +1,161 @@
+#include "trireme/lab/configuration.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <string_view>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using report::Json;
+
+// Insertions, deletions and replacements between the two.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+const char* kind_text(OptionKind kind) {
+  switch (kind) {
+    case OptionKind::flag:
+      return "true or false";
+    case OptionKind::integer:
+      return "a whole number";
+    case OptionKind::number:
+      return "a number";
+    case OptionKind::text:
+      return "a text";
+  }
+  return "";
+}
+
+bool suits(OptionKind kind, const Json& value) {
+  switch (kind) {
+    case OptionKind::flag:
+      return value.is_boolean();
+    case OptionKind::integer:
+      return value.is_number_integer();
+    case OptionKind::number:
+      return value.is_number();
+    case OptionKind::text:  // "batch-split" is a text that may be a number
+      return value.is_string() || value.is_number();
+  }
+  return false;
+}
+
+template <typename Number>
+bool parse_number(const std::string& text, Json& value) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  value = number;
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_as(OptionKind kind, const std::string& text, Json& value) {
+  switch (kind) {
+    case OptionKind::flag:
+      value = text == "true";
+      return text == "true" || text == "false";
+    case OptionKind::integer:
+      return parse_number<std::int64_t>(text, value);
+    case OptionKind::number:
+      return parse_number<std::int64_t>(text, value) || parse_number<double>(text, value);
+    case OptionKind::text:
+      value = text;
+      return true;
+  }
+  return false;
+}
+
+void append_words(std::vector<std::string>& words, const Setting& setting) {
+  const Json& value = setting.value;
+  if (value.is_boolean()) {
+    words.push_back(fmt::format("--{}{}", setting.option, value.get<bool>() ? "" : "=false"));
+  } else {
+    words.push_back("--" + setting.option);
+    words.push_back(value_text(value));
+  }
+}
+
+// One worker alone needs no launch.
+bool asks_for_launch(const Setting& setting, const OptionCatalog& options) {
+  const OptionInfo* option = options.find(setting.option);
+  if (option == nullptr || !option->of_launch || setting.value == false) return false;
+  if (setting.option == "workers") return setting.value != 1;
+  return setting.option != "ps" || setting.value != 0;
+}
+
+}  // namespace
+
+const OptionInfo* OptionCatalog::find(const std::string& name) const {
+  const auto found =
+      std::find_if(options_.begin(), options_.end(), [&](const OptionInfo& option) { return option.name == name; });
+  return found == options_.end() ? nullptr : &*found;
+}
+
+const OptionInfo& OptionCatalog::get(const std::string& name, const std::string& where) const {
+  if (const OptionInfo* option = find(name)) return *option;
+  const auto nearest = std::min_element(options_.begin(), options_.end(), [&](const auto& a, const auto& b) {
+    return distance(name, a.name) < distance(name, b.name);
+  });
+  bad_input(
+      "{}: there is no option '{}'; did you mean '{}'? Options are those of `trireme bench --help` and `trireme "
+      "launch --help`, without the dashes in front",
+      where, name, nearest->name);
+}
+
+const Json* find(const Configuration& configuration, const std::string& option) {
+  const auto found = std::find_if(configuration.begin(), configuration.end(),
+                                  [&](const Setting& setting) { return setting.option == option; });
+  return found == configuration.end() ? nullptr : &found->value;
+}
+
+std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::string to_text(const Configuration& configuration) {
+  std::string text;
+  for (const Setting& setting : configuration) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", setting.option, value_text(setting.value));
+  }
+  return text;
+}
+
+void check_value(const OptionInfo& option, const Json& value, const std::string& where) {
+  if (suits(option.kind, value)) return;
+  bad_input("{}: {} is {}; it cannot be {}", where, option.name, kind_text(option.kind), value.dump());
+}
+
+Json parse_value(const OptionInfo& option, const std::string& text, const std::string& where) {
+  Json value;
+  if (parse_as(option.kind, text, value)) return value;
+  bad_input("{}: {} is {}; it cannot be '{}'", where, option.name, kind_text(option.kind), text);
+}
+
+std::vector<std::string> command_words(const Configuration& configuration, const OptionCatalog& options) {
+  std::vector<std::string> launch{"launch"}, bench{"bench"};
+  bool launches = false;
+  for (const Setting& setting : configuration) {
+    const OptionInfo* option = options.find(setting.option);
+    append_words(option != nullptr && option->of_launch ? launch : bench, setting);
+    launches = launches || asks_for_launch(setting, options);
+  }
+  if (!launches) return bench;
+  launch.emplace_back("--");
+  launch.insert(launch.end(), bench.begin(), bench.end());
+  return launch;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,282 @@
+#include "trireme/lab/formula.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::lab {
+
+struct Formula::Node {
+  std::string operation;  // "value", "name", or an operator as it is written
+  FormulaValue value;     // of a value; of a name its text
+  std::vector<Node> operands;
+};
+
+namespace {
+
+using Node = Formula::Node;
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+struct Token {
+  std::string text;  // empty: the end
+  enum class Kind { symbol, number, name, text } kind = Kind::symbol;
+  std::size_t column = 0;
+};
+
+class Tokens {
+ public:
+  explicit Tokens(std::string_view text) : text_(text) { advance(); }
+
+  const Token& current() const { return current_; }
+  bool is_symbol(std::string_view text) const {
+    return current_.text == text && (current_.kind == Token::Kind::symbol || is_word());
+  }
+  bool is_word() const { return current_.text == "and" || current_.text == "or" || current_.text == "not"; }
+  // Takes it where it is one of these.
+  template <std::size_t count>
+  std::optional<std::string> take(const std::array<std::string_view, count>& symbols) {
+    const auto found = std::find_if(symbols.begin(), symbols.end(), [&](auto symbol) { return is_symbol(symbol); });
+    if (found == symbols.end()) return std::nullopt;
+    advance();
+    return std::string(*found);
+  }
+  void advance();
+  [[noreturn]] void expected(std::string_view what) const {
+    if (current_.text.empty()) bad_input("{} is missing at the end", what);
+    bad_input("{} is expected at character {}, not '{}'", what, current_.column, current_.text);
+  }
+
+ private:
+  bool is_in_name(std::size_t at) const;
+  void take_number();
+  void take_text();
+  void take_symbol();
+  char at(std::size_t place) const { return place < text_.size() ? text_[place] : '\0'; }
+
+  std::string_view text_;
+  std::size_t place_ = 0;
+  Token current_;
+};
+
+// A '-' belongs to a name where a letter follows: "num-intra-threads", but not "workers-1".
+bool Tokens::is_in_name(std::size_t place) const {
+  const char c = at(place);
+  return is_letter(c) || is_digit(c) || c == '_' || (c == '-' && is_letter(at(place + 1)));
+}
+
+void Tokens::advance() {
+  while (std::isspace(static_cast<unsigned char>(at(place_))) != 0) ++place_;
+  current_ = {.text = "", .kind = Token::Kind::symbol, .column = place_ + 1};
+  const char c = at(place_);
+  if (c == '\0') return;
+  if (is_digit(c) || (c == '.' && is_digit(at(place_ + 1)))) return take_number();
+  if (c == '\'' || c == '"') return take_text();
+  if (!is_letter(c)) return take_symbol();
+  current_.kind = Token::Kind::name;
+  while (is_in_name(place_)) current_.text += text_[place_++];
+}
+
+void Tokens::take_number() {
+  current_.kind = Token::Kind::number;
+  while (is_digit(at(place_)) || at(place_) == '.') current_.text += text_[place_++];
+}
+
+void Tokens::take_text() {
+  const char quote = text_[place_++];
+  const std::size_t end = text_.find(quote, place_);
+  if (end == std::string_view::npos) bad_input("the quote at character {} is not closed", current_.column);
+  current_.kind = Token::Kind::text;
+  current_.text = text_.substr(place_, end - place_);
+  place_ = end + 1;
+}
+
+void Tokens::take_symbol() {
+  constexpr std::array<std::string_view, 13> kSymbols{"<=", ">=", "==", "!=", "<", ">", "+",
+                                                      "-",  "*",  "/",  "%",  "(", ")"};
+  for (const std::string_view symbol : kSymbols) {
+    if (text_.substr(place_).starts_with(symbol)) {
+      current_.text = std::string(symbol);
+      place_ += symbol.size();
+      return;
+    }
+  }
+  bad_input("'{}' at character {} has no meaning here; there are + - * / % == != < <= > >= and or not ( )",
+            text_[place_], current_.column);
+}
+
+constexpr std::array<std::string_view, 6> kComparisons{"==", "!=", "<=", ">=", "<", ">"};
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : tokens_(text) {}
+  Node whole() {
+    Node node = any_of();
+    if (!tokens_.current().text.empty()) tokens_.expected("an operator");
+    return node;
+  }
+
+ private:
+  static Node join(std::string operation, Node left, Node right) {
+    return {.operation = std::move(operation), .value = {}, .operands = {std::move(left), std::move(right)}};
+  }
+  Node any_of() {
+    Node left = all_of();
+    while (auto word = tokens_.take(std::array<std::string_view, 1>{"or"})) left = join(*word, left, all_of());
+    return left;
+  }
+  Node all_of() {
+    Node left = negation();
+    while (auto word = tokens_.take(std::array<std::string_view, 1>{"and"})) left = join(*word, left, negation());
+    return left;
+  }
+  Node negation() {
+    if (auto word = tokens_.take(std::array<std::string_view, 1>{"not"})) {
+      return {.operation = *word, .value = {}, .operands = {negation()}};
+    }
+    return comparison();
+  }
+  Node comparison() {
+    Node left = sum();
+    if (auto symbol = tokens_.take(kComparisons)) left = join(*symbol, left, sum());
+    if (tokens_.take(kComparisons)) bad_input("comparisons do not chain; write a <= b and b <= c");
+    return left;
+  }
+  Node sum() {
+    Node left = product();
+    while (auto symbol = tokens_.take(std::array<std::string_view, 2>{"+", "-"})) left = join(*symbol, left, product());
+    return left;
+  }
+  Node product() {
+    Node left = sign();
+    while (auto symbol = tokens_.take(std::array<std::string_view, 3>{"*", "/", "%"}))
+      left = join(*symbol, left, sign());
+    return left;
+  }
+  Node sign() {
+    if (!tokens_.take(std::array<std::string_view, 1>{"-"})) return single();
+    return join("-", {.operation = "value", .value = 0.0, .operands = {}}, sign());
+  }
+  Node single();
+
+  Tokens tokens_;
+};
+
+Node Parser::single() {
+  if (tokens_.take(std::array<std::string_view, 1>{"("})) {
+    Node inner = any_of();
+    if (!tokens_.take(std::array<std::string_view, 1>{")"})) tokens_.expected("')'");
+    return inner;
+  }
+  const Token token = tokens_.current();
+  Node node{.operation = "value", .value = token.text, .operands = {}};
+  if (token.kind == Token::Kind::number) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+    if (error != std::errc() || end != token.text.data() + token.text.size())
+      bad_input("'{}' is no number", token.text);
+    node.value = value;
+  } else if (token.kind == Token::Kind::name && (token.text == "true" || token.text == "false")) {
+    node.value = token.text == "true";
+  } else if (token.kind == Token::Kind::name && !tokens_.is_word()) {
+    node.operation = "name";
+    std::replace(std::get<std::string>(node.value).begin(), std::get<std::string>(node.value).end(), '_', '-');
+  } else if (token.kind != Token::Kind::text) {
+    tokens_.expected("a number, a name or a text in quotes");
+  }
+  tokens_.advance();
+  return node;
+}
+
+std::string shown(const FormulaValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("'{}'", *text);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  return fmt::format("{:g}", std::get<double>(value));
+}
+
+double as_number(const FormulaValue& value, const std::string& who) {
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  bad_input("{} takes numbers, and {} is none", who, shown(value));
+}
+
+bool as_condition(const FormulaValue& value, const std::string& who) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  bad_input("{} takes conditions, which are true or false, and {} is none", who, shown(value));
+}
+
+FormulaValue arithmetic(const std::string& operation, double left, double right) {
+  if (operation == "+") return left + right;
+  if (operation == "-") return left - right;
+  if (operation == "*") return left * right;
+  if (operation == "<") return left < right;
+  if (operation == "<=") return left <= right;
+  if (operation == ">") return left > right;
+  if (operation == ">=") return left >= right;
+  if (right == 0) bad_input("{:g} {} 0: nothing can be divided by zero", left, operation);
+  return operation == "/" ? left / right : std::fmod(left, right);
+}
+
+bool are_equal(const FormulaValue& left, const FormulaValue& right) {
+  if (left.index() != right.index()) {
+    bad_input("{} and {} are of different kinds and cannot be compared", shown(left), shown(right));
+  }
+  return left == right;
+}
+
+FormulaValue value_of(const Node& node, const Formula::Lookup& lookup) {
+  const std::string& operation = node.operation;
+  if (operation == "value") return node.value;
+  if (operation == "name") return lookup(std::get<std::string>(node.value));
+  const FormulaValue left = value_of(node.operands[0], lookup);
+  if (operation == "not") return !as_condition(left, operation);
+  if (operation == "and" || operation == "or") {
+    const bool decides = as_condition(left, operation) == (operation == "or");
+    return decides ? left : as_condition(value_of(node.operands[1], lookup), operation);
+  }
+  const FormulaValue right = value_of(node.operands[1], lookup);
+  if (operation == "==") return are_equal(left, right);
+  if (operation == "!=") return !are_equal(left, right);
+  return arithmetic(operation, as_number(left, operation), as_number(right, operation));
+}
+
+}  // namespace
+
+Formula::Formula(std::string text, std::string where) : text_(std::move(text)), where_(std::move(where)) {
+  try {
+    root_ = std::make_shared<const Node>(Parser(text_).whole());
+  } catch (const Error& error) {
+    bad_input("{}: '{}': {}", where_, text_, error.what());
+  }
+}
+
+FormulaValue Formula::evaluate(const Lookup& lookup) const {
+  try {
+    return value_of(*root_, lookup);
+  } catch (const Error& error) {
+    bad_input("{}: '{}': {}", where_, text_, error.what());
+  }
+}
+
+bool Formula::holds(const Lookup& lookup) const {
+  const FormulaValue value = evaluate(lookup);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  bad_input("{}: '{}': is {}, not a condition that holds or does not, such as workers <= 4", where_, text_,
+            shown(value));
+}
+
+double Formula::number(const Lookup& lookup) const {
+  const FormulaValue value = evaluate(lookup);
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  bad_input("{}: '{}': is {}, not a number", where_, text_, shown(value));
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,205 @@
+#include "trireme/lab/trial.hpp"
+
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/shell_text.hpp"
+
+namespace trireme::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using report::Json;
+
+constexpr auto kTick = 500ms;
+constexpr std::size_t kLongestError = 500;
+
+UniqueFd open_for_writing(const std::string& path) {
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.is_open()) fail(ErrorKind::failed, "cannot write '{}': {}", path, std::strerror(errno));
+  return file;
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Why a trial was made to end; none: it ended by itself.
+enum class Reason : std::uint8_t { none, limit, stop };
+
+class RunningTrial {
+ public:
+  RunningTrial(const TrialRequest& request, const cluster::ChildOptions& options)
+      : request_(request), wake_(eventfd(0, EFD_CLOEXEC)), process_(options) {}
+
+  cluster::Ending wait(const std::stop_token& stop);
+  double seconds() const { return seconds_since(start_); }
+  Reason reason() const { return reason_; }
+
+ private:
+  void sleep() const;
+  void end_for(Reason reason);
+
+  const TrialRequest& request_;
+  UniqueFd wake_;
+  Clock::time_point start_ = Clock::now();
+  cluster::ChildProcess process_;
+  Reason reason_ = Reason::none;
+};
+
+// Until the process has ended, a stop is requested, or a while has gone by.
+void RunningTrial::sleep() const {
+  std::array<pollfd, 2> events{{{process_.poll_descriptor(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
+  poll(events.data(), reason_ == Reason::none ? 2 : 1, static_cast<int>(std::chrono::milliseconds(kTick).count()));
+}
+
+void RunningTrial::end_for(Reason reason) {
+  reason_ = reason;
+  process_.signal_group(SIGTERM);
+}
+
+cluster::Ending RunningTrial::wait(const std::stop_token& stop) {
+  const std::stop_callback waker(stop, [this] { eventfd_write(wake_.get(), 1); });
+  Clock::time_point asked{};
+  for (;;) {
+    if (const auto ending = process_.try_wait()) {
+      process_.signal_group(SIGKILL);  // what it may have left
+      return *ending;
+    }
+    if (reason_ == Reason::none && (stop.stop_requested() || seconds() > request_.limit_seconds)) {
+      end_for(stop.stop_requested() ? Reason::stop : Reason::limit);
+      asked = Clock::now();
+    }
+    if (reason_ != Reason::none && seconds_since(asked) > request_.grace_seconds) process_.signal_group(SIGKILL);
+    sleep();
+    if (request_.while_running) request_.while_running(seconds());
+  }
+}
+
+bool is_launch(const std::vector<std::string>& command) { return command.size() > 1 && command[1] == "launch"; }
+
+// The first worker of a launch may be on another host, so its output is taken from where the launch keeps it.
+std::vector<std::string> with_kept_output(std::vector<std::string> command, const std::string& folder) {
+  if (is_launch(command)) command.insert(command.begin() + 2, {"--output-dir", folder});
+  return command;
+}
+
+std::string printed_record(const TrialRequest& request) {
+  const fs::path folder = request.scratch_folder;
+  if (!is_launch(request.command)) return read_text(folder / "out");
+  for (const char* name : {"rank-0.out", "worker-0.out"}) {
+    if (fs::exists(folder / name)) return read_text(folder / name);
+  }
+  return "";
+}
+
+// The trial's own words: the line that says "error:", or else its last one.
+std::string complaint(const std::string& log) {
+  std::string last, line;
+  for (std::size_t begin = 0; begin < log.size(); begin += line.size() + 1) {
+    line = log.substr(begin, log.find('\n', begin) - begin);
+    constexpr std::string_view kMark = "error: ";
+    if (const std::size_t mark = line.find(kMark); mark != std::string::npos) return line.substr(mark + kMark.size());
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+std::string shortened(std::string text) {
+  if (text.size() > kLongestError) text = text.substr(0, kLongestError) + " ...";
+  return text;
+}
+
+std::string failure_text(const TrialRequest& request, const cluster::Ending& ending, Reason reason) {
+  if (reason == Reason::limit) return fmt::format("ran longer than the limit of {:g} s", request.limit_seconds);
+  const std::string said = complaint(read_text(request.log_file));
+  if (ending.signal != 0) return said.empty() ? ending_text(ending) : fmt::format("{}: {}", ending_text(ending), said);
+  if (ending.is_success()) return "gave no whole record";
+  return said.empty() ? ending_text(ending) : said;
+}
+
+bool is_measured(const Json& record) {
+  return record.is_object() && record.value("schema", Json()) == report::kRunSchema && !record.contains("error") &&
+         !record.contains("interrupted") && record.contains("results") && record["results"].is_object() &&
+         record["results"].value("images_per_second", Json()).is_number();
+}
+
+Json failure_record(Json printed, const TrialRequest& request, const std::string& started, const std::string& error) {
+  if (!printed.is_object() || printed.value("schema", Json()) != report::kRunSchema) {
+    printed = {
+        {"schema", report::kRunSchema}, {"command", request.command}, {"started", started}, {"results", nullptr}};
+  }
+  if (!printed.contains("error")) printed["error"] = shortened(error);
+  return printed;
+}
+
+// The trial's own folder, gone with its owner.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const std::string& path) : path_(path) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;  // the next trial tries again
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+std::vector<std::string> trial_command(const std::string& program, std::vector<std::string> words) {
+  words.insert(words.begin(), program);
+  words.insert(words.end(), {"--record", "-"});
+  return words;
+}
+
+TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
+  const ScratchFolder scratch(request.scratch_folder);
+  const UniqueFd log = open_for_writing(request.log_file);
+  const UniqueFd out = open_for_writing(request.scratch_folder + "/out");
+  const std::string started = report::rfc3339(std::chrono::system_clock::now());
+  RunningTrial trial(
+      request,
+      {.command = with_kept_output(request.command, request.scratch_folder), .out = out.get(), .err = log.get()});
+  const cluster::Ending ending = trial.wait(stop);
+  TrialResult result{.ending = TrialResult::Ending::measured, .record = {}, .seconds = trial.seconds()};
+  if (trial.reason() == Reason::stop) {
+    result.ending = TrialResult::Ending::interrupted;
+    return result;
+  }
+  result.record = Json::parse(printed_record(request), nullptr, false);
+  if (!ending.is_success() || trial.reason() == Reason::limit || !is_measured(result.record)) {
+    result.ending = TrialResult::Ending::failed;
+    result.record =
+        failure_record(std::move(result.record), request, started, failure_text(request, ending, trial.reason()));
+  }
+  return result;
+}
+
+}  // namespace trireme::lab
