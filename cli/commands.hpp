@@ -34,6 +34,7 @@ using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& a
 Command add_bench(CLI::App& parent);
 Command add_train(CLI::App& parent);
 Command add_eval(CLI::App& parent);
+Command add_sweep(CLI::App& parent);
 Command add_models(CLI::App& parent);
 Command add_data(CLI::App& parent);
 Command add_doctor(CLI::App& parent);

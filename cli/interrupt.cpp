@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "trireme/cluster/environment.hpp"
 
@@ -11,7 +12,7 @@ namespace trireme::cli {
 
 // The signals are blocked in this thread and all that it starts, so that only the waiter gets them, and gets them as
 // values: no handler, and nothing of the process is interrupted in a system call.
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::string answer) : answer_(std::move(answer)) {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
@@ -37,7 +38,7 @@ void Interrupt::wait_for_signals() {
     if (obeys_parent_alone && request.si_pid != getppid()) continue;
     if (!listening_ || source_.stop_requested()) _exit(kInterruptedExitCode);
     source_.request_stop();
-    if (!is_silent) std::fputs("\ninterrupted: ending after this step (once more to end at once)\n", stderr);
+    if (!is_silent) std::fputs(("\n" + answer_ + "\n").c_str(), stderr);
   }
 }
 

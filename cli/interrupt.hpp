@@ -7,13 +7,15 @@
 #include <atomic>
 #include <csignal>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace trireme::cli {
 
 class Interrupt {
  public:
-  Interrupt();
+  // What the first one is answered with.
+  explicit Interrupt(std::string answer = "interrupted: ending after this step (once more to end at once)");
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -27,6 +29,7 @@ class Interrupt {
  private:
   void wait_for_signals();
 
+  std::string answer_;
   std::stop_source source_;
   std::atomic<bool> closing_ = false, listening_ = false;
   sigset_t signals_{};

@@ -5,6 +5,8 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/trireme)
 
 install(TARGETS trireme EXPORT triremeTargets)
 install(TARGETS trireme_cli)
+# They are in the binary too; as files they are examples for plans of one's own.
+install(DIRECTORY plans DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme)
 # What is below a backend's own folder is its own business: users get backends from backend/registry.hpp. The same with
 # the folders of transports and algorithms: users get communicators from comm/world.hpp and comm/local/run_local.hpp.
 install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

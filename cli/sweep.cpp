@@ -1,0 +1,175 @@
+// `trireme sweep`: measures a matrix of configurations, each several times, into a folder from which it can go on.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/launch_hosts.hpp"
+#include "cli/option_catalog.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/exit_code.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/shell_text.hpp"
+#include "trireme/lab/duration.hpp"
+#include "trireme/lab/ready_plans.hpp"
+#include "trireme/lab/sweep_output.hpp"
+#include "trireme/perf/machine.hpp"
+#include "trireme/report/table.hpp"
+
+namespace trireme::cli {
+namespace {
+
+using report::Json;
+
+struct SweepArguments {
+  std::string plan, out, budget;
+  std::string run_limit = "30m";
+  std::optional<std::int64_t> repeats;
+  std::vector<std::string> set;
+  bool dry_run = false, list = false, retry_failed = false;
+};
+
+Json parse_json(std::string_view text, const std::string& source) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
+    const std::string message = error.what();
+    bad_input("{}: is not JSON: {}", source, message.substr(std::min(message.find("] ") + 2, message.size())));
+  }
+}
+
+std::vector<std::string_view> ready_names() {
+  std::vector<std::string_view> names;
+  for (const lab::ReadyPlan& ready : lab::ready_plans()) names.push_back(ready.name);
+  return names;
+}
+
+// A file, or the name of a ready-made plan.
+Json find_plan(const std::string& plan) {
+  if (plan.empty()) {
+    bad_input("which plan? A file, or one of the ready-made ones: {}; see trireme sweep --list",
+              fmt::join(ready_names(), ", "));
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(plan, ignored)) {
+    std::ifstream file(plan, std::ios::binary);
+    return parse_json(std::string(std::istreambuf_iterator<char>(file), {}), plan);
+  }
+  for (const lab::ReadyPlan& ready : lab::ready_plans()) {
+    if (ready.name == plan) return parse_json(ready.text, plan);
+  }
+  bad_input("{}: there is no such file, and the ready-made plans are {}", plan, fmt::join(ready_names(), ", "));
+}
+
+int list_plans() {
+  report::Table table({{"plan"}, {"question"}});
+  for (const lab::ReadyPlan& ready : lab::ready_plans()) {
+    table.add_row({std::string(ready.name), Json::parse(ready.text).value("question", "")});
+  }
+  std::fputs(table.text().c_str(), stdout);
+  std::fputs("\nWhat one would run here: trireme sweep NAME --dry-run\n", stdout);
+  return 0;
+}
+
+// What this process may use of it.
+lab::StudyMachine this_machine() {
+  const perf::Machine machine = perf::read_machine();
+  const int threads_per_core = std::max(1, machine.hardware_threads / std::max(1, machine.cores));
+  return {.cores = machine.usable_cores, .hardware_threads = machine.usable_cores * threads_per_core};
+}
+
+lab::StudyPlan resolve_plan(const SweepArguments& arguments, const lab::OptionCatalog& options) {
+  Json json = find_plan(arguments.plan);
+  for (const std::string& assignment : arguments.set) lab::set_option(json, assignment, options);
+  if (arguments.repeats && json.is_object()) json["repeats"] = *arguments.repeats;
+  if (!arguments.budget.empty() && json.is_object()) {
+    lab::parse_duration(arguments.budget, "--budget");
+    json["budget"] = arguments.budget;
+  }
+  return lab::parse_plan(json, arguments.plan, options, this_machine());
+}
+
+std::string go_on_text() {
+  std::vector<std::string> words = report::command_line();
+  words.front() = "trireme";
+  return fmt::format("what was measured is kept; to go on: {}\n", cluster::shell_line(words));
+}
+
+int finish(const lab::SweepSetup& setup, const lab::SweepResult& result, const std::filesystem::path& folder) {
+  const bool has_failures = std::any_of(result.cells.begin(), result.cells.end(),
+                                        [](const lab::CellState& cell) { return cell.failures > 0; });
+  fmt::print("\n{}{}", lab::result_table(setup.cells, result), lab::shortfall_text(setup.cells, result));
+  if (has_failures)
+    fmt::print("the logs of failed runs: {}; to try them again: --retry-failed\n", (folder / "logs").string());
+  if (result.interrupted || !result.left_out.empty()) std::fputs(go_on_text().c_str(), stdout);
+  fmt::print("records: {}\n", (folder / "runs").string());
+  if (result.interrupted) return kInterruptedExitCode;
+  return has_failures ? exit_code(ErrorKind::failed) : 0;
+}
+
+int run_sweep(const SweepArguments& arguments) {
+  if (arguments.list) return list_plans();
+  const lab::OptionCatalog options = option_catalog();
+  const lab::StudyPlan plan = resolve_plan(arguments, options);
+  const std::vector<lab::Cell> cells = lab::cells_of(plan, options);
+  const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
+  const lab::SweepSetup setup{.plan = plan,
+                              .cells = cells,
+                              .options = options,
+                              .program = this_binary(),
+                              .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
+                              .retry_failed = arguments.retry_failed};
+  fmt::print("{}", lab::introduction(plan, cells.size()));
+  if (arguments.dry_run) {
+    const auto known = lab::read_states(out, cells, static_cast<int>(plan.repeats));
+    fmt::print("{}", lab::dry_run_text(setup, known));
+    return 0;
+  }
+  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
+    bad_input("this process was started by {} as one of several; a sweep starts its own", launcher);
+  }
+  Interrupt interrupt("interrupted: ending this run (once more to end at once)");
+  const lab::StudyFolder folder(out);
+  if (const auto kept = folder.read_plan()) lab::check_same_study(*kept, to_json(plan), out.string());
+  folder.write_plan(to_json(plan));
+  std::fflush(stdout);
+  lab::SweepText text(cells, stdout, cluster::shows_progress() ? stderr : nullptr);
+  const lab::SweepResult result = lab::Sweep(setup, folder, text).run(interrupt.listen());
+  text.erase_bar();
+  return finish(setup, result, out);
+}
+
+}  // namespace
+
+Command add_sweep(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "sweep",
+      "Measure a matrix of configurations, each several times, one record per run in a folder. Started again with the\n"
+      "same folder it goes on where it was, however it had ended.");
+  auto arguments = std::make_shared<SweepArguments>();
+  app->add_option("plan", arguments->plan, "The plan: a JSON file, or the name of a ready-made one (--list)");
+  app->add_option("--out", arguments->out, "Folder of the results (default: the plan's name, in this folder)");
+  app->add_option("--repeats", arguments->repeats, "Runs of each cell (default: the plan's, or 5)");
+  app->add_option("--budget", arguments->budget,
+                  "Time for this sweep, as in 20m or 1h30m: what would not be done by then is not begun\n"
+                  "(default: the plan's, or none)");
+  app->add_option("--run-limit", arguments->run_limit, "Time after which one run has failed")->capture_default_str();
+  app->add_option("--set", arguments->set,
+                  "option=value: sets an option of bench or launch for all cells; of one that the plan varies,\n"
+                  "option=a,b leaves these values. May be given several times")
+      ->allow_extra_args(false);
+  app->add_flag("--retry-failed", arguments->retry_failed, "Run cells again that failed in an earlier sweep");
+  app->add_flag("--dry-run", arguments->dry_run, "Show the cells, their commands and the time, and run nothing");
+  app->add_flag("--list", arguments->list, "List the ready-made plans");
+  return {app, [arguments] { return run_sweep(*arguments); }};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,150 @@
+#include "trireme/lab/study_cells.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/hash.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using report::Json;
+
+constexpr std::size_t kMostCells = 100'000;
+constexpr std::size_t kLongestSlug = 120;  // file systems take 255 bytes, with what comes behind it
+
+std::string text_of(const Json& varied) {
+  std::string text;
+  for (const auto& [name, value] : varied.items()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value_text(value));
+  }
+  return text;
+}
+
+// Letters, digits and a few signs. What this loses is made up for by a hash of the text.
+std::string slug_of(const Json& varied) {
+  if (varied.empty()) return "cell";
+  std::string slug;
+  bool is_exact = true;
+  for (const auto& [name, value] : varied.items()) {
+    if (!slug.empty()) slug += '_';
+    for (const char c : fmt::format("{}-{}", name, value_text(value))) {
+      const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
+      slug += is_plain ? c : '-';
+      is_exact = is_exact && is_plain;
+    }
+  }
+  if (is_exact && slug.size() <= kLongestSlug) return slug;
+  const std::string text = text_of(varied);
+  return fmt::format("{}-{:08x}", slug.substr(0, kLongestSlug),
+                     hash_bytes(std::as_bytes(std::span(text))) & 0xffffffffu);
+}
+
+// What names mean in the formulas of one cell.
+class CellNames {
+ public:
+  CellNames(const StudyPlan& plan, const Cell& cell) : plan_(plan), cell_(cell) {}
+
+  FormulaValue operator()(const std::string& name) const {
+    if (const auto value = fact(name, plan_.machine, cell_.configuration)) return *value;
+    if (const Json* value = find(cell_.configuration, name)) return known(name, *value);
+    if (cell_.varied.contains(name)) return formula_value(cell_.varied[name]);
+    if (name == "workers") return 1.0;
+    if (name == "ps") return 0.0;
+    missing(name);
+  }
+
+ private:
+  // A formula may ask for another, but not for itself.
+  FormulaValue known(const std::string& name, const Json& value) const {
+    const auto text = formula_text(value);
+    if (!text) return formula_value(value);
+    if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) bad_input("{} asks for itself", name);
+    CellNames deeper = *this;
+    deeper.asked_.push_back(name);
+    return Formula(*text, name).evaluate(deeper);
+  }
+  [[noreturn]] void missing(const std::string& name) const {
+    std::vector<std::string> names{"cores", "hardware-threads", "hosts", "workers", "ps"};
+    for (const Setting& setting : cell_.configuration) names.push_back(setting.option);
+    for (const auto& [axis, value] : cell_.varied.items()) names.push_back(axis);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    bad_input("there is no '{}' in the cell '{}', which has {}; a further option can be set in fixed", name,
+              text_of(cell_.varied), fmt::join(names, ", "));
+  }
+
+  const StudyPlan& plan_;
+  const Cell& cell_;
+  std::vector<std::string> asked_;  // the formulas whose values are being worked out
+};
+
+void resolve_formulas(const StudyPlan& plan, Cell& cell) {
+  const Cell unresolved = cell;
+  const CellNames names(plan, unresolved);
+  for (Setting& setting : cell.configuration) {
+    if (formula_text(setting.value)) setting.value = json_value(names(setting.option));
+  }
+  for (auto& [name, value] : cell.varied.items()) {
+    const Json* resolved = find(cell.configuration, name);
+    if (resolved != nullptr && formula_text(value)) value = *resolved;
+  }
+}
+
+void check_values(const Cell& cell, const OptionCatalog& options) {
+  for (const Setting& setting : cell.configuration) {
+    const std::string where = fmt::format("the cell '{}'", text_of(cell.varied));
+    check_value(options.get(setting.option, where), setting.value, where);
+  }
+}
+
+bool is_allowed(const StudyPlan& plan, const Cell& cell) {
+  return std::all_of(plan.constraints.begin(), plan.constraints.end(),
+                     [&](const Formula& constraint) { return constraint.holds(CellNames(plan, cell)); });
+}
+
+std::size_t number_of_combinations(const StudyPlan& plan) {
+  std::size_t count = 1;
+  for (const Axis& axis : plan.axes) {
+    count *= axis.choices.size();
+    if (count > kMostCells) bad_input("the plan has more than {} combinations", kMostCells);
+  }
+  return count;
+}
+
+Cell combination(const StudyPlan& plan, std::size_t number) {
+  Cell cell{.varied = Json::object(), .configuration = plan.fixed, .slug = ""};
+  std::size_t below = number_of_combinations(plan);
+  for (const Axis& axis : plan.axes) {
+    below /= axis.choices.size();
+    const Choice& choice = axis.choices[number / below % axis.choices.size()];
+    cell.varied[axis.name] = choice.value;
+    cell.configuration.insert(cell.configuration.end(), choice.settings.begin(), choice.settings.end());
+  }
+  return cell;
+}
+
+}  // namespace
+
+std::string cell_text(const Cell& cell) { return cell.varied.empty() ? "the only cell" : text_of(cell.varied); }
+
+std::vector<Cell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
+  const std::size_t count = number_of_combinations(plan);
+  std::vector<Cell> cells;
+  for (std::size_t number = 0; number < count; ++number) {
+    Cell cell = combination(plan, number);
+    resolve_formulas(plan, cell);
+    if (!is_allowed(plan, cell)) continue;
+    check_values(cell, options);
+    cell.slug = slug_of(cell.varied);
+    cells.push_back(std::move(cell));
+  }
+  if (cells.empty())
+    bad_input("{}: the constraints leave none of its {} combinations on this machine", plan.name, count);
+  return cells;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,24 @@
+// The cells of a study: every combination of a plan's axes that its constraints allow, with all options resolved. Made
+// from a StudyPlan by whoever runs it or shows it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trireme/lab/study_plan.hpp"
+
+namespace trireme::lab {
+
+struct Cell {
+  report::Json varied;          // the axes' names with the values, or labels, of this cell
+  Configuration configuration;  // all options, with the values of formulas
+  std::string slug;             // names the cell's files; no two cells have the same
+};
+
+std::string cell_text(const Cell& cell);  // "batch-size=16 workers=2"
+
+// In the order of the plan. Error(bad_input) where a constraint or a formula asks for something that the plan does not
+// set, gives what the option cannot be, or where no cell is left.
+std::vector<Cell> cells_of(const StudyPlan& plan, const OptionCatalog& options);
+
+}  // namespace trireme::lab

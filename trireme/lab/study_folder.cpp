@@ -1,0 +1,158 @@
+#include "trireme/lab/study_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <span>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/write_all.hpp"
+#include "trireme/lab/configuration.hpp"
+
+namespace trireme::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using report::Json;
+
+constexpr std::array<const char*, 6> kOwnNames{"plan.json", "runs", "logs", "journal.log", "lock", ".running"};
+
+std::optional<Json> read_json(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  Json json = Json::parse(file, nullptr, false);
+  if (!file || json.is_discarded()) return std::nullopt;
+  return json;
+}
+
+UniqueFd open_to_append(const fs::path& path) {
+  UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.is_open()) bad_input("--out: cannot write '{}': {}", path.string(), std::strerror(errno));
+  return file;
+}
+
+bool is_study_or_empty(const fs::path& folder) {
+  if (fs::exists(folder / "plan.json")) return true;
+  return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(), [](const fs::directory_entry& entry) {
+    return std::find(kOwnNames.begin(), kOwnNames.end(), entry.path().filename()) != kOwnNames.end();
+  });
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || !fs::is_directory(folder)) {
+    bad_input("--out: cannot make the folder '{}': {}", folder.string(), error ? error.message() : "it is a file");
+  }
+  if (!is_study_or_empty(folder)) {
+    bad_input("--out: the folder '{}' has other files and no plan.json; give an empty or a new one", folder.string());
+  }
+}
+
+// The number of the process that holds it stands in the file for people.
+UniqueFd take_lock(const fs::path& folder) {
+  UniqueFd lock = open_to_append(folder / "lock");
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    std::string holder;
+    std::getline(std::ifstream(folder / "lock"), holder);
+    bad_input("--out: another sweep (process {}) works on the folder '{}'; wait for it or give another folder", holder,
+              folder.string());
+  }
+  const std::string own = fmt::format("{}\n", getpid());
+  if (ftruncate(lock.get(), 0) != 0 || !write_all(lock.get(), std::as_bytes(std::span(own)))) {
+    fail(ErrorKind::failed, "cannot write '{}': {}", (folder / "lock").string(), std::strerror(errno));
+  }
+  return lock;
+}
+
+// Files that were being written when their process was killed.
+void remove_half_files(const fs::path& folder) {
+  for (const fs::path& place : {folder, folder / "runs"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(place)) {
+      if (entry.path().extension() == ".tmp") fs::remove(entry.path());
+    }
+  }
+}
+
+// What decides which cells there are, as path and value.
+std::map<std::string, std::string> decisive_parts(const Json& plan) {
+  std::map<std::string, std::string> parts;
+  for (const char* key : {"name", "command", "cores", "hardware-threads", "fixed", "vary", "constraints"}) {
+    const Json value = plan.value(key, Json());
+    if (!value.is_object()) {
+      parts[key] = value.dump();
+      continue;
+    }
+    for (const auto& [option, inner] : value.items()) parts[fmt::format("{}.{}", key, option)] = inner.dump();
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string to_string(const RunName& run) { return fmt::format("{}.r{}", run.cell, run.repeat); }
+
+std::optional<Json> read_run(const fs::path& folder, const RunName& run) {
+  return read_json(folder / "runs" / (to_string(run) + ".json"));
+}
+
+StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
+  make_folder(path_);
+  lock_ = take_lock(path_);
+  fs::create_directories(path_ / "runs");
+  fs::create_directories(path_ / "logs");
+  remove_half_files(path_);
+  journal_ = open_to_append(path_ / "journal.log");
+}
+
+std::optional<Json> StudyFolder::read_plan() const { return read_json(path_ / "plan.json"); }
+
+void StudyFolder::write_plan(const Json& plan) const { report::write_json(plan, path_ / "plan.json"); }
+
+void StudyFolder::write_run(const RunName& run, const Json& record) const {
+  report::write_json(record, path_ / "runs" / (to_string(run) + ".json"));
+}
+
+void StudyFolder::remove_run(const RunName& run) const { fs::remove(path_ / "runs" / (to_string(run) + ".json")); }
+
+std::string StudyFolder::log_file(const RunName& run) const { return path_ / "logs" / (to_string(run) + ".log"); }
+
+void StudyFolder::note(const std::string& text) const {
+  const std::string line = fmt::format("{} {}\n", report::rfc3339(std::chrono::system_clock::now()), text);
+  append_whole(journal_.get(), std::as_bytes(std::span(line)), path_ / "journal.log");
+}
+
+void check_same_study(const Json& kept, const Json& plan, const std::string& folder) {
+  const auto before = decisive_parts(kept), now = decisive_parts(plan);
+  std::vector<std::string> differences;
+  for (const auto& [key, value] : now) {
+    const auto found = before.find(key);
+    if (found == before.end())
+      differences.push_back(fmt::format("{} is {} and was not set before", key, value));
+    else if (found->second != value)
+      differences.push_back(fmt::format("{} is {} and was {}", key, value, found->second));
+  }
+  for (const auto& [key, value] : before) {
+    if (!now.contains(key)) differences.push_back(fmt::format("{} is not set and was {}", key, value));
+  }
+  const std::int64_t repeats_before = kept.value("repeats", std::int64_t{0});
+  if (plan.value("repeats", std::int64_t{0}) < repeats_before) {
+    differences.push_back(
+        fmt::format("repeats is {} and was {}; more would do", plan["repeats"].dump(), repeats_before));
+  }
+  if (differences.empty()) return;
+  bad_input(
+      "the folder '{}' has the results of another plan: {}; give another --out, or the plan it was begun with, {}",
+      folder, fmt::join(differences, "; "), (fs::path(folder) / "plan.json").string());
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,156 @@
+#include "trireme/lab/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "trireme/cluster/shell_text.hpp"
+#include "trireme/lab/trial.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using report::Json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kOrderSeed = 1;
+
+bool has_failed(const Json& record) { return record.contains("error"); }
+
+void add_record(CellState& cell, const Json& record) {
+  if (has_failed(record)) {
+    if (++cell.failures == 1) cell.error = value_text(record["error"]);
+    return;
+  }
+  cell.images_per_second.push_back(record["results"]["images_per_second"].get<double>());
+  cell.seconds.push_back(record["study"].value("seconds", 0.0));
+}
+
+// Written by a sweep, and whole.
+bool is_study_record(const Json& record) {
+  if (!record.is_object() || !record.contains("study") || !record["study"].is_object()) return false;
+  return has_failed(record) || (record.contains("results") && record["results"].is_object() &&
+                                record["results"].value("images_per_second", Json()).is_number());
+}
+
+Json study_part(const SweepSetup& setup, const ScheduledRun& run, double seconds) {
+  const Cell& cell = setup.cells[run.cell];
+  std::vector<std::string> words = command_words(cell.configuration, setup.options);
+  words.insert(words.begin(), "trireme");
+  return {{"name", setup.plan.name}, {"kind", setup.plan.figure.empty() ? Json(nullptr) : Json(setup.plan.figure)},
+          {"cell", cell.varied},     {"repeat", run.repeat},
+          {"framework", "trireme"},  {"command", cluster::shell_line(words)},
+          {"seconds", seconds}};
+}
+
+}  // namespace
+
+std::optional<double> expected_seconds(const std::vector<CellState>& cells, std::size_t cell) {
+  if (!cells[cell].seconds.empty()) return perf::median(cells[cell].seconds);
+  std::vector<double> all;
+  for (const CellState& state : cells) all.insert(all.end(), state.seconds.begin(), state.seconds.end());
+  if (all.empty()) return std::nullopt;
+  return perf::median(all);
+}
+
+std::vector<CellState> read_states(const std::filesystem::path& folder, const std::vector<Cell>& cells, int repeats) {
+  std::vector<CellState> states(cells.size());
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    for (int repeat = 1; repeat <= repeats; ++repeat) {
+      const auto record = read_run(folder, {cells[cell].slug, repeat});
+      if (record && is_study_record(*record)) add_record(states[cell], *record);
+    }
+  }
+  return states;
+}
+
+Sweep::Sweep(const SweepSetup& setup, const StudyFolder& folder, SweepObserver& observer)
+    : setup_(setup),
+      folder_(folder),
+      observer_(observer),
+      schedule_(make_schedule(setup.cells.size(), static_cast<int>(setup.plan.repeats), kOrderSeed)),
+      is_there_(setup.cells.size(), std::vector<bool>(static_cast<std::size_t>(setup.plan.repeats))) {
+  result_.cells.resize(setup.cells.size());
+}
+
+void Sweep::find_earlier_runs() {
+  for (const ScheduledRun& run : schedule_) {
+    const auto record = folder_.read_run(name_of(run));
+    if (!record || !is_study_record(*record)) continue;
+    if (has_failed(*record) && setup_.retry_failed) {
+      folder_.remove_run(name_of(run));
+      continue;
+    }
+    add_record(result_.cells[run.cell], *record);
+    is_there_[run.cell][static_cast<std::size_t>(run.repeat - 1)] = true;
+    ++result_.runs_found;
+  }
+}
+
+bool Sweep::is_needed(const ScheduledRun& run) const {
+  return !is_there_[run.cell][static_cast<std::size_t>(run.repeat - 1)] && result_.cells[run.cell].failures == 0;
+}
+
+bool Sweep::fits_budget(const ScheduledRun& run, double elapsed) const {
+  if (!setup_.plan.budget_seconds) return true;
+  return elapsed + expected_seconds(result_.cells, run.cell).value_or(0) <= *setup_.plan.budget_seconds;
+}
+
+SweepProgress Sweep::progress(std::size_t next) const {
+  SweepProgress progress{.runs_done = result_.runs_found + result_.runs_made};
+  progress.runs_planned = progress.runs_done;
+  for (std::size_t i = next; i < schedule_.size(); ++i) {
+    if (!is_needed(schedule_[i])) continue;
+    ++progress.runs_planned;
+    const auto seconds = expected_seconds(result_.cells, schedule_[i].cell);
+    progress.knows_seconds = seconds.has_value();
+    progress.seconds_left += seconds.value_or(0);
+  }
+  return progress;
+}
+
+SweepResult Sweep::run(std::stop_token stop) {
+  find_earlier_runs();
+  const Clock::time_point start = Clock::now();
+  for (std::size_t i = 0; i < schedule_.size() && !result_.interrupted; ++i) {
+    const ScheduledRun& next = schedule_[i];
+    if (!is_needed(next)) continue;
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    if (!result_.left_out.empty() || !fits_budget(next, elapsed)) {
+      result_.left_out.push_back(next);
+      continue;
+    }
+    observer_.on_start(next, progress(i));
+    const auto record = run_one(next, stop);
+    result_.interrupted = !record;
+    if (record) observer_.on_end(next, *record, progress(i + 1));
+  }
+  return std::move(result_);
+}
+
+std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop) {
+  const RunName name = name_of(run);
+  folder_.note("start " + to_string(name));
+  TrialResult trial = run_trial(
+      {.command = trial_command(setup_.program, command_words(setup_.cells[run.cell].configuration, setup_.options)),
+       .scratch_folder = folder_.scratch_folder(),
+       .log_file = folder_.log_file(name),
+       .limit_seconds = setup_.run_limit_seconds,
+       .while_running = [this](double seconds) { observer_.on_wait(seconds); }},
+      stop);
+  if (trial.ending == TrialResult::Ending::interrupted) {
+    folder_.note("interrupted " + to_string(name));
+    return std::nullopt;
+  }
+  trial.record["study"] = study_part(setup_, run, trial.seconds);
+  folder_.write_run(name, trial.record);
+  folder_.note(fmt::format("{} {}", has_failed(trial.record) ? "failed" : "measured", to_string(name)));
+  add_record(result_.cells[run.cell], trial.record);
+  is_there_[run.cell][static_cast<std::size_t>(run.repeat - 1)] = true;
+  ++result_.runs_made;
+  return trial.record;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,183 @@
+#include "trireme/lab/sweep_output.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "trireme/cluster/shell_text.hpp"
+#include "trireme/lab/duration.hpp"
+#include "trireme/perf/statistics.hpp"
+#include "trireme/report/table.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using report::Json;
+
+constexpr std::size_t kBarWidth = 30;
+constexpr std::size_t kLongestError = 200;
+
+std::string plural(std::size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string left_text(const SweepProgress& progress) {
+  if (progress.runs_done >= progress.runs_planned || !progress.knows_seconds) return "";
+  return fmt::format(", about {} left", duration_text(std::max(progress.seconds_left, 1.0)));
+}
+
+std::string outcome_text(const Json& record) {
+  if (record.contains("error")) return "failed: " + value_text(record["error"]).substr(0, kLongestError);
+  return fmt::format("{:.2f} images/sec", record["results"]["images_per_second"].get<double>());
+}
+
+// In the plan's own values, a column for each axis.
+std::vector<report::Column> columns_of(const std::vector<Cell>& cells) {
+  std::vector<report::Column> columns;
+  for (const auto& [name, value] : cells.front().varied.items()) columns.push_back({name});
+  return columns;
+}
+
+std::vector<std::string> values_of(const Cell& cell) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : cell.varied.items()) values.push_back(value_text(value));
+  return values;
+}
+
+// Of the upper bound that a run has, where the plan gives one.
+std::string estimate_text(const SweepSetup& setup, const std::vector<CellState>& known) {
+  double expected = 0, most = 0;
+  bool is_known = true, is_bounded = true;
+  std::size_t runs = 0;
+  for (std::size_t i = 0; i < setup.cells.size(); ++i) {
+    const auto done = known[i].seconds.size();
+    const auto missing = known[i].failures > 0
+                             ? 0
+                             : static_cast<std::size_t>(setup.plan.repeats) -
+                                   std::min<std::size_t>(done, static_cast<std::size_t>(setup.plan.repeats));
+    runs += missing;
+    const auto seconds = expected_seconds(known, i);
+    is_known = is_known && seconds;
+    expected += static_cast<double>(missing) * seconds.value_or(0);
+    const Json* bound = find(setup.cells[i].configuration, "max-seconds");
+    is_bounded = is_bounded && bound != nullptr;
+    if (bound != nullptr) most += static_cast<double>(missing) * bound->get<double>();
+  }
+  const std::string count = plural(runs, "run") + " to be made";
+  if (runs == 0) return "nothing is left to be run\n";
+  if (is_known)
+    return fmt::format("{}: about {}, by the times of those that are there\n", count, duration_text(expected));
+  if (is_bounded) {
+    return fmt::format("{}: {} of steps at most (max-seconds), and a few seconds to start each\n", count,
+                       duration_text(most));
+  }
+  return fmt::format("{}; how long they take is known after the first\n", count);
+}
+
+}  // namespace
+
+std::string bar_text(const SweepProgress& progress, const std::string& cell, double run_seconds) {
+  const double share = progress.runs_planned == 0
+                           ? 1
+                           : static_cast<double>(progress.runs_done) / static_cast<double>(progress.runs_planned);
+  const auto filled = static_cast<std::size_t>(share * kBarWidth);
+  return fmt::format("[{}{}] {} of {}{}; {}, {:.0f}s", std::string(filled, '#'), std::string(kBarWidth - filled, '.'),
+                     progress.runs_done, plural(progress.runs_planned, "run"), left_text(progress), cell, run_seconds);
+}
+
+void SweepText::on_start(const ScheduledRun& run, const SweepProgress& progress) {
+  run_ = run;
+  progress_ = progress;
+  on_wait(0);
+}
+
+void SweepText::on_wait(double seconds) {
+  if (terminal_ == nullptr) return;
+  SweepProgress now = progress_;
+  now.seconds_left -= seconds;
+  fmt::print(terminal_, "\r{}\x1b[K", bar_text(now, cell_text(cells_[run_.cell]), seconds));
+  std::fflush(terminal_);
+  bar_is_drawn_ = true;
+}
+
+void SweepText::erase_bar() {
+  if (!bar_is_drawn_) return;
+  fmt::print(terminal_, "\r\x1b[K");
+  std::fflush(terminal_);
+  bar_is_drawn_ = false;
+}
+
+void SweepText::on_end(const ScheduledRun& run, const Json& record, const SweepProgress& progress) {
+  erase_bar();
+  fmt::print(stream_, "{}/{}  {}  repeat {}: {}, took {}{}\n", progress.runs_done, progress.runs_planned,
+             cell_text(cells_[run.cell]), run.repeat, outcome_text(record),
+             duration_text(record["study"]["seconds"].get<double>()), left_text(progress));
+  std::fflush(stream_);
+}
+
+std::string introduction(const StudyPlan& plan, std::size_t cells) {
+  std::string text = plan.title.empty() ? plan.name + "\n" : fmt::format("{}: {}\n", plan.name, plan.title);
+  if (!plan.question.empty()) text += fmt::format("question: {}\n", plan.question);
+  if (!plan.source.empty()) text += fmt::format("known:    {}\n", plan.source);
+  text += fmt::format("{} x {}, one after the other, in rounds", plural(cells, "cell"),
+                      plural(static_cast<std::size_t>(plan.repeats), "repeat"));
+  if (plan.budget_seconds) text += fmt::format(", within {}", duration_text(*plan.budget_seconds));
+  return text + "\n";
+}
+
+std::string dry_run_text(const SweepSetup& setup, const std::vector<CellState>& known) {
+  std::string text;
+  for (const Cell& cell : setup.cells) {
+    text += fmt::format("{}\n  trireme {}\n", cell_text(cell),
+                        cluster::shell_line(command_words(cell.configuration, setup.options)));
+  }
+  return text + estimate_text(setup, known);
+}
+
+std::string result_table(const std::vector<Cell>& cells, const SweepResult& result) {
+  std::vector<report::Column> columns = columns_of(cells);
+  for (const char* title : {"images/sec", "spread", "runs", "failures"}) {
+    columns.push_back({title, report::Align::right});
+  }
+  report::Table table(columns);
+  std::size_t best = cells.size();
+  double best_speed = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const CellState& state = result.cells[i];
+    const perf::Summary speed = perf::summarize(state.images_per_second);
+    const std::size_t runs = state.images_per_second.size();
+    std::vector<std::string> row = values_of(cells[i]);
+    row.push_back(runs == 0 ? "-" : fmt::format("{:.2f}", speed.median));
+    row.push_back(runs < 2 ? "-" : fmt::format("{:.1f} %", 100 * (speed.maximum - speed.minimum) / speed.median));
+    row.push_back(std::to_string(runs));
+    row.push_back(std::to_string(state.failures));
+    table.add_row(std::move(row));
+    if (speed.median > best_speed) {
+      best = i;
+      best_speed = speed.median;
+    }
+  }
+  std::string text = table.text();
+  text += "images/sec: of all workers together, the median of the runs; spread: from the slowest run to the fastest\n";
+  if (best < cells.size()) text += fmt::format("best: {}, {:.2f} images/sec\n", cell_text(cells[best]), best_speed);
+  return text;
+}
+
+std::string shortfall_text(const std::vector<Cell>& cells, const SweepResult& result) {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (result.cells[i].failures == 0) continue;
+    text += fmt::format("failed: {}: {}\n", cell_text(cells[i]), result.cells[i].error.substr(0, kLongestError));
+  }
+  if (result.left_out.empty()) return text;
+  std::set<std::size_t> unmeasured;
+  for (const ScheduledRun& run : result.left_out) {
+    if (result.cells[run.cell].images_per_second.empty()) unmeasured.insert(run.cell);
+  }
+  text += fmt::format("left out for lack of time (--budget): {}\n", plural(result.left_out.size(), "run"));
+  for (const std::size_t cell : unmeasured) text += fmt::format("  never measured: {}\n", cell_text(cells[cell]));
+  return text;
+}
+
+}  // namespace trireme::lab
