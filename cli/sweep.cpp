@@ -127,10 +127,9 @@ int run_sweep(const SweepArguments& arguments) {
                               .program = this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
                               .retry_failed = arguments.retry_failed};
-  fmt::print("{}", lab::introduction(plan, cells.size()));
   if (arguments.dry_run) {
     const auto known = lab::read_states(out, cells, static_cast<int>(plan.repeats));
-    fmt::print("{}", lab::dry_run_text(setup, known));
+    fmt::print("{}{}", lab::introduction(plan, cells.size()), lab::dry_run_text(setup, known));
     return 0;
   }
   if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
@@ -140,6 +139,7 @@ int run_sweep(const SweepArguments& arguments) {
   const lab::StudyFolder folder(out);
   if (const auto kept = folder.read_plan()) lab::check_same_study(*kept, to_json(plan), out.string());
   folder.write_plan(to_json(plan));
+  fmt::print("{}", lab::introduction(plan, cells.size()));
   std::fflush(stdout);
   lab::SweepText text(cells, stdout, cluster::shows_progress() ? stderr : nullptr);
   const lab::SweepResult result = lab::Sweep(setup, folder, text).run(interrupt.listen());

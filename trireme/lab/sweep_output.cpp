@@ -1,8 +1,10 @@
 #include "trireme/lab/sweep_output.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "trireme/cluster/shell_text.hpp"
@@ -24,7 +26,7 @@ std::string plural(std::size_t count, const char* noun) {
 
 std::string left_text(const SweepProgress& progress) {
   if (progress.runs_done >= progress.runs_planned || !progress.knows_seconds) return "";
-  return fmt::format(", about {} left", duration_text(std::max(progress.seconds_left, 1.0)));
+  return fmt::format(", about {} left", duration_text(std::max(std::round(progress.seconds_left), 1.0)));
 }
 
 std::string outcome_text(const Json& record) {
@@ -32,8 +34,15 @@ std::string outcome_text(const Json& record) {
   return fmt::format("{:.2f} images/sec", record["results"]["images_per_second"].get<double>());
 }
 
+// A bar that is longer than the terminal is wide could not be drawn over.
+std::size_t columns_of(std::FILE* terminal) {
+  winsize size{};
+  const bool is_known = ioctl(fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return is_known ? size.ws_col - 1u : 79u;
+}
+
 // In the plan's own values, a column for each axis.
-std::vector<report::Column> columns_of(const std::vector<Cell>& cells) {
+std::vector<report::Column> axis_columns(const std::vector<Cell>& cells) {
   std::vector<report::Column> columns;
   for (const auto& [name, value] : cells.front().varied.items()) columns.push_back({name});
   return columns;
@@ -45,32 +54,31 @@ std::vector<std::string> values_of(const Cell& cell) {
   return values;
 }
 
-// Of the upper bound that a run has, where the plan gives one.
+// Runs of this cell that are still to be made.
+std::size_t runs_missing(const StudyPlan& plan, const CellState& cell) {
+  const auto planned = static_cast<std::size_t>(plan.repeats);
+  return cell.failures > 0 ? 0 : planned - std::min(planned, cell.seconds.size());
+}
+
+// By the times of earlier runs, or else by the limits that the plan sets.
 std::string estimate_text(const SweepSetup& setup, const std::vector<CellState>& known) {
-  double expected = 0, most = 0;
-  bool is_known = true, is_bounded = true;
   std::size_t runs = 0;
+  std::optional<double> expected = 0.0, most = 0.0;
   for (std::size_t i = 0; i < setup.cells.size(); ++i) {
-    const auto done = known[i].seconds.size();
-    const auto missing = known[i].failures > 0
-                             ? 0
-                             : static_cast<std::size_t>(setup.plan.repeats) -
-                                   std::min<std::size_t>(done, static_cast<std::size_t>(setup.plan.repeats));
-    runs += missing;
+    const std::size_t missing = runs_missing(setup.plan, known[i]);
     const auto seconds = expected_seconds(known, i);
-    is_known = is_known && seconds;
-    expected += static_cast<double>(missing) * seconds.value_or(0);
-    const Json* bound = find(setup.cells[i].configuration, "max-seconds");
-    is_bounded = is_bounded && bound != nullptr;
-    if (bound != nullptr) most += static_cast<double>(missing) * bound->get<double>();
+    const Json* limit = find(setup.cells[i].configuration, "max-seconds");
+    runs += missing;
+    expected = expected && seconds ? std::optional(*expected + static_cast<double>(missing) * *seconds) : std::nullopt;
+    most = most && limit != nullptr ? std::optional(*most + static_cast<double>(missing) * limit->get<double>())
+                                    : std::nullopt;
   }
-  const std::string count = plural(runs, "run") + " to be made";
   if (runs == 0) return "nothing is left to be run\n";
-  if (is_known)
-    return fmt::format("{}: about {}, by the times of those that are there\n", count, duration_text(expected));
-  if (is_bounded) {
+  const std::string count = plural(runs, "run") + " to be made";
+  if (expected) return fmt::format("{}: about {}, by the times of earlier ones\n", count, duration_text(*expected));
+  if (most) {
     return fmt::format("{}: {} of steps at most (max-seconds), and a few seconds to start each\n", count,
-                       duration_text(most));
+                       duration_text(*most));
   }
   return fmt::format("{}; how long they take is known after the first\n", count);
 }
@@ -96,7 +104,8 @@ void SweepText::on_wait(double seconds) {
   if (terminal_ == nullptr) return;
   SweepProgress now = progress_;
   now.seconds_left -= seconds;
-  fmt::print(terminal_, "\r{}\x1b[K", bar_text(now, cell_text(cells_[run_.cell]), seconds));
+  const std::string bar = bar_text(now, cell_text(cells_[run_.cell]), seconds);
+  fmt::print(terminal_, "\r{}\x1b[K", bar.substr(0, columns_of(terminal_)));
   std::fflush(terminal_);
   bar_is_drawn_ = true;
 }
@@ -136,7 +145,7 @@ std::string dry_run_text(const SweepSetup& setup, const std::vector<CellState>& 
 }
 
 std::string result_table(const std::vector<Cell>& cells, const SweepResult& result) {
-  std::vector<report::Column> columns = columns_of(cells);
+  std::vector<report::Column> columns = axis_columns(cells);
   for (const char* title : {"images/sec", "spread", "runs", "failures"}) {
     columns.push_back({title, report::Align::right});
   }
