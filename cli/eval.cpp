@@ -38,8 +38,7 @@ int run_eval(EvalArguments arguments) {
   arguments.options.num_classes = file->state().classes;
   arguments.options.batch_size = arguments.batch_size;
   arguments.options.forward_only = true;
-  lab::BenchmarkConfig config = lab::resolve(arguments.options, {});
-  config.data.set_threads(config.on_gpu());
+  const lab::BenchmarkConfig config = lab::resolve(arguments.options, {});
   if (!config.data.is_real()) bad_input("eval needs --data-dir");
   const perf::ThreadPlan threads = perf::plan_threads(config.intra_threads, 1, config.bind);
   perf::apply(threads);

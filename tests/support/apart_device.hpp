@@ -3,6 +3,7 @@
 // kernels are the reference backend's.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -128,7 +129,7 @@ class ApartDevice final : public ComputeDevice {
 
   bool has_groups() const override { return options_.hall != nullptr; }
   std::string name_group() override { return "hall"; }
-  std::unique_ptr<DeviceGroup> join_group(const std::string& name, int rank, int ranks) override;
+  std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;
 
   void mark(int index) override {
     give([this, index] { marks_[index] = std::chrono::steady_clock::now(); });
@@ -277,8 +278,10 @@ class ApartDevice::Tape final : public Recording {
 class ApartDevice::Group final : public DeviceGroup {
  public:
   Group(ApartDevice& device, int rank, int ranks) : device_(device), rank_(rank), ranks_(ranks) {}
+  // As NCCL's, which waits for recordings of its sums to go first, for ever.
+  ~Group() override { EXPECT_EQ(in_use_.use_count(), 1) << "a recording has sums of a group that goes"; }
   void sum(float* values, std::int64_t elements, const float* factor) override {
-    device_.give([this, values, elements, factor] {
+    device_.give([this, values, elements, factor, in_use = in_use_] {
       for (std::int64_t i = 0; i < elements; ++i) values[i] *= *factor;
       device_.options_.hall->sum(rank_, ranks_, values, static_cast<std::size_t>(elements));
     });
@@ -287,6 +290,7 @@ class ApartDevice::Group final : public DeviceGroup {
  private:
   ApartDevice& device_;
   int rank_, ranks_;
+  std::shared_ptr<int> in_use_ = std::make_shared<int>();
 };
 
 inline std::unique_ptr<Recording> ApartDevice::record(const std::function<void()>& work) {
@@ -300,9 +304,9 @@ inline std::unique_ptr<Recording> ApartDevice::record(const std::function<void()
   return std::make_unique<Tape>(*this, std::move(items));
 }
 
-inline std::unique_ptr<DeviceGroup> ApartDevice::join_group(const std::string& name, int rank, int ranks) {
-  if (name != name_group()) fail(ErrorKind::failed, "a group called '{}'", name);
-  return std::make_unique<Group>(*this, rank, ranks);
+inline std::unique_ptr<DeviceGroup> ApartDevice::join_group(const GroupPlan& plan) {
+  if (plan.name != name_group()) fail(ErrorKind::failed, "a group called '{}'", plan.name);
+  return std::make_unique<Group>(*this, plan.rank, plan.ranks);
 }
 
 // The reference backend on such a device.

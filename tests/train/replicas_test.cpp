@@ -73,7 +73,7 @@ Values train_rank(const Job& job, comm::Communicator& world) {
   std::vector<Tensor> fetches{model.loss};
   for (const Tensor& update : minimize(model.loss, optimizer_rule(job.optimizer), 0.01f)) fetches.push_back(update);
   const auto backend = job.hall == nullptr ? testkit::make_test_backend(job.backend) : make_backend_in(job.hall);
-  const auto owned = make_replicas(world, *backend, job.options);
+  auto owned = make_replicas(world, *backend, job.options);
   Replicas& replicas = *owned;
   SessionOptions options{.seed = 7};
   options.compile.update_bytes = job.bucket_bytes;
@@ -100,6 +100,9 @@ Values train_rank(const Job& job, comm::Communicator& world) {
   for (const NodeId id : session.variables().trainable()) {
     values.emplace_back(graph.node(id).name, session.variables().get(id));
   }
+  // Replicas may go before the session.
+  step.forget_exchange();
+  owned.reset();
   return values;
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <iterator>
@@ -21,8 +20,6 @@
 
 namespace trireme::data {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kNice = 10;
 
@@ -75,7 +72,6 @@ class Pipeline::Workers {
 
   const Batch& next();
   std::int64_t place() const { return first_of(given_); }
-  double waited_seconds() const { return waited_seconds_; }
   std::vector<std::int64_t> bad_samples() const { return {bad_.begin(), bad_.end()}; }
 
  private:
@@ -117,7 +113,6 @@ class Pipeline::Workers {
   // The caller's.
   std::int64_t given_ = 0;  // batches
   Batch batch_;
-  double waited_seconds_ = 0;
   std::set<std::int64_t> bad_;  // samples, in the batches given
   std::vector<std::thread> threads_;
 };
@@ -204,7 +199,6 @@ Pipeline::Workers::Slot& Pipeline::Workers::wait_for(std::int64_t batch) {
 }
 
 const Batch& Pipeline::Workers::next() {
-  const auto start = SteadyClock::now();
   const std::int64_t batch = given_;
   Slot& slot = wait_for(batch);
   try {
@@ -214,7 +208,6 @@ const Batch& Pipeline::Workers::next() {
     throw;
   }
   ++given_;
-  waited_seconds_ = std::chrono::duration<double>(SteadyClock::now() - start).count();
   batch_.first = first_of(batch);
   batch_.images = {static_cast<const float*>(slot.images.at(0)),
                    static_cast<std::size_t>(options_.batch_size * image_elements_)};
@@ -239,7 +232,6 @@ Pipeline::~Pipeline() = default;
 
 const Batch& Pipeline::next() { return workers_->next(); }
 std::int64_t Pipeline::place() const { return workers_->place(); }
-double Pipeline::waited_seconds() const { return workers_->waited_seconds(); }
 std::vector<std::int64_t> Pipeline::bad_samples() const { return workers_->bad_samples(); }
 
 }  // namespace trireme::data

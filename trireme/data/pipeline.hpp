@@ -58,7 +58,6 @@ class Pipeline {
 
   // Where a pipeline would have to begin to give what comes next here.
   std::int64_t place() const;
-  double waited_seconds() const;                  // in the last next()
   std::vector<std::int64_t> bad_samples() const;  // different ones, in the batches so far, by their numbers
 
  private:

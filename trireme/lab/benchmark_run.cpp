@@ -132,7 +132,8 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   const auto expected = static_cast<std::size_t>(std::min(config.num_batches, kReserveAtMost));
   seconds.reserve(expected);
   losses.reserve(expected);
-  if (config.data.io_overhead && repeat > 0) run_step();  // the first after steps of the other kind: not as the others
+  // The first after steps of the other kind: not as the others.
+  if ((config.data.io_overhead || (config.on_gpu() && config.distribution.baseline)) && repeat > 0) run_step();
 
   settle();
   for (std::int64_t done = 0; done < config.num_batches; ++done) {
@@ -180,6 +181,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   const auto steps_before = steps_done_;
   const auto updates_before = store.step;
   executable.set_exchange(nullptr);
+  if (place_.config().on_gpu()) run_step();  // is recorded anew
   place_.workers().set_context("baseline");
   const auto timeout = place_.workers().timeout();
   place_.workers().set_timeout(kUnevenTimeout);

@@ -23,7 +23,6 @@ class DataInput {
   void start(const std::vector<int>& processors, std::int64_t first = 0);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
-  double waited_seconds() const { return pipeline_->waited_seconds(); }  // in the last next()
 
   std::int64_t samples() const { return dataset_->size(); }
   std::string describe() const;                // what it is

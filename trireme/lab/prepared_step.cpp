@@ -91,6 +91,7 @@ void PreparedStep::set_first_sample(std::int64_t first) {
 
 double PreparedStep::run(double learning_rate) {
   start(learning_rate);
+  wait();
   return loss();
 }
 
@@ -98,16 +99,16 @@ void PreparedStep::start(double learning_rate) {
   for (const std::span<float> input : learning_rate_inputs_) {
     const auto rate = static_cast<float>(learning_rate);
     if (input[0] == rate) continue;
-    input[0] = rate;
     for (int index = 0; index < groups(); ++index) split_->group(index).input_changed(step_.learning_rate);
+    input[0] = rate;
   }
   split_->run();
 }
 
 double PreparedStep::wait() {
-  double idle = 0;
-  for (int index = 0; index < groups(); ++index) idle = std::max(idle, split_->group(index).wait());
-  return idle;
+  double seconds = 0;
+  for (int index = 0; index < groups(); ++index) seconds = std::max(seconds, split_->group(index).wait());
+  return seconds;
 }
 
 std::optional<LossScaleState> PreparedStep::loss_scale() const {

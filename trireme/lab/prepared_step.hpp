@@ -37,8 +37,7 @@ class PreparedStep {
   void set_first_sample(std::int64_t first);
   // Runs the step and returns the loss; the learning rate has no effect when forward only.
   double run(double learning_rate);
-  // The same in parts: where a GPU runs it, start() returns at once, and wait() says how long it had nothing to do
-  // before.
+  // The same in parts: where a GPU runs it, start() returns at once, and wait() says how long it took.
   void start(double learning_rate);
   double wait();
   double loss() const { return split_->mean_output(0); }

@@ -84,6 +84,10 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
     breakdown.optimizer = rank.update;
     breakdown.input_wait = rank.input;
     breakdown.idle = std::min(rank.wait, longest - rank.busy());
+    if (!(summary.communication > 0)) {  // GPUs among themselves: nobody knows
+      breakdown.idle = rank.wait;
+      continue;
+    }
     breakdown.communication = summary.communication;
     breakdown.exposed_communication = std::min(rank.wait - *breakdown.idle, summary.communication);
     *breakdown.idle = rank.wait - *breakdown.exposed_communication;

@@ -75,7 +75,7 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
 }
 
 Training::~Training() {
-  if (transform_) place_->step().executable().set_exchange(nullptr);
+  if (transform_) place_->step().executable().forget_exchange();
 }
 
 // The first worker looks, and tells the others where to go on.

@@ -10,7 +10,7 @@ namespace trireme::lab {
 namespace {
 
 std::string milliseconds(const std::optional<double>& seconds) {
-  return fmt::format("{:.1f}", 1e3 * seconds.value_or(0));
+  return seconds ? fmt::format("{:.1f}", 1e3 * *seconds) : "-";
 }
 
 std::string servers_update_text(const BenchmarkSetup& setup) {
@@ -32,7 +32,7 @@ std::string servers_update_text(const BenchmarkSetup& setup) {
 }
 
 std::string communication_text(const WorkerSummary& workers, const std::optional<GradientTraffic>& traffic) {
-  if (!(workers.communication > 0)) return "communication: between GPUs, part of compute\n";
+  if (!(workers.communication > 0)) return "communication: not measured; between GPUs it is part of compute\n";
   std::string text = fmt::format("communication: {} ms per step", milliseconds(workers.communication));
   if (workers.overlap) text += fmt::format(", {:.0f} % of it hidden behind compute", 100 * *workers.overlap);
   if (!traffic) return text + "\n";

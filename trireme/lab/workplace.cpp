@@ -110,6 +110,10 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   if (input_) input_->start(setup_.config.bind ? processors : std::vector<int>(), options_.first_sample);
 }
 
+Workplace::~Workplace() {
+  if (step_) step_->executable().forget_exchange();
+}
+
 void Workplace::open_data() {
   if (!setup_.config.data.is_real()) return;
   setup_.config.data.set_threads(setup_.config.on_gpu());
@@ -236,18 +240,25 @@ double Workplace::take_batch() {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
+// The batch after this step's is taken meanwhile. Where there is none, that is a matter of the step that wants it,
+// which may never come.
 double Workplace::run_step(double learning_rate, bool on_next_batch) {
   if (input_ == nullptr || !on_next_batch) {
     input_seconds_ = 0;
     return step_->run(learning_rate);
   }
+  if (batch_problem_) std::rethrow_exception(batch_problem_);
   input_seconds_ = batch_is_there_ ? 0 : take_batch();
   step_->start(learning_rate);
   batch_is_there_ = !backend_->device().is_host();
-  const double next_seconds = batch_is_there_ ? take_batch() : 0;
-  // What the GPU waited before this step it waited for the batch, unless that was there soon.
-  input_seconds_ += std::min(step_->wait(), batch_seconds_);
-  batch_seconds_ = next_seconds;
+  double beside = 0;
+  try {
+    if (batch_is_there_) beside = take_batch();
+  } catch (const std::exception&) {
+    batch_problem_ = std::current_exception();
+  }
+  const double step_seconds = step_->wait();
+  if (batch_is_there_) input_seconds_ += std::max(0.0, beside - step_seconds);
   return step_->loss();
 }
 
@@ -314,7 +325,7 @@ std::string Workplace::why_not_between_gpus() const {
   workers_->set_context("comparing GPUs");
   const std::vector<std::string> gpus =
       comm::all_gather_text(*workers_, device.has_groups() ? device.identity() : std::string());
-  if (std::find(gpus.begin(), gpus.end(), "") != gpus.end()) return "this build has no NCCL";
+  if (std::find(gpus.begin(), gpus.end(), "") != gpus.end()) return "there is no NCCL";
   if (std::set<std::string>(gpus.begin(), gpus.end()).size() < gpus.size()) return "workers share a GPU";
   return "";
 }

@@ -2,6 +2,7 @@
 // or the servers found, the data set open. Every worker of a job makes one, alike. Made by Benchmark and by Training.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,6 +69,11 @@ class Workplace {
   // several workers, who must have the same configuration. The communicators outlive this.
   Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, Options options);
 
+  // What a GPU has recorded of the exchange goes before the exchange does.
+  ~Workplace();
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
   BenchmarkSetup& setup() { return setup_; }
   const BenchmarkSetup& setup() const { return setup_; }
   const BenchmarkConfig& config() const { return setup_.config; }
@@ -119,8 +125,8 @@ class Workplace {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
-  bool batch_is_there_ = false;  // of the next step
-  double batch_seconds_ = 0;     // that it took
+  bool batch_is_there_ = false;       // of the next step
+  std::exception_ptr batch_problem_;  // why it is not
   double input_seconds_ = 0;
   // After the step: when that goes, nobody writes into its variables any more.
   std::unique_ptr<train::Replicas> replicas_;

@@ -68,6 +68,12 @@ class DeviceGroup {
   virtual void sum(float* values, std::int64_t elements, const float* factor) = 0;
 };
 
+struct GroupPlan {
+  std::string name;
+  int rank = 0, ranks = 1;
+  double timeout_seconds = 0;  // after which a device that waits for the others gives up, with an Error
+};
+
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
@@ -120,9 +126,7 @@ class ComputeDevice {
   // One device names a new group, and all join it by that name: collective. Devices without groups have no names.
   virtual bool has_groups() const { return false; }
   virtual std::string name_group() { return {}; }
-  virtual std::unique_ptr<DeviceGroup> join_group(const std::string& /*name*/, int /*rank*/, int /*ranks*/) {
-    return nullptr;
-  }
+  virtual std::unique_ptr<DeviceGroup> join_group(const GroupPlan&) { return nullptr; }
 
   // The most that it can do, measured: multiply-adds of matrices whose factors have this type, and bytes copied, read
   // and written ones counted. Zeros where there is no such measurement.

@@ -26,13 +26,17 @@ namespace {
 const Program& checked_to_fit(const Program& program, const ComputeDevice& device) {
   const MemorySummary& memory = program.memory;
   const auto fixed = static_cast<double>(program.constant_bytes + memory.gradient_bytes + memory.optimizer_bytes);
-  const auto planned = static_cast<double>(memory.planned_bytes);
+  double next_batch = 0;  // which comes during a run
+  for (const auto& [node, buffer] : program.placeholders) {
+    next_batch += static_cast<double>(program.buffers[static_cast<std::size_t>(buffer)].bytes);
+  }
+  const double planned = static_cast<double>(memory.planned_bytes) + next_batch;
   const double free = 0.995 * static_cast<double>(device.free_bytes());
   if (fixed + planned <= free) return program;
-  throw OutOfMemory(
-      fmt::format("{}: activations and scratch memory take {}, gradients and the optimizer's state {}; {} are free",
-                  device.name(), format_bytes(planned), format_bytes(fixed), format_bytes(free)),
-      std::max(0.0, (free - fixed) / planned));
+  throw OutOfMemory(fmt::format("{}: activations, scratch memory and the next batch take {}, gradients and the "
+                                "optimizer's state {}; {} are free",
+                                device.name(), format_bytes(planned), format_bytes(fixed), format_bytes(free)),
+                    std::max(0.0, (free - fixed) / planned));
 }
 
 }  // namespace

@@ -67,8 +67,7 @@ class Executable {
   // The two halves of run(), for groups: what all do at the same time, and what one does after all have ended.
   void run_share();
   void count_run();
-  // Where the device is not the host, run() returns before it is done; this waits, and tells how long the device had
-  // nothing to do before that run.
+  // Where the device is not the host, run() returns before it is done; this waits, and tells how long the device took.
   double wait();
   // Plain memory of a fetch, valid until the next run(); by position in the fetches. Waits for the device.
   std::span<const float> output(int fetch) const;
@@ -85,6 +84,8 @@ class Executable {
   // Gradients go through the exchange before they are applied, from now on; nullptr: they are applied at once. For a
   // program that trains, in one group and without a pool.
   void set_exchange(GradientExchange* exchange);
+  // For an exchange that goes before this does: what a device has recorded of it is dropped. No run follows.
+  void forget_exchange() noexcept;
   // What the last run with an exchange spent on updates and on waiting for gradients, in seconds.
   struct ExchangeTimes {
     double update = 0;
@@ -176,7 +177,6 @@ class Executable {
   };
   std::vector<Piece> pieces_;
   bool warmed_up_ = false;
-  std::int64_t given_runs_ = 0;
   std::vector<std::size_t> marked_;  // instructions of this run that are timed
   // [bucket]: gradients in both memories, where the host's side is exchanged.
   struct Copy {

@@ -14,10 +14,8 @@ std::int64_t padded(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Moments of a run: its beginning, the end of it and of the one before, those of instructions.
-constexpr int kBeginMark = 0;
-int end_mark(std::int64_t run) { return 1 + static_cast<int>(run % 2); }
-constexpr int kFirstInstructionMark = 3;
+// Moments of a run: its beginning and end, and those of instructions.
+constexpr int kBeginMark = 0, kEndMark = 1, kFirstInstructionMark = 2;
 
 }  // namespace
 
@@ -235,9 +233,15 @@ void Executable::take_inputs() {
 }
 
 double Executable::wait() {
+  if (device_.is_host()) return 0;
   device_.synchronize();
-  if (device_.is_host() || given_runs_ < 2) return 0;
-  return device_.seconds_between(end_mark(given_runs_ - 2), kBeginMark);
+  read_inputs_ = sent_.taken = -1;
+  return device_.seconds_between(kBeginMark, kEndMark);
+}
+
+void Executable::forget_exchange() noexcept {
+  pieces_.clear();
+  exchange_ = nullptr;
 }
 
 void Executable::run_on_device() {
@@ -264,7 +268,7 @@ void Executable::run_on_device() {
     if (buffer < 0) continue;
     device_.download(host_address(buffer), address(buffer), program_.buffers[static_cast<std::size_t>(buffer)].bytes);
   }
-  device_.mark(end_mark(given_runs_++));
+  device_.mark(kEndMark);
 }
 
 }  // namespace trireme

@@ -18,7 +18,10 @@ void DeviceSync::start(std::vector<GradientBucket> buckets, std::uint64_t) {
   communicator_.set_context("devices that sum gradients find each other");
   const std::string name =
       comm::broadcast_text(communicator_, communicator_.rank() == 0 ? device_.name_group() : std::string());
-  group_ = device_.join_group(name, communicator_.rank(), communicator_.size());
+  group_ = device_.join_group({.name = name,
+                               .rank = communicator_.rank(),
+                               .ranks = communicator_.size(),
+                               .timeout_seconds = communicator_.timeout().count()});
 }
 
 void DeviceSync::begin_step(std::uint64_t) {

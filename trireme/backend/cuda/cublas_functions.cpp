@@ -1,5 +1,6 @@
 // cuBLAS's functions, found in its library when they are first called.
 #include <cublasLt.h>
+#include <fmt/format.h>
 
 #include "trireme/backend/cuda/library.hpp"
 
@@ -8,7 +9,8 @@ namespace {
 using trireme::cuda::pass_on;
 
 const trireme::cuda::Library& library() {
-  static const trireme::cuda::Library library("libcublasLt.so.13", "install cuBLAS of CUDA 13");
+  static const trireme::cuda::Library library(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
+                                              fmt::format("install cuBLAS of CUDA {}", CUBLAS_VER_MAJOR));
   return library;
 }
 

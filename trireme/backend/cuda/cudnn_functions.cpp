@@ -8,7 +8,7 @@ namespace {
 using trireme::cuda::pass_on;
 
 const trireme::cuda::Library& library() {
-  static const trireme::cuda::Library library("libcudnn.so.9", "install cuDNN 9 for CUDA 13");
+  static const trireme::cuda::Library library("libcudnn.so.9", "install cuDNN 9 for the CUDA of this build");
   return library;
 }
 

@@ -45,11 +45,12 @@ Gpus find_gpus() {
 }
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
-  return {{"CUDA", fmt::format("{}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10)},
-          {"cuDNN", fmt::format("{}.{}.{}", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL)},
-          {"cuBLAS", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
+  return {
+      {"CUDA", fmt::format("{}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10)},
+      {"cuDNN", fmt::format("{}.{}.{}", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL)},
+      {"cuBLAS", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
 #ifdef TRIREME_WITH_NCCL
-          {"NCCL", nccl_version()},
+      {"NCCL", nccl_version()},
 #endif
   };
 }
@@ -191,8 +192,18 @@ void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream()), "copy");
 }
 
+void CudaDevice::wait_for_stream(cudaStream_t stream) {
+  if (wait_) return wait_(stream);
+  check(cudaStreamSynchronize(stream), "work on the GPU");
+}
+
+bool CudaDevice::is_idle() const {
+  return std::all_of(streams_.begin(), streams_.end(),
+                     [](cudaStream_t stream) { return cudaStreamQuery(stream) == cudaSuccess; });
+}
+
 void CudaDevice::synchronize() {
-  for (cudaStream_t stream : streams_) check(cudaStreamSynchronize(stream), "work on the GPU");
+  for (cudaStream_t stream : streams_) wait_for_stream(stream);
   check(cudaGetLastError(), "work on the GPU");
 }
 
@@ -200,7 +211,7 @@ void CudaDevice::set_context(const RunContext& context) {
   auto* const staged = static_cast<RunValues*>(staged_values_.at(0));
   const RunValues values{context.seed, context.step, context.sample_offset};
   if (std::memcmp(staged, &values, sizeof(values)) == 0) return;
-  check(cudaStreamSynchronize(stream()), "work on the GPU");  // the last values may still be read from here
+  wait_for_stream(stream());  // the last values may still be read from here
   *staged = values;
   upload(run_values_, staged, sizeof(values));
 }
@@ -242,15 +253,13 @@ void CudaDevice::wait_on_host(int signal) {
 }
 
 #ifdef TRIREME_WITH_NCCL
-bool CudaDevice::has_groups() const { return true; }
+bool CudaDevice::has_groups() const { return has_nccl(); }
 std::string CudaDevice::name_group() { return name_nccl_group(); }
-std::unique_ptr<DeviceGroup> CudaDevice::join_group(const std::string& name, int rank, int ranks) {
-  return join_nccl_group(*this, name, rank, ranks);
-}
+std::unique_ptr<DeviceGroup> CudaDevice::join_group(const GroupPlan& plan) { return join_nccl_group(*this, plan); }
 #else
 bool CudaDevice::has_groups() const { return false; }
 std::string CudaDevice::name_group() { return {}; }
-std::unique_ptr<DeviceGroup> CudaDevice::join_group(const std::string&, int, int) { return nullptr; }
+std::unique_ptr<DeviceGroup> CudaDevice::join_group(const GroupPlan&) { return nullptr; }
 #endif
 
 void CudaDevice::mark(int index) {

@@ -7,6 +7,7 @@
 #include <cudnn.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,13 +45,17 @@ class CudaDevice final : public ComputeDevice {
   // By NCCL, where the build has it.
   bool has_groups() const override;
   std::string name_group() override;
-  std::unique_ptr<DeviceGroup> join_group(const std::string& name, int rank, int ranks) override;
+  std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;
   Peak measure_peak(Precision precision) override;
   std::int64_t free_bytes() const override;
   std::int64_t allocated_bytes() const override { return *bytes_; }
   std::vector<std::pair<std::string, std::string>> facts() override;
   void mark(int index) override;
   double seconds_between(int first, int second) override;
+
+  // While a group is joined, waiting for a stream is the group's matter: others may be gone.
+  void set_waiting(std::function<void(cudaStream_t)> wait) { wait_ = std::move(wait); }
+  bool is_idle() const;
 
   // For kernels.
   cudaStream_t stream() const { return streams_[static_cast<std::size_t>(lane_)]; }
@@ -63,6 +68,7 @@ class CudaDevice final : public ComputeDevice {
 
  private:
   double clock_hertz();
+  void wait_for_stream(cudaStream_t stream);
 
   static constexpr int kLanes = 4;
   static constexpr int kStreams = kLanes + 3;  // with those of an exchange and of inputs
@@ -79,6 +85,7 @@ class CudaDevice final : public ComputeDevice {
   std::vector<cudaEvent_t> signals_;  // taken in turn
   std::size_t next_signal_ = 0;
   std::vector<cudaEvent_t> marks_;
+  std::function<void(cudaStream_t)> wait_;
 };
 
 }  // namespace trireme::cuda

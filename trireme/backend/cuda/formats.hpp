@@ -1,14 +1,14 @@
 // In which formats the CUDA backend's kernels take and give tensors: in the precision's type, channels last where there
-// are tensor cores for it, unless the user wants otherwise. No layout but plain and channels last is used, so kernels see strides or plain vectors; only
-// images of few channels go to their convolution in a layout of their own.
+// are tensor cores for it, unless the user wants otherwise. No layout but plain and channels last is used, so kernels
+// see strides or plain vectors; only images of few channels go to their convolution in a layout of their own.
 #pragma once
 
 #include "trireme/plan/backend.hpp"
 
 namespace trireme::cuda {
 
-// The layout for activations: what the user forces, or what tensor cores want. Without them, in fp32, cuDNN is faster in
-// plain order: 1.6 times for ResNet-50 on an H200.
+// The layout for activations: what the user forces, or what tensor cores want. Without them, in fp32, cuDNN is faster
+// in plain order: 1.6 times for ResNet-50 on an H200.
 inline Layout activation_layout(const KernelRequest& request, int rank) {
   const bool automatic = request.data_format == DataFormat::automatic;
   const bool plain = automatic ? request.precision == Precision::fp32 : request.data_format == DataFormat::nchw;

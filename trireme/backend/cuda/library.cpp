@@ -2,14 +2,17 @@
 
 #include <dlfcn.h>
 
-#include <array>
-
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 
 void* Library::find(const char* function) const {
-  void* const found = dlsym(open(), function);
+  std::string problem;
+  void* const handle = open(problem);
+  if (handle == nullptr) {
+    bad_input("--device cuda: {}; {}, or name its folder in LD_LIBRARY_PATH", problem, package_);
+  }
+  void* const found = dlsym(handle, function);
   if (found == nullptr) {
     bad_input("--device cuda: {} has no {}: it is older than the one this program was built with; {}", file_, function,
               package_);
@@ -17,14 +20,24 @@ void* Library::find(const char* function) const {
   return found;
 }
 
-// Opening it again returns the same handle. Where the loader does not look, it may lie where it was when this was built.
-void* Library::open() const {
+bool Library::is_there() const {
   std::string problem;
-  for (const std::string& path : {file_, TRIREME_CUDA_LIBRARIES + ("/" + file_)}) {
+  return open(problem) != nullptr;
+}
+
+// Opening it again returns the same handle. Where the loader does not look, it may lie where it was when this was
+// built.
+void* Library::open(std::string& problem) const {
+  std::string folders = TRIREME_CUDA_LIBRARIES;
+  std::string path = file_;
+  for (;;) {
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
     if (problem.empty()) problem = dlerror();
+    if (folders.empty()) return nullptr;
+    const std::size_t end = folders.find(':');
+    path = folders.substr(0, end) + "/" + file_;
+    folders = end == std::string::npos ? "" : folders.substr(end + 1);
   }
-  bad_input("--device cuda: {}; {}, or name its folder in LD_LIBRARY_PATH", problem, package_);
 }
 
 }  // namespace trireme::cuda

@@ -14,9 +14,10 @@ class Library {
 
   // Opens the library at the first call. Throws Error(bad_input) when it or the function is not there. Thread-safe.
   void* find(const char* function) const;
+  bool is_there() const;
 
  private:
-  void* open() const;
+  void* open(std::string& problem) const;  // nullptr with why not
 
   std::string file_, package_;
 };

@@ -2,17 +2,24 @@
 #include <nccl.h>
 
 #include "trireme/backend/cuda/library.hpp"
+#include "trireme/backend/cuda/nccl_group.hpp"
 
 namespace {
 
 using trireme::cuda::pass_on;
 
 const trireme::cuda::Library& library() {
-  static const trireme::cuda::Library library("libnccl.so.2", "install NCCL 2 for CUDA 13");
+  static const trireme::cuda::Library library("libnccl.so.2", "install NCCL 2");
   return library;
 }
 
 }  // namespace
+
+namespace trireme::cuda {
+
+bool has_nccl() { return library().is_there(); }
+
+}  // namespace trireme::cuda
 
 extern "C" {
 
@@ -27,6 +34,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) { return pass_on<&ncclCommDestroy>
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
   return pass_on<&ncclCommInitRank>(library(), "ncclCommInitRank", comm, nranks, commId, rank);
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
+  return pass_on<&ncclCommGetAsyncError>(library(), "ncclCommGetAsyncError", comm, asyncError);
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {

@@ -3,13 +3,19 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <chrono>
 #include <cstring>
 #include <map>
+#include <thread>
+#include <utility>
 
+#include "trireme/backend/cuda/check.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 namespace {
+
+using SteadyClock = std::chrono::steady_clock;
 
 void check(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
@@ -19,12 +25,16 @@ void check(ncclResult_t result, const char* what) {
 
 class NcclGroup final : public DeviceGroup {
  public:
-  NcclGroup(CudaDevice& device, const ncclUniqueId& id, int rank, int ranks) : device_(device) {
-    check(ncclCommInitRank(&communicator_, ranks, id, rank), "GPUs cannot find each other");
+  NcclGroup(CudaDevice& device, const ncclUniqueId& id, const GroupPlan& plan)
+      : device_(device), timeout_(plan.timeout_seconds) {
+    check(ncclCommInitRank(&communicator_, plan.ranks, id, plan.rank), "GPUs cannot find each other");
+    device_.set_waiting([this](cudaStream_t stream) { wait(stream); });
   }
   // Where another process is gone, what is under way never ends.
   ~NcclGroup() override {
-    if (cudaStreamQuery(device_.stream()) != cudaSuccess) {
+    device_.set_waiting({});
+    if (communicator_ == nullptr) return;
+    if (!device_.is_idle()) {
       ncclCommAbort(communicator_);
       return;
     }
@@ -41,6 +51,31 @@ class NcclGroup final : public DeviceGroup {
   }
 
  private:
+  void wait(cudaStream_t stream) {
+    constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
+    const auto start = SteadyClock::now();
+    auto next_look = start + kBetweenLooks;
+    for (;;) {
+      const cudaError_t state = cudaStreamQuery(stream);
+      if (state != cudaErrorNotReady) return cuda::check(state, "work on the GPU");
+      std::this_thread::yield();
+      const auto now = SteadyClock::now();
+      if (now < next_look) continue;
+      next_look = now + kBetweenLooks;
+      ncclResult_t problem = ncclSuccess;
+      check(ncclCommGetAsyncError(communicator_, &problem), "how its sums go");
+      if (problem != ncclSuccess && problem != ncclInProgress) {
+        give_up(ncclGetErrorString(problem));
+      } else if (now - start > timeout_) {
+        give_up(fmt::format("no answer from the other GPUs for {:.0f} s (--comm-timeout)", timeout_.count()));
+      }
+    }
+  }
+  [[noreturn]] void give_up(const std::string& why) {
+    ncclCommAbort(std::exchange(communicator_, nullptr));
+    fail(ErrorKind::failed, "NCCL: {}: a worker is gone or stuck; NCCL_DEBUG=INFO in the environment tells more", why);
+  }
+
   // The factor is read when a sum begins, so that a recorded one follows it.
   ncclRedOp_t weighted_sum(const float* factor) {
     const auto found = operations_.find(factor);
@@ -53,6 +88,7 @@ class NcclGroup final : public DeviceGroup {
   }
 
   CudaDevice& device_;
+  std::chrono::duration<double> timeout_;
   ncclComm_t communicator_ = nullptr;
   std::map<const float*, ncclRedOp_t> operations_;
 };
@@ -65,14 +101,14 @@ std::string name_nccl_group() {
   return {id.internal, sizeof(id.internal)};
 }
 
-std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const std::string& name, int rank, int ranks) {
+std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const GroupPlan& plan) {
   ncclUniqueId id;
-  if (name.size() != sizeof(id.internal)) {
+  if (plan.name.size() != sizeof(id.internal)) {
     fail(ErrorKind::failed, "a group of GPUs has a name of {} bytes, this is one of {}", sizeof(id.internal),
-         name.size());
+         plan.name.size());
   }
-  std::memcpy(id.internal, name.data(), name.size());
-  return std::make_unique<NcclGroup>(device, id, rank, ranks);
+  std::memcpy(id.internal, plan.name.data(), plan.name.size());
+  return std::make_unique<NcclGroup>(device, id, plan);
 }
 
 std::string nccl_version() { return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }

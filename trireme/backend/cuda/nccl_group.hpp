@@ -8,9 +8,10 @@
 
 namespace trireme::cuda {
 
+bool has_nccl();  // this machine
 std::string name_nccl_group();
 // Collective. A GPU can be in a group once.
-std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const std::string& name, int rank, int ranks);
+std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const GroupPlan& plan);
 std::string nccl_version();  // that the build found
 
 }  // namespace trireme::cuda
