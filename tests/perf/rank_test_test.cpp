@@ -1,0 +1,95 @@
+// Expected p values are counts over all orders of the samples, made by a program that lists them.
+#include "trireme/perf/rank_test.hpp"
+
+#include <gtest/gtest.h>
+
+namespace trireme::perf {
+namespace {
+
+using Samples = std::vector<double>;
+
+TEST(RankTest, CountsOrdersWithoutTies) {
+  const RankTest test = rank_test(Samples{1, 2, 3, 4, 7}, Samples{5, 6, 8, 9, 10});
+  EXPECT_DOUBLE_EQ(test.u, 2);
+  EXPECT_NEAR(test.p, 8.0 / 252, 1e-12);
+  EXPECT_TRUE(test.exact);
+}
+
+TEST(RankTest, AgreesWithTheTextbook) {  // Hollander and Wolfe: permeability of membranes, W = 35
+  const Samples at_term{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
+  const Samples early{1.15, 0.88, 0.90, 0.74, 1.21};
+  const RankTest test = rank_test(at_term, early);
+  EXPECT_DOUBLE_EQ(test.u, 35);
+  EXPECT_NEAR(test.p, 0.2544122544, 1e-9);
+}
+
+TEST(RankTest, CountsOrdersWithTies) {
+  EXPECT_NEAR(rank_test(Samples{1, 1, 2, 3}, Samples{2, 3, 3, 4}).p, 0.2, 1e-12);
+  EXPECT_NEAR(rank_test(Samples{1, 2, 2}, Samples{2, 3, 4, 5, 5}).p, 5.0 / 56, 1e-12);
+  EXPECT_DOUBLE_EQ(rank_test(Samples{1, 1, 2, 3}, Samples{2, 3, 3, 4}).u, 2.5);
+}
+
+TEST(RankTest, TiesInsideTheSetsMakeNoEvidence) {  // the normal approximation would say 0.047
+  EXPECT_NEAR(rank_test(Samples{1, 1, 1}, Samples{2, 2, 2}).p, 0.1, 1e-12);
+}
+
+TEST(RankTest, ThreeRunsEachCanShowNothing) {
+  const RankTest test = rank_test(Samples{1, 2, 3}, Samples{100, 200, 300});
+  EXPECT_NEAR(test.p, 0.1, 1e-12);
+  EXPECT_NEAR(test.smallest_p, 0.1, 1e-12);
+  EXPECT_NEAR(rank_test(Samples{1, 2, 3, 4}, Samples{5, 6, 7, 8}).smallest_p, 2.0 / 70, 1e-12);
+}
+
+TEST(RankTest, SidesAreAlike) {
+  const Samples a{3, 1, 4, 1, 5, 9, 2, 6}, b{5, 3, 5, 8, 9, 7};
+  EXPECT_DOUBLE_EQ(rank_test(a, b).p, rank_test(b, a).p);
+  EXPECT_DOUBLE_EQ(rank_test(a, b).u + rank_test(b, a).u, 48);
+}
+
+TEST(RankTest, EqualSamplesAndEmptySetsShowNothing) {
+  EXPECT_DOUBLE_EQ(rank_test(Samples{5, 5, 5}, Samples{5, 5, 5}).p, 1);
+  EXPECT_DOUBLE_EQ(rank_test(Samples{}, Samples{5, 5, 5}).p, 1);
+  EXPECT_DOUBLE_EQ(rank_test(Samples(50, 1.0), Samples(50, 1.0)).p, 1);
+}
+
+TEST(RankTest, ManySamplesAreApproximatedWithTies) {
+  Samples a, b;
+  for (int i = 0; i < 40; ++i) {
+    a.push_back(i % 7);
+    b.push_back(i % 7 + i % 2);
+  }
+  const RankTest test = rank_test(a, b);
+  EXPECT_FALSE(test.exact);
+  EXPECT_DOUBLE_EQ(test.u, 691.5);
+  EXPECT_NEAR(test.p, 0.29398143354797546, 1e-12);
+}
+
+TEST(RankTest, ApproximationMeetsTheExactCount) {  // at the size where one takes over from the other
+  Samples a, b, more;
+  for (int i = 0; i < 30; ++i) {
+    a.push_back(i);
+    b.push_back(i + 6.5);
+  }
+  more = b;
+  more.push_back(21.25);
+  EXPECT_TRUE(rank_test(a, b).exact);
+  EXPECT_FALSE(rank_test(a, more).exact);
+  EXPECT_NEAR(rank_test(a, b).p, rank_test(a, more).p, 0.004);
+}
+
+TEST(OverallRankTest, AddsUpWhatEveryPairShows) {
+  const std::vector<SamplePair> pairs{
+      {{1, 2, 3}, {4, 5, 6}}, {{10, 20, 30, 40}, {25, 35, 45, 50}}, {{7, 8}, {9, 8, 10}}};
+  const OverallTest test = overall_rank_test(pairs);
+  EXPECT_NEAR(test.z, -2.7926935836381603, 1e-12);
+  EXPECT_NEAR(test.p, 0.005227118053005121, 1e-12);
+}
+
+TEST(OverallRankTest, LevelsOfPairsDoNotMatter) {  // a fast configuration beside a slow one
+  const std::vector<SamplePair> pairs{{{1, 2, 3}, {1, 2, 3}}, {{1000, 2000}, {1000, 2000}}};
+  EXPECT_DOUBLE_EQ(overall_rank_test(pairs).p, 1);
+  EXPECT_DOUBLE_EQ(overall_rank_test({}).p, 1);
+}
+
+}  // namespace
+}  // namespace trireme::perf

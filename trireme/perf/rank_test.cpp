@@ -1,0 +1,118 @@
+#include "trireme/perf/rank_test.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+namespace trireme::perf {
+namespace {
+
+constexpr std::size_t kMostExact = 60;
+
+// Twice the ranks, which are whole numbers also where ties share one: {3, 1, 3} has {5, 2, 5}.
+std::vector<std::size_t> doubled_ranks(std::span<const double> samples) {
+  std::vector<std::size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return samples[a] < samples[b]; });
+  std::vector<std::size_t> ranks(samples.size());
+  for (std::size_t first = 0; first < order.size();) {
+    std::size_t last = first;
+    while (last + 1 < order.size() && samples[order[last + 1]] == samples[order[first]]) ++last;
+    for (std::size_t i = first; i <= last; ++i) ranks[order[i]] = (first + 1) + (last + 1);
+    first = last + 1;
+  }
+  return ranks;
+}
+
+struct Ranked {
+  std::vector<std::size_t> doubled;  // of both sets, the first set's first
+  std::size_t first_size = 0;
+  double doubled_sum = 0;   // of the first set
+  double expected_sum = 0;  // of the first set's doubled ranks, were there no difference
+
+  std::size_t size() const { return doubled.size(); }
+  // Of the (single) rank sum, were there no difference.
+  double variance() const;
+};
+
+double Ranked::variance() const {
+  const auto n = static_cast<double>(size()), a = static_cast<double>(first_size);
+  double squares = 0;  // distances of ranks from their mean: smaller where there are ties
+  for (const std::size_t rank : doubled) squares += std::pow(static_cast<double>(rank) / 2 - (n + 1) / 2, 2);
+  return a * (n - a) / (n * (n - 1)) * squares;
+}
+
+Ranked rank(std::span<const double> first, std::span<const double> second) {
+  std::vector<double> all(first.begin(), first.end());
+  all.insert(all.end(), second.begin(), second.end());
+  Ranked ranked{.doubled = doubled_ranks(all), .first_size = first.size()};
+  for (std::size_t i = 0; i < first.size(); ++i) ranked.doubled_sum += static_cast<double>(ranked.doubled[i]);
+  ranked.expected_sum = static_cast<double>(first.size()) * static_cast<double>(all.size() + 1);
+  return ranked;
+}
+
+// The share of all choices of first_size ranks whose sum is as far from the expected one as this, or farther.
+double exact_p(const Ranked& ranked) {
+  const std::size_t total = std::accumulate(ranked.doubled.begin(), ranked.doubled.end(), std::size_t{0});
+  // choices[k][s]: ways to choose k of the ranks seen so far with the sum s
+  std::vector<std::vector<double>> choices(ranked.first_size + 1, std::vector<double>(total + 1, 0));
+  choices[0][0] = 1;
+  for (const std::size_t value : ranked.doubled) {
+    for (std::size_t k = ranked.first_size; k > 0; --k) {
+      for (std::size_t sum = total; sum >= value; --sum) choices[k][sum] += choices[k - 1][sum - value];
+    }
+  }
+  const double distance = std::fabs(ranked.doubled_sum - ranked.expected_sum);
+  double as_far = 0, all = 0;
+  for (std::size_t sum = 0; sum <= total; ++sum) {
+    const double count = choices[ranked.first_size][sum];
+    all += count;
+    if (std::fabs(static_cast<double>(sum) - ranked.expected_sum) >= distance) as_far += count;
+  }
+  return as_far / all;
+}
+
+double two_sided_normal(double z) { return std::erfc(std::fabs(z) / std::sqrt(2.0)); }
+
+double normal_p(const Ranked& ranked) {
+  const double variance = ranked.variance();
+  if (!(variance > 0)) return 1;  // all samples are equal
+  const double distance = std::fabs(ranked.doubled_sum - ranked.expected_sum) / 2;
+  return std::min(1.0, two_sided_normal(std::max(0.0, distance - 0.5) / std::sqrt(variance)));
+}
+
+// Two of all choices: this set on top, or below.
+double smallest_p(std::size_t first, std::size_t second) {
+  const auto a = static_cast<double>(first), b = static_cast<double>(second);
+  return std::min(1.0, 2 * std::exp(std::lgamma(a + 1) + std::lgamma(b + 1) - std::lgamma(a + b + 1)));
+}
+
+}  // namespace
+
+RankTest rank_test(std::span<const double> first, std::span<const double> second) {
+  if (first.empty() || second.empty()) return {};
+  const Ranked ranked = rank(first, second);
+  const auto size = static_cast<double>(first.size());
+  const bool exact = ranked.size() <= kMostExact;
+  return {.u = ranked.doubled_sum / 2 - size * (size + 1) / 2,
+          .p = exact ? exact_p(ranked) : normal_p(ranked),
+          .smallest_p = smallest_p(first.size(), second.size()),
+          .exact = exact};
+}
+
+OverallTest overall_rank_test(std::span<const SamplePair> pairs) {
+  double distance = 0, variance = 0;
+  for (const SamplePair& pair : pairs) {
+    if (pair.first.empty() || pair.second.empty()) continue;
+    const Ranked ranked = rank(pair.first, pair.second);
+    const double weight = 1.0 / static_cast<double>(ranked.size() + 1);
+    distance += weight * (ranked.doubled_sum - ranked.expected_sum) / 2;
+    variance += weight * weight * ranked.variance();
+  }
+  if (!(variance > 0)) return {};
+  const double z = distance / std::sqrt(variance);
+  return {.z = z, .p = two_sided_normal(z)};
+}
+
+}  // namespace trireme::perf
