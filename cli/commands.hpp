@@ -40,6 +40,7 @@ Command add_data(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
 Command add_net(CLI::App& parent);
 Command add_export(CLI::App& parent);
+Command add_report(CLI::App& parent);
 Command add_launch(CLI::App& parent, const CommandCheck& check_command);
 std::vector<Command> add_launch_parts(CLI::App& parent);  // hidden: started by a launch
 

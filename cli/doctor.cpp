@@ -18,6 +18,7 @@
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/report/facts.hpp"
+#include "trireme/report/page_texts.hpp"
 #include "trireme/report/table.hpp"
 
 namespace trireme::cli {
@@ -40,6 +41,7 @@ constexpr std::array kOptionalLibraries{
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
     OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
     OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, as MNIST is given out", true},
+    OptionalLibrary{"Chart.js", "libjs-chart.js", "pages of `trireme report`", true},
     OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
     OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", true},
     OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", true},
@@ -69,7 +71,8 @@ Diagnosis examine() {
 
 // Empty where this build is without it.
 std::string version_of(const std::string& library) {
-  for (const auto& versions : {library_versions(), comm::transport_versions(), data::library_versions()}) {
+  for (const auto& versions :
+       {library_versions(), comm::transport_versions(), data::library_versions(), report::page_library_versions()}) {
     for (const auto& [name, version] : versions) {
       if (name == library) return version;
     }

@@ -80,9 +80,24 @@ TEST(RankTest, ApproximationMeetsTheExactCount) {  // at the size where one take
 TEST(OverallRankTest, AddsUpWhatEveryPairShows) {
   const std::vector<SamplePair> pairs{
       {{1, 2, 3}, {4, 5, 6}}, {{10, 20, 30, 40}, {25, 35, 45, 50}}, {{7, 8}, {9, 8, 10}}};
-  const OverallTest test = overall_rank_test(pairs);
-  EXPECT_NEAR(test.z, -2.7926935836381603, 1e-12);
-  EXPECT_NEAR(test.p, 0.005227118053005121, 1e-12);
+  EXPECT_NEAR(overall_rank_test(pairs).p, 86.0 / 14000, 1e-12);
+  EXPECT_TRUE(overall_rank_test(pairs).exact);
+}
+
+TEST(OverallRankTest, FewRunsOfFewPairsShowNothing) {  // the normal approximation would say 0.03
+  const std::vector<SamplePair> pairs{{{1, 2}, {4, 5}}, {{1, 2}, {4, 5}}};
+  EXPECT_NEAR(overall_rank_test(pairs).p, 2.0 / 36, 1e-12);
+}
+
+TEST(OverallRankTest, ManyRunsAreApproximated) {
+  std::vector<double> low, high;
+  for (int i = 0; i < 40; ++i) {
+    low.push_back(i);
+    high.push_back(i + 8);
+  }
+  const std::vector<SamplePair> pairs{{low, high}};
+  EXPECT_FALSE(overall_rank_test(pairs).exact);
+  EXPECT_NEAR(overall_rank_test(pairs).p, rank_test(low, high).p, 1e-12);
 }
 
 TEST(OverallRankTest, LevelsOfPairsDoNotMatter) {  // a fast configuration beside a slow one

@@ -52,8 +52,9 @@ Ranked rank(std::span<const double> first, std::span<const double> second) {
   return ranked;
 }
 
-// The share of all choices of first_size ranks whose sum is as far from the expected one as this, or farther.
-double exact_p(const Ranked& ranked) {
+// How likely each doubled rank sum of the first set is, were there no difference: the share of all choices of
+// first_size ranks that add up to it.
+std::vector<double> sum_distribution(const Ranked& ranked) {
   const std::size_t total = std::accumulate(ranked.doubled.begin(), ranked.doubled.end(), std::size_t{0});
   // choices[k][s]: ways to choose k of the ranks seen so far with the sum s
   std::vector<std::vector<double>> choices(ranked.first_size + 1, std::vector<double>(total + 1, 0));
@@ -63,22 +64,37 @@ double exact_p(const Ranked& ranked) {
       for (std::size_t sum = total; sum >= value; --sum) choices[k][sum] += choices[k - 1][sum - value];
     }
   }
-  const double distance = std::fabs(ranked.doubled_sum - ranked.expected_sum);
-  double as_far = 0, all = 0;
-  for (std::size_t sum = 0; sum <= total; ++sum) {
-    const double count = choices[ranked.first_size][sum];
-    all += count;
-    if (std::fabs(static_cast<double>(sum) - ranked.expected_sum) >= distance) as_far += count;
+  std::vector<double> shares = std::move(choices[ranked.first_size]);
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= all;
+  return shares;
+}
+
+// That a sum is as far from the expected one as this, or farther.
+double exact_p(const std::vector<double>& shares, double sum, double expected) {
+  const double distance = std::fabs(sum - expected);
+  double as_far = 0;
+  for (std::size_t s = 0; s < shares.size(); ++s) {
+    if (std::fabs(static_cast<double>(s) - expected) >= distance) as_far += shares[s];
   }
-  return as_far / all;
+  return std::min(1.0, as_far);
+}
+
+// Of the sum of two sums.
+std::vector<double> convolved(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> result(a.size() + b.size() - 1, 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == 0) continue;
+    for (std::size_t j = 0; j < b.size(); ++j) result[i + j] += a[i] * b[j];
+  }
+  return result;
 }
 
 double two_sided_normal(double z) { return std::erfc(std::fabs(z) / std::sqrt(2.0)); }
 
-double normal_p(const Ranked& ranked) {
-  const double variance = ranked.variance();
+// With a correction for continuity: rank sums are whole numbers.
+double normal_p(double distance, double variance) {
   if (!(variance > 0)) return 1;  // all samples are equal
-  const double distance = std::fabs(ranked.doubled_sum - ranked.expected_sum) / 2;
   return std::min(1.0, two_sided_normal(std::max(0.0, distance - 0.5) / std::sqrt(variance)));
 }
 
@@ -96,23 +112,27 @@ RankTest rank_test(std::span<const double> first, std::span<const double> second
   const auto size = static_cast<double>(first.size());
   const bool exact = ranked.size() <= kMostExact;
   return {.u = ranked.doubled_sum / 2 - size * (size + 1) / 2,
-          .p = exact ? exact_p(ranked) : normal_p(ranked),
+          .p = exact ? exact_p(sum_distribution(ranked), ranked.doubled_sum, ranked.expected_sum)
+                     : normal_p(std::fabs(ranked.doubled_sum - ranked.expected_sum) / 2, ranked.variance()),
           .smallest_p = smallest_p(first.size(), second.size()),
           .exact = exact};
 }
 
 OverallTest overall_rank_test(std::span<const SamplePair> pairs) {
-  double distance = 0, variance = 0;
+  OverallTest test{.p = 1, .exact = pairs.size() <= kMostExact};
+  double sum = 0, expected = 0, variance = 0;
+  std::vector<double> shares{1};
   for (const SamplePair& pair : pairs) {
     if (pair.first.empty() || pair.second.empty()) continue;
     const Ranked ranked = rank(pair.first, pair.second);
-    const double weight = 1.0 / static_cast<double>(ranked.size() + 1);
-    distance += weight * (ranked.doubled_sum - ranked.expected_sum) / 2;
-    variance += weight * weight * ranked.variance();
+    sum += ranked.doubled_sum;
+    expected += ranked.expected_sum;
+    variance += ranked.variance();
+    test.exact &= ranked.size() <= kMostExact / 2;
+    if (test.exact) shares = convolved(shares, sum_distribution(ranked));
   }
-  if (!(variance > 0)) return {};
-  const double z = distance / std::sqrt(variance);
-  return {.z = z, .p = two_sided_normal(z)};
+  test.p = test.exact ? exact_p(shares, sum, expected) : normal_p(std::fabs(sum - expected) / 2, variance);
+  return test;
 }
 
 }  // namespace trireme::perf

@@ -19,14 +19,14 @@ struct RankTest {
 RankTest rank_test(std::span<const double> first, std::span<const double> second);
 
 // Several pairs of sets that are compared within the pair only (one pair per configuration, before and after a change):
-// is one side larger overall? Van Elteren's test: rank sums weighted by 1 / (samples of the pair + 1), by the normal
-// approximation.
+// is one side larger overall? The rank sums of the pairs are added up; exact where every pair and their number allow
+// it.
 struct SamplePair {
   std::vector<double> first, second;
 };
 struct OverallTest {
-  double z = 0;  // above 0: the first sets are larger
-  double p = 1;
+  double p = 1;  // two-sided
+  bool exact = true;
 };
 OverallTest overall_rank_test(std::span<const SamplePair> pairs);
 

@@ -1,0 +1,173 @@
+// `trireme report`: what run records say, as a page, text, tables or drawings; and new records against old ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/exit_code.hpp"
+#include "trireme/base/log_line.hpp"
+#include "trireme/base/new_file.hpp"
+#include "trireme/report/baseline.hpp"
+#include "trireme/report/document.hpp"
+#include "trireme/report/renderers.hpp"
+
+namespace trireme::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportArguments {
+  std::vector<std::string> paths;
+  std::string format = "html", out, figure, baseline, fail_if_slower;
+};
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return (!path.empty() && path.back() == '/') || fs::is_directory(path, ignored);
+}
+
+// "5%" or "5": a share of 0.05.
+double parse_share(const std::string& text) {
+  const std::string number = !text.empty() && text.back() == '%' ? text.substr(0, text.size() - 1) : text;
+  double percent = -1;
+  std::size_t used = 0;
+  try {
+    percent = std::stod(number, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used != number.size() || number.empty() || !(percent >= 0 && percent < 100))
+    bad_input("--fail-if-slower {}: a percentage from 0 to below 100 is needed, as in 5%", text);
+  return percent / 100;
+}
+
+void write_text(const std::string& text, const std::string& path) {
+  if (path == "-") {
+    std::fputs(text.c_str(), stdout);
+    return;
+  }
+  NewFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+std::string make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) bad_input("--out {}: cannot make this folder: {}", path, error.message());
+  return path;
+}
+
+const report::Figure& chosen_figure(const report::Document& document, const ReportArguments& arguments) {
+  const auto figures = document.figures();
+  if (arguments.figure.empty() && figures.size() == 1) return *figures.front();
+  if (const report::Figure* figure = document.figure(arguments.figure)) return *figure;
+  std::string names;
+  for (const report::Figure* figure : figures) names += (names.empty() ? "" : ", ") + figure->id;
+  if (arguments.figure.empty())
+    bad_input("there are {} figures: give a folder as --out, or --figure with one of {}", figures.size(), names);
+  bad_input("--figure {}: there is none of that name; there are {}", arguments.figure, names);
+}
+
+// Beside the records where these are in one folder, else here.
+std::string default_out(const ReportArguments& arguments) {
+  const fs::path folder = arguments.paths.size() == 1 && is_folder(arguments.paths[0]) ? arguments.paths[0] : ".";
+  if (arguments.format == "html") return (folder / "report.html").lexically_normal();
+  if (arguments.format == "svg" && arguments.figure.empty()) return (folder / "figures/").lexically_normal();
+  return "-";
+}
+
+void write_folder(const report::Document& document, const std::string& format, const std::string& folder) {
+  const fs::path base = make_folder(folder);
+  if (format == "csv") write_text(report::to_csv(document.runs), base / "runs.csv");
+  if (format == "markdown") write_text(report::to_markdown(document, true), base / "report.md");
+  for (const report::Figure* figure : document.figures()) {
+    if (format == "csv") write_text(report::to_csv(figure->table), base / (figure->id + ".csv"));
+    if (format != "csv") write_text(report::to_svg(*figure), base / (figure->id + ".svg"));
+  }
+}
+
+void write_document(const report::Document& document, const ReportArguments& arguments, const std::string& out) {
+  if (arguments.format == "html") {
+    write_text(report::to_html(document), is_folder(out) ? fs::path(make_folder(out)) / "report.html" : fs::path(out));
+  } else if (is_folder(out)) {
+    write_folder(document, arguments.format, out);
+  } else if (arguments.format == "markdown") {
+    write_text(report::to_markdown(document, false), out);
+  } else if (arguments.format == "svg") {
+    write_text(report::to_svg(chosen_figure(document, arguments)), out);
+  } else {
+    write_text(report::to_csv(arguments.figure.empty() ? document.runs : chosen_figure(document, arguments).table),
+               out);
+  }
+}
+
+void say(const report::Document& document, const std::string& out) {
+  for (const std::string& warning : document.warnings) log_line("warning: " + warning);
+  if (out == "-") return;
+  for (const report::Finding& finding : document.findings) fmt::print("- {}\n", finding.text);
+  fmt::print("{}{}\n", document.findings.empty() ? "" : "\n", out);
+}
+
+int judge(const report::BaselineComparison& comparison, double share) {
+  if (report::is_blind(comparison)) {
+    log_line(fmt::format("warning: --fail-if-slower cannot tell anything from so few runs; {} on each side would do",
+                         perf::runs_needed(comparison.changes.size())));
+  }
+  const std::vector<std::string> slower = report::regressions(comparison, share);
+  for (const std::string& what : slower) log_line(fmt::format("slower by more than {:g} %: {}", 100 * share, what));
+  return slower.empty() ? 0 : exit_code(ErrorKind::failed);
+}
+
+int run(const ReportArguments& arguments) {
+  if (!arguments.fail_if_slower.empty() && arguments.baseline.empty())
+    bad_input("--fail-if-slower needs --baseline: slower than what?");
+  std::optional<double> share;
+  if (!arguments.fail_if_slower.empty()) share = parse_share(arguments.fail_if_slower);
+  const std::string out = arguments.out.empty() ? default_out(arguments) : arguments.out;
+  const report::RecordSet records = report::load_records(arguments.paths);
+  if (arguments.baseline.empty()) {
+    const report::Document document = report::make_document(records);
+    write_document(document, arguments, out);
+    say(document, out);
+    return 0;
+  }
+  const report::BaselineComparison comparison =
+      report::compare_with_baseline(report::load_records({arguments.baseline}), records, share.has_value());
+  const report::Document document = report::make_baseline_document(comparison, records);
+  write_document(document, arguments, out);
+  say(document, out);
+  return share ? judge(comparison, *share) : 0;
+}
+
+}  // namespace
+
+Command add_report(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "report", "What records say: findings, guidelines and figures as one page, or as text, tables, drawings");
+  auto arguments = std::make_shared<ReportArguments>();
+  app->add_option("records", arguments->paths, "Folders of records (as sweep makes them) or record files")->required();
+  app->add_option("--format", arguments->format,
+                  "html: one page that needs no other file; markdown; csv: a row per run; svg: a drawing per figure")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"html", "markdown", "csv", "svg"}));
+  app->add_option(
+      "--out", arguments->out,
+      "File to write, - for stdout, or a folder: a file per figure (default: report.html or figures/ beside\n"
+      "the records; markdown and csv: stdout)");
+  app->add_option("--figure", arguments->figure, "svg, csv: this figure alone");
+  app->add_option("--baseline", arguments->baseline,
+                  "Compare with the records of this folder: faster or slower, by a test");
+  app->add_option("--fail-if-slower", arguments->fail_if_slower,
+                  "With --baseline: exit code 1 where the test shows a loss of more than so many percent, as in 5%");
+  return {app, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,42 @@
+// Two sets of records side by side, before and after a change: what got faster or slower, cell by cell and overall, by
+// a test. `trireme report --baseline` shows it; with a threshold it is a gate against regressions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/perf/comparison.hpp"
+#include "trireme/report/document.hpp"
+
+namespace trireme::report {
+
+struct CellChange {
+  std::string study, label;
+  std::vector<double> old_speeds, new_speeds;
+  std::string command;          // of the new run
+  perf::Comparison comparison;  // new / old; corrected for the number of cells
+};
+
+struct BaselineComparison {
+  std::vector<CellChange> changes;
+  double overall_ratio = 1;  // the geometric mean of the cells' ratios
+  double overall_p = 1;      // that the cells together moved, each compared with itself
+  std::vector<std::string> warnings;
+
+  bool is_overall_shown() const { return overall_p < perf::kSignificance; }
+};
+
+// Cells are matched by their settings; those of one side alone are warned of. Different hardware is a warning, or
+// Error(bad_input) where `must_match`: a gate must not judge a machine. Error(bad_input) where nothing can be matched.
+BaselineComparison compare_with_baseline(const RecordSet& old_records, const RecordSet& new_records, bool must_match);
+
+// What is slower by more than this share, as far as the tests support it: "resnet50, batch 32: 0.91x (p = 0.008)".
+// Empty: nothing is.
+std::vector<std::string> regressions(const BaselineComparison& comparison, double share);
+// No cell has the runs to show anything.
+bool is_blind(const BaselineComparison& comparison);
+
+Document make_baseline_document(const BaselineComparison& comparison, const RecordSet& new_records);
+
+}  // namespace trireme::report

@@ -1,0 +1,34 @@
+#include <fmt/format.h>
+
+#include "trireme/report/renderers.hpp"
+
+namespace trireme::report {
+namespace {
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+std::string to_csv(const FigureTable& table) {
+  std::string text;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) text += (i > 0 ? "," : "") + quoted(table.columns[i].title);
+  text += '\n';
+  for (const auto& row : table.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) text += ',';
+      text += row[i].number ? fmt::format("{}", *row[i].number) : quoted(row[i].text);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,178 @@
+#include "trireme/report/document.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "trireme/report/file_figures.hpp"
+#include "trireme/report/findings.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/study_figures.hpp"
+
+namespace trireme::report {
+namespace {
+
+template <typename T>
+void append(std::vector<T>& list, std::vector<T> more) {
+  list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// Names that differ only in signs may give the same id; a link must find one figure.
+void make_unique(std::vector<Figure>& figures, std::set<std::string>& taken) {
+  for (Figure& figure : figures) {
+    const std::string wanted = figure.id;
+    for (int number = 2; !taken.insert(figure.id).second; ++number) figure.id = fmt::format("{}-{}", wanted, number);
+  }
+}
+
+void add_study(const Study& study, std::set<std::string>& taken, Document& document) {
+  Section section{.title = study.title, .question = study.question, .source = study.source, .figures = {}};
+  section.figures = study_figures(study);
+  make_unique(section.figures, taken);
+  append(document.findings, comparison_findings(study, section.figures));
+  append(document.findings, fact_findings(study, section.figures));
+  append(document.guidelines, guidelines_of(study, section.figures));
+  document.sections.push_back(std::move(section));
+}
+
+std::string title_of(const std::vector<Study>& studies) {
+  return studies.size() == 1 && studies.front().title != "Runs" ? studies.front().title : "Trireme report";
+}
+
+std::string joined(const std::set<std::string>& values) { return fmt::format("{}", fmt::join(values, "; ")); }
+
+}  // namespace
+
+std::vector<const Figure*> Document::figures() const {
+  std::vector<const Figure*> all;
+  for (const Section& section : sections) {
+    for (const Figure& figure : section.figures) all.push_back(&figure);
+  }
+  return all;
+}
+
+const Figure* Document::figure(const std::string& id) const {
+  for (const Figure* candidate : figures()) {
+    if (candidate->id == id) return candidate;
+  }
+  return nullptr;
+}
+
+Document make_document(const RecordSet& records) {
+  const std::vector<Study> studies = make_studies(records);
+  Document document{.title = title_of(studies),
+                    .facts = facts_of(records),
+                    .warnings = warnings_of(records, studies),
+                    .findings = {},
+                    .guidelines = {},
+                    .sections = {},
+                    .runs = runs_table(studies)};
+  std::set<std::string> taken;
+  for (const Study& study : studies) add_study(study, taken, document);
+  if (std::vector<Figure> figures = training_figures(records.trainings); !figures.empty()) {
+    make_unique(figures, taken);
+    append(document.findings, training_findings(records.trainings, figures));
+    document.sections.push_back({.title = "Training", .figures = std::move(figures)});
+  }
+  if (std::vector<Figure> figures = network_figures(records.networks); !figures.empty()) {
+    make_unique(figures, taken);
+    append(document.findings, network_findings(figures));
+    document.sections.push_back({.title = "Network", .figures = std::move(figures)});
+  }
+  return document;
+}
+
+FigureTable runs_table(const std::vector<Study>& studies) {
+  std::set<std::string> options;
+  for (const Study& study : studies) {
+    for (const Dimension& dimension : study.dimensions) options.insert(dimension.option);
+  }
+  options.erase("framework");
+  FigureTable table{.columns = {{"study"}, {"framework"}}, .rows = {}};
+  for (const std::string& option : options) table.columns.push_back({option});
+  for (const char* title : {"images/s", "utilisation %"}) table.columns.push_back({title, true});
+  for (const char* title : {"started", "machine", "build", "error", "command"}) table.columns.push_back({title});
+
+  const auto add = [&](const Study& study, const Run& run, const Json& settings) {
+    std::vector<TableCell> row{{study.title}, {run.framework}};
+    for (const std::string& option : options) {
+      Json value = field(settings, {option.c_str()});
+      if (value.is_null()) value = field(run.cell, {option.c_str()});
+      if (value.is_null()) value = field(run.options, {option.c_str()});
+      row.push_back(value.is_null() ? TableCell{} : TableCell{value_text(value), value_number(value)});
+    }
+    row.push_back(run.images_per_second > 0 ? number_cell(run.images_per_second) : TableCell{});
+    row.push_back(run.utilisation ? number_cell(100 * *run.utilisation) : TableCell{});
+    const std::string error = run.error ? *run.error : run.interrupted ? "interrupted" : "";
+    for (const std::string& text : {run.started, run.machine, run.build, error, run.command}) row.push_back({text});
+    table.rows.push_back(std::move(row));
+  };
+  for (const Study& study : studies) {
+    for (const Cell& cell : study.cells) {
+      for (const Run& run : cell.runs) add(study, run, cell.settings);
+    }
+    for (const Run& run : study.failed) add(study, run, nullptr);
+  }
+  return table;
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& records) {
+  std::set<std::string> machines, systems, builds, compilers, times;
+  const auto add = [&](const Json& machine, const Json& build, const std::string& started) {
+    if (machine.is_object()) {
+      machines.insert(machine_line(machine));
+      systems.insert(text_field(machine, {"os"}) + ", " + text_field(machine, {"kernel"}));
+    }
+    if (build.is_object()) {
+      builds.insert(build_line(build));
+      compilers.insert(text_field(build, {"compiler"}));
+    }
+    if (!started.empty()) times.insert(started);
+  };
+  for (const Run& run : records.runs) add(run.machine_facts, run.build_facts, run.started);
+  for (const auto* list : {&records.trainings, &records.networks}) {
+    for (const FileRecord& record : *list)
+      add(field(record.json, {"machine"}), field(record.json, {"build"}), text_field(record.json, {"started"}));
+  }
+  std::vector<std::pair<std::string, std::string>> facts;
+  const auto failed =
+      std::count_if(records.runs.begin(), records.runs.end(), [](const Run& run) { return !run.is_measured(); });
+  if (!records.runs.empty())
+    facts.emplace_back("Runs",
+                       fmt::format("{}{}", records.runs.size(), failed > 0 ? fmt::format(", {} failed", failed) : ""));
+  facts.emplace_back("Machine", joined(machines));
+  facts.emplace_back("System", joined(systems));
+  facts.emplace_back("Build", joined(builds));
+  facts.emplace_back("Compiler", joined(compilers));
+  if (!times.empty())
+    facts.emplace_back("Measured",
+                       *times.begin() == *times.rbegin() ? *times.begin() : *times.begin() + " to " + *times.rbegin());
+  std::erase_if(facts, [](const auto& fact) { return fact.second.empty() || fact.second == ", "; });
+  return facts;
+}
+
+std::vector<std::string> warnings_of(const RecordSet& records, const std::vector<Study>& studies) {
+  std::vector<std::string> warnings = records.warnings;
+  for (const Study& study : studies) append(warnings, study.warnings);
+  std::vector<std::pair<std::string, std::size_t>> counts;  // what machines warned of, and how many runs did
+  for (const Run& run : records.runs) {
+    for (const std::string& warning : run.machine_warnings) {
+      // The load is another number in every run.
+      std::string kind = warning.substr(0, warning.find_first_of("0123456789"));
+      if (kind.empty()) kind = warning;
+      const auto found = std::find_if(counts.begin(), counts.end(),
+                                      [&](const auto& entry) { return entry.first.rfind(kind, 0) == 0; });
+      if (found == counts.end()) {
+        counts.emplace_back(warning, 1);
+      } else {
+        ++found->second;
+      }
+    }
+  }
+  for (const auto& [warning, count] : counts)
+    warnings.push_back(fmt::format("{} of {} runs warned of their machine: {}", count, records.runs.size(), warning));
+  return warnings;
+}
+
+}  // namespace trireme::report

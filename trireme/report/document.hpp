@@ -1,0 +1,59 @@
+// What a report says, as data: findings, guidelines, sections with their figures, the runs it is made of. Made once
+// from records; the renderers (renderers.hpp) turn it into a page, text, tables or drawings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trireme/report/figure.hpp"
+#include "trireme/report/study.hpp"
+
+namespace trireme::report {
+
+// A sentence with its number, and the figure where one can see it.
+struct Finding {
+  enum class Kind : std::uint8_t {
+    shown,      // a difference that the test supports
+    not_shown,  // none could be shown, or there are too few runs
+    fact,       // a number without a comparison
+    worse,      // a difference, supported, for the worse
+  };
+  Kind kind = Kind::fact;
+  std::string text;
+  std::string figure = {};  // its id; empty: none
+};
+
+// What to do on this machine.
+struct Guideline {
+  std::string text, command, figure = {};
+};
+
+struct Section {
+  std::string title, question = {}, source = {};
+  std::vector<Figure> figures;
+};
+
+struct Document {
+  std::string title;
+  std::vector<std::pair<std::string, std::string>> facts;  // machine, build, runs, when
+  std::vector<std::string> warnings;
+  std::vector<Finding> findings;
+  std::vector<Guideline> guidelines;
+  std::vector<Section> sections;
+  FigureTable runs;  // a row per run, failed ones too
+
+  std::vector<const Figure*> figures() const;
+  const Figure* figure(const std::string& id) const;  // none: there is no such
+};
+
+Document make_document(const RecordSet& records);
+
+// A row per run: study, settings, figures, machine, command.
+FigureTable runs_table(const std::vector<Study>& studies);
+// Machines, builds and times of the runs, and what machines warned of.
+std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& records);
+std::vector<std::string> warnings_of(const RecordSet& records, const std::vector<Study>& studies);
+
+}  // namespace trireme::report

@@ -1,0 +1,175 @@
+// Sentences without a comparison, and guidelines.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trireme/base/units.hpp"
+#include "trireme/report/breakdown.hpp"
+#include "trireme/report/figure_parts.hpp"
+#include "trireme/report/findings.hpp"
+#include "trireme/report/json_fields.hpp"
+
+namespace trireme::report {
+namespace {
+
+constexpr std::size_t kMostNamed = 3;
+constexpr double kCloseEnough = 0.95;  // of the best speed, for who has a reason to take less
+
+std::string work_text(const Cell& cell) {
+  const Run& run = cell.example();
+  std::string text = run.option_text("model");
+  if (text.empty()) text = "this network";
+  if (run.option_text("forward-only") == "true") text += ", forward only";
+  if (run.framework != "trireme") text += " under " + run.framework;
+  return text;
+}
+
+// Where the time of the fastest configuration goes.
+void add_time(const Study& study, const std::vector<Figure>& figures, std::vector<Finding>& findings) {
+  for (const auto& cells : same_work(study)) {
+    const Cell& best = fastest(cells);
+    const auto time = mean_time(best);
+    if (!time || time->total() <= 0) continue;
+    std::string shares;
+    for (const TimePart& part : time_parts()) {
+      const double share = 100 * (*time).*part.seconds / time->total();
+      if (share < 0.5) continue;
+      shares += fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", share, part.name);
+    }
+    findings.push_back({.kind = Finding::Kind::fact,
+                        .text = fmt::format("A step of the fastest configuration of {} ({}) is {}.", work_text(best),
+                                            best.label, shares),
+                        .figure = figure_ending(figures, "-time")});
+  }
+}
+
+void add_input(const std::vector<Figure>& figures, std::vector<Finding>& findings) {
+  for (const Figure& figure : figures) {
+    if (figure.id.size() < 12 || figure.id.substr(figure.id.size() - 12) != "-io-overhead") continue;
+    for (const Series& series : figure.series) {
+      const auto most = std::max_element(series.points.begin(), series.points.end(),
+                                         [](const Point& a, const Point& b) { return a.y < b.y; });
+      const std::string where = figure.x.categories.empty()
+                                    ? fmt::format("{:g} {} ({})", most->x, figure.x.title, series.name)
+                                    : figure.x.categories[static_cast<std::size_t>(most->x)];
+      const bool holds_zero = !most->spread || most->spread->low <= 0;
+      const std::string interval =
+          most->spread ? fmt::format(" (95 %: {:.1f} to {:.1f} %)", most->spread->low, most->spread->high)
+                       : " (a single measurement)";
+      findings.push_back(
+          {.kind = holds_zero ? Finding::Kind::not_shown : Finding::Kind::shown,
+           .text = holds_zero
+                       ? fmt::format("No cost of input could be shown: {:.1f} %{} at most, with {}.", most->y, interval,
+                                     where)
+                       : fmt::format("Input costs {:.1f} % of the speed{} at most, with {}.", most->y, interval, where),
+           .figure = figure.id});
+    }
+  }
+}
+
+void add_failures(const Study& study, std::vector<Finding>& findings) {
+  if (study.failed.empty()) return;
+  std::size_t all = study.failed.size();
+  for (const Cell& cell : study.cells) all += cell.runs.size();
+  const Run& first = study.failed.front();
+  const std::string why = first.error ? first.error->substr(0, first.error->find('\n')) : "interrupted";
+  findings.push_back({.kind = Finding::Kind::worse,
+                      .text = fmt::format("{} of {} runs of '{}' failed and are in no figure; the first: {} ({}).",
+                                          study.failed.size(), all, study.title, why,
+                                          std::filesystem::path(first.file).filename().string())});
+}
+
+std::string names_of(const std::vector<const Cell*>& cells) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(cells.size(), kMostNamed); ++i) text += (i > 0 ? "; " : "") + cells[i]->label;
+  if (cells.size() > kMostNamed) text += fmt::format("; and {} more", cells.size() - kMostNamed);
+  return text;
+}
+
+// The smallest batch per step that is nearly as fast: it needs less memory and disturbs training least.
+const Cell* smaller_batch(const Cell& best, const std::vector<const Cell*>& cells) {
+  const Cell* smallest = nullptr;
+  for (const Cell* cell : cells) {
+    if (cell->median_speed() < kCloseEnough * best.median_speed()) continue;
+    if (cell->example().effective_batch() >= best.example().effective_batch()) continue;
+    if (smallest == nullptr || cell->example().effective_batch() < smallest->example().effective_batch())
+      smallest = cell;
+  }
+  return smallest;
+}
+
+}  // namespace
+
+std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>& figures) {
+  std::vector<Finding> findings;
+  add_time(study, figures, findings);
+  add_input(figures, findings);
+  add_failures(study, findings);
+  return findings;
+}
+
+std::vector<Guideline> guidelines_of(const Study& study, const std::vector<Figure>& figures) {
+  std::vector<Guideline> guidelines;
+  const std::string figure = figure_ending(figures, "");
+  for (const auto& cells : same_work(study)) {
+    if (cells.size() < 2) continue;
+    const Cell& best = fastest(cells);
+    const std::vector<const Cell*> alike = not_told_apart(best, cells);
+    std::string text = fmt::format("Most images per second with {}: {} ({} images/s).", work_text(best), best.label,
+                                   number_text(best.median_speed()));
+    if (!alike.empty()) text += fmt::format(" Not told apart from it by these runs: {}.", names_of(alike));
+    guidelines.push_back({.text = text, .command = best.example().command, .figure = figure});
+    if (const Cell* small = smaller_batch(best, cells)) {
+      guidelines.push_back(
+          {.text = fmt::format("Nearly as fast with smaller batches: {} ({} images/s, {:.0f} % of the most at "
+                               "effective batch {:g} instead of {:g}).",
+                               small->label, number_text(small->median_speed()),
+                               100 * small->median_speed() / best.median_speed(), small->example().effective_batch(),
+                               best.example().effective_batch()),
+           .command = small->example().command,
+           .figure = figure});
+    }
+  }
+  return guidelines;
+}
+
+std::vector<Finding> training_findings(const std::vector<FileRecord>& records, const std::vector<Figure>& figures) {
+  std::vector<Finding> findings;
+  for (const FileRecord& record : records) {
+    const Json epochs = field(record.json, {"epochs"});
+    if (!epochs.is_array() || epochs.empty()) continue;
+    double seconds = 0;
+    for (const Json& epoch : epochs) seconds += number_field(epoch, {"train_seconds"}).value_or(0);
+    const auto epoch = number_field(epochs.back(), {"epoch"}), loss = number_field(epochs.back(), {"loss"});
+    if (!epoch || !loss) continue;
+    std::string text = fmt::format("{}: loss {} after {:g} epoch{} and {} of training",
+                                   std::filesystem::path(record.file).stem().string(), number_text(*loss), *epoch,
+                                   *epoch == 1 ? "" : "s", format_seconds(seconds));
+    if (const auto top1 = number_field(epochs.back(), {"top1"})) text += fmt::format("; top-1 {:.2f} %", 100 * *top1);
+    findings.push_back({.kind = Finding::Kind::fact, .text = text + ".", .figure = figure_ending(figures, "")});
+  }
+  return findings;
+}
+
+std::vector<Finding> network_findings(const std::vector<Figure>& figures) {
+  std::vector<Finding> findings;
+  for (const Figure& figure : figures) {
+    const Series* fastest_series = nullptr;
+    const Point* peak = nullptr;
+    for (const Series& series : figure.series) {
+      for (const Point& point : series.points) {
+        if (peak != nullptr && point.y <= peak->y) continue;
+        peak = &point;
+        fastest_series = &series;
+      }
+    }
+    findings.push_back({.kind = Finding::Kind::fact,
+                        .text = fmt::format("{}: at most {} GB/s ({}, messages of {}).", figure.title,
+                                            number_text(peak->y), fastest_series->name, format_bytes(peak->x)),
+                        .figure = figure.id});
+  }
+  return findings;
+}
+
+}  // namespace trireme::report

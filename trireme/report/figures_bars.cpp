@@ -1,0 +1,131 @@
+// Images per second of configurations side by side: bars, and heat maps of two numbers. Forward against forward and
+// backward, per framework.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trireme/report/figure_parts.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/study_figures.hpp"
+
+namespace trireme::report {
+namespace {
+
+using Figures = std::vector<Figure>;
+
+// The dimension whose values become colours: the last that is not a number, else the last.
+std::string colour_dimension(const Study& study) {
+  std::string chosen;
+  for (const Dimension& dimension : study.dimensions) {
+    if (!dimension.is_numeric() && dimension.values.size() <= kMostSeries) chosen = dimension.option;
+  }
+  if (chosen.empty() && study.dimensions.back().values.size() <= kMostSeries) chosen = study.dimensions.back().option;
+  return chosen;
+}
+
+// Bars of the cells: a place on the x axis for each combination of the other dimensions, a series for each value of
+// these. y is made of a cell's speeds.
+template <typename Samples>
+void add_bars(const Study& study, const std::vector<std::string>& colours, Samples samples_of, Figure& figure) {
+  std::vector<std::string> others;
+  for (const Dimension& dimension : study.dimensions) {
+    if (std::find(colours.begin(), colours.end(), dimension.option) == colours.end())
+      others.push_back(dimension.option);
+  }
+  std::vector<std::string> places;
+  for (const Cell& cell : study.cells) {
+    std::string place = settings_text(settings_without(cell, colours));
+    if (place.empty()) place = cell.example().option_text("model");
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+  }
+  figure.x.categories = places;
+  for (const CellGroup& group : group_apart_from(study, others)) {
+    Series series{.name = group.name};
+    for (const Cell* cell : group.cells) {
+      std::string place = settings_text(settings_without(*cell, colours));
+      if (place.empty()) place = cell->example().option_text("model");
+      const auto x = std::find(places.begin(), places.end(), place) - places.begin();
+      series.points.push_back(point_of(static_cast<double>(x), samples_of(*cell)));
+    }
+    figure.series.push_back(std::move(series));
+  }
+}
+
+std::vector<double> milliseconds_per_batch(const Cell& cell) {
+  std::vector<double> samples;
+  const double batch = cell.example().effective_batch();
+  for (const double speed : cell.speeds) samples.push_back(1000 * batch / speed);
+  return samples;
+}
+
+Figure heat_map(const Study& study, const Dimension& across, const Dimension& down) {
+  Figure figure = figure_of(study, "heat-map", FigureKind::heat_map, study.title);
+  figure.caption = fmt::format("Images per second for each {} and {}. Medians; the darker, the faster.",
+                               option_title(across.option), option_title(down.option));
+  figure.x.title = option_title(across.option);
+  figure.y.title = "images/s, all workers together";
+  figure.row_title = option_title(down.option);
+  for (const Json& value : across.values) figure.x.categories.push_back(value_text(value));
+  for (const Json& row : down.values) {
+    Series series{.name = value_text(row)};
+    for (std::size_t column = 0; column < across.values.size(); ++column) {
+      const Cell* cell = study.find({{down.option, row}, {across.option, across.values[column]}});
+      if (cell == nullptr) cell = study.find({{across.option, across.values[column]}, {down.option, row}});
+      if (cell != nullptr) series.points.push_back(point_of(static_cast<double>(column), cell->speeds));
+    }
+    figure.series.push_back(std::move(series));
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> bar_figures(const Study& study) {
+  Figure figure = figure_of(study, "bars", FigureKind::bars, study.title);
+  figure.y.title = "images/s, all workers together";
+  figure.caption = "Medians; bars hold the true median with 95 % confidence.";
+  std::vector<std::string> colours;
+  if (study.dimensions.size() > 1) colours.push_back(colour_dimension(study));
+  add_bars(
+      study, colours, [](const Cell& cell) { return cell.speeds; }, figure);
+  if (figure.series.size() == 1) figure.series.front().name = "images/s";
+  return {std::move(figure)};
+}
+
+std::vector<Figure> heat_map_figures(const Study& study) {
+  std::vector<const Dimension*> numeric;
+  for (const Dimension& dimension : study.dimensions) {
+    if (dimension.is_numeric()) numeric.push_back(&dimension);
+  }
+  if (numeric.size() < 2) return {};
+  // Every other dimension is a map of its own.
+  for (const Dimension& dimension : study.dimensions) {
+    if (&dimension == numeric[0] || &dimension == numeric[1]) continue;
+    Figures figures;
+    for (const Study& part : facets(study, dimension.option)) {
+      for (Figure& figure : heat_map_figures(part)) figures.push_back(std::move(figure));
+    }
+    return figures;
+  }
+  return {heat_map(study, *numeric[1], *numeric[0])};
+}
+
+std::vector<Figure> forward_backward_figures(const Study& study) {
+  for (const Cell& cell : study.cells) {
+    if (cell.example().effective_batch() <= 0) return {};  // what a batch is must be known to time it
+  }
+  Figure figure = figure_of(study, "time-per-batch", FigureKind::bars, study.title);
+  figure.y.title = "ms per batch (less is better)";
+  figure.caption = "Time of one batch: forward alone, and with backward and update. Medians with their 95 % intervals.";
+  std::vector<std::string> colours;
+  for (const char* option : {"framework", "forward-only"}) {
+    if (study.varies(option)) colours.emplace_back(option);
+  }
+  add_bars(study, colours, milliseconds_per_batch, figure);
+  if (figure.series.size() > kMostSeries) return {};
+  add_column(figure, {"ms per batch", true}, study,
+             [](const Cell& cell) { return number_cell(point_of(0, milliseconds_per_batch(cell)).y); });
+  return {std::move(figure)};
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,138 @@
+// Where the time of a step goes, rank by rank, and what input costs.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trireme/report/breakdown.hpp"
+#include "trireme/report/figure_parts.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/study_figures.hpp"
+
+namespace trireme::report {
+namespace {
+
+using Figures = std::vector<Figure>;
+
+constexpr std::size_t kMostBars = 32;
+
+struct Bar {
+  std::string name;
+  const Cell* cell;
+  RankTime time;
+};
+
+std::vector<Bar> bars_of(const Study& study, bool each_rank) {
+  std::vector<Bar> bars;
+  for (const Cell& cell : study.cells) {
+    const std::vector<RankTime> ranks = rank_times(cell);
+    if (ranks.empty()) continue;
+    if (!each_rank || ranks.size() == 1) {
+      bars.push_back({cell.label, &cell, *mean_time(cell)});
+      continue;
+    }
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      bars.push_back({fmt::format("{} · rank {}", cell.label, rank), &cell, ranks[rank]});
+  }
+  return bars;
+}
+
+bool is_measured_somewhere(const std::vector<Bar>& bars, const TimePart& part) {
+  return std::any_of(bars.begin(), bars.end(), [&](const Bar& bar) { return bar.time.*part.seconds > 0; });
+}
+
+FigureTable breakdown_table(const std::vector<Bar>& bars) {
+  FigureTable table{.columns = {{"configuration"}}, .rows = {}};
+  for (const TimePart& part : time_parts()) table.columns.push_back({part.name + " ms", true});
+  table.columns.push_back({"step ms", true});
+  for (const Bar& bar : bars) {
+    std::vector<TableCell> row{{bar.name}};
+    for (const TimePart& part : time_parts()) {
+      const bool unknown = part.seconds == &RankTime::optimizer && !bar.time.optimizer_known;
+      row.push_back(unknown ? TableCell{"in compute"} : number_cell(1000 * bar.time.*part.seconds));
+    }
+    row.push_back(number_cell(1000 * bar.time.total()));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<double> overheads(const Cell& cell) {
+  std::vector<double> samples;
+  if (cell.runs.size() == 1) return cell.example().io_overhead_percent;
+  for (const Run& run : cell.runs) {
+    if (!run.io_overhead_percent.empty()) samples.push_back(point_of(0, run.io_overhead_percent).y);
+  }
+  return samples;
+}
+
+// Cells without a figure for input have no place in it.
+Study with_overheads(Study study) {
+  std::erase_if(study.cells, [](const Cell& cell) { return overheads(cell).empty(); });
+  return study;
+}
+
+}  // namespace
+
+std::vector<Figure> breakdown_figures(const Study& study) {
+  std::vector<Bar> bars = bars_of(study, true);
+  const bool each_rank = bars.size() <= kMostBars;
+  if (!each_rank) bars = bars_of(study, false);
+  if (bars.empty()) return {};
+  Figure figure = figure_of(study, "time", FigureKind::stacked_bars, study.title + " · where the time goes");
+  figure.caption = each_rank ? "One step of each rank, by what it spends its time on. Medians over runs."
+                             : "One step by what it spends its time on, the mean of its ranks. Medians over runs.";
+  figure.y.title = "ms per step";
+  for (const Bar& bar : bars) figure.x.categories.push_back(bar.name);
+  for (const TimePart& part : time_parts()) {
+    if (!is_measured_somewhere(bars, part)) continue;
+    Series series{.name = part.name};
+    for (std::size_t i = 0; i < bars.size(); ++i) {
+      series.points.push_back({.x = static_cast<double>(i),
+                               .y = 1000 * bars[i].time.*part.seconds,
+                               .runs = static_cast<int>(bars[i].cell->runs.size())});
+    }
+    figure.series.push_back(std::move(series));
+  }
+  const bool optimizer_apart =
+      std::all_of(bars.begin(), bars.end(), [](const Bar& bar) { return bar.time.optimizer_known; });
+  if (!optimizer_apart)
+    figure.notes.emplace_back("Compute includes the optimizer where that was not measured apart (--profile does).");
+  if (bars_of(study, false).size() < study.cells.size()) {
+    figure.notes.emplace_back(
+        "Configurations in which parts of a step run at the same time (inter-op threads, split batches) are left out: "
+        "their shares are not known.");
+  }
+  figure.table = breakdown_table(bars);
+  return {std::move(figure)};
+}
+
+std::vector<Figure> io_overhead_figures(const Study& all) {
+  const Study study = with_overheads(all);
+  if (study.cells.empty()) return {};
+  const bool over_workers = study.varies("workers") && study.dimension("workers")->is_numeric();
+  Figure figure = figure_of(study, "io-overhead", over_workers ? FigureKind::lines : FigureKind::bars,
+                            study.title + " · what input costs");
+  figure.caption = "Speed lost to reading and decoding images, against the same steps on a batch that stays in place.";
+  figure.y.title = "I/O overhead (%)";
+  if (over_workers) {
+    figure.x.title = option_title("workers");
+    for (const CellGroup& group : group_apart_from(study, {"workers"})) {
+      Series series{.name = group.name};
+      for (const Cell* cell : group.cells)
+        series.points.push_back(point_of(number_setting(*cell, "workers"), overheads(*cell)));
+      figure.series.push_back(std::move(series));
+    }
+  } else {
+    Series series{.name = "I/O overhead"};
+    for (std::size_t i = 0; i < study.cells.size(); ++i) {
+      figure.x.categories.push_back(study.cells[i].label);
+      series.points.push_back(point_of(static_cast<double>(i), overheads(study.cells[i])));
+    }
+    figure.series.push_back(std::move(series));
+  }
+  add_column(figure, {"I/O overhead %", true}, study,
+             [](const Cell& cell) { return number_cell(point_of(0, overheads(cell)).y); });
+  return {std::move(figure)};
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,282 @@
+#include "trireme/report/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "trireme/perf/comparison.hpp"
+#include "trireme/report/figure_parts.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/study_figures.hpp"
+
+namespace trireme::report {
+namespace {
+
+using perf::Comparison;
+using perf::Verdict;
+
+struct Pair {
+  const Cell* first;
+  const Cell* second;
+  Comparison comparison;
+};
+
+// Compared on their own merits: several pairs of one question are corrected together.
+std::vector<Pair> compared(std::vector<std::pair<const Cell*, const Cell*>> cells) {
+  std::vector<Comparison> comparisons;
+  for (const auto& [first, second] : cells) comparisons.push_back(perf::compare(first->speeds, second->speeds));
+  perf::correct_together(comparisons);
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < cells.size(); ++i) pairs.push_back({cells[i].first, cells[i].second, comparisons[i]});
+  return pairs;
+}
+
+std::string times_text(double ratio) { return fmt::format("{:.2f}x", ratio); }
+
+std::string interval_text(const Comparison& comparison) {
+  return fmt::format("95 %: {:.2f} to {:.2f}", comparison.interval.low, comparison.interval.high);
+}
+
+std::string too_few_text(const Pair& pair, std::size_t comparisons) {
+  return fmt::format("not enough runs to tell ({} and {}; {} each would do)", pair.first->speeds.size(),
+                     pair.second->speeds.size(), perf::runs_needed(comparisons));
+}
+
+// "A beats B by 1.12x (p = 0.003; 95 %: 1.10 to 1.14)", or that this cannot be said, whichever way round.
+Finding versus(const Pair& pair, const std::string& first, const std::string& second, const std::string& where,
+               std::size_t comparisons, const std::string& figure) {
+  const Comparison& comparison = pair.comparison;
+  const std::string p = perf::p_text(comparison.p);
+  Finding finding{.kind = Finding::Kind::not_shown, .text = {}, .figure = figure};
+  switch (comparison.verdict) {
+    case Verdict::larger:
+      finding.kind = Finding::Kind::shown;
+      finding.text = fmt::format("{} beats {} by {} ({}; {}){}.", first, second, times_text(comparison.ratio), p,
+                                 interval_text(comparison), where);
+      break;
+    case Verdict::smaller:
+      finding.kind = Finding::Kind::worse;
+      finding.text = fmt::format("{} reaches only {} of the speed of {} ({}; {}){}.", first,
+                                 times_text(comparison.ratio), second, p, interval_text(comparison), where);
+      break;
+    case Verdict::no_difference_shown:
+      finding.text = fmt::format("No difference between {} and {} could be shown ({}; {}){}.", first, second,
+                                 times_text(comparison.ratio), p, where);
+      break;
+    case Verdict::too_few_runs:
+      finding.text = fmt::format("{} against {}: {}{}; the medians have the ratio {}.", first, second,
+                                 too_few_text(pair, comparisons), where, times_text(comparison.ratio));
+      break;
+  }
+  return finding;
+}
+
+double workers_of(const Cell& cell) { return cell.example().option_or("workers", 1); }
+double threads_of(const Cell& cell) { return cell.example().option_or("num-intra-threads", 0); }
+
+std::string processes_text(const Cell& cell) {
+  const double workers = workers_of(cell), threads = threads_of(cell);
+  return fmt::format("{:g} process{} × {:g} thread{}", workers, workers == 1 ? "" : "es", threads,
+                     threads == 1 ? "" : "s");
+}
+
+// To be the fastest of all it must beat each of the others, so the weakest of these comparisons counts.
+Finding best_finding(const std::vector<const Cell*>& cells, const std::string& figure) {
+  const Cell& best = fastest(cells);
+  const Cell* next = nullptr;
+  Comparison weakest;
+  for (const Cell* cell : cells) {
+    if (cell == &best) continue;
+    if (next == nullptr || cell->median_speed() > next->median_speed()) next = cell;
+    const Comparison comparison = perf::compare(best.speeds, cell->speeds);
+    if (weakest.p == 1 || comparison.p > weakest.p) weakest = comparison;
+  }
+  const Pair pair{&best, next, weakest};
+  const std::string speed = number_text(best.median_speed()) + " images/s";
+  const std::string lead = times_text(best.median_speed() / next->median_speed());
+  const std::string count = fmt::format("of {} configurations", cells.size());
+  if (weakest.verdict == Verdict::larger) {
+    return {.kind = Finding::Kind::shown,
+            .text = fmt::format("{} is the fastest {}: {}, {} the next, {} ({}).", best.label, count, speed, lead,
+                                next->label, perf::p_text(weakest.p)),
+            .figure = figure};
+  }
+  const std::string why = weakest.verdict == Verdict::too_few_runs
+                              ? too_few_text(pair, 1)
+                              : fmt::format("the lead is not supported ({})", perf::p_text(weakest.p));
+  return {.kind = Finding::Kind::not_shown,
+          .text = fmt::format("{} has the highest median {}: {}, {} that of {}; {}.", best.label, count, speed, lead,
+                              next->label, why),
+          .figure = figure};
+}
+
+void add_best(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
+  for (const auto& cells : same_work(study)) {
+    if (cells.size() > 1) findings.push_back(best_finding(cells, figure));
+  }
+}
+
+// Of the same cores and the same images per step: one process with many threads, or many processes with few?
+void add_processes(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
+  std::map<std::string, std::vector<const Cell*>> groups;
+  for (const auto& cells : same_work(study)) {
+    for (const Cell* cell : cells) {
+      if (threads_of(*cell) <= 0) continue;
+      Json key{{"of", cells.front()->label},
+               {"batch", cell->example().effective_batch()},
+               {"cores", workers_of(*cell) * threads_of(*cell)}};
+      for (const auto& [option, value] : cell->settings.items()) {
+        const bool is_label = !cell->example().options.contains(option);  // of several options together
+        if (option != "workers" && option != "num-intra-threads" && option != "batch-size" && !is_label)
+          key[option] = value;
+      }
+      groups[key.dump()].push_back(cell);
+    }
+  }
+  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  for (auto& [key, cells] : groups) {
+    const auto fewest = std::min_element(cells.begin(), cells.end(),
+                                         [](const Cell* a, const Cell* b) { return workers_of(*a) < workers_of(*b); });
+    const Cell* single = *fewest;
+    std::erase_if(cells, [&](const Cell* cell) { return workers_of(*cell) == workers_of(*single); });
+    if (!cells.empty()) questions.emplace_back(&fastest(cells), single);
+  }
+  for (const Pair& pair : compared(questions)) {
+    findings.push_back(versus(pair, processes_text(*pair.first), processes_text(*pair.second),
+                              fmt::format(" at effective batch {:g}", pair.first->example().effective_batch()),
+                              questions.size(), figure));
+  }
+}
+
+void add_scaling(const Study& study, const std::vector<Figure>& figures, std::vector<Finding>& findings) {
+  if (!study.varies("workers") || !study.dimension("workers")->is_numeric() || shares_cores(study)) return;
+  const std::string figure = figure_ending(figures, "-efficiency");
+  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  std::map<const Cell*, Point> shares;
+  for (const Efficiency& efficiency : efficiencies(study)) {
+    shares[efficiency.cell] = efficiency.share;
+    if (efficiency.cell == efficiency.base || !are_comparable(*efficiency.cell, *efficiency.base)) continue;
+    if (!questions.empty() && questions.back().second == efficiency.base) questions.pop_back();  // most workers only
+    questions.emplace_back(efficiency.cell, efficiency.base);
+  }
+  for (const Pair& pair : compared(questions)) {
+    const Point& share = shares[pair.first];
+    const std::string rest = settings_text(settings_without(*pair.first, {"workers"}));
+    std::string where = rest.empty() ? "" : " with " + rest;
+    where += fmt::format(": {:.0f} % of ideal", 100 * share.y);
+    if (share.spread) where += fmt::format(" ({:.0f} to {:.0f} %)", 100 * share.spread->low, 100 * share.spread->high);
+    findings.push_back(versus(pair, setting_text("workers", workers_of(*pair.first)),
+                              setting_text("workers", workers_of(*pair.second)), where, questions.size(), figure));
+  }
+}
+
+// From the fastest cell, each option by itself: its best value against its worst, all else equal.
+void add_options(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
+  for (const auto& cells : same_work(study)) {
+    const Cell& best = fastest(cells);
+    std::vector<std::pair<const Cell*, const Cell*>> questions;
+    std::vector<std::string> options;
+    for (const Dimension& dimension : study.dimensions) {
+      const Json rest = settings_without(best, {dimension.option});
+      const Cell* slowest = &best;
+      for (const Cell* cell : cells) {
+        if (settings_without(*cell, {dimension.option}) == rest && cell->median_speed() < slowest->median_speed())
+          slowest = cell;
+      }
+      if (slowest == &best || study.dimensions.size() < 2) continue;
+      questions.emplace_back(&best, slowest);
+      options.push_back(dimension.option);
+    }
+    const std::vector<Pair> pairs = compared(questions);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const auto text = [&](const Cell& cell) {
+        return setting_text(options[i], field(cell.settings, {options[i].c_str()}));
+      };
+      const std::string rest = settings_text(settings_without(best, {options[i]}));
+      findings.push_back(
+          versus(pairs[i], text(*pairs[i].first), text(*pairs[i].second), " with " + rest, questions.size(), figure));
+    }
+  }
+}
+
+void add_frameworks(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
+  if (!study.varies("framework")) return;
+  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  for (const CellGroup& group : group_apart_from(study, {"framework"})) {
+    const auto own = std::find_if(group.cells.begin(), group.cells.end(),
+                                  [](const Cell* cell) { return cell->example().framework == "trireme"; });
+    if (own == group.cells.end()) continue;
+    for (const Cell* other : group.cells) {
+      if (other != *own) questions.emplace_back(*own, other);
+    }
+  }
+  for (const Pair& pair : compared(questions)) {
+    const std::string rest = settings_text(settings_without(*pair.first, {"framework"}));
+    findings.push_back(versus(pair, pair.first->example().framework, pair.second->example().framework,
+                              rest.empty() ? "" : " with " + rest, questions.size(), figure));
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> comparison_findings(const Study& study, const std::vector<Figure>& figures) {
+  std::vector<Finding> findings;
+  if (study.cells.empty()) return findings;
+  const std::string figure = figure_ending(figures, "");
+  add_best(study, figure, findings);
+  add_processes(study, figure, findings);
+  add_scaling(study, figures, findings);
+  add_options(study, figure, findings);
+  add_frameworks(study, figure, findings);
+  // The same sentence may answer two questions where little varies.
+  std::vector<Finding> distinct;
+  for (Finding& finding : findings) {
+    if (std::none_of(distinct.begin(), distinct.end(), [&](const Finding& f) { return f.text == finding.text; }))
+      distinct.push_back(std::move(finding));
+  }
+  return distinct;
+}
+
+std::vector<std::vector<const Cell*>> same_work(const Study& study) {
+  std::vector<std::pair<Json, std::vector<const Cell*>>> groups;
+  for (const Cell& cell : study.cells) {
+    const Run& run = cell.example();
+    Json work{{"framework", run.framework}, {"machine", run.machine}, {"build", run.build}};
+    for (const char* option : {"model", "forward-only"}) work[option] = field(run.options, {option});
+    const auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == work; });
+    if (found != groups.end()) {
+      found->second.push_back(&cell);
+    } else {
+      groups.push_back({work, {&cell}});
+    }
+  }
+  std::vector<std::vector<const Cell*>> result;
+  for (auto& [work, cells] : groups) result.push_back(std::move(cells));
+  return result;
+}
+
+const Cell& fastest(const std::vector<const Cell*>& cells) {
+  return **std::max_element(cells.begin(), cells.end(),
+                            [](const Cell* a, const Cell* b) { return a->median_speed() < b->median_speed(); });
+}
+
+std::vector<const Cell*> not_told_apart(const Cell& best, const std::vector<const Cell*>& cells) {
+  std::vector<const Cell*> others;
+  for (const Cell* cell : cells) {
+    if (cell != &best && !perf::compare(best.speeds, cell->speeds).is_supported()) others.push_back(cell);
+  }
+  return others;
+}
+
+std::string figure_ending(const std::vector<Figure>& figures, const std::string& suffix) {
+  for (const Figure& figure : figures) {
+    if (figure.id.size() >= suffix.size() &&
+        figure.id.compare(figure.id.size() - suffix.size(), suffix.size(), suffix) == 0)
+      return figure.id;
+  }
+  return figures.empty() ? "" : figures.front().id;
+}
+
+}  // namespace trireme::report

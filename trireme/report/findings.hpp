@@ -1,0 +1,30 @@
+// Sentences that a study supports. Every comparison goes through perf::compare(); what the test does not support is
+// said to be so, never claimed.
+#pragma once
+
+#include <vector>
+
+#include "trireme/report/document.hpp"
+
+namespace trireme::report {
+
+// Of what was compared: the best configuration, processes against threads, scaling, each option by itself, frameworks.
+std::vector<Finding> comparison_findings(const Study& study, const std::vector<Figure>& figures);
+// Of what was measured without a comparison: where time goes, what input costs, runs that failed.
+std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>& figures);
+std::vector<Finding> training_findings(const std::vector<FileRecord>& records, const std::vector<Figure>& figures);
+std::vector<Finding> network_findings(const std::vector<Figure>& figures);
+// The settings to use for each network that was measured.
+std::vector<Guideline> guidelines_of(const Study& study, const std::vector<Figure>& figures);
+
+// Cells that do the same work (network, pass, framework, machine, build), so that more images per second
+// are better.
+std::vector<std::vector<const Cell*>> same_work(const Study& study);
+const Cell& fastest(const std::vector<const Cell*>& cells);
+// Those whose speed could not be told from the fastest one's, which is not among them.
+std::vector<const Cell*> not_told_apart(const Cell& best, const std::vector<const Cell*>& cells);
+
+// The first figure whose id ends so; otherwise the first, or none.
+std::string figure_ending(const std::vector<Figure>& figures, const std::string& suffix);
+
+}  // namespace trireme::report

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trireme/perf/intervals.hpp"
+#include "trireme/perf/statistics.hpp"
+#include "trireme/report/file_figures.hpp"
+#include "trireme/report/json_fields.hpp"
+
+namespace trireme::report {
+namespace {
+
+// Bandwidth of one size, from the times of its messages.
+std::optional<Point> bandwidth(const Json& entry, const char* rate) {
+  const auto bytes = number_field(entry, {"bytes"}), per_second = number_field(entry, {rate});
+  if (!bytes || !per_second || *bytes <= 0 || *per_second <= 0) return std::nullopt;
+  std::vector<double> seconds = number_list(entry, {"seconds", "samples"});
+  std::erase_if(seconds, [](double value) { return value <= 0; });
+  Point point{.x = *bytes, .y = *per_second / 1e9, .spread = {}, .runs = static_cast<int>(seconds.size())};
+  if (seconds.size() > 1) {
+    const perf::Interval interval = perf::bootstrap_median(seconds);
+    const double middle = perf::median(seconds);  // the rate is that of the median time
+    point.spread = perf::Interval{point.y * middle / interval.high, point.y * middle / interval.low};
+  }
+  return point;
+}
+
+Series& series_named(Figure& figure, const std::string& name) {
+  const auto found = std::find_if(figure.series.begin(), figure.series.end(),
+                                  [&](const Series& series) { return series.name == name; });
+  if (found != figure.series.end()) return *found;
+  figure.series.push_back({.name = name});
+  return figure.series.back();
+}
+
+void add_point(Figure& figure, const std::string& name, const Json& entry, const char* rate) {
+  const auto point = bandwidth(entry, rate);
+  if (!point) return;
+  series_named(figure, name).points.push_back(*point);
+  figure.table.rows.push_back({{name},
+                               number_cell(point->x),
+                               number_cell(point->y),
+                               point->spread ? number_cell(point->spread->low) : TableCell{},
+                               point->spread ? number_cell(point->spread->high) : TableCell{},
+                               number_cell(static_cast<double>(point->runs))});
+}
+
+Figure empty_figure(const FileRecord& record, const std::string& id, const std::string& title, int number) {
+  Figure figure{.id = fmt::format("network-{}{}", id, number > 0 ? fmt::format("-{}", number + 1) : ""),
+                .kind = FigureKind::lines,
+                .title = title,
+                .x = {.title = "bytes", .logarithmic = true},
+                .y = {.title = "GB/s", .logarithmic = true}};
+  figure.machine = machine_line(field(record.json, {"machine"}));
+  figure.commands.push_back({"network test", command_text(field(record.json, {"command"}))});
+  figure.table.columns = {{"series"},          {"bytes", true}, {"GB/s", true},
+                          {"95 % from", true}, {"to", true},    {"samples", true}};
+  return figure;
+}
+
+Json list_of(const Json& json, const char* name) {
+  Json list = field(json, {name});
+  return list.is_array() ? list : Json::array();
+}
+
+Figure pairs_figure(const FileRecord& record, int number) {
+  Figure figure = empty_figure(record, "bandwidth", "Bandwidth between two processes", number);
+  figure.caption = "Bytes per second over the size of a message, both in powers. Medians with their 95 % intervals.";
+  for (const Json& pair : list_of(record.json, "pairs")) {
+    const std::vector<double> ranks = number_list(pair, {"ranks"});
+    const std::string ends = ranks.size() == 2 ? fmt::format(", ranks {:g}-{:g}", ranks[0], ranks[1]) : "";
+    for (const Json& message : list_of(pair, "messages")) {
+      add_point(figure, fmt::format("{}{}, {}", text_field(pair, {"transport"}), ends, text_field(message, {"mode"})),
+                message, "bytes_per_second");
+    }
+  }
+  return figure;
+}
+
+Figure all_reduce_figure(const FileRecord& record, int number) {
+  Figure figure = empty_figure(record, "all-reduce", "All-reduce: bandwidth on the bus", number);
+  figure.caption = "2 (n − 1) / n times the bytes, by the time: comparable with the link at any number of ranks.";
+  for (const Json& entry : list_of(record.json, "all_reduce")) {
+    add_point(figure, fmt::format("{}, {}", text_field(entry, {"transport"}), text_field(entry, {"algorithm"})), entry,
+              "bus_bytes_per_second");
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> network_figures(const std::vector<FileRecord>& records) {
+  std::vector<Figure> figures;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    for (Figure figure :
+         {pairs_figure(records[i], static_cast<int>(i)), all_reduce_figure(records[i], static_cast<int>(i))}) {
+      if (!figure.series.empty()) figures.push_back(std::move(figure));
+    }
+  }
+  return figures;
+}
+
+}  // namespace trireme::report

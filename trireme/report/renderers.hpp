@@ -1,0 +1,23 @@
+// A document or a figure of it as text for the world outside: CSV, Markdown, SVG, and a page. Used by `trireme report`.
+// Names of hosts, files and options are other people's text: each renderer escapes it.
+#pragma once
+
+#include <string>
+
+#include "trireme/report/document.hpp"
+
+namespace trireme::report {
+
+// Commas, quotes where they are needed, numbers with every digit.
+std::string to_csv(const FigureTable& table);
+
+// With drawings: refers to `ID.svg` beside it for each figure.
+std::string to_markdown(const Document& document, bool with_drawings);
+
+// A drawing that stands for itself, on a white ground.
+std::string to_svg(const Figure& figure);
+
+// One file that needs no other and asks for none. Error(unavailable) where the build has not found Chart.js.
+std::string to_html(const Document& document);
+
+}  // namespace trireme::report

@@ -1,0 +1,53 @@
+// One measured run as reports see it: read from a record (trireme.run/1), whoever wrote that. Made by record_set.hpp;
+// studies group them into cells.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/report/run_record.hpp"
+
+namespace trireme::report {
+
+struct Run {
+  std::string file;
+  std::string study;  // name; empty: measured by itself
+  std::string kind;   // the figure that the study asks for; empty: none
+  std::string side;   // of a comparison of two sets of records; empty: there is no such comparison
+  Json cell;          // options that its study varies, by name; null: it has no study
+  Json options;       // every option as resolved, by the name that the command line has
+  std::string framework = "trireme";
+  std::string command;  // a shell line that repeats it
+  std::string started;
+  std::string machine;   // what makes machines comparable, in one line: host, CPU, cores, GPU
+  std::string hardware;  // the same without the host's name
+  std::string build;     // version and commit
+  Json machine_facts, build_facts;
+  std::vector<std::string> machine_warnings;
+
+  // Measured; empty where it failed.
+  std::optional<std::string> error;
+  double images_per_second = 0;
+  std::vector<double> speed_per_repeat;  // global images per second
+  std::vector<Breakdown> breakdown;      // per rank
+  std::vector<double> io_overhead_percent;
+  std::optional<double> utilisation, overlap;
+  bool interrupted = false;
+
+  bool is_measured() const { return !error && !interrupted; }
+  double option_or(const char* name, double otherwise) const;
+  std::string option_text(const char* name) const;  // empty: it has none
+  double effective_batch() const;                   // images per step of all workers; 0: not known
+};
+
+// Throws Error(bad_input) with the file's name where it is no such record, or one without a figure.
+Run read_run(const Json& record, const std::string& file);
+
+// What a machine and a build are, in a line.
+std::string machine_line(const Json& machine);
+std::string build_line(const Json& build);
+// The arguments as a shell line, with the program by its name alone.
+std::string command_text(const Json& arguments);
+
+}  // namespace trireme::report

@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trireme/report/renderers.hpp"
+#include "trireme/report/svg_canvas.hpp"
+#include "trireme/report/svg_scale.hpp"
+
+namespace trireme::report {
+namespace {
+
+using Anchor = SvgCanvas::Anchor;
+
+// Told apart also by people who do not see all colours; the page has the same.
+constexpr const char* kColours[] = {"#2563eb", "#d97706", "#059669", "#c026d3",
+                                    "#dc2626", "#0891b2", "#65a30d", "#7c3aed"};
+constexpr const char* kInk = "#1f2933";
+constexpr const char* kFaint = "#e4e7eb";
+constexpr const char* kQuiet = "#616e7c";
+constexpr double kWidth = 760, kLeft = 76, kRight = 24, kTop = 64, kPlotHeight = 300;
+
+std::string colour_of(std::size_t series) { return kColours[series % std::size(kColours)]; }
+
+struct Range {
+  double low = INFINITY, high = -INFINITY;
+
+  void hold(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+Range x_range(const Figure& figure) {
+  Range range;
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) range.hold(point.x);
+  }
+  return range;
+}
+
+Range y_range(const Figure& figure) {
+  Range range;
+  if (!figure.y.logarithmic) range.hold(0);
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) {
+      range.hold(point.y);
+      if (point.spread) range.hold(point.spread->low);
+      if (point.spread) range.hold(point.spread->high);
+    }
+  }
+  if (!figure.y.logarithmic) {
+    if (range.high > 0) range.high *= 1.05;
+    if (range.low < 0) range.low *= 1.05;
+  } else if (range.low <= 0) {
+    range.low = range.high / 1000;
+  }
+  return range;
+}
+
+Range stacked_range(const Figure& figure) {
+  std::vector<double> sums(figure.x.categories.size(), 0);
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) sums[static_cast<std::size_t>(point.x)] += point.y;
+  }
+  Range range;
+  range.hold(0);
+  for (const double sum : sums) range.hold(1.05 * sum);
+  return range;
+}
+
+// A line or two of names, each with its colour; returns where the plot may begin.
+double draw_legend(const Figure& figure, SvgCanvas& canvas) {
+  if (figure.series.size() < 2) return kTop - 16;
+  double x = kLeft, y = 52;
+  for (std::size_t i = 0; i < figure.series.size(); ++i) {
+    const Series& series = figure.series[i];
+    const double width = 34 + 6.6 * static_cast<double>(series.name.size());
+    if (x > kLeft && x + width > kWidth - kRight) {
+      x = kLeft;
+      y += 18;
+    }
+    const std::string colour = colour_of(series.ideal_of ? static_cast<std::size_t>(*series.ideal_of) : i);
+    canvas.line(x, y - 4, x + 16, y - 4, colour, 3, series.ideal_of ? "3 3" : "");
+    canvas.text(x + 22, y, series.name);
+    x += width;
+  }
+  return y + 18;
+}
+
+class Plot {
+ public:
+  Plot(const Figure& figure, const Range& y, double top, SvgCanvas& canvas)
+      : figure_(figure),
+        canvas_(canvas),
+        top_(top),
+        bottom_(top + kPlotHeight),
+        y_(y.low, y.high, bottom_, top_, figure.y.logarithmic) {
+    for (const double tick : y_.ticks()) {
+      canvas_.line(kLeft, y_.place(tick), kWidth - kRight, y_.place(tick), kFaint);
+      canvas_.text(kLeft - 8, y_.place(tick) + 4, tick_text(tick), Anchor::end, 11, kQuiet);
+    }
+    canvas_.text(20, (top_ + bottom_) / 2, figure.y.title, Anchor::middle, 12, kQuiet, -90);
+  }
+
+  void lines() {
+    const Range range = x_range(figure_);
+    const SvgScale x(range.low, range.high, kLeft + 16, kWidth - kRight - 16, figure_.x.logarithmic);
+    std::vector<double> ticks = x.ticks();
+    for (const double tick : ticks)
+      canvas_.text(x.place(tick), bottom_ + 18, tick_text(tick), Anchor::middle, 11, kQuiet);
+    canvas_.text((kLeft + kWidth - kRight) / 2, bottom_ + 38, figure_.x.title, Anchor::middle, 12, kQuiet);
+    for (std::size_t i = 0; i < figure_.series.size(); ++i) {
+      const Series& series = figure_.series[i];
+      const std::string colour = colour_of(series.ideal_of ? static_cast<std::size_t>(*series.ideal_of) : i);
+      for (std::size_t p = 0; p < series.points.size(); ++p) {
+        const Point& point = series.points[p];
+        const double px = x.place(point.x), py = y_.place(point.y);
+        if (p > 0) {
+          const Point& before = series.points[p - 1];
+          canvas_.line(x.place(before.x), y_.place(before.y), px, py, colour, series.ideal_of ? 1.2 : 2,
+                       series.ideal_of ? "4 4" : "");
+        }
+        if (series.ideal_of) continue;
+        whisker(px, point, colour);
+        if (series.points.size() <= 40) canvas_.circle(px, py, 3.2, colour);
+      }
+    }
+  }
+
+  void bars(bool stacked) {
+    const auto places = static_cast<double>(figure_.x.categories.size());
+    const double slot = (kWidth - kRight - kLeft) / places;
+    const double count = stacked ? 1 : static_cast<double>(figure_.series.size());
+    const double width = std::min(56.0, 0.76 * slot / count);
+    std::vector<double> sums(figure_.x.categories.size(), 0);
+    for (std::size_t i = 0; i < figure_.series.size(); ++i) {
+      for (const Point& point : figure_.series[i].points) {
+        const double middle = kLeft + (point.x + 0.5) * slot;
+        const double left = middle + ((stacked ? 0 : static_cast<double>(i)) - count / 2) * width;
+        double& sum = sums[static_cast<std::size_t>(point.x)];
+        const double from = stacked ? sum : 0, to = from + point.y;
+        if (stacked) sum = to;
+        const double high = y_.place(std::max(from, to)), low = y_.place(std::min(from, to));
+        canvas_.rectangle(left + 1, high, width - 2, low - high, colour_of(i));
+        whisker(left + width / 2, point, kInk);
+      }
+    }
+    canvas_.line(kLeft, y_.place(0), kWidth - kRight, y_.place(0), kQuiet);
+    categories(slot);
+  }
+
+ private:
+  void whisker(double x, const Point& point, const std::string& colour) {
+    if (!point.spread) return;
+    const double floor = figure_.y.logarithmic ? point.y / 10 : -INFINITY;  // an interval may reach below a logarithm
+    const double low = y_.place(std::max(point.spread->low, floor)), high = y_.place(point.spread->high);
+    canvas_.line(x, low, x, high, colour, 1.4);
+    for (const double end : {low, high}) canvas_.line(x - 4, end, x + 4, end, colour, 1.4);
+  }
+
+  // Straight where they have room, else turned.
+  void categories(double slot) {
+    std::size_t longest = 0;
+    for (const std::string& name : figure_.x.categories) longest = std::max(longest, name.size());
+    const bool turned = 6.4 * static_cast<double>(longest) > slot;
+    for (std::size_t i = 0; i < figure_.x.categories.size(); ++i) {
+      const double middle = kLeft + (static_cast<double>(i) + 0.5) * slot;
+      canvas_.text(middle, bottom_ + (turned ? 14 : 18), figure_.x.categories[i], turned ? Anchor::end : Anchor::middle,
+                   11, kQuiet, turned ? -35 : 0);
+    }
+  }
+
+  const Figure& figure_;
+  SvgCanvas& canvas_;
+  double top_, bottom_;
+  SvgScale y_;
+};
+
+void draw_heat_map(const Figure& figure, SvgCanvas& canvas) {
+  Range range;
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) range.hold(point.y);
+  }
+  const double width = (kWidth - kLeft - kRight - 30) / static_cast<double>(figure.x.categories.size()), height = 46;
+  canvas.text(kLeft, 56, fmt::format("{} down, {} across; {}", figure.row_title, figure.x.title, figure.y.title),
+              Anchor::start, 12, kQuiet);
+  for (std::size_t column = 0; column < figure.x.categories.size(); ++column)
+    canvas.text(kLeft + 30 + (static_cast<double>(column) + 0.5) * width, 82, figure.x.categories[column],
+                Anchor::middle, 12, kQuiet);
+  for (std::size_t row = 0; row < figure.series.size(); ++row) {
+    const double top = 90 + height * static_cast<double>(row);
+    canvas.text(kLeft + 18, top + height / 2 + 4, figure.series[row].name, Anchor::end, 12, kQuiet);
+    for (const Point& point : figure.series[row].points) {
+      const double share = range.high > range.low ? (point.y - range.low) / (range.high - range.low) : 1;
+      const double left = kLeft + 30 + point.x * width;
+      // From pale to the first colour, 2563eb.
+      const auto mix = [&](double pale, double full) {
+        return static_cast<int>(std::lround(pale + share * (full - pale)));
+      };
+      canvas.rectangle(left + 1, top + 1, width - 2, height - 2,
+                       fmt::format("#{:02x}{:02x}{:02x}", mix(0xe8, 0x25), mix(0xf0, 0x63), mix(0xfd, 0xeb)));
+      canvas.text(left + width / 2, top + height / 2 + 4, number_text(point.y), Anchor::middle, 13,
+                  share > 0.55 ? "#ffffff" : kInk);
+    }
+  }
+}
+
+double category_height(const Figure& figure) {
+  std::size_t longest = 0;
+  for (const std::string& name : figure.x.categories) longest = std::max(longest, name.size());
+  const double slot = (kWidth - kRight - kLeft) / std::max<double>(1, static_cast<double>(figure.x.categories.size()));
+  return 6.4 * static_cast<double>(longest) > slot ? 30 + 3.8 * static_cast<double>(longest) : 30;
+}
+
+}  // namespace
+
+std::string to_svg(const Figure& figure) {
+  const double legend_room =
+      figure.series.size() < 2 ? 0 : 18 * std::ceil(static_cast<double>(figure.series.size()) / 2);
+  const double height = figure.kind == FigureKind::heat_map
+                            ? 120 + 46 * static_cast<double>(figure.series.size())
+                            : kTop + legend_room + kPlotHeight + std::max(52.0, category_height(figure)) + 24;
+  SvgCanvas canvas(kWidth, height, figure.title);
+  canvas.text(kLeft, 28, figure.title, Anchor::start, 17);
+  if (figure.kind == FigureKind::heat_map) {
+    draw_heat_map(figure, canvas);
+  } else {
+    const double top = draw_legend(figure, canvas);
+    const bool stacked = figure.kind == FigureKind::stacked_bars;
+    Plot plot(figure, stacked ? stacked_range(figure) : y_range(figure), top, canvas);
+    if (figure.kind == FigureKind::lines) {
+      plot.lines();
+    } else {
+      plot.bars(stacked);
+    }
+  }
+  canvas.text(kWidth - kRight, height - 8, figure.machine, Anchor::end, 10, kQuiet);
+  return canvas.finish();
+}
+
+}  // namespace trireme::report
