@@ -70,7 +70,7 @@ FigureTable change_table(const BaselineComparison& comparison) {
 
 Figure change_figure(const BaselineComparison& comparison, const RecordSet& records) {
   Figure figure{.id = kFigure, .kind = FigureKind::bars, .title = "New against old", .x = {}, .y = {}};
-  figure.caption = "Change of the median speed; above 0 is faster. Bars hold the true change with 95 % confidence.";
+  figure.caption = "Change of the median speed; above 0 is faster. Whiskers hold the true change with 95 % confidence.";
   figure.y.title = "change of images/s (%)";
   figure.table = change_table(comparison);
   Series series{.name = "change %"};

@@ -19,7 +19,10 @@ std::string quoted(const std::string& text) {
 
 std::string to_csv(const FigureTable& table) {
   std::string text;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) text += (i > 0 ? "," : "") + quoted(table.columns[i].title);
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (i > 0) text += ',';
+    text += quoted(table.columns[i].title);
+  }
   text += '\n';
   for (const auto& row : table.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {

@@ -32,12 +32,22 @@ void add_study(const Study& study, std::set<std::string>& taken, Document& docum
   make_unique(section.figures, taken);
   append(document.findings, comparison_findings(study, section.figures));
   append(document.findings, fact_findings(study, section.figures));
-  append(document.guidelines, guidelines_of(study, section.figures));
   document.sections.push_back(std::move(section));
 }
 
-std::string title_of(const std::vector<Study>& studies) {
-  return studies.size() == 1 && studies.front().title != "Runs" ? studies.front().title : "Trireme report";
+std::string title_of(const RecordSet& records, const std::vector<Study>& studies) {
+  if (studies.size() == 1 && studies.front().title != "Runs") return studies.front().title;
+  std::set<std::string> hosts;
+  for (const Run& run : records.runs) hosts.insert(text_field(run.machine_facts, {"host"}));
+  const bool is_one = hosts.size() == 1 && !hosts.begin()->empty();
+  return is_one ? fmt::format("Performance on {}", *hosts.begin()) : "Performance report";
+}
+
+// "2024-05-01 12:30"
+std::string minute_text(const std::string& rfc3339_time) {
+  std::string text = rfc3339_time.substr(0, 16);
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  return text;
 }
 
 std::string joined(const std::set<std::string>& values) { return fmt::format("{}", fmt::join(values, "; ")); }
@@ -61,7 +71,7 @@ const Figure* Document::figure(const std::string& id) const {
 
 Document make_document(const RecordSet& records) {
   const std::vector<Study> studies = make_studies(records);
-  Document document{.title = title_of(studies),
+  Document document{.title = title_of(records, studies),
                     .facts = facts_of(records),
                     .warnings = warnings_of(records, studies),
                     .findings = {},
@@ -69,7 +79,12 @@ Document make_document(const RecordSet& records) {
                     .sections = {},
                     .runs = runs_table(studies)};
   std::set<std::string> taken;
-  for (const Study& study : studies) add_study(study, taken, document);
+  std::vector<StudyFigure> first_figures;
+  for (const Study& study : studies) {
+    add_study(study, taken, document);
+    first_figures.push_back({&study, figure_ending(document.sections.back().figures, "")});
+  }
+  document.guidelines = guidelines_of(first_figures);
   if (std::vector<Figure> figures = training_figures(records.trainings); !figures.empty()) {
     make_unique(figures, taken);
     append(document.findings, training_findings(records.trainings, figures));
@@ -80,6 +95,12 @@ Document make_document(const RecordSet& records) {
     append(document.findings, network_findings(figures));
     document.sections.push_back({.title = "Network", .figures = std::move(figures)});
   }
+  // What is supported first, what is open last.
+  const auto place = [](const Finding& finding) {
+    return finding.kind == Finding::Kind::not_shown ? 2 : finding.kind == Finding::Kind::fact ? 1 : 0;
+  };
+  std::stable_sort(document.findings.begin(), document.findings.end(),
+                   [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
   return document;
 }
 
@@ -145,9 +166,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& recor
   facts.emplace_back("System", joined(systems));
   facts.emplace_back("Build", joined(builds));
   facts.emplace_back("Compiler", joined(compilers));
-  if (!times.empty())
-    facts.emplace_back("Measured",
-                       *times.begin() == *times.rbegin() ? *times.begin() : *times.begin() + " to " + *times.rbegin());
+  if (!times.empty()) {
+    const std::string first = minute_text(*times.begin()), last = minute_text(*times.rbegin());
+    facts.emplace_back("Measured", first == last ? first + " UTC" : fmt::format("{} to {} UTC", first, last));
+  }
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty() || fact.second == ", "; });
   return facts;
 }

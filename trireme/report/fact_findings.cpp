@@ -14,6 +14,7 @@ namespace trireme::report {
 namespace {
 
 constexpr std::size_t kMostNamed = 3;
+constexpr double kAllCompute = 0.99;   // of a step: nothing else is worth a sentence
 constexpr double kCloseEnough = 0.95;  // of the best speed, for who has a reason to take less
 
 std::string work_text(const Cell& cell) {
@@ -30,7 +31,7 @@ void add_time(const Study& study, const std::vector<Figure>& figures, std::vecto
   for (const auto& cells : same_work(study)) {
     const Cell& best = fastest(cells);
     const auto time = mean_time(best);
-    if (!time || time->total() <= 0) continue;
+    if (!time || time->compute >= kAllCompute * time->total()) continue;
     std::string shares;
     for (const TimePart& part : time_parts()) {
       const double share = 100 * (*time).*part.seconds / time->total();
@@ -109,26 +110,38 @@ std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>
   return findings;
 }
 
-std::vector<Guideline> guidelines_of(const Study& study, const std::vector<Figure>& figures) {
+std::vector<Guideline> guidelines_of(const std::vector<StudyFigure>& studies) {
+  Study all;
+  std::vector<std::string> figures;  // of each cell
+  for (const StudyFigure& entry : studies) {
+    for (Cell cell : entry.study->cells) {
+      if (studies.size() > 1) cell.label += fmt::format(" in '{}'", entry.study->title);
+      all.cells.push_back(std::move(cell));
+      figures.push_back(entry.figure);
+    }
+  }
+  const auto guideline = [&](const std::string& text, const Cell& cell) {
+    return Guideline{.text = text,
+                     .command = cell.example().command,
+                     .figure = figures[static_cast<std::size_t>(&cell - all.cells.data())]};
+  };
   std::vector<Guideline> guidelines;
-  const std::string figure = figure_ending(figures, "");
-  for (const auto& cells : same_work(study)) {
-    if (cells.size() < 2) continue;
+  for (const auto& cells : same_work(all)) {
+    if (cells.size() < 2 || cells.front()->example().framework != "trireme") continue;
     const Cell& best = fastest(cells);
     const std::vector<const Cell*> alike = not_told_apart(best, cells);
     std::string text = fmt::format("Most images per second with {}: {} ({} images/s).", work_text(best), best.label,
                                    number_text(best.median_speed()));
     if (!alike.empty()) text += fmt::format(" Not told apart from it by these runs: {}.", names_of(alike));
-    guidelines.push_back({.text = text, .command = best.example().command, .figure = figure});
+    guidelines.push_back(guideline(text, best));
     if (const Cell* small = smaller_batch(best, cells)) {
-      guidelines.push_back(
-          {.text = fmt::format("Nearly as fast with smaller batches: {} ({} images/s, {:.0f} % of the most at "
-                               "effective batch {:g} instead of {:g}).",
-                               small->label, number_text(small->median_speed()),
-                               100 * small->median_speed() / best.median_speed(), small->example().effective_batch(),
-                               best.example().effective_batch()),
-           .command = small->example().command,
-           .figure = figure});
+      guidelines.push_back(guideline(
+          fmt::format("Nearly as fast with smaller batches: {} ({} images/s, {:.0f} % of the most, at effective batch "
+                      "{:g} instead of {:g}).",
+                      small->label, number_text(small->median_speed()),
+                      100 * small->median_speed() / best.median_speed(), small->example().effective_batch(),
+                      best.example().effective_batch()),
+          *small));
     }
   }
   return guidelines;

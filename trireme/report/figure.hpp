@@ -14,7 +14,7 @@ namespace trireme::report {
 enum class FigureKind : std::uint8_t { lines, bars, stacked_bars, heat_map };
 
 struct Axis {
-  std::string title;
+  std::string title = {};
   bool logarithmic = false;
   std::vector<std::string> categories = {};  // none: the axis has numbers. x of a point counts them from 0
 };
@@ -30,6 +30,7 @@ struct Series {
   std::vector<Point> points = {};
   // The series, by its place, that this one is a yardstick of (an ideal line): drawn dashed, in that one's colour.
   std::optional<int> ideal_of = {};
+  std::optional<int> colour = {};  // its place in the palette; by its place among the series where there is none
 };
 
 struct TableColumn {
@@ -55,6 +56,7 @@ struct Figure {
   std::string id;  // letters, digits, dashes; of one figure in a document
   FigureKind kind = FigureKind::lines;
   std::string title, caption = {};
+  std::string subject = {};  // the study that it belongs to, for who sees the figure alone
   Axis x, y;
   std::string row_title = {};  // heat map: what its rows (the series) are
   std::vector<Series> series = {};

@@ -76,7 +76,9 @@ Point point_of(double x, std::vector<double> samples) {
 }
 
 Figure figure_of(const Study& study, const std::string& suffix, FigureKind kind, const std::string& title) {
-  Figure figure{.id = study.id + "-" + suffix, .kind = kind, .title = title, .x = {}, .y = {}};
+  Figure figure{.id = fmt::format("{}-{}", study.id, suffix), .kind = kind, .title = title, .x = {}, .y = {}};
+  if (!study.facet.empty()) figure.title += fmt::format(" · {}", study.facet);
+  figure.subject = study.title;
   figure.machine = machines_of(study);
   figure.table = cell_table(study);
   for (const Cell& cell : study.cells) figure.commands.push_back({cell.label, cell.example().command});
@@ -128,7 +130,8 @@ std::vector<Study> facets(const Study& study, const std::string& option) {
       part.cells.push_back(std::move(kept));
     }
     part.id += fmt::format("-{}", slug(setting_text(option, value)));
-    part.title += fmt::format(" · {}", setting_text(option, value));
+    if (!part.facet.empty()) part.facet += ", ";
+    part.facet += setting_text(option, value);
     part.dimensions.clear();
     for (Dimension dimension : study.dimensions) {
       if (dimension.option == option) continue;

@@ -59,7 +59,8 @@ std::vector<double> milliseconds_per_batch(const Cell& cell) {
 }
 
 Figure heat_map(const Study& study, const Dimension& across, const Dimension& down) {
-  Figure figure = figure_of(study, "heat-map", FigureKind::heat_map, study.title);
+  Figure figure = figure_of(study, "heat-map", FigureKind::heat_map,
+                            fmt::format("Speed by {} and {}", option_title(down.option), option_title(across.option)));
   figure.caption = fmt::format("Images per second for each {} and {}. Medians; the darker, the faster.",
                                option_title(across.option), option_title(down.option));
   figure.x.title = option_title(across.option);
@@ -81,9 +82,9 @@ Figure heat_map(const Study& study, const Dimension& across, const Dimension& do
 }  // namespace
 
 std::vector<Figure> bar_figures(const Study& study) {
-  Figure figure = figure_of(study, "bars", FigureKind::bars, study.title);
+  Figure figure = figure_of(study, "bars", FigureKind::bars, "Speed");
   figure.y.title = "images/s, all workers together";
-  figure.caption = "Medians; bars hold the true median with 95 % confidence.";
+  figure.caption = "Medians; whiskers hold the true median with 95 % confidence.";
   std::vector<std::string> colours;
   if (study.dimensions.size() > 1) colours.push_back(colour_dimension(study));
   add_bars(
@@ -114,7 +115,7 @@ std::vector<Figure> forward_backward_figures(const Study& study) {
   for (const Cell& cell : study.cells) {
     if (cell.example().effective_batch() <= 0) return {};  // what a batch is must be known to time it
   }
-  Figure figure = figure_of(study, "time-per-batch", FigureKind::bars, study.title);
+  Figure figure = figure_of(study, "time-per-batch", FigureKind::bars, "Time per batch");
   figure.y.title = "ms per batch (less is better)";
   figure.caption = "Time of one batch: forward alone, and with backward and update. Medians with their 95 % intervals.";
   std::vector<std::string> colours;

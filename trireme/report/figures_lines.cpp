@@ -44,11 +44,11 @@ Series speed_series(const CellGroup& group, const std::string& x_option) {
 }
 
 Figure speed_figure(const Study& study, const std::string& x_option) {
-  Figure figure = figure_of(study, "over-" + slug(x_option), FigureKind::lines, study.title);
+  Figure figure = figure_of(study, "over-" + slug(x_option), FigureKind::lines, "Speed over " + option_title(x_option));
   figure.x = {.title = option_title(x_option), .logarithmic = wants_logarithm(*study.dimension(x_option))};
   figure.y = {.title = "images/s, all workers together"};
   figure.caption = fmt::format(
-      "Training speed over {}. Points are medians; bars hold the true median with 95 % "
+      "Images per second over {}. Points are medians; whiskers hold the true median with 95 % "
       "confidence.",
       option_title(x_option));
   for (const CellGroup& group : group_apart_from(study, {x_option}))
@@ -69,7 +69,7 @@ void add_ideal_lines(Figure& figure) {
 }
 
 Figure efficiency_figure(const Study& study) {
-  Figure figure = figure_of(study, "efficiency", FigureKind::lines, study.title + " · efficiency");
+  Figure figure = figure_of(study, "efficiency", FigureKind::lines, "Scaling efficiency");
   figure.x = {.title = option_title("workers"), .logarithmic = wants_logarithm(*study.dimension("workers"))};
   figure.y = {.title = "share of ideal speed (%)"};
   figure.caption = "Speed by that of the fewest workers times how many more there are: 100 % is a perfect scaling.";

@@ -40,6 +40,10 @@ bool is_measured_somewhere(const std::vector<Bar>& bars, const TimePart& part) {
   return std::any_of(bars.begin(), bars.end(), [&](const Bar& bar) { return bar.time.*part.seconds > 0; });
 }
 
+bool is_more_than_compute(const std::vector<Bar>& bars) {
+  return std::any_of(bars.begin(), bars.end(), [](const Bar& bar) { return bar.time.compute < bar.time.total(); });
+}
+
 FigureTable breakdown_table(const std::vector<Bar>& bars) {
   FigureTable table{.columns = {{"configuration"}}, .rows = {}};
   for (const TimePart& part : time_parts()) table.columns.push_back({part.name + " ms", true});
@@ -77,15 +81,16 @@ std::vector<Figure> breakdown_figures(const Study& study) {
   std::vector<Bar> bars = bars_of(study, true);
   const bool each_rank = bars.size() <= kMostBars;
   if (!each_rank) bars = bars_of(study, false);
-  if (bars.empty()) return {};
-  Figure figure = figure_of(study, "time", FigureKind::stacked_bars, study.title + " · where the time goes");
+  if (!is_more_than_compute(bars)) return {};
+  Figure figure = figure_of(study, "time", FigureKind::stacked_bars, "Where the time goes");
   figure.caption = each_rank ? "One step of each rank, by what it spends its time on. Medians over runs."
                              : "One step by what it spends its time on, the mean of its ranks. Medians over runs.";
   figure.y.title = "ms per step";
   for (const Bar& bar : bars) figure.x.categories.push_back(bar.name);
-  for (const TimePart& part : time_parts()) {
+  for (std::size_t place = 0; place < time_parts().size(); ++place) {
+    const TimePart& part = time_parts()[place];
     if (!is_measured_somewhere(bars, part)) continue;
-    Series series{.name = part.name};
+    Series series{.name = part.name, .colour = static_cast<int>(place)};  // the same in every figure
     for (std::size_t i = 0; i < bars.size(); ++i) {
       series.points.push_back({.x = static_cast<double>(i),
                                .y = 1000 * bars[i].time.*part.seconds,
@@ -110,8 +115,8 @@ std::vector<Figure> io_overhead_figures(const Study& all) {
   const Study study = with_overheads(all);
   if (study.cells.empty()) return {};
   const bool over_workers = study.varies("workers") && study.dimension("workers")->is_numeric();
-  Figure figure = figure_of(study, "io-overhead", over_workers ? FigureKind::lines : FigureKind::bars,
-                            study.title + " · what input costs");
+  Figure figure =
+      figure_of(study, "io-overhead", over_workers ? FigureKind::lines : FigureKind::bars, "What input costs");
   figure.caption = "Speed lost to reading and decoding images, against the same steps on a batch that stays in place.";
   figure.y.title = "I/O overhead (%)";
   if (over_workers) {

@@ -32,6 +32,14 @@ std::vector<Pair> compared(std::vector<std::pair<const Cell*, const Cell*>> cell
   return pairs;
 }
 
+// Words begin a sentence with a capital, names such as resnet20 as they are.
+std::string capitalised(std::string text) {
+  const std::size_t word = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
+  if (word != std::string::npos && word > 0 && (text[word] == ' ' || text[word] == ','))
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 std::string times_text(double ratio) { return fmt::format("{:.2f}x", ratio); }
 
 std::string interval_text(const Comparison& comparison) {
@@ -43,6 +51,13 @@ std::string too_few_text(const Pair& pair, std::size_t comparisons) {
                      pair.second->speeds.size(), perf::runs_needed(comparisons));
 }
 
+// "2 workers beat", "1 worker beats", "batch 32 beats"
+const char* beats(const std::string& subject) {
+  const std::size_t digits = subject.find_first_not_of("0123456789");
+  const bool is_plural = digits > 0 && digits != std::string::npos && subject.substr(0, digits) != "1";
+  return is_plural ? "beat" : "beats";
+}
+
 // "A beats B by 1.12x (p = 0.003; 95 %: 1.10 to 1.14)", or that this cannot be said, whichever way round.
 Finding versus(const Pair& pair, const std::string& first, const std::string& second, const std::string& where,
                std::size_t comparisons, const std::string& figure) {
@@ -52,8 +67,8 @@ Finding versus(const Pair& pair, const std::string& first, const std::string& se
   switch (comparison.verdict) {
     case Verdict::larger:
       finding.kind = Finding::Kind::shown;
-      finding.text = fmt::format("{} beats {} by {} ({}; {}){}.", first, second, times_text(comparison.ratio), p,
-                                 interval_text(comparison), where);
+      finding.text = fmt::format("{} {} {} by {} ({}; {}){}.", first, beats(first), second,
+                                 times_text(comparison.ratio), p, interval_text(comparison), where);
       break;
     case Verdict::smaller:
       finding.kind = Finding::Kind::worse;
@@ -178,6 +193,9 @@ void add_options(const Study& study, const std::string& figure, std::vector<Find
     std::vector<std::pair<const Cell*, const Cell*>> questions;
     std::vector<std::string> options;
     for (const Dimension& dimension : study.dimensions) {
+      const bool is_label = !best.example().options.contains(dimension.option);  // of several options together
+      const bool is_scaling = dimension.option == "workers" && !shares_cores(study);
+      if (is_label || is_scaling) continue;  // asked before
       const Json rest = settings_without(best, {dimension.option});
       const Cell* slowest = &best;
       for (const Cell* cell : cells) {
@@ -197,6 +215,20 @@ void add_options(const Study& study, const std::string& figure, std::vector<Find
       findings.push_back(
           versus(pairs[i], text(*pairs[i].first), text(*pairs[i].second), " with " + rest, questions.size(), figure));
     }
+  }
+}
+
+// What backward and update cost.
+void add_passes(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
+  if (!study.varies("forward-only")) return;
+  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  for (const CellGroup& group : group_apart_from(study, {"forward-only"})) {
+    if (group.cells.size() == 2) questions.emplace_back(group.cells.front(), group.cells.back());
+  }
+  for (const Pair& pair : compared(questions)) {
+    const std::string rest = settings_text(settings_without(*pair.first, {"forward-only"}));
+    findings.push_back(versus(pair, setting_text("forward-only", true), setting_text("forward-only", false),
+                              rest.empty() ? "" : " with " + rest, questions.size(), figure));
   }
 }
 
@@ -228,10 +260,12 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
   add_processes(study, figure, findings);
   add_scaling(study, figures, findings);
   add_options(study, figure, findings);
+  add_passes(study, figure, findings);
   add_frameworks(study, figure, findings);
   // The same sentence may answer two questions where little varies.
   std::vector<Finding> distinct;
   for (Finding& finding : findings) {
+    finding.text = capitalised(finding.text);
     if (std::none_of(distinct.begin(), distinct.end(), [&](const Finding& f) { return f.text == finding.text; }))
       distinct.push_back(std::move(finding));
   }

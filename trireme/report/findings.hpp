@@ -14,8 +14,12 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
 std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>& figures);
 std::vector<Finding> training_findings(const std::vector<FileRecord>& records, const std::vector<Figure>& figures);
 std::vector<Finding> network_findings(const std::vector<Figure>& figures);
-// The settings to use for each network that was measured.
-std::vector<Guideline> guidelines_of(const Study& study, const std::vector<Figure>& figures);
+// The settings to use for each network that was measured, the best of all studies.
+struct StudyFigure {
+  const Study* study;
+  std::string figure;  // its first; empty: it has none
+};
+std::vector<Guideline> guidelines_of(const std::vector<StudyFigure>& studies);
 
 // Cells that do the same work (network, pass, framework, machine, build), so that more images per second
 // are better.

@@ -26,6 +26,8 @@ with three runs on each side, p cannot fall below 0.1.</p>
 <p><b>Ratios</b> are those of medians.</p></div></section>
 )";
 
+constexpr std::size_t kFirstFindings = 10;  // that a reader sees at once
+
 struct Badge {
   const char* css;
   const char* text;
@@ -45,9 +47,9 @@ Badge badge_of(Finding::Kind kind) {
   return {"fact", "Measured"};
 }
 
-// Ratios, speeds and percentages stand out of the sentence, p values stand back.
+// Ratios, speeds and shares stand out of the sentence, p values stand back.
 std::string emphasised(const std::string& sentence) {
-  static const std::regex numbers(R"((\d+\.\d+x|\d[\d,.]* images/s|\d+(\.\d+)? %(?! of)))");
+  static const std::regex numbers(R"((\d+\.\d+x|\d[\d,.]* images/s|\d+ % of ideal|costs \d+\.\d %))");
   static const std::regex p_values(R"(\(p [^()]*\))");
   const std::string strong = std::regex_replace(xml_escaped(sentence), numbers, "<strong>$1</strong>");
   return std::regex_replace(strong, p_values, "<span class=\"p\">$&</span>");
@@ -69,14 +71,20 @@ std::string warnings(const Document& document) {
 
 std::string findings(const Document& document) {
   if (document.findings.empty()) return "";
-  std::string items;
-  for (const Finding& finding : document.findings) {
+  std::string items, more;
+  for (std::size_t i = 0; i < document.findings.size(); ++i) {
+    const Finding& finding = document.findings[i];
     const Badge badge = badge_of(finding.kind);
-    items += fmt::format("<li class=\"{}\"><span class=\"badge\">{}</span><span>{}</span>{}</li>\n", badge.css,
-                         badge.text, emphasised(finding.text), figure_link(document, finding.figure, "Figure"));
+    (i < kFirstFindings ? items : more) +=
+        fmt::format("<li class=\"{}\"><span class=\"badge\">{}</span><span>{}</span>{}</li>\n", badge.css, badge.text,
+                    emphasised(finding.text), figure_link(document, finding.figure, "Figure"));
   }
-  return fmt::format("<section id=\"findings\"><h2>Findings</h2><ol class=\"findings card\">\n{}</ol></section>\n",
-                     items);
+  if (!more.empty()) {
+    more = fmt::format("<details><summary>{} more</summary><ol class=\"findings card\">\n{}</ol></details>\n",
+                       document.findings.size() - kFirstFindings, more);
+  }
+  return fmt::format("<section id=\"findings\"><h2>Findings</h2><ol class=\"findings card\">\n{}</ol>{}</section>\n",
+                     items, more);
 }
 
 std::string guidelines(const Document& document) {
@@ -125,7 +133,7 @@ std::string header(const Document& document) {
   for (const auto& [name, value] : document.facts)
     facts += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", xml_escaped(name), xml_escaped(value));
   return fmt::format(
-      "<header class=\"top\"><div class=\"brand\"><span>Trireme report</span><button type=\"button\" "
+      "<header class=\"top\"><div class=\"brand\"><span>Trireme</span><button type=\"button\" "
       "class=\"theme\">Theme</button></div>\n<h1>{}</h1>\n<dl class=\"facts\">{}</dl></header>\n",
       xml_escaped(document.title), facts);
 }

@@ -141,9 +141,9 @@ std::string html_figure(const Figure& figure) {
   if (!figure.caption.empty()) text += fmt::format("<p>{}</p>", xml_escaped(figure.caption));
   text += "</figcaption>\n" + drawing(figure);
   for (const std::string& note : figure.notes) text += fmt::format("<p class=\"note\">{}</p>\n", xml_escaped(note));
-  text += fmt::format("<details{}><summary>Table ({} rows)</summary>{}</details>\n",
+  text += fmt::format("<details{}><summary>Table ({} row{})</summary>{}</details>\n",
                       figure.table.rows.size() <= 8 ? " open" : "", figure.table.rows.size(),
-                      html_table(figure.table, "Table of " + figure.title));
+                      figure.table.rows.size() == 1 ? "" : "s", html_table(figure.table, "Table of " + figure.title));
   text += commands(figure);
   return text + fmt::format("<p class=\"origin\">Measured on {}</p>\n</figure>\n", xml_escaped(figure.machine));
 }
@@ -155,6 +155,7 @@ std::string chart_data(const Figure& figure) {
     for (const Point& point : entry.points) points.push_back(point_json(point));
     series.push_back({{"name", entry.name}, {"points", std::move(points)}});
     if (entry.ideal_of) series.back()["ideal_of"] = *entry.ideal_of;
+    if (entry.colour) series.back()["colour"] = *entry.colour;
   }
   const Json json{{"id", figure.id},
                   {"kind", kind_name(figure.kind)},

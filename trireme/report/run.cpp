@@ -77,7 +77,7 @@ std::vector<Breakdown> breakdown_of(const Json& record) {
 std::string hardware_line(const Json& machine) {
   std::string line = text_field(machine, {"cpu"});
   if (line.empty()) line = "unknown CPU";
-  const auto cores = number_field(machine, {"usable_cores"});
+  const auto cores = number_field(machine, {"cores"});  // not those that a launch has left to this process
   if (cores) line += fmt::format(", {:g} core{}", *cores, *cores == 1 ? "" : "s");
   const std::string gpu = text_field(machine, {"gpu", "device"});
   if (!gpu.empty()) line += ", " + gpu;

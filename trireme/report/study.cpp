@@ -176,6 +176,7 @@ void add_dimensions(const std::vector<std::string>& options, Study& study) {
     }
     if (dimension.values.size() < 2) continue;
     if (dimension.is_numeric()) std::sort(dimension.values.begin(), dimension.values.end());
+    if (option == "forward-only") std::sort(dimension.values.rbegin(), dimension.values.rend());  // forward comes first
     study.dimensions.push_back(std::move(dimension));
   }
 }

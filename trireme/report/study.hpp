@@ -31,7 +31,8 @@ struct Cell {
 struct Study {
   std::string id;  // for names of figures and files
   std::string title, question, source;
-  std::string kind;  // the figure it asks for; empty: whatever suits
+  std::string facet = {};  // of a part of a study: what it is a part of it by, "2 servers"
+  std::string kind;        // the figure it asks for; empty: whatever suits
   std::vector<Dimension> dimensions;
   std::vector<Cell> cells;  // with a run each at least
   std::vector<Run> failed;  // with `error`, or interrupted

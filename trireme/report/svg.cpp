@@ -20,7 +20,11 @@ constexpr const char* kFaint = "#e4e7eb";
 constexpr const char* kQuiet = "#616e7c";
 constexpr double kWidth = 760, kLeft = 76, kRight = 24, kTop = 64, kPlotHeight = 300;
 
-std::string colour_of(std::size_t series) { return kColours[series % std::size(kColours)]; }
+std::string colour_of(const Figure& figure, std::size_t place) {
+  const Series& series = figure.series[place];
+  const int chosen = series.ideal_of.value_or(series.colour.value_or(static_cast<int>(place)));
+  return kColours[static_cast<std::size_t>(chosen) % std::size(kColours)];
+}
 
 struct Range {
   double low = INFINITY, high = -INFINITY;
@@ -80,7 +84,7 @@ double draw_legend(const Figure& figure, SvgCanvas& canvas) {
       x = kLeft;
       y += 18;
     }
-    const std::string colour = colour_of(series.ideal_of ? static_cast<std::size_t>(*series.ideal_of) : i);
+    const std::string colour = colour_of(figure, i);
     canvas.line(x, y - 4, x + 16, y - 4, colour, 3, series.ideal_of ? "3 3" : "");
     canvas.text(x + 22, y, series.name);
     x += width;
@@ -112,7 +116,7 @@ class Plot {
     canvas_.text((kLeft + kWidth - kRight) / 2, bottom_ + 38, figure_.x.title, Anchor::middle, 12, kQuiet);
     for (std::size_t i = 0; i < figure_.series.size(); ++i) {
       const Series& series = figure_.series[i];
-      const std::string colour = colour_of(series.ideal_of ? static_cast<std::size_t>(*series.ideal_of) : i);
+      const std::string colour = colour_of(figure_, i);
       for (std::size_t p = 0; p < series.points.size(); ++p) {
         const Point& point = series.points[p];
         const double px = x.place(point.x), py = y_.place(point.y);
@@ -142,7 +146,7 @@ class Plot {
         const double from = stacked ? sum : 0, to = from + point.y;
         if (stacked) sum = to;
         const double high = y_.place(std::max(from, to)), low = y_.place(std::min(from, to));
-        canvas_.rectangle(left + 1, high, width - 2, low - high, colour_of(i));
+        canvas_.rectangle(left + 1, high, width - 2, low - high, colour_of(figure_, i));
         whisker(left + width / 2, point, kInk);
       }
     }
@@ -222,7 +226,8 @@ std::string to_svg(const Figure& figure) {
                             ? 120 + 46 * static_cast<double>(figure.series.size())
                             : kTop + legend_room + kPlotHeight + std::max(52.0, category_height(figure)) + 24;
   SvgCanvas canvas(kWidth, height, figure.title);
-  canvas.text(kLeft, 28, figure.title, Anchor::start, 17);
+  canvas.text(kLeft, 28, figure.subject.empty() ? figure.title : fmt::format("{}: {}", figure.subject, figure.title),
+              Anchor::start, 17);
   if (figure.kind == FigureKind::heat_map) {
     draw_heat_map(figure, canvas);
   } else {

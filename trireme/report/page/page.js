@@ -52,6 +52,38 @@
     },
   };
 
+  // Room between the legend and the plot, which Chart.js has no option for.
+  const legendRoom = {
+    id: "legendRoom",
+    beforeInit(chart) {
+      const fit = chart.legend.fit;
+      chart.legend.fit = function () {
+        fit.call(this);
+        this.height += 12;
+      };
+    },
+  };
+
+  // All ideal lines have one entry; clicking it shows or hides them.
+  function legendLabels(chart) {
+    const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
+    let ideals = 0;
+    return labels.filter((label) => {
+      if (!chart.data.datasets[label.datasetIndex].ideal) return true;
+      label.text = "ideal";
+      return ideals++ === 0;
+    });
+  }
+
+  function toggle(event, item, legend) {
+    const chart = legend.chart, visible = chart.isDatasetVisible(item.datasetIndex);
+    const ideal = chart.data.datasets[item.datasetIndex].ideal;
+    chart.data.datasets.forEach((other, index) => {
+      if (index === item.datasetIndex || (ideal && other.ideal)) chart.setDatasetVisibility(index, !visible);
+    });
+    chart.update();
+  }
+
   const pointOf = (point, categories) => {
     const result = { x: categories ? categories[point.x] : point.x, y: point.y, runs: point.runs };
     if (point.low !== undefined) Object.assign(result, { low: point.low, high: point.high });
@@ -60,7 +92,7 @@
 
   function dataset(figure, series, index) {
     const isLine = figure.kind === "lines", ideal = series.ideal_of !== undefined;
-    const ink = colour(ideal ? series.ideal_of : index);
+    const ink = colour(ideal ? series.ideal_of : series.colour === undefined ? index : series.colour);
     return {
       label: series.name,
       data: series.points.map((point) => pointOf(point, figure.x.categories)),
@@ -73,7 +105,7 @@
       pointRadius: ideal || series.points.length > 60 ? 0 : 4,
       pointHoverRadius: ideal ? 0 : 6,
       pointHitRadius: 12,
-      pointStyle: ["circle", "rectRot", "triangle", "rect"][Math.floor(index / 8) % 4],
+      pointStyle: ideal ? "line" : ["circle", "rectRot", "triangle", "rect"][Math.floor(index / 8) % 4],
       tension: 0,
       borderRadius: figure.kind === "bars" ? 3 : 0,
       maxBarThickness: 64,
@@ -105,7 +137,7 @@
       grid: { color: isX ? "transparent" : style("--faint"), borderColor: style("--line"), tickColor: "transparent" },
       ticks: { color: style("--quiet"), font: { size: 12 }, maxRotation: 40, autoSkip: !description.categories },
     };
-    if (!description.categories) scale.ticks.callback = (value) => sizeText(value);
+    if (!description.categories) scale.ticks.callback = isX ? sizeText : number;
     if (description.categories && isX)
       scale.ticks.callback = function (value) {
         const label = this.getLabelForValue(value);
@@ -145,7 +177,7 @@
         labels: figure.x.categories || undefined,
         datasets: figure.series.map((series, index) => dataset(figure, series, index)),
       },
-      plugins: [whiskers],
+      plugins: [whiskers, legendRoom],
       options: {
         responsive: true,
         maintainAspectRatio: false,
@@ -156,7 +188,8 @@
           legend: {
             display: figure.series.length > 1,
             align: "start",
-            labels: { color: style("--ink"), usePointStyle: isLine, boxWidth: isLine ? 8 : 12, boxHeight: isLine ? 8 : 12, padding: 16, font: { size: 12.5 } },
+            onClick: toggle,
+            labels: { generateLabels: legendLabels, color: style("--ink"), usePointStyle: isLine, boxWidth: isLine ? 8 : 12, boxHeight: isLine ? 8 : 12, padding: 16, font: { size: 12.5 } },
           },
           tooltip: {
             backgroundColor: style("--ink"), titleColor: style("--card"), bodyColor: style("--card"),

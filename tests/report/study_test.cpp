@@ -1,0 +1,126 @@
+#include "trireme/report/study.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/record_builder.hpp"
+
+namespace trireme::report {
+namespace {
+
+using testkit::RecordBuilder;
+
+std::vector<std::string> options_of(const Study& study) {
+  std::vector<std::string> options;
+  for (const Dimension& dimension : study.dimensions) options.push_back(dimension.option);
+  return options;
+}
+
+TEST(Study, CellsAreWhatAStudyVaries) {
+  RecordSet records;
+  for (const int batch : {64, 8}) {
+    for (const int threads : {2, 1}) {
+      const Json cell{{"num-intra-threads", threads}, {"batch-size", batch}};
+      add_runs(records,
+               RecordBuilder().study("s", cell).config("batch_size", batch).config("num_intra_threads", threads),
+               {100.0, 101.0});
+    }
+  }
+  const std::vector<Study> studies = make_studies(records);
+  ASSERT_EQ(studies.size(), 1U);
+  const Study& study = studies[0];
+  EXPECT_EQ(options_of(study), (std::vector<std::string>{"num-intra-threads", "batch-size"}));
+  ASSERT_EQ(study.cells.size(), 4U);
+  EXPECT_EQ(study.cells[0].label, "1 thread, batch 8");  // in the order of values, whatever order files had
+  EXPECT_EQ(study.cells[3].label, "2 threads, batch 64");
+  EXPECT_EQ(study.cells[0].speeds, (std::vector<double>{100, 101}));
+  EXPECT_TRUE(study.warnings.empty());
+}
+
+TEST(Study, PlainRecordsAreToldApartByWhatDiffers) {
+  RecordSet records;
+  // Threads follow from workers here: one of the two tells cells apart.
+  add_runs(records, RecordBuilder().config("workers", 1).config("num_intra_threads", 4), {100});
+  add_runs(records, RecordBuilder().config("workers", 2).config("num_intra_threads", 2), {150});
+  add_runs(records, RecordBuilder().config("workers", 2).config("num_intra_threads", 2).config("num_batches", 7),
+           {151});
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(options_of(study), std::vector<std::string>{"workers"});
+  ASSERT_EQ(study.cells.size(), 2U);
+  EXPECT_EQ(study.cells[1].speeds.size(), 2U);  // how long it measured makes no other cell
+}
+
+TEST(Study, WhatARunChoseByItselfIsNoSetting) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().config("batch_split", 1), {100});
+  add_runs(records, RecordBuilder().config("batch_split", 2), {101});
+  EXPECT_EQ(make_studies(records).at(0).cells.size(), 1U);
+}
+
+TEST(Study, RepeatsOfOneRunAreItsSamples) {
+  RecordSet records;
+  records.runs.push_back(RecordBuilder().speed(100, {99, 100, 101}).run());
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(study.cells[0].speeds, (std::vector<double>{99, 100, 101}));
+  EXPECT_TRUE(study.cells[0].is_one_run());
+}
+
+TEST(Study, MachinesAreNeverMixed) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("s", {{"batch-size", 32}}), {100, 101});
+  add_runs(records, RecordBuilder().study("s", {{"batch-size", 32}}).host("node2"), {200, 201});
+  const Study study = make_studies(records).at(0);
+  ASSERT_EQ(study.cells.size(), 2U);
+  EXPECT_FALSE(are_comparable(study.cells[0], study.cells[1]));
+  ASSERT_EQ(study.warnings.size(), 1U);
+  EXPECT_NE(study.warnings[0].find("2 machines"), std::string::npos);
+}
+
+TEST(Study, BuildsAreNeverMixed) {
+  RecordSet records;
+  add_runs(records, RecordBuilder(), {100});
+  add_runs(records, RecordBuilder().commit("def456"), {200});
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(study.cells.size(), 2U);
+  EXPECT_NE(study.warnings.at(0).find("2 builds"), std::string::npos);
+}
+
+TEST(Study, ModelsInOneCellAreShownApart) {  // two folders of a study of the same name
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("s", {{"batch-size", 32}}), {100});
+  add_runs(records, RecordBuilder().study("s", {{"batch-size", 32}}).config("model", "vgg11"), {20});
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(study.cells.size(), 2U);
+  EXPECT_NE(study.warnings.at(0).find("model"), std::string::npos);
+}
+
+TEST(Study, FailedRunsAreKeptApart) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("s", {{"batch-size", 32}}), {100});
+  records.runs.push_back(RecordBuilder().study("s", {{"batch-size", 4096}}).error("out of memory").run());
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(study.cells.size(), 1U);
+  EXPECT_EQ(study.failed.size(), 1U);
+}
+
+TEST(Study, NamesGiveStudies) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("one", {{"batch-size", 32}}), {100});
+  add_runs(records, RecordBuilder().study("two", {{"batch-size", 32}}), {100});
+  add_runs(records, RecordBuilder(), {100});
+  records.plans["one"] = {
+      .name = "one", .title = "The first", .question = "Why?", .source = "", .figure = "bars", .varied = {}};
+  const std::vector<Study> studies = make_studies(records);
+  ASSERT_EQ(studies.size(), 3U);
+  EXPECT_EQ(studies[0].title, "The first");
+  EXPECT_EQ(studies[0].kind, "bars");
+  EXPECT_EQ(studies[1].title, "two");
+}
+
+TEST(StudyText, SlugsAreSafeInNamesOfFiles) {
+  EXPECT_EQ(slug("SP against MP: 2 × 1"), "sp-against-mp-2-1");
+  EXPECT_EQ(slug("../<script>"), "script");
+  EXPECT_EQ(slug("∞"), "x");
+}
+
+}  // namespace
+}  // namespace trireme::report
