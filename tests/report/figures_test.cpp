@@ -53,6 +53,14 @@ TEST(ScalingFigure, HasTheIdealLineAndEfficiency) {
   EXPECT_EQ(speed.machine, "node1: A CPU, 4 cores");
 }
 
+TEST(ScalingFigure, TheIdealIsAStraightLine) {
+  RecordSet records = scaling_records();
+  EXPECT_FALSE(study_figures(study_of(records))[0].x.logarithmic);
+  add_runs(records, cell("scaling", {{"workers", 64}}), about(3000));
+  const Figure far = study_figures(study_of(records))[0];
+  EXPECT_TRUE(far.x.logarithmic && far.y.logarithmic);
+}
+
 TEST(ScalingFigure, WorkersOnTheSameCoresAreNoted) {
   RecordSet records;
   add_runs(records, cell("scaling", {{"workers", 1}}).config("num_intra_threads", 4), about(100));

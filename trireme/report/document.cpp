@@ -140,16 +140,20 @@ FigureTable runs_table(const std::vector<Study>& studies) {
 
 std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& records) {
   std::set<std::string> machines, systems, builds, compilers, times;
+  const auto keep = [](const std::string& text, std::set<std::string>& values) {
+    if (!text.empty()) values.insert(text);
+  };
   const auto add = [&](const Json& machine, const Json& build, const std::string& started) {
     if (machine.is_object()) {
       machines.insert(machine_line(machine));
-      systems.insert(text_field(machine, {"os"}) + ", " + text_field(machine, {"kernel"}));
+      const std::string os = text_field(machine, {"os"}), kernel = text_field(machine, {"kernel"});
+      keep(os.empty() || kernel.empty() ? os + kernel : fmt::format("{}, {}", os, kernel), systems);
     }
     if (build.is_object()) {
       builds.insert(build_line(build));
-      compilers.insert(text_field(build, {"compiler"}));
+      keep(text_field(build, {"compiler"}), compilers);
     }
-    if (!started.empty()) times.insert(started);
+    keep(started, times);
   };
   for (const Run& run : records.runs) add(run.machine_facts, run.build_facts, run.started);
   for (const auto* list : {&records.trainings, &records.networks}) {
@@ -170,7 +174,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& recor
     const std::string first = minute_text(*times.begin()), last = minute_text(*times.rbegin());
     facts.emplace_back("Measured", first == last ? first + " UTC" : fmt::format("{} to {} UTC", first, last));
   }
-  std::erase_if(facts, [](const auto& fact) { return fact.second.empty() || fact.second == ", "; });
+  std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
   return facts;
 }
 

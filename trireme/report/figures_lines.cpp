@@ -18,10 +18,13 @@ bool is_number_that_varies(const Study& study, const std::string& option) {
 }
 
 // Powers of two and the like: equal ratios at equal distances.
-bool wants_logarithm(const Dimension& dimension) {
+bool reaches_far(const Dimension& dimension, double ratio) {
   const double first = dimension.values.front().get<double>(), last = dimension.values.back().get<double>();
-  return first > 0 && dimension.values.size() > 2 && last / first >= 8;
+  return first > 0 && dimension.values.size() > 2 && last / first >= ratio;
 }
+
+// Workers: the ideal is a straight line only where both axes have logarithms, or none has.
+bool wants_logarithms(const Study& study) { return reaches_far(*study.dimension("workers"), 32); }
 
 // Cut by the first other dimension until the series of each part can be told apart.
 std::vector<Study> readable_parts(const Study& study, const std::string& x_option) {
@@ -45,7 +48,8 @@ Series speed_series(const CellGroup& group, const std::string& x_option) {
 
 Figure speed_figure(const Study& study, const std::string& x_option) {
   Figure figure = figure_of(study, "over-" + slug(x_option), FigureKind::lines, "Speed over " + option_title(x_option));
-  figure.x = {.title = option_title(x_option), .logarithmic = wants_logarithm(*study.dimension(x_option))};
+  figure.x = {.title = option_title(x_option),
+              .logarithmic = x_option != "workers" && reaches_far(*study.dimension(x_option), 8)};
   figure.y = {.title = "images/s, all workers together"};
   figure.caption = fmt::format(
       "Images per second over {}. Points are medians; whiskers hold the true median with 95 % "
@@ -70,7 +74,7 @@ void add_ideal_lines(Figure& figure) {
 
 Figure efficiency_figure(const Study& study) {
   Figure figure = figure_of(study, "efficiency", FigureKind::lines, "Scaling efficiency");
-  figure.x = {.title = option_title("workers"), .logarithmic = wants_logarithm(*study.dimension("workers"))};
+  figure.x = {.title = option_title("workers"), .logarithmic = wants_logarithms(study)};
   figure.y = {.title = "share of ideal speed (%)"};
   figure.caption = "Speed by that of the fewest workers times how many more there are: 100 % is a perfect scaling.";
   const std::vector<Efficiency> all = efficiencies(study);
@@ -114,6 +118,7 @@ std::vector<Figure> scaling_figures(const Study& study) {
   for (const Study& part : readable_parts(study, "workers")) {
     if (!is_number_that_varies(part, "workers")) continue;
     Figure speed = speed_figure(part, "workers");
+    speed.x.logarithmic = speed.y.logarithmic = wants_logarithms(part);
     add_ideal_lines(speed);
     add_efficiency_column(speed, part);
     Figure efficiency = efficiency_figure(part);
