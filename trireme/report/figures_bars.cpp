@@ -82,7 +82,7 @@ Figure heat_map(const Study& study, const Dimension& across, const Dimension& do
 }  // namespace
 
 std::vector<Figure> bar_figures(const Study& study) {
-  Figure figure = figure_of(study, "bars", FigureKind::bars, "Speed");
+  Figure figure = figure_of(study, "bars", FigureKind::bars, "Images per second");
   figure.y.title = "images/s, all workers together";
   figure.caption = "Medians; whiskers hold the true median with 95 % confidence.";
   std::vector<std::string> colours;

@@ -85,10 +85,15 @@ std::string heat_map(const Figure& figure) {
 
 std::string drawing(const Figure& figure) {
   if (figure.kind == FigureKind::heat_map) return heat_map(figure);
+  // Lying bars need room by their number.
+  const std::string height =
+      figure.kind == FigureKind::stacked_bars
+          ? fmt::format(" style=\"height:{:.1f}rem\"", 7 + 1.7 * static_cast<double>(figure.x.categories.size()))
+          : std::string();
   return fmt::format(
-      "<div class=\"plot{}\"><canvas role=\"img\" aria-label=\"{}: {} over {}; the numbers are in the table "
+      "<div class=\"plot{}\"{}><canvas role=\"img\" aria-label=\"{}: {} over {}; the numbers are in the table "
       "below\"></canvas></div>\n",
-      figure.x.categories.size() > kManyCategories ? " tall" : "", xml_escaped(figure.title),
+      figure.x.categories.size() > kManyCategories ? " tall" : "", height, xml_escaped(figure.title),
       xml_escaped(figure.y.title), xml_escaped(figure.x.title.empty() ? "configurations" : figure.x.title));
 }
 
@@ -141,7 +146,7 @@ std::string html_figure(const Figure& figure) {
   if (!figure.caption.empty()) text += fmt::format("<p>{}</p>", xml_escaped(figure.caption));
   text += "</figcaption>\n" + drawing(figure);
   for (const std::string& note : figure.notes) text += fmt::format("<p class=\"note\">{}</p>\n", xml_escaped(note));
-  text += fmt::format("<details{}><summary>Table ({} row{})</summary>{}</details>\n",
+  text += fmt::format("<details class=\"table\"{}><summary>Table ({} row{})</summary>{}</details>\n",
                       figure.table.rows.size() <= 8 ? " open" : "", figure.table.rows.size(),
                       figure.table.rows.size() == 1 ? "" : "s", html_table(figure.table, "Table of " + figure.title));
   text += commands(figure);

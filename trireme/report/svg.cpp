@@ -18,12 +18,18 @@ constexpr const char* kColours[] = {"#2563eb", "#d97706", "#059669", "#c026d3",
 constexpr const char* kInk = "#1f2933";
 constexpr const char* kFaint = "#e4e7eb";
 constexpr const char* kQuiet = "#616e7c";
-constexpr double kWidth = 760, kLeft = 76, kRight = 24, kTop = 64, kPlotHeight = 300;
+constexpr double kWidth = 760, kLeft = 76, kRight = 24, kTop = 64, kPlotHeight = 300, kBarHeight = 24;
 
 std::string colour_of(const Figure& figure, std::size_t place) {
   const Series& series = figure.series[place];
   const int chosen = series.ideal_of.value_or(series.colour.value_or(static_cast<int>(place)));
   return kColours[static_cast<std::size_t>(chosen) % std::size(kColours)];
+}
+
+std::size_t longest_name(const std::vector<std::string>& names) {
+  std::size_t longest = 0;
+  for (const std::string& name : names) longest = std::max(longest, name.size());
+  return longest;
 }
 
 struct Range {
@@ -132,20 +138,15 @@ class Plot {
     }
   }
 
-  void bars(bool stacked) {
+  void bars() {
     const auto places = static_cast<double>(figure_.x.categories.size());
     const double slot = (kWidth - kRight - kLeft) / places;
-    const double count = stacked ? 1 : static_cast<double>(figure_.series.size());
+    const auto count = static_cast<double>(figure_.series.size());
     const double width = std::min(56.0, 0.76 * slot / count);
-    std::vector<double> sums(figure_.x.categories.size(), 0);
     for (std::size_t i = 0; i < figure_.series.size(); ++i) {
       for (const Point& point : figure_.series[i].points) {
-        const double middle = kLeft + (point.x + 0.5) * slot;
-        const double left = middle + ((stacked ? 0 : static_cast<double>(i)) - count / 2) * width;
-        double& sum = sums[static_cast<std::size_t>(point.x)];
-        const double from = stacked ? sum : 0, to = from + point.y;
-        if (stacked) sum = to;
-        const double high = y_.place(std::max(from, to)), low = y_.place(std::min(from, to));
+        const double left = kLeft + (point.x + 0.5) * slot + (static_cast<double>(i) - count / 2) * width;
+        const double high = y_.place(std::max(0.0, point.y)), low = y_.place(std::min(0.0, point.y));
         canvas_.rectangle(left + 1, high, width - 2, low - high, colour_of(figure_, i));
         whisker(left + width / 2, point, kInk);
       }
@@ -165,9 +166,7 @@ class Plot {
 
   // Straight where they have room, else turned.
   void categories(double slot) {
-    std::size_t longest = 0;
-    for (const std::string& name : figure_.x.categories) longest = std::max(longest, name.size());
-    const bool turned = 6.4 * static_cast<double>(longest) > slot;
+    const bool turned = 6.4 * static_cast<double>(longest_name(figure_.x.categories)) > slot;
     for (std::size_t i = 0; i < figure_.x.categories.size(); ++i) {
       const double middle = kLeft + (static_cast<double>(i) + 0.5) * slot;
       canvas_.text(middle, bottom_ + (turned ? 14 : 18), figure_.x.categories[i], turned ? Anchor::end : Anchor::middle,
@@ -180,6 +179,30 @@ class Plot {
   double top_, bottom_;
   SvgScale y_;
 };
+
+// Bars from left to right, so that their names have room.
+void draw_stacked(const Figure& figure, double top, SvgCanvas& canvas) {
+  const double names = std::min(300.0, 16 + 6.2 * static_cast<double>(longest_name(figure.x.categories)));
+  const double bottom = top + kBarHeight * static_cast<double>(figure.x.categories.size());
+  const SvgScale x(0, stacked_range(figure).high, names, kWidth - kRight, false);
+  for (const double tick : x.ticks()) {
+    canvas.line(x.place(tick), top, x.place(tick), bottom, kFaint);
+    canvas.text(x.place(tick), bottom + 16, tick_text(tick), Anchor::middle, 11, kQuiet);
+  }
+  canvas.text((names + kWidth - kRight) / 2, bottom + 36, figure.y.title, Anchor::middle, 12, kQuiet);
+  std::vector<double> sums(figure.x.categories.size(), 0);
+  for (std::size_t i = 0; i < figure.series.size(); ++i) {
+    for (const Point& point : figure.series[i].points) {
+      double& sum = sums[static_cast<std::size_t>(point.x)];
+      const double from = x.place(sum), to = x.place(sum + point.y);
+      canvas.rectangle(from, top + kBarHeight * point.x + 3, to - from, kBarHeight - 6, colour_of(figure, i));
+      sum += point.y;
+    }
+  }
+  for (std::size_t i = 0; i < figure.x.categories.size(); ++i)
+    canvas.text(names - 8, top + kBarHeight * (static_cast<double>(i) + 0.5) + 4, figure.x.categories[i], Anchor::end,
+                11, kQuiet);
+}
 
 void draw_heat_map(const Figure& figure, SvgCanvas& canvas) {
   Range range;
@@ -210,11 +233,12 @@ void draw_heat_map(const Figure& figure, SvgCanvas& canvas) {
   }
 }
 
-double category_height(const Figure& figure) {
-  std::size_t longest = 0;
-  for (const std::string& name : figure.x.categories) longest = std::max(longest, name.size());
-  const double slot = (kWidth - kRight - kLeft) / std::max<double>(1, static_cast<double>(figure.x.categories.size()));
-  return 6.4 * static_cast<double>(longest) > slot ? 30 + 3.8 * static_cast<double>(longest) : 30;
+double plot_height(const Figure& figure) {
+  const auto categories = static_cast<double>(figure.x.categories.size());
+  if (figure.kind == FigureKind::stacked_bars) return kBarHeight * categories + 40;
+  const auto longest = static_cast<double>(longest_name(figure.x.categories));
+  const bool turned = categories > 0 && 6.4 * longest > (kWidth - kRight - kLeft) / categories;
+  return kPlotHeight + (turned ? 30 + 3.8 * longest : 52);
 }
 
 }  // namespace
@@ -222,22 +246,22 @@ double category_height(const Figure& figure) {
 std::string to_svg(const Figure& figure) {
   const double legend_room =
       figure.series.size() < 2 ? 0 : 18 * std::ceil(static_cast<double>(figure.series.size()) / 2);
-  const double height = figure.kind == FigureKind::heat_map
-                            ? 120 + 46 * static_cast<double>(figure.series.size())
-                            : kTop + legend_room + kPlotHeight + std::max(52.0, category_height(figure)) + 24;
+  const double height = figure.kind == FigureKind::heat_map ? 120 + 46 * static_cast<double>(figure.series.size())
+                                                            : kTop + legend_room + plot_height(figure) + 24;
   SvgCanvas canvas(kWidth, height, figure.title);
   canvas.text(kLeft, 28, figure.subject.empty() ? figure.title : fmt::format("{}: {}", figure.subject, figure.title),
               Anchor::start, 17);
   if (figure.kind == FigureKind::heat_map) {
     draw_heat_map(figure, canvas);
+  } else if (figure.kind == FigureKind::stacked_bars) {
+    draw_stacked(figure, draw_legend(figure, canvas), canvas);
   } else {
     const double top = draw_legend(figure, canvas);
-    const bool stacked = figure.kind == FigureKind::stacked_bars;
-    Plot plot(figure, stacked ? stacked_range(figure) : y_range(figure), top, canvas);
+    Plot plot(figure, y_range(figure), top, canvas);
     if (figure.kind == FigureKind::lines) {
       plot.lines();
     } else {
-      plot.bars(stacked);
+      plot.bars();
     }
   }
   canvas.text(kWidth - kRight, height - 8, figure.machine, Anchor::end, 10, kQuiet);

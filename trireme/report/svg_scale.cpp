@@ -9,11 +9,11 @@ namespace {
 
 constexpr int kTicks = 5;
 
-// 1, 2 or 5 times a power of ten, about a fifth of the range.
+// 1, 2 or 5 times a power of ten, near a fifth of the range.
 double round_step(double range) {
   const double raw = range / kTicks, power = std::pow(10, std::floor(std::log10(raw)));
   const double digit = raw / power;
-  return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+  return power * (digit <= 1.5 ? 1 : digit <= 3 ? 2 : digit <= 7 ? 5 : 10);
 }
 
 }  // namespace

@@ -84,8 +84,11 @@
     chart.update();
   }
 
-  const pointOf = (point, categories) => {
-    const result = { x: categories ? categories[point.x] : point.x, y: point.y, runs: point.runs };
+  const isLying = (figure) => figure.kind === "stacked_bars";  // bars from left to right: their names have room
+
+  const pointOf = (point, figure) => {
+    const place = figure.x.categories ? figure.x.categories[point.x] : point.x;
+    const result = { x: isLying(figure) ? point.y : place, y: isLying(figure) ? place : point.y, value: point.y, runs: point.runs };
     if (point.low !== undefined) Object.assign(result, { low: point.low, high: point.high });
     return result;
   };
@@ -95,14 +98,14 @@
     const ink = colour(ideal ? series.ideal_of : series.colour === undefined ? index : series.colour);
     return {
       label: series.name,
-      data: series.points.map((point) => pointOf(point, figure.x.categories)),
+      data: series.points.map((point) => pointOf(point, figure)),
       ideal,
       borderColor: ink,
       backgroundColor: ink,
       whiskerColour: isLine ? ink : style("--ink"),
       borderWidth: isLine ? (ideal ? 1.5 : 2.2) : 0,
       borderDash: ideal ? [5, 5] : [],
-      pointRadius: ideal || series.points.length > 60 ? 0 : 4,
+      pointRadius: ideal || series.points.length > 100 ? 0 : series.points.length > 25 ? 2.5 : 4,
       pointHoverRadius: ideal ? 0 : 6,
       pointHitRadius: 12,
       pointStyle: ideal ? "line" : ["circle", "rectRot", "triangle", "rect"][Math.floor(index / 8) % 4],
@@ -141,13 +144,26 @@
     if (description.categories && isX)
       scale.ticks.callback = function (value) {
         const label = this.getLabelForValue(value);
-        return label.length > 34 ? label.slice(0, 33) + "…" : label;
+        const room = isLying(figure) ? 48 : 34;
+        return label.length > room ? label.slice(0, room - 1) + "…" : label;
       };
     if (places) {
       scale.afterBuildTicks = (built) => { built.ticks = places.map((value) => ({ value })); };
       scale.ticks.autoSkip = false;
       const reach = places.length > 1 ? (places[places.length - 1] - places[0]) * 0.04 : 1;
       if (!description.logarithmic) Object.assign(scale, { min: places[0] - reach, max: places[places.length - 1] + reach });
+    }
+    if (description.logarithmic && !places) {
+      const values = figure.series.flatMap((series) => series.points.map((point) => point[which]));
+      const low = Math.min(...values), high = Math.max(...values);
+      Object.assign(scale, { min: low / 1.3, max: high * 1.3 });
+      // Whole powers alone, of ten where there are enough of them.
+      const base = high / low > 300 ? 10 : 2;
+      scale.afterBuildTicks = (built) => {
+        built.ticks = [];
+        for (let power = Math.ceil(Math.log(low / 1.3) / Math.log(base)); base ** power <= high * 1.3; ++power)
+          built.ticks.push({ value: base ** power, major: true });
+      };
     }
     if (!isX && !description.logarithmic && !description.categories) {
       const highest = Math.max(...figure.series.flatMap((s) => s.points.map((p) => (p.high === undefined ? p.y : p.high))));
@@ -161,7 +177,7 @@
 
   function tooltipLabel(figure, item) {
     const point = item.raw;
-    let text = " " + (figure.series.length > 1 ? item.dataset.label + ": " : "") + number(point.y);
+    let text = " " + (figure.series.length > 1 ? item.dataset.label + ": " : "") + number(point.value);
     if (point.low !== undefined) text += "  (95 %: " + number(point.low) + " to " + number(point.high) + ")";
     if (point.runs > 0) text += point.runs === 1 ? ", 1 run" : ", " + point.runs + " runs";
     return text;
@@ -182,8 +198,9 @@
         responsive: true,
         maintainAspectRatio: false,
         animation: false,
-        interaction: { mode: isLine ? "nearest" : "index", intersect: false, axis: isLine ? "xy" : "x" },
-        scales: { x: axis(figure, "x"), y: axis(figure, "y") },
+        interaction: { mode: isLine ? "nearest" : "index", intersect: false, axis: isLine ? "xy" : isLying(figure) ? "y" : "x" },
+        indexAxis: isLying(figure) ? "y" : "x",
+        scales: isLying(figure) ? { x: axis(figure, "y"), y: axis(figure, "x") } : { x: axis(figure, "x"), y: axis(figure, "y") },
         plugins: {
           legend: {
             display: figure.series.length > 1,
@@ -282,7 +299,7 @@
 
   let before = null;
   addEventListener("beforeprint", () => {
-    before = { theme: root.dataset.theme, closed: [...document.querySelectorAll("figure details:not([open])")] };
+    before = { theme: root.dataset.theme, closed: [...document.querySelectorAll("#findings details:not([open]), details.table:not([open])")] };
     before.closed.forEach((details) => { details.open = true; });
     setTheme("light");
   });

@@ -1,0 +1,116 @@
+// `trireme report` as users start it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "run_command.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/report/page_texts.hpp"
+#include "trireme/report/run_record.hpp"
+
+namespace trireme {
+namespace {
+
+namespace fs = std::filesystem;
+using testkit::CommandResult;
+using testkit::run_trireme;
+
+class Report : public ::testing::Test {
+ protected:
+  // Five runs each of batches 8 and 16 at these speeds.
+  std::string study(const std::string& name, double first, double second) {
+    fs::create_directories(folder_ / name + "/runs");
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      write(name, 8, repeat, first);
+      write(name, 16, repeat, second);
+    }
+    return folder_ / name;
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  testkit::TemporaryFolder folder_;
+
+ private:
+  void write(const std::string& name, int batch, int repeat, double speed) {
+    report::RunRecord record;
+    record.command = {"trireme", "bench"};
+    record.machine = {{"host", "node1"}, {"cpu", "A CPU"}, {"cores", 4}};
+    record.config = {{"model", "resnet50"}, {"batch_size", batch}};
+    record.results.images_per_second = speed * (1 + 0.001 * repeat);
+    report::Json json = to_json(record);
+    json["study"] = {{"name", "batches"}, {"cell", {{"batch-size", batch}}}, {"repeat", repeat}};
+    report::write_json(json,
+                       folder_ / name + "/runs/b" + std::to_string(batch) + ".r" + std::to_string(repeat) + ".json");
+  }
+};
+
+TEST_F(Report, PageIsWrittenBesideTheRecords) {
+  if (report::chart_script().empty()) GTEST_SKIP() << "built without Chart.js";
+  const std::string folder = study("s", 100, 150);
+  const CommandResult result = run_trireme({"report", folder});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("Batch 16 is the fastest of 2 configurations"), std::string::npos) << result.out;
+  EXPECT_NE(read(folder + "/report.html").find("<title>batches</title>"), std::string::npos);
+}
+
+TEST_F(Report, TextFormatsGoToStdout) {
+  const std::string folder = study("s", 100, 150);
+  const CommandResult csv = run_trireme({"report", folder, "--format", "csv"});
+  EXPECT_EQ(csv.out.rfind("study,framework,batch-size,images/s", 0), 0U) << csv.out;
+  EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 11);
+  EXPECT_EQ(run_trireme({"report", folder, "--format", "markdown"}).out.rfind("# batches\n", 0), 0U);
+  EXPECT_EQ(run_trireme({"report", folder, "--format", "svg", "--out", "-"}).out.rfind("<svg", 0), 0U);
+}
+
+TEST_F(Report, FoldersGetAFilePerFigure) {
+  const std::string folder = study("s", 100, 150);
+  EXPECT_EQ(run_trireme({"report", folder, "--format", "markdown", "--out", folder_ / "text/"}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "text/report.md"));
+  EXPECT_TRUE(fs::exists(folder_ / "text/batches-over-batch-size.svg"));
+  EXPECT_EQ(run_trireme({"report", folder, "--format", "csv", "--out", folder_ / "csv/"}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "csv/runs.csv"));
+  EXPECT_TRUE(fs::exists(folder_ / "csv/batches-over-batch-size.csv"));
+}
+
+TEST_F(Report, GateFailsOnWhatTheTestSupports) {
+  const std::string before = study("old", 100, 150), slower = study("slower", 100, 120),
+                    same = study("same", 100, 149.9);
+  const std::vector<std::string> gate{"--baseline", before,  "--fail-if-slower", "5%", "--format",
+                                      "csv",        "--out", folder_ / "x.csv"};
+  const auto judged = [&](const std::string& folder) {
+    std::vector<std::string> arguments{"report", folder};
+    arguments.insert(arguments.end(), gate.begin(), gate.end());
+    return run_trireme(arguments);
+  };
+  const CommandResult failed = judged(slower);
+  EXPECT_EQ(failed.exit_code, 1) << failed.err;
+  EXPECT_NE(failed.err.find("slower by more than 5 %: batch 16: 0.800x"), std::string::npos) << failed.err;
+  EXPECT_EQ(judged(same).exit_code, 0);
+  EXPECT_EQ(judged(before).exit_code, 0);
+}
+
+TEST_F(Report, BadInputIsRefused) {
+  const std::string folder = study("s", 100, 150);
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& why) {
+    arguments.insert(arguments.begin(), "report");
+    const CommandResult result = run_trireme(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  refused({}, "records");
+  refused({folder_ / "nowhere"}, "no such file or folder");
+  refused({folder, "--format", "pdf"}, "pdf");
+  refused({folder, "--fail-if-slower", "5%"}, "--baseline");
+  refused({folder, "--baseline", folder, "--fail-if-slower", "much"}, "percentage");
+  refused({folder, "--format", "svg", "--figure", "other", "--out", "-"}, "batches-over-batch-size");
+  std::ofstream(folder_ / "broken.json") << "{";
+  refused({folder_ / "broken.json"}, "not JSON");
+}
+
+}  // namespace
+}  // namespace trireme
