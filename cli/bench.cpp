@@ -11,6 +11,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
@@ -21,6 +22,7 @@
 #include "trireme/lab/profile.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/ps/job_member.hpp"
+#include "trireme/report/trace_writer.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -67,6 +69,7 @@ void say_tuning() {
 struct Crew {
   comm::Communicator& workers;
   comm::Communicator* with_servers = nullptr;
+  perf::Recorder* recorder = nullptr;  // none: nobody traces
 };
 
 struct Outcome {
@@ -87,7 +90,7 @@ Outcome run_first(const lab::BenchmarkConfig& config, const Crew& crew, const st
     report::write_json(to_json(record), record_path);
   };
   try {
-    benchmark.emplace(config, crew.workers, say_tuning, crew.with_servers);
+    benchmark.emplace(config, crew.workers, say_tuning, crew.with_servers, crew.recorder);
     run_and_show(*benchmark, text_stream, stop);
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
@@ -106,7 +109,7 @@ Outcome run_first(const lab::BenchmarkConfig& config, const Crew& crew, const st
 }
 
 Outcome run_other(const lab::BenchmarkConfig& config, const Crew& crew, std::stop_token stop) {
-  lab::Benchmark benchmark(config, crew.workers, {}, crew.with_servers);
+  lab::Benchmark benchmark(config, crew.workers, {}, crew.with_servers, crew.recorder);
   lab::BenchmarkObserver silent;
   benchmark.run(silent, stop);
   return {.interrupted = benchmark.result().interrupted};
@@ -133,6 +136,7 @@ int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, 
   if (size.workers > 1 || size.servers > 0) {
     bad_input("--device {}: devices are compared by one worker; run them one by one", arguments.options.device);
   }
+  if (!arguments.trace.empty()) bad_input("--trace {}: of one device at a time; name one", arguments.trace);
   if (arguments.record == "-") bad_input("--record -: each device has a record of its own; give a file's name");
   const std::vector<std::string> devices = devices_of(arguments.options.device);
   std::vector<lab::BenchmarkConfig> configs;
@@ -167,6 +171,7 @@ int run_bench(const BenchArguments& arguments) {
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
   if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
+  if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   Interrupt interrupt;
   if (devices_of(arguments.options.device).size() > 1) {
@@ -177,12 +182,15 @@ int run_bench(const BenchArguments& arguments) {
   }
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
   ps::JobMember job(cluster, log_line);
+  auto trace = start_trace(arguments.trace, job, size.workers, config.trace_steps);
+  perf::Recorder* const recorder = recorder_of(trace);
   int code = 0;
   if (job.is_server()) {
-    job.serve(config.intra_threads);
+    job.serve(config.intra_threads, recorder);
   } else {
-    code = run_worker(arguments, config, {job.workers(), job.with_servers()}, interrupt.listen());
+    code = run_worker(arguments, config, {job.workers(), job.with_servers(), recorder}, interrupt.listen());
   }
+  finish_trace(std::move(trace), arguments.trace, arguments.record == "-" ? stderr : stdout);
   job.leave();
   return code;
 }

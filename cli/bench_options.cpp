@@ -135,6 +135,13 @@ CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options)
       ->capture_default_str();
 }
 
+void add_trace_options(CLI::App& app, std::string& path, lab::BenchmarkOptions& options, const std::string& group) {
+  app.add_option("--trace,--trace-file", path,
+                 "Write what every rank did when to this file, for ui.perfetto.dev and `trireme report --trace`")
+      ->group(group);
+  app.add_option("--trace-steps", options.trace_steps, "Steps that --trace shows")->capture_default_str()->group(group);
+}
+
 namespace {
 
 void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
@@ -254,6 +261,7 @@ void add_output(CLI::App& app, BenchArguments& arguments) {
   app.add_option("--record", arguments.record,
                  "Write the run record (JSON) to this file; -: stdout, and text to stderr")
       ->group(kOutput);
+  add_trace_options(app, arguments.trace, options, kOutput);
 }
 
 // Options that scripts for tf_cnn_benchmarks have and that this build cannot honour: named, so that the answer says
@@ -265,7 +273,6 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
   constexpr std::array kRefused{
       Refused{"--server-protocol", "say --protocol"},
       Refused{"--use-fp16", "say --precision fp16"},
-      Refused{"--trace", "this build does not write traces; --profile tells where the time goes"},
   };
   for (const auto& [name, reason] : kRefused) {
     app.add_option_function<std::string>(name,

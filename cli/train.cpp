@@ -10,11 +10,13 @@
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/lab/training_output.hpp"
 #include "trireme/ps/job_member.hpp"
+#include "trireme/report/trace_writer.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 struct TrainArguments {
   lab::TrainingOptions options;
   ClusterArguments cluster;
-  std::string tensorboard, csv, record;
+  std::string tensorboard, csv, record, trace;
 };
 
 struct Outcome {
@@ -79,16 +81,20 @@ int run_train(const TrainArguments& arguments) {
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
   if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
+  if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   const lab::TrainingConfig config = lab::resolve(arguments.options, size);
   Interrupt interrupt;
   ps::JobMember job(cluster, log_line);
+  auto trace = start_trace(arguments.trace, job, size.workers, config.step.trace_steps);
+  perf::Recorder* const recorder = recorder_of(trace);
   Outcome outcome;
   if (job.is_server()) {
-    job.serve(config.step.intra_threads);
+    job.serve(config.step.intra_threads, recorder);
   } else {
-    outcome = run_worker(arguments, config, {job.workers(), job.with_servers()}, interrupt.listen());
+    outcome = run_worker(arguments, config, {job.workers(), job.with_servers(), recorder}, interrupt.listen());
   }
+  finish_trace(std::move(trace), arguments.trace, arguments.record == "-" ? stderr : stdout);
   job.leave();  // first: a file that could not be written is no failure of the job
   if (!outcome.problems.empty()) fail(ErrorKind::failed, "{}", fmt::join(outcome.problems, "; "));
   return outcome.end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
@@ -168,6 +174,7 @@ Command add_train(CLI::App& parent) {
       ->group(kOutput);
   app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr")
       ->group(kOutput);
+  add_trace_options(*app, arguments->trace, arguments->options.step, kOutput);
   return {app, [arguments] { return run_train(*arguments); },
           [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
 }

@@ -302,7 +302,7 @@ TEST(InterOpPool, RunsEachItemOnceAfterWhatItWaitsFor) {
   InterOpPool pool(3, nullptr);
   for (int round = 0; round < 200; ++round) {
     std::vector<std::atomic<int>> done(7);
-    pool.run(successors, predecessors, items, [&](int item) {
+    pool.run(successors, predecessors, items, [&](int item, int) {
       for (int before = 0; before < item; ++before) {
         for (const int next : successors[static_cast<std::size_t>(before)]) {
           EXPECT_TRUE(next != item || done[static_cast<std::size_t>(before)] == 1);
@@ -320,14 +320,14 @@ TEST(InterOpPool, TheFirstErrorEndsTheRunAndThePoolGoesOn) {
   const std::vector<int> predecessors{0, 1}, items{0, 1};
   bool second = false;
   EXPECT_THROW(pool.run(successors, predecessors, items,
-                        [&](int item) {
+                        [&](int item, int) {
                           if (item == 0) throw Error(ErrorKind::failed, "broken");
                           second = true;
                         }),
                Error);
   EXPECT_FALSE(second);
   int runs = 0;
-  pool.run(successors, predecessors, items, [&](int) { ++runs; });
+  pool.run(successors, predecessors, items, [&](int, int) { ++runs; });
   EXPECT_EQ(runs, 2);
 }
 

@@ -55,6 +55,9 @@ class Pipeline::Workers {
         image_elements_(std::int64_t{options.preprocessing.channels} * options.preprocessing.size *
                         options.preprocessing.size) {
     const Preprocessor check(options.preprocessing);
+    if (options.recorder != nullptr) {
+      label_ = options.recorder->label({.name = "image", .kind = perf::SpanKind::decode});
+    }
     for (int i = 0; i < options_.prefetch + 1; ++i) {
       Slot& slot = slots_.emplace_back();
       slot.images = AlignedMemory(options_.batch_size * image_elements_ * static_cast<std::int64_t>(sizeof(float)));
@@ -62,7 +65,7 @@ class Pipeline::Workers {
       slot.missing = options_.batch_size;
     }
     try {
-      for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+      for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this, track = track(i)] { work(track); });
     } catch (...) {
       stop();
       throw;
@@ -90,7 +93,8 @@ class Pipeline::Workers {
   // The memory of the batches before the one in use can be filled again.
   bool has_memory(std::int64_t batch) const { return batch < in_use_ + static_cast<std::int64_t>(slots_.size()); }
 
-  void work();
+  perf::Track* track(int thread) const;
+  void work(perf::Track* track);
   void fill(std::int64_t batch, std::int64_t index, SampleSource::Worker& worker);
   Slot& wait_for(std::int64_t batch);
   void count_bad(Slot& slot);
@@ -101,6 +105,7 @@ class Pipeline::Workers {
   SampleSource source_;
   std::int64_t image_elements_;
   std::vector<Slot> slots_;
+  std::int32_t label_ = 0;  // of spans
 
   std::mutex mutex_;
   std::condition_variable memory_free_, batch_ready_;
@@ -132,7 +137,11 @@ void Pipeline::Workers::fill(std::int64_t batch, std::int64_t index, SampleSourc
   }
 }
 
-void Pipeline::Workers::work() {
+perf::Track* Pipeline::Workers::track(int thread) const {
+  return options_.recorder == nullptr ? nullptr : &options_.recorder->track(fmt::format("input thread {}", thread));
+}
+
+void Pipeline::Workers::work(perf::Track* track) {
   std::int64_t sample = -1;  // none yet
   try {
     lower_priority();
@@ -145,7 +154,10 @@ void Pipeline::Workers::work() {
       sample = taken_++;
       const std::int64_t batch = sample / options_.batch_size;
       lock.unlock();
-      fill(batch, sample % options_.batch_size, worker);
+      {
+        const perf::ScopedSpan span(track, label_, batch + 1);
+        fill(batch, sample % options_.batch_size, worker);
+      }
       lock.lock();
       Slot& slot = slot_of(batch);
       std::move(worker.bad.begin(), worker.bad.end(), std::back_inserter(slot.bad));

@@ -12,6 +12,7 @@
 
 #include "trireme/data/dataset.hpp"
 #include "trireme/data/preprocess.hpp"
+#include "trireme/perf/recorder.hpp"
 
 namespace trireme::data {
 
@@ -32,6 +33,7 @@ struct PipelineOptions {
   std::function<void(const std::string&)> on_bad_sample = {};
   // Called first on each thread, for instance to choose its processors. Threads have a low priority (nice 10).
   std::function<void()> start_thread = {};
+  perf::Recorder* recorder = nullptr;  // gets a span for each sample; none: nobody traces
 };
 
 struct Batch {

@@ -25,17 +25,19 @@ double slowness_of(int rank) {
 }  // namespace
 
 Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning)
-    : Benchmark(config, comm::make_single(), std::move(on_tuning), nullptr) {}
+    : Benchmark(config, comm::make_single(), std::move(on_tuning), nullptr, nullptr) {}
 
 Benchmark::Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning,
-                     comm::Communicator* with_servers)
+                     comm::Communicator* with_servers, perf::Recorder* recorder)
     // Not owned.
     : Benchmark(config, std::shared_ptr<comm::Communicator>(std::shared_ptr<void>(), &workers), std::move(on_tuning),
-                with_servers) {}
+                with_servers, recorder) {}
 
 Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers,
-                     std::function<void()> on_tuning, comm::Communicator* with_servers)
-    : place_(config, std::move(workers), {.with_servers = with_servers, .on_tuning = std::move(on_tuning)}),
+                     std::function<void()> on_tuning, comm::Communicator* with_servers, perf::Recorder* recorder)
+    : place_(config, std::move(workers),
+             {.with_servers = with_servers, .on_tuning = std::move(on_tuning), .recorder = recorder}),
+      trace_(recorder),
       slow_seconds_(slowness_of(place_.workers().rank())) {}
 
 bool is_displayed(std::int64_t step, std::int64_t display_every) { return step == 1 || step % display_every == 0; }

@@ -14,6 +14,7 @@
 
 #include "trireme/lab/rank_report.hpp"
 #include "trireme/lab/server_report.hpp"
+#include "trireme/lab/step_trace.hpp"
 #include "trireme/lab/workplace.hpp"
 
 namespace trireme::lab {
@@ -73,9 +74,9 @@ class Benchmark {
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. on_tuning is called when
   // kernels have to be timed first, which takes seconds. Collective where there are several workers; the communicator
   // has config.distribution.workers ranks and outlives this. Where there are parameter servers, `with_servers` has the
-  // same ranks and then the servers.
+  // same ranks and then the servers. A recorder gets the spans of the first config.trace_steps timed steps.
   Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning = {},
-            comm::Communicator* with_servers = nullptr);
+            comm::Communicator* with_servers = nullptr, perf::Recorder* recorder = nullptr);
   explicit Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning = {});  // one worker
 
   // Once. Ends early, with what was measured so far, when stop is requested on any worker or the time is up. Throws
@@ -100,7 +101,7 @@ class Benchmark {
   };
 
   Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, std::function<void()> on_tuning,
-            comm::Communicator* with_servers);
+            comm::Communicator* with_servers, perf::Recorder* recorder);
   void warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock);
   void run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock, std::int64_t repeat);
   void run_baselines(const std::stop_token& stop);
@@ -108,6 +109,7 @@ class Benchmark {
   void run_in_place(const std::stop_token& stop);
   double together(const std::vector<double>& step_seconds);
   double run_step();  // returns the loss
+  double run_timed_step(std::int64_t repeat, std::int64_t done);
   End vote(End wish, bool first);
   bool ends(bool asked, bool out_of_time, bool first);
   void agree_on_interrupt(bool asked);
@@ -122,6 +124,7 @@ class Benchmark {
   std::vector<ServerReport> server_reports() const;
 
   Workplace place_;
+  StepTrace trace_;
   BenchmarkResult result_;
   double slow_seconds_ = 0;   // this worker is made slow on purpose, for tests
   bool keeps_batch_ = false;  // steps run on the batch that is in place

@@ -411,6 +411,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
       static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
   config.profile = options.profile;
   config.profile_rows = checked("profile-rows", options.profile_rows, {1, kManySteps});
+  config.trace_steps = checked("trace-steps", options.trace_steps, {1, kManySteps});
   resolve_for_workers(options, config);
   validate(config.schedule);
   return config;

@@ -61,6 +61,7 @@ struct BenchmarkOptions {
   std::int64_t seed = 1;
   bool profile = false;
   std::int64_t profile_rows = 30;
+  std::int64_t trace_steps = 10;
   bool deterministic = false;
   DataOptions data;
   DistributionOptions distribution;
@@ -101,6 +102,7 @@ struct BenchmarkConfig {
   std::uint64_t seed = 1;
   bool profile = false;
   std::int64_t profile_rows = 30;
+  std::int64_t trace_steps = 10;  // that leave spans, where there is a recorder
   DataConfig data;
   DistributionConfig distribution;
 

@@ -94,6 +94,7 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
 
 double Benchmark::settle() {
   const auto start = SteadyClock::now();
+  const perf::ScopedSpan span = trace_.settle();
   if (place_.replicas() != nullptr) place_.replicas()->sync().settle();
   return seconds_since(start);
 }
@@ -121,6 +122,15 @@ double Benchmark::shown_loss(double loss, std::int64_t step) {
   return sum / place_.workers().size();
 }
 
+double Benchmark::run_timed_step(std::int64_t repeat, std::int64_t done) {
+  trace_.set_recording(repeat == 0 && done < place_.config().trace_steps);
+  const perf::ScopedSpan span = trace_.step(done + 1);
+  const double loss = run_step();
+  // Servers answer while the next step has begun: what is on its way after the last one belongs to these steps too.
+  if (done + 1 == place_.config().num_batches) times_.wait += settle();
+  return loss;
+}
+
 void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock,
                            std::int64_t repeat) {
   const BenchmarkConfig& config = place_.config();
@@ -140,9 +150,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
     const bool first = done == 0;
     if (ends(stop.stop_requested(), !first && clock.past(end_share), first)) return;
     const auto start = SteadyClock::now();
-    const double loss = run_step();
-    // Servers answer while the next step has begun: what is on its way after the last one belongs to these steps too.
-    if (done + 1 == config.num_batches) times_.wait += settle();
+    const double loss = run_timed_step(repeat, done);
     seconds.push_back(seconds_since(start));
     losses.push_back(loss);
     check_finite(loss);
@@ -298,6 +306,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
       count_traffic(-1);
       if (place_.servers() != nullptr) comm::barrier(place_.workers());
       run_repeat(observer, stop, clock, repeat);
+      trace_.set_recording(false);
       meet(true);
       if (place_.replicas() != nullptr) check_replicas();
       const auto start = SteadyClock::now();

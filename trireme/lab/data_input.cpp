@@ -76,8 +76,9 @@ void DataInput::check_same(comm::Communicator& workers) const {
   }
 }
 
-void DataInput::start(const std::vector<int>& processors, std::int64_t first) {
+void DataInput::start(const std::vector<int>& processors, std::int64_t first, perf::Recorder* recorder) {
   options_.first = first;
+  options_.recorder = recorder;
   if (!processors.empty()) {
     options_.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
   }

@@ -19,8 +19,9 @@ class DataInput {
   // where they do not fit.
   DataInput(const BenchmarkConfig& config, comm::Communicator& workers);
 
-  // Threads begin to make batches, on these processors, where they are given, from this place of the sequence on.
-  void start(const std::vector<int>& processors, std::int64_t first = 0);
+  // Threads begin to make batches, on these processors, where they are given, from this place of the sequence on. They
+  // leave spans where there is a recorder.
+  void start(const std::vector<int>& processors, std::int64_t first = 0, perf::Recorder* recorder = nullptr);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
 

@@ -122,6 +122,10 @@ void PreparedStep::enable_profile() {
   for (int index = 0; index < groups(); ++index) split_->group(index).enable_profile();
 }
 
+void PreparedStep::set_recorder(perf::Recorder& recorder) {
+  for (int index = 0; index < groups(); ++index) split_->group(index).set_recorder(recorder);
+}
+
 double PreparedStep::flops() const {
   const Program& program = executable().program();
   double updates = 0;  // shared by the groups

@@ -52,6 +52,7 @@ class PreparedStep {
   Executable& executable() { return split_->group(0); }
   const Executable& executable() const { return split_->group(0); }
   void enable_profile();
+  void set_recorder(perf::Recorder& recorder);
 
   // Of all groups together.
   double flops() const;

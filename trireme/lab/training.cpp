@@ -14,6 +14,8 @@ namespace {
 
 // Workers may be busy with evaluation or checkpoints for long.
 constexpr auto kUnevenTimeout = std::chrono::hours(24);
+// A trace begins after so many updates, or half of them if there are fewer: the first ones are not as the others.
+constexpr std::int64_t kStepsBeforeTrace = 10;
 
 std::shared_ptr<comm::Communicator> not_owned(comm::Communicator& communicator) {
   return {std::shared_ptr<void>(), &communicator};
@@ -47,10 +49,12 @@ EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& m
   return evaluation;
 }
 
-Training::Training(const TrainingConfig& config, const Crew& crew, std::function<void()> on_tuning) : config_(config) {
+Training::Training(const TrainingConfig& config, const Crew& crew, std::function<void()> on_tuning)
+    : config_(config), trace_(crew.recorder) {
   if (crew.workers.size() > 1) check_same_options(crew.workers, to_json(config_));
   if (!config_.checkpoint_dir.empty()) open_checkpoint(crew.workers);
-  Workplace::Options options{.with_servers = crew.with_servers, .on_tuning = std::move(on_tuning)};
+  Workplace::Options options{
+      .with_servers = crew.with_servers, .on_tuning = std::move(on_tuning), .recorder = crew.recorder};
   if (resumed_) options.restore = [this](Session& session) { resumed_->restore(session.variables()); };
   options.first_sample = first_sample_;
   place_ = std::make_unique<Workplace>(config_.step, not_owned(crew.workers), options);
@@ -178,6 +182,7 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
                                             .checkpoint_every = config_.checkpoint_every,
                                             .target_accuracy = config_.target_accuracy,
                                             .first_step = first_step_});
+  traced_from_ = std::min(kStepsBeforeTrace, (trainer.steps() - first_step_) / 2);
   const train::TrainingEnd end = trainer.run(stop);
   workers.set_timeout(kUnevenTimeout);
   if (place_->replicas() != nullptr) place_->replicas()->sync().rest();
@@ -205,7 +210,13 @@ void Training::finish_checkpoints() {
   }
 }
 
+bool Training::is_traced() const {
+  return updates_ >= traced_from_ && updates_ < traced_from_ + place_->config().trace_steps;
+}
+
 double Training::run_update(double learning_rate) {
+  trace_.set_recording(is_traced());
+  const perf::ScopedSpan span = trace_.step(++updates_);
   double loss = 0;
   for (int run = 0; run < config_.transform.accumulate; ++run) {
     place_->step().set_first_sample((run * place_->workers().size() + place_->workers().rank()) *

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "trireme/lab/step_trace.hpp"
 #include "trireme/lab/training_config.hpp"
 #include "trireme/lab/workplace.hpp"
 #include "trireme/train/checkpoint.hpp"
@@ -35,6 +36,7 @@ class Training {
   struct Crew {
     comm::Communicator& workers;
     comm::Communicator* with_servers = nullptr;
+    perf::Recorder* recorder = nullptr;  // gets the spans of some steps; none: nobody traces
   };
   // Collective. Error(bad_input) where there are checkpoints already and they are not asked for, or where they are of
   // another training.
@@ -60,6 +62,7 @@ class Training {
   void prepare_evaluation();
   void make_evaluator(std::int64_t batch_size);
   double run_update(double learning_rate);
+  bool is_traced() const;
   void add_step_seconds();
   train::Evaluation evaluate(const std::stop_token& stop);
   void save(std::int64_t step);
@@ -78,6 +81,9 @@ class Training {
   std::shared_ptr<const train::Checkpoint> last_saved_;   // likewise
   std::string checkpoint_problem_;
   StepSeconds step_seconds_;
+  StepTrace trace_;
+  std::int64_t traced_from_ = 0;  // of the updates of this run
+  std::int64_t updates_ = 0;      // in this run so far
   std::int64_t bad_records_ = 0;
 };
 

@@ -26,7 +26,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr auto kTuningTimeout = std::chrono::hours(1);
 
 train::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors,
-                                      const comm::CostModel& cost) {
+                                      const comm::CostModel& cost, perf::Recorder* recorder) {
   train::ReplicaOptions options;
   // On any processor of this worker: the thread that starts it is bound to one.
   if (!processors.empty()) {
@@ -36,12 +36,14 @@ train::ReplicaOptions replica_options(const DistributionConfig& config, const st
   options.sync.all_reduce.wire = config.wire;
   options.sync.all_reduce.cost = cost;
   options.sync.overlap = config.overlap;
+  options.sync.recorder = recorder;
   options.sync_batch_norm = config.sync_batch_norm;
   options.timeout = std::chrono::duration<double>(config.comm_timeout);
   return options;
 }
 
-ps::WorkerOptions worker_options(const DistributionConfig& config, const std::vector<int>& processors) {
+ps::WorkerOptions worker_options(const DistributionConfig& config, const std::vector<int>& processors,
+                                 perf::Recorder* recorder) {
   ps::WorkerOptions options;
   options.placement = config.placement;
   options.mode = config.asynchronous ? ps::Mode::asynchronous : ps::Mode::synchronous;
@@ -50,6 +52,7 @@ ps::WorkerOptions worker_options(const DistributionConfig& config, const std::ve
   options.backup_workers = config.backup_workers;
   options.overlap = config.overlap;
   options.timeout_seconds = config.comm_timeout;
+  options.recorder = recorder;
   if (!processors.empty()) options.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
   return options;
 }
@@ -107,7 +110,22 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   prepare();
   setup_.prepare_seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
   if (setup_.config.on_gpu()) measure_gpu_peak();
-  if (input_) input_->start(setup_.config.bind ? processors : std::vector<int>(), options_.first_sample);
+  if (options_.recorder != nullptr) name_spans(*options_.recorder);
+  if (input_) {
+    input_->start(setup_.config.bind ? processors : std::vector<int>(), options_.first_sample, options_.recorder);
+  }
+}
+
+void Workplace::name_spans(perf::Recorder& recorder) {
+  trace_.track = &recorder.track(perf::Recorder::kMainTrack);
+  trace_.wait_for_batch = recorder.label({.name = "wait for images", .kind = perf::SpanKind::input});
+  trace_.place_batch = recorder.label({.name = "put images in place", .kind = perf::SpanKind::input});
+  step_->set_recorder(recorder);
+}
+
+const data::Batch& Workplace::next_batch() {
+  const perf::ScopedSpan span(trace_.track, trace_.wait_for_batch);
+  return input_->next();
 }
 
 Workplace::~Workplace() {
@@ -235,7 +253,8 @@ void Workplace::time_kernels() {
 
 double Workplace::take_batch() {
   const auto start = SteadyClock::now();
-  const data::Batch& batch = input_->next();
+  const data::Batch& batch = next_batch();
+  const perf::ScopedSpan span(trace_.track, trace_.place_batch);
   step_->set_batch(batch.images, batch.labels);
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
@@ -336,9 +355,10 @@ std::unique_ptr<train::Replicas> Workplace::make_replicas() {
   if (setup_.config.on_gpu()) setup_.gradient_path = "through the hosts' memory";
   if (distribution.uses_servers()) {
     auto sync = std::make_unique<ps::WorkerSync>(*options_.with_servers, distribution.workers,
-                                                 worker_options(distribution, processors));
+                                                 worker_options(distribution, processors, options_.recorder));
     servers_ = sync.get();
-    return std::make_unique<train::Replicas>(*workers_, std::move(sync), replica_options(distribution, processors, {}));
+    return std::make_unique<train::Replicas>(*workers_, std::move(sync),
+                                             replica_options(distribution, processors, {}, options_.recorder));
   }
   if (!distribution.is_synchronous()) return nullptr;
   if (distribution.gpu_sums != GpuSums::never) {
@@ -347,12 +367,13 @@ std::unique_ptr<train::Replicas> Workplace::make_replicas() {
       setup_.gradient_path = "from GPU to GPU";
       return std::make_unique<train::Replicas>(*workers_,
                                                std::make_unique<train::DeviceSync>(*workers_, backend_->device()),
-                                               replica_options(distribution, processors, {}));
+                                               replica_options(distribution, processors, {}, options_.recorder));
     }
     if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: {}", problem);
     setup_.gradient_path += fmt::format(" ({})", problem);
   }
-  return std::make_unique<train::Replicas>(*workers_, replica_options(distribution, processors, network_cost()));
+  return std::make_unique<train::Replicas>(
+      *workers_, replica_options(distribution, processors, network_cost(), options_.recorder));
 }
 
 void Workplace::build() {

@@ -63,7 +63,8 @@ class Workplace {
     std::function<void()> on_tuning = {};        // called when kernels have to be timed first, which takes seconds
     // Called on the first worker when the step is compiled: sets other values than the initial ones, for all workers.
     std::function<void(Session&)> restore = {};
-    std::int64_t first_sample = 0;  // of the data set's sequence: what comes first
+    std::int64_t first_sample = 0;       // of the data set's sequence: what comes first
+    perf::Recorder* recorder = nullptr;  // gets the spans of steps; none: nobody traces
   };
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. Collective where there are
   // several workers, who must have the same configuration. The communicators outlive this.
@@ -84,6 +85,7 @@ class Workplace {
   const DataInput* input() const { return input_.get(); }
   train::Replicas* replicas() const { return replicas_.get(); }  // none: this worker trains by itself
   ps::WorkerSync* servers() const { return servers_; }           // of the replicas, where they agree by servers
+  perf::Recorder* recorder() const { return options_.recorder; }
 
   comm::Communicator& workers() const { return *workers_; }
   void leave_lost_behind();  // collective between those who are left: they are the workers from now on
@@ -117,6 +119,8 @@ class Workplace {
   void keep_new_timings();
   void describe_workers();
   double take_batch();
+  const data::Batch& next_batch();
+  void name_spans(perf::Recorder& recorder);
 
   BenchmarkSetup setup_;
   std::shared_ptr<comm::Communicator> workers_;
@@ -128,6 +132,11 @@ class Workplace {
   bool batch_is_there_ = false;       // of the next step
   std::exception_ptr batch_problem_;  // why it is not
   double input_seconds_ = 0;
+  struct Trace {
+    perf::Track* track = nullptr;
+    std::int32_t wait_for_batch = 0, place_batch = 0;
+  };
+  Trace trace_;
   // After the step: when that goes, nobody writes into its variables any more.
   std::unique_ptr<train::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;

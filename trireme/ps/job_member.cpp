@@ -46,12 +46,15 @@ JobMember::JobMember(std::optional<comm::ClusterPlace> place, Log log)
 
 JobMember::~JobMember() = default;
 
-void JobMember::serve(int threads) {
+void JobMember::serve(int threads, perf::Recorder* recorder) {
   const auto workers = static_cast<int>(place_->spec.workers.size());
   log_(fmt::format("{} serves {} worker{} at {}, over {}", to_string(place_->place), workers, workers == 1 ? "" : "s",
                    place_->spec.address_of(place_->place), cluster_->data().transport()));
   Server server(cluster_->data(), workers,
-                {.threads = perf::plan_threads(threads, 1, false).intra_threads, .start_thread = {}, .log = log_});
+                {.threads = perf::plan_threads(threads, 1, false).intra_threads,
+                 .start_thread = {},
+                 .log = log_,
+                 .recorder = recorder});
   const Reachable reachable(*cluster_, server);
   server.run();
 }

@@ -37,13 +37,16 @@ class JobMember {
   ~JobMember();  // without leave(), the others see this one as lost
 
   bool is_server() const { return place_ && place_->place.is_server(); }
-  // A server's part, with so many threads (0: one per core that this process may use). Errors are thrown.
-  void serve(int threads = 0);
+  // A server's part, with so many threads (0: one per core that this process may use). Errors are thrown. A recorder
+  // gets the spans of its updates.
+  void serve(int threads = 0, perf::Recorder* recorder = nullptr);
 
   // A worker's part. The workers alone:
   comm::Communicator& workers() { return cluster_ ? *workers_ : world_->communicator(); }
   // Workers and servers; nullptr: there are no servers.
   comm::Communicator* with_servers();
+  // All members, whatever they are.
+  comm::Communicator& everybody() { return with_servers() != nullptr ? *with_servers() : workers(); }
   // Collective. The options of a worker count where there are servers.
   std::unique_ptr<train::Replicas> make_replicas(WorkerOptions options = {}, train::ReplicaOptions replicas = {});
 

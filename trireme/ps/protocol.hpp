@@ -49,6 +49,7 @@ struct Header {
   std::uint32_t wants_value = 1;  // push: 0 where acknowledge will do
   std::uint32_t array = 0;        // pull, value: 0 the values, then the arrays of the rule's state
   std::uint32_t ended = 0;        // value, acknowledge: 1 after any worker's end
+  std::uint32_t traced = 0;       // push: 1 while this worker leaves spans; the server does then too
 };
 
 struct ChunkSetup {

@@ -70,7 +70,8 @@ void Server::tell_workers(const std::string& reason) {
 void Server::serve_all() {
   receive_setup();
   receive_initial_values();
-  pool_ = std::make_unique<UpdatePool>(options_.threads, options_.start_thread);
+  name_spans();
+  pool_ = std::make_unique<UpdatePool>(options_.threads, options_.start_thread, options_.recorder);
   comm::Backoff backoff;
   while (crowd_.count_here() > 0) {
     bool moved = false;
@@ -120,6 +121,17 @@ void Server::receive_initial_values() {
     shards_.push_back(std::move(shard));
   }
   communicator_.set_context("");
+}
+
+void Server::name_spans() {
+  if (options_.recorder == nullptr) return;
+  for (const auto& shard : shards_) {
+    const ChunkSetup& chunk = shard->chunk();
+    shard->label = options_.recorder->label({.name = fmt::format("update of chunk {}", shard->index() + 1),
+                                             .kind = perf::SpanKind::optimizer,
+                                             .detail = chunk.name,
+                                             .bytes = chunk.elements * static_cast<std::int64_t>(sizeof(float))});
+  }
 }
 
 bool Server::serve(int index) {
@@ -183,6 +195,7 @@ void Server::obey(int index, const Header& header) {
         fail(ErrorKind::failed, "{} has sent gradients of '{}' twice in one step", name_of(index), shard.chunk().name);
       }
       ++counters_.pushes;
+      if (options_.recorder != nullptr) options_.recorder->set_recording(header.traced != 0);
       wake(index);
       worker.inbox.expect(std::as_writable_bytes(memory));
       return;

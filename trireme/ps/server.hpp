@@ -21,6 +21,7 @@ struct ServerOptions {
   int threads = 1;                            // that compute updates
   std::function<void()> start_thread = {};    // called first on each of them
   std::function<void(std::string)> log = {};  // what is worth a line: who was lost, that it goes on without
+  perf::Recorder* recorder = nullptr;         // gets a span for each update while workers trace; none: nobody does
 };
 
 class Server {
@@ -50,6 +51,7 @@ class Server {
   void tell_workers(const std::string& reason);
   void receive_setup();
   void receive_initial_values();
+  void name_spans();
   bool serve(int index);
   bool look_at_worker(int index);
   void obey(int index, const Header& header);

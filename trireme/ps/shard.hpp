@@ -46,6 +46,7 @@ class Shard {
   Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const Crowd& crowd);
 
   std::uint32_t index() const { return index_; }  // of the server's chunks
+  std::int32_t label = 0;                         // of the spans of its updates
   const ChunkSetup& chunk() const { return chunk_; }
   std::uint64_t version() const { return version_; }
   float agreed() const { return agreed_; }

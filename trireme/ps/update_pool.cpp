@@ -1,14 +1,17 @@
 #include "trireme/ps/update_pool.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace trireme::ps {
 
-UpdatePool::UpdatePool(int threads, const std::function<void()>& start_thread) {
+UpdatePool::UpdatePool(int threads, const std::function<void()>& start_thread, perf::Recorder* recorder) {
   for (int i = 0; i < std::max(1, threads); ++i) {
-    threads_.emplace_back([this, start_thread] {
+    perf::Track* const track = recorder == nullptr ? nullptr : &recorder->track(fmt::format("update thread {}", i));
+    threads_.emplace_back([this, start_thread, track] {
       if (start_thread) start_thread();
-      work();
+      work(track);
     });
   }
 }
@@ -42,7 +45,7 @@ std::vector<Shard*> UpdatePool::take_ended() {
   return ended;
 }
 
-void UpdatePool::work() {
+void UpdatePool::work(perf::Track* track) {
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
@@ -50,7 +53,10 @@ void UpdatePool::work() {
     Shard* shard = waiting_.front();
     waiting_.pop_front();
     lock.unlock();
-    shard->update();
+    {
+      const perf::ScopedSpan span(track, shard->label);
+      shard->update();
+    }
     lock.lock();
     ended_.push_back(shard);
   }

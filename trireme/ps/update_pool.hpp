@@ -9,14 +9,15 @@
 #include <thread>
 #include <vector>
 
+#include "trireme/perf/recorder.hpp"
 #include "trireme/ps/shard.hpp"
 
 namespace trireme::ps {
 
 class UpdatePool {
  public:
-  // start_thread, where given, is called first on each thread.
-  UpdatePool(int threads, const std::function<void()>& start_thread);
+  // start_thread, where given, is called first on each thread. Updates leave spans where there is a recorder.
+  UpdatePool(int threads, const std::function<void()>& start_thread, perf::Recorder* recorder = nullptr);
   ~UpdatePool();  // what has not begun is left undone
 
   void begin(Shard& shard);          // update() on one of the threads
@@ -24,7 +25,7 @@ class UpdatePool {
   bool is_busy() const { return under_way_ > 0; }
 
  private:
-  void work();
+  void work(perf::Track* track);
 
   std::mutex mutex_;
   std::condition_variable wake_;

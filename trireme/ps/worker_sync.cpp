@@ -1,6 +1,9 @@
 #include "trireme/ps/worker_sync.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 
 #include "trireme/base/error.hpp"
 
@@ -40,6 +43,7 @@ void WorkerSync::configure(const Graph& graph, SessionOptions& options) {
 void WorkerSync::start(std::vector<GradientBucket> buckets, std::uint64_t step) {
   buckets_ = std::move(buckets);
   cut_into_chunks();
+  name_spans();
   exchange_initial_values(step);
   communicator_.set_context("");
   thread_ = std::thread([this] { work(); });
@@ -90,6 +94,25 @@ void WorkerSync::add_chunks(int bucket, int server, std::size_t part, ElementRan
                        .gradients = piece(from.parts[part]),
                        .arrays = std::move(arrays),
                        .priority = from.first_use});
+  }
+}
+
+void WorkerSync::name_spans() {
+  constexpr std::size_t kSpans = 1 << 14;  // one per step
+  traces_.assign(buckets_.size(), {});
+  if (options_.recorder == nullptr) return;
+  std::vector<std::set<int>> servers(buckets_.size());
+  for (const Chunk& chunk : chunks_) servers[static_cast<std::size_t>(chunk.bucket)].insert(chunk.server);
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    const GradientBucket& bucket = buckets_[index];
+    const std::string name = fmt::format("bucket {}", index + 1);
+    traces_[index].track = &options_.recorder->track(name + " to the servers and back", kSpans);
+    traces_[index].label = options_.recorder->label({.name = name,
+                                                     .kind = perf::SpanKind::communication,
+                                                     .detail = bucket.name,
+                                                     .bytes = bucket.bytes(),
+                                                     .link_bytes = 2 * bucket.bytes(),  // gradients out, values in
+                                                     .peers = fmt::format("ps {}", fmt::join(servers[index], ", "))});
   }
 }
 
@@ -148,6 +171,10 @@ void WorkerSync::give(Order order) {
     // What is ordered is missing from now on, whoever asks.
     switch (order.kind) {
       case Order::Kind::push:
+        if (BucketTrace& trace = traces_[static_cast<std::size_t>(order.bucket)];
+            trace.track != nullptr && trace.track->is_recording()) {
+          trace.pushed = perf::steady_nanoseconds();
+        }
         for (const Chunk& chunk : chunks_) {
           if (chunk.bucket != order.bucket) continue;
           ++missing_[static_cast<std::size_t>(order.bucket)];

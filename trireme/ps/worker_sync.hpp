@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "trireme/perf/recorder.hpp"
 #include "trireme/ps/inbox.hpp"
 #include "trireme/ps/outbox.hpp"
 #include "trireme/ps/placement.hpp"
@@ -33,6 +34,7 @@ struct WorkerOptions {
   double timeout_seconds = 60;
   std::int64_t chunk_elements = 1 << 20;
   std::function<void()> start_thread = {};  // called first on the thread that moves messages
+  perf::Recorder* recorder = nullptr;       // gets a span for each bucket; none: nobody traces
 };
 
 class WorkerSync : public train::GradientSync {
@@ -95,8 +97,16 @@ class WorkerSync : public train::GradientSync {
     std::uint32_t array = 0;  // pull
     float learning_rate = 0, weight = 1, vote = 0;
   };
+  // The spans of a bucket, from its push until its new values are in place. Those of several buckets overlap: each has
+  // a track of its own.
+  struct BucketTrace {
+    perf::Track* track = nullptr;  // null: nobody traces
+    std::int32_t label = 0;
+    std::int64_t pushed = 0;  // nanoseconds; 0: nothing is on its way, or nobody traces now
+  };
 
   void stop_timing();
+  void name_spans();
   // Before the thread is there.
   void cut_into_chunks();
   void add_chunks(int bucket, int server, std::size_t part, ElementRange range);
@@ -117,6 +127,7 @@ class WorkerSync : public train::GradientSync {
   bool note_left();
   void obey(int server, const Header& header);
   void finish_chunk(int chunk, const Header& header);
+  void add_span(std::size_t bucket);
   void count_answer();
   void count_vote(int chunk, const Header& header);
   void check_servers(std::chrono::steady_clock::time_point last_move) const;
@@ -142,7 +153,8 @@ class WorkerSync : public train::GradientSync {
   std::condition_variable ordered_;  // for the other one
   std::deque<Order> orders_;
   std::vector<int> missing_;  // [bucket]: chunks whose new values are not in place
-  int answers_missing_ = 0;   // of all buckets, texts included
+  std::vector<BucketTrace> traces_;
+  int answers_missing_ = 0;  // of all buckets, texts included
   int acknowledgements_missing_ = 0;
   bool vote_missing_ = false;
   float agreed_ = 0;

@@ -80,7 +80,8 @@ void WorkerSync::carry_out(const Order& order) {
                             .learning_rate = order.learning_rate,
                             .weight = order.weight,
                             .vote = votes ? order.vote : 0,
-                            .wants_value = options_.replicated ? 0U : 1U};
+                            .wants_value = options_.replicated ? 0U : 1U,
+                            .traced = options_.recorder != nullptr && options_.recorder->is_recording() ? 1U : 0U};
         servers_[static_cast<std::size_t>(chunk.server)].outbox.add(chunk.priority, header,
                                                                     std::as_bytes(chunk.gradients));
       }
@@ -182,8 +183,22 @@ void WorkerSync::finish_chunk(int id, const Header& header) {
     count_vote(id, header);
   }
   const std::lock_guard lock(mutex_);
-  if (--missing_[static_cast<std::size_t>(chunk.bucket)] == 0) changed_.notify_all();
+  if (--missing_[static_cast<std::size_t>(chunk.bucket)] == 0) {
+    add_span(static_cast<std::size_t>(chunk.bucket));
+    changed_.notify_all();
+  }
   count_answer();
+}
+
+// With the mutex held, as whoever notes the time of a push has it.
+void WorkerSync::add_span(std::size_t bucket) {
+  BucketTrace& trace = traces_[bucket];
+  if (trace.pushed == 0) return;
+  trace.track->add({.begin = trace.pushed,
+                    .end = perf::steady_nanoseconds(),
+                    .label = trace.label,
+                    .number = static_cast<std::int32_t>(bucket) + 1});
+  trace.pushed = 0;
 }
 
 // With the mutex held.

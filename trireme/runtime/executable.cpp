@@ -75,6 +75,8 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
   device_.synchronize();
   bind();
   plan_meetings();
+  trace_.tracks.assign(pool_ == nullptr ? 1 : static_cast<std::size_t>(pool_->threads()), nullptr);
+  trace_.instructions.assign(program_.instructions.size(), 0);
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     if (!program_.instructions[i].once) items_.push_back(static_cast<int>(i));
   }
@@ -84,7 +86,7 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
     for (const auto& list : successors_) {
       for (const int next : list) ++predecessors_[static_cast<std::size_t>(next)];
     }
-    execute_item_ = [this](int index) { execute(static_cast<std::size_t>(index)); };
+    execute_item_ = [this](int index, int thread) { execute(static_cast<std::size_t>(index), thread); };
   }
   if (!device_.is_host()) {
     plan_staging();
@@ -217,9 +219,14 @@ void Executable::feed(Tensor placeholder, const HostTensor& value) {
   std::memcpy(host_address(buffer), value.data(), static_cast<std::size_t>(type.bytes()));
 }
 
-void Executable::execute(std::size_t index) {
-  if (meets_[index]) context_.meet();
+void Executable::execute(std::size_t index, int thread) {
+  perf::Track* const track = trace_.tracks[static_cast<std::size_t>(thread)];
+  if (meets_[index]) {
+    const perf::ScopedSpan span(track, trace_.meet);
+    context_.meet();
+  }
   if (skips_[index]) return;
+  const perf::ScopedSpan span(track, trace_.instructions[index]);
   if (!profiling_) {
     run_kernel(index);
     return;

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "trireme/perf/recorder.hpp"
 #include "trireme/plan/program.hpp"
 #include "trireme/runtime/gradient_exchange.hpp"
 #include "trireme/runtime/variable_store.hpp"
@@ -81,6 +82,10 @@ class Executable {
   };
   const Profile& profile() const { return profile_; }
 
+  // Runs leave spans from now on, while the recorder is on: every instruction on the host, and waiting. Where the
+  // device is not the host, its run as a whole.
+  void set_recorder(perf::Recorder& recorder);
+
   // Gradients go through the exchange before they are applied, from now on; nullptr: they are applied at once. For a
   // program that trains, in one group and without a pool.
   void set_exchange(GradientExchange* exchange);
@@ -134,7 +139,8 @@ class Executable {
   void await_values(const std::vector<std::size_t>& buckets);
   void wait_for_bucket(std::size_t bucket);
   void finish_bucket(std::size_t bucket);
-  void execute(std::size_t index);
+  void end_step_of_exchange();
+  void execute(std::size_t index, int thread = 0);
   void run_kernel(std::size_t index);
   void run_once_instructions();
   int buffer_of(Tensor placeholder) const;
@@ -197,13 +203,23 @@ class Executable {
   RunContext context_;
   bool profiling_ = false;
   Profile profile_;
+  // Where spans go, and their labels; see executable_trace.cpp.
+  struct Trace {
+    std::vector<perf::Track*> tracks;  // [thread of the pool], one without; null: nobody traces
+    perf::Track* device = nullptr;     // null also where the device is the host
+    std::vector<std::int32_t> instructions;
+    std::int32_t wait = 0, end_exchange = 0, meet = 0, piece = 0, wait_for_device = 0, device_run = 0;
+  };
+  Trace trace_;
+  perf::Track* main_track() const { return trace_.tracks.front(); }
+  void add_device_span(double seconds) const;
   std::vector<int> items_;   // instructions of every run
   std::vector<bool> meets_;  // instruction: the groups meet before it
   std::vector<bool> skips_;  // instruction: another group does it for all
   InterOpPool* pool_;
   std::vector<std::vector<int>> successors_;  // with a pool: instructions that wait for each one
   std::vector<int> predecessors_;             // and how many each one waits for
-  std::function<void(int)> execute_item_;
+  std::function<void(int, int)> execute_item_;
   GradientExchange* exchange_ = nullptr;
   bool collected_ = false;                   // the last run has made no updates
   std::vector<std::size_t> bucket_updates_;  // instruction that applies each bucket

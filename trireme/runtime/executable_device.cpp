@@ -173,6 +173,7 @@ void Executable::give_items(const std::vector<int>& items) {
 
 void Executable::run_piece(Piece& piece) {
   if (piece.items.empty()) return;
+  const perf::ScopedSpan span(main_track(), trace_.piece);
   // Libraries load and compile what they need in a first run, which cannot be recorded.
   if (profiling_ || !warmed_up_) return give_items(piece.items);
   if (!piece.recording) piece.recording = device_.record([&] { give_items(piece.items); });
@@ -234,14 +235,26 @@ void Executable::take_inputs() {
 
 double Executable::wait() {
   if (device_.is_host()) return 0;
-  device_.synchronize();
+  {
+    const perf::ScopedSpan span(main_track(), trace_.wait_for_device);
+    device_.synchronize();
+  }
   read_inputs_ = sent_.taken = -1;
-  return device_.seconds_between(kBeginMark, kEndMark);
+  const double seconds = device_.seconds_between(kBeginMark, kEndMark);
+  add_device_span(seconds);
+  return seconds;
 }
 
 void Executable::forget_exchange() noexcept {
   pieces_.clear();
   exchange_ = nullptr;
+}
+
+// The device tells how long its run took but not when; that it has ended is known now.
+void Executable::add_device_span(double seconds) const {
+  if (trace_.device == nullptr || !trace_.device->is_recording()) return;
+  const std::int64_t end = perf::steady_nanoseconds();
+  trace_.device->add({.begin = end - static_cast<std::int64_t>(1e9 * seconds), .end = end, .label = trace_.device_run});
 }
 
 void Executable::run_on_device() {

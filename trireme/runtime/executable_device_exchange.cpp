@@ -1,8 +1,6 @@
 // The part of Executable that trains together with other replicas on a device that is not the host. Gradients leave the
 // device in a lane of their own while backward goes on, and come back and are applied in another one. Either through
 // memory of the host, where any exchange can work on them, or from device to device.
-#include <chrono>
-
 #include "trireme/runtime/executable.hpp"
 
 namespace trireme {
@@ -72,7 +70,10 @@ void Executable::apply_gradients(std::size_t bucket) {
 void Executable::hand_over_gradients() {
   StagedRun& run = staged_run_;
   while (run.complete < run.downloaded.size()) {
-    device_.wait_on_host(run.downloaded[run.complete]);
+    {
+      const perf::ScopedSpan span(main_track(), trace_.wait_for_device);
+      device_.wait_on_host(run.downloaded[run.complete]);
+    }
     if (is_served() && !collected_) awaited_[run.complete] = true;
     exchange_->complete(static_cast<int>(run.complete++));
     if (is_served() || collected_) continue;
@@ -122,9 +123,7 @@ void Executable::run_with_staged_exchange() {
   apply_all();
   if (collected_) return;
   if (is_served()) bring_values(fetched_buckets_);
-  const auto start = std::chrono::steady_clock::now();
-  exchange_->end_step();
-  exchange_times_.wait += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  end_step_of_exchange();
 }
 
 }  // namespace trireme

@@ -139,6 +139,7 @@ void Executable::wait_for_bucket(std::size_t bucket) {
   const int index = static_cast<int>(bucket);
   if (exchange_->ready(index)) return;
   const auto start = Clock::now();
+  const perf::ScopedSpan span(main_track(), trace_.wait, index + 1);
   exchange_->wait(index);
   exchange_times_.wait += seconds_since(start);
 }
@@ -210,7 +211,12 @@ void Executable::run_with_served_variables() {
     }
   }
   await_values(fetched_buckets_);
+  end_step_of_exchange();
+}
+
+void Executable::end_step_of_exchange() {
   const auto start = Clock::now();
+  const perf::ScopedSpan span(main_track(), trace_.end_exchange);
   exchange_->end_step();
   exchange_times_.wait += seconds_since(start);
 }

@@ -63,7 +63,7 @@ InterOpPool::InterOpPool(int threads, std::function<void(int)> on_start) {
     for (int i = 1; i < threads; ++i) {
       threads_.emplace_back([this, i, on_start] {
         if (on_start) on_start(i);
-        work(false);
+        work(i);
       });
     }
     // Last, so that the others do not inherit where this thread may run.
@@ -86,7 +86,7 @@ void InterOpPool::stop() {
 }
 
 void InterOpPool::run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors,
-                      const std::vector<int>& items, const std::function<void(int)>& body) {
+                      const std::vector<int>& items, const std::function<void(int, int)>& body) {
   {
     const std::lock_guard lock(mutex_);
     successors_ = &successors;
@@ -99,11 +99,12 @@ void InterOpPool::run(const std::vector<std::vector<int>>& successors, const std
     }
   }
   wake_.notify_all();
-  work(true);
+  work(0);
   if (error_) std::rethrow_exception(error_);
 }
 
-void InterOpPool::work(bool until_done) {
+void InterOpPool::work(int thread) {
+  const bool until_done = thread == 0;
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock,
@@ -116,7 +117,7 @@ void InterOpPool::work(bool until_done) {
     lock.unlock();
     std::exception_ptr error;
     try {
-      (*body_)(item);
+      (*body_)(item, thread);
     } catch (...) {
       error = std::current_exception();
     }

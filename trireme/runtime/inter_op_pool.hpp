@@ -25,20 +25,21 @@ class InterOpPool {
   InterOpPool(int threads, std::function<void(int)> on_start);
   ~InterOpPool();
 
-  // Runs body(i) for each item, an item after all that it waits for; the lowest ready index first. Returns when all are
-  // done; the first exception of a body is thrown here.
+  int threads() const { return 1 + static_cast<int>(threads_.size()); }
+  // Runs body(i, thread) for each item, an item after all that it waits for; the lowest ready index first. Returns when
+  // all are done; the first exception of a body is thrown here.
   void run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors,
-           const std::vector<int>& items, const std::function<void(int)>& body);
+           const std::vector<int>& items, const std::function<void(int item, int thread)>& body);
 
  private:
-  void work(bool until_done);
+  void work(int thread);
   void stop();
 
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
   const std::vector<std::vector<int>>* successors_ = nullptr;
-  const std::function<void(int)>* body_ = nullptr;
+  const std::function<void(int, int)>* body_ = nullptr;
   std::vector<int> waiting_for_;
   std::priority_queue<int, std::vector<int>, std::greater<>> ready_;
   int left_ = 0;  // items not finished

@@ -57,7 +57,26 @@ void AllReduceSync::start(std::vector<GradientBucket> buckets, std::uint64_t) {
   reducer_ = std::make_unique<comm::AllReducer>(communicator_, options_.all_reduce, arena_.get());
   vote_reducer_ = std::make_unique<comm::AllReducer>(
       communicator_, comm::AllReduceOptions{.algorithm = comm::Algorithm::tree, .cost = options_.all_reduce.cost});
+  name_spans();
   thread_ = std::thread([this] { work(); });
+}
+
+void AllReduceSync::name_spans() {
+  labels_.assign(buckets_.size(), 0);
+  if (options_.recorder == nullptr) return;
+  track_ = &options_.recorder->track("all-reduce");
+  const std::int64_t ranks = communicator_.size();
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    const GradientBucket& bucket = buckets_[index];
+    const bool halved = reducer_->wire_for(bucket.bytes()) != comm::Wire::fp32;
+    const std::int64_t bytes = halved ? bucket.bytes() / 2 : bucket.bytes();
+    labels_[index] = options_.recorder->label({.name = fmt::format("bucket {}", index + 1),
+                                               .kind = perf::SpanKind::communication,
+                                               .detail = bucket.name,
+                                               .bytes = bytes,
+                                               .link_bytes = 2 * (ranks - 1) * bytes / ranks,
+                                               .peers = fmt::format("ranks 0-{}", ranks - 1)});
+  }
 }
 
 std::uint32_t AllReduceSync::number_after(int bucket) const { return first_ + static_cast<std::uint32_t>(bucket) + 1; }
@@ -121,6 +140,7 @@ void AllReduceSync::work() noexcept {
 void AllReduceSync::reduce_next(std::uint32_t number) {
   const auto start = std::chrono::steady_clock::now();
   const std::size_t index = number - first_;
+  const perf::ScopedSpan span(track_, labels_[index], static_cast<std::int64_t>(index) + 1);
   const GradientBucket& bucket = buckets_[index];
   fmt::memory_buffer context;  // on the stack
   fmt::format_to(std::back_inserter(context), "bucket {} of {}, '{}', in step {}", index + 1, buckets_.size(),

@@ -14,6 +14,7 @@
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/comm/all_reducer.hpp"
+#include "trireme/perf/recorder.hpp"
 #include "trireme/train/gradient_sync.hpp"
 
 namespace trireme::train {
@@ -23,6 +24,7 @@ struct SyncOptions {
   bool overlap = true;  // false: nothing is reduced before backward has ended; shows what overlapping buys
   // Called first on the communication thread: lets it run where it disturbs least.
   std::function<void()> start_thread = {};
+  perf::Recorder* recorder = nullptr;  // gets a span for each bucket; none: nobody traces
 };
 
 class AllReduceSync : public GradientSync {
@@ -52,6 +54,7 @@ class AllReduceSync : public GradientSync {
  private:
   // Collective; once. It is this object's too, because its thread may still be at work when the session is gone.
   std::shared_ptr<void> gradient_memory(std::int64_t bytes);
+  void name_spans();
   void work() noexcept;
   void reduce_next(std::uint32_t number);
   void release(std::uint32_t number);  // lets the thread reduce buckets up to this one
@@ -66,6 +69,8 @@ class AllReduceSync : public GradientSync {
   std::unique_ptr<comm::AllReducer> vote_reducer_;  // exact, whatever form gradients travel in
   std::vector<GradientBucket> buckets_;
   std::vector<double> bucket_seconds_;
+  perf::Track* track_ = nullptr;
+  std::vector<std::int32_t> labels_;  // [bucket]
   std::uint64_t step_ = 0;
   std::uint32_t first_ = 0;      // number of this step's first bucket
   std::uint32_t completed_ = 0;  // number after the last bucket that is complete
