@@ -17,6 +17,7 @@
 #include "trireme/report/baseline.hpp"
 #include "trireme/report/document.hpp"
 #include "trireme/report/renderers.hpp"
+#include "trireme/report/trace_analysis.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -26,6 +27,8 @@ namespace fs = std::filesystem;
 struct ReportArguments {
   std::vector<std::string> paths;
   std::string format = "html", out, figure, baseline, fail_if_slower;
+  std::string trace;
+  std::size_t operations = 15;
 };
 
 bool is_folder(const std::string& path) {
@@ -126,7 +129,14 @@ int judge(const report::BaselineComparison& comparison, double share) {
   return slower.empty() ? 0 : exit_code(ErrorKind::failed);
 }
 
+int run_trace(const ReportArguments& arguments) {
+  fmt::print("{}", to_text(report::analyze(report::read_trace(arguments.trace)), arguments.operations));
+  return 0;
+}
+
 int run(const ReportArguments& arguments) {
+  if (!arguments.trace.empty()) return run_trace(arguments);
+  if (arguments.paths.empty()) bad_input("report needs records: folders or files, or --trace with a trace's file");
   if (!arguments.fail_if_slower.empty() && arguments.baseline.empty())
     bad_input("--fail-if-slower needs --baseline: slower than what?");
   std::optional<double> share;
@@ -153,7 +163,7 @@ Command add_report(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "report", "What records say: findings, guidelines and figures as one page, or as text, tables, drawings");
   auto arguments = std::make_shared<ReportArguments>();
-  app->add_option("records", arguments->paths, "Folders of records (as sweep makes them) or record files")->required();
+  app->add_option("records", arguments->paths, "Folders of records (as sweep makes them) or record files");
   app->add_option("--format", arguments->format,
                   "html: one page that needs no other file; markdown; csv: a row per run; svg: a drawing per figure")
       ->capture_default_str()
@@ -167,6 +177,11 @@ Command add_report(CLI::App& parent) {
                   "Compare with the records of this folder: faster or slower, by a test");
   app->add_option("--fail-if-slower", arguments->fail_if_slower,
                   "With --baseline: exit code 1 where the test shows a loss of more than so many percent, as in 5%");
+  app->add_option("--trace", arguments->trace, "A file of bench or train --trace instead: where the time of steps goes")
+      ->excludes("records")
+      ->excludes("--baseline");
+  app->add_option("--operations", arguments->operations, "With --trace: operations that are listed, the longest first")
+      ->capture_default_str();
   return {app, [arguments] { return run(*arguments); }};
 }
 

@@ -1,0 +1,207 @@
+#include "trireme/report/trace_analysis.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/perf/statistics.hpp"
+#include "trireme/report/trace_steps.hpp"
+
+namespace trireme::report {
+namespace {
+
+using perf::SpanKind;
+
+Intervals steps_as_moments(const StepsOfRank& rank) {
+  std::vector<Interval> all;
+  for (const TraceSpan* step : rank.steps) all.push_back({step->begin, step->end});
+  return Intervals(std::move(all));
+}
+
+// In which this rank was at a bucket that another one had not begun yet.
+Intervals waits_for_others(const TraceSteps& steps, std::size_t rank) {
+  std::vector<Interval> all;
+  for (std::size_t step = 0; step < steps.steps(); ++step) {
+    for (std::int64_t bucket = 1; bucket <= steps.buckets(); ++bucket) {
+      const TraceSpan* own = steps.exchange(rank, step, bucket).span;
+      if (own == nullptr) continue;
+      const std::size_t last = steps.last_to_begin(rank, step, bucket);
+      all.push_back({own->begin, steps.exchange(last, step, bucket).span->begin});
+    }
+  }
+  return Intervals(std::move(all));
+}
+
+RankTime time_of(const TraceSteps& steps, std::size_t index) {
+  const StepsOfRank& rank = steps.ranks()[index];
+  const Intervals all = steps_as_moments(rank);
+  const auto in_steps = [&](SpanKind kind) { return moments(*rank.rank, kind).common_with(all); };
+  const Intervals compute = in_steps(SpanKind::compute), optimizer = in_steps(SpanKind::optimizer),
+                  input = in_steps(SpanKind::input), communication = in_steps(SpanKind::communication);
+  const Intervals work = compute.united_with(optimizer).united_with(input);
+  const Intervals exposed = communication.without(work);
+  const double count = static_cast<double>(rank.steps.size());
+  RankTime time{.rank = rank.rank->rank, .name = rank.rank->name};
+  time.steps = static_cast<std::int64_t>(rank.steps.size());
+  time.step = all.length() / count;
+  time.compute = compute.length() / count;
+  time.optimizer = optimizer.length() / count;
+  time.input = input.length() / count;
+  time.communication = communication.length() / count;
+  time.exposed = exposed.length() / count;
+  time.late_others = exposed.common_with(waits_for_others(steps, index)).length() / count;
+  time.idle = all.without(work.united_with(communication)).length() / count;
+  if (time.communication > 0) time.overlap = 1 - time.exposed / time.communication;
+  return time;
+}
+
+// The part of a step in which a rank does not wait for others is its own, whatever it does then.
+void add_straggling(const TraceSteps& steps, std::vector<RankTime>& ranks) {
+  std::vector<double> own;
+  for (const StepsOfRank& rank : steps.ranks()) {
+    const Intervals all = steps_as_moments(rank);
+    own.push_back(all.without(moments(*rank.rank, SpanKind::waiting)).length() /
+                  static_cast<double>(rank.steps.size()));
+  }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::vector<double> others = own;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(rank));
+    const double median = perf::median(others);
+    if (median > 0) ranks[rank].straggling = own[rank] / median;
+  }
+}
+
+void add_last_ones(const TraceSteps& steps, std::vector<RankTime>& ranks) {
+  if (steps.ranks().size() < 2) return;
+  std::int64_t all = 0;
+  for (std::size_t step = 0; step < steps.steps(); ++step) {
+    for (std::int64_t bucket = 1; bucket <= steps.buckets(); ++bucket) {
+      if (steps.exchange(0, step, bucket).span == nullptr) continue;
+      ++all;
+      const std::size_t last = steps.last_to_begin(0, step, bucket);
+      const TraceSpan* span = steps.exchange(last, step, bucket).span;
+      bool is_clear = true;
+      for (std::size_t other = 0; other < ranks.size(); ++other) {
+        const TraceSpan* theirs = steps.exchange(other, step, bucket).span;
+        const double error = steps.ranks()[last].rank->clock_error + steps.ranks()[other].rank->clock_error;
+        if (other != last && (theirs == nullptr || span->begin - theirs->begin <= error)) is_clear = false;
+      }
+      if (is_clear) ranks[last].came_last += 1;
+    }
+  }
+  for (RankTime& rank : ranks) rank.came_last /= static_cast<double>(std::max<std::int64_t>(1, all));
+}
+
+std::vector<BucketTime> bucket_times(const TraceSteps& steps) {
+  std::vector<BucketTime> buckets;
+  for (std::int64_t bucket = 1; bucket <= steps.buckets(); ++bucket) {
+    BucketTime time{.bucket = bucket};
+    std::vector<double> seconds;
+    std::int64_t link_bytes = 0;
+    for (std::size_t step = 0; step < steps.steps(); ++step) {
+      const TraceSpan* shortest = nullptr;
+      for (std::size_t rank = 0; rank < steps.ranks().size(); ++rank) {
+        const TraceSpan* span = steps.exchange(rank, step, bucket).span;
+        if (span != nullptr && (shortest == nullptr || span->seconds() < shortest->seconds())) shortest = span;
+      }
+      if (shortest == nullptr) continue;
+      seconds.push_back(shortest->seconds());
+      time.gradients = shortest->detail;
+      time.peers = shortest->peers;
+      time.bytes = shortest->bytes;
+      link_bytes = shortest->link_bytes;
+    }
+    if (seconds.empty()) continue;
+    time.seconds = perf::median(seconds);
+    if (time.seconds > 0) time.bus_bytes_per_second = static_cast<double>(link_bytes) / time.seconds;
+    buckets.push_back(std::move(time));
+  }
+  return buckets;
+}
+
+std::vector<OperationTime> operation_times(const TraceSteps& steps) {
+  std::map<std::pair<std::string, std::string>, OperationTime> by_name;
+  double all = 0, rank_steps = 0;
+  for (const StepsOfRank& rank : steps.ranks()) {
+    rank_steps += static_cast<double>(rank.steps.size());
+    for (const TraceThread& thread : rank.rank->threads) {
+      for (const TraceSpan& span : thread.spans) {
+        if (span.kind != SpanKind::compute && span.kind != SpanKind::optimizer) continue;
+        OperationTime& time = by_name[{span.name, span.detail}];
+        time.seconds += span.seconds();
+        ++time.spans;
+        all += span.seconds();
+      }
+    }
+  }
+  std::vector<OperationTime> times;
+  for (auto& [name, time] : by_name) {
+    time.name = name.first;
+    time.operation = name.second;
+    time.share = all > 0 ? time.seconds / all : 0;
+    time.seconds /= rank_steps;
+    times.push_back(std::move(time));
+  }
+  std::stable_sort(times.begin(), times.end(),
+                   [](const OperationTime& a, const OperationTime& b) { return a.seconds > b.seconds; });
+  return times;
+}
+
+std::vector<ServerTime> server_times(const TraceFile& trace, const TraceSteps& steps) {
+  const Intervals all = steps_as_moments(steps.ranks().front());
+  const Interval whole{all.parts().front().begin, all.parts().back().end};
+  std::vector<ServerTime> servers;
+  for (const TraceRank& rank : trace.ranks) {
+    if (!rank.is_server || rank.is_lost) continue;
+    const Intervals busy = moments(rank, SpanKind::optimizer).common_with(Intervals({whole}));
+    ServerTime& server = servers.emplace_back();
+    server.name = rank.name;
+    server.busy = busy.length() / (whole.end - whole.begin);
+    for (const TraceThread& thread : rank.threads) server.updates += static_cast<std::int64_t>(thread.spans.size());
+  }
+  return servers;
+}
+
+std::vector<std::string> remarks_on(const TraceFile& trace, const TraceSteps& steps) {
+  std::vector<std::string> remarks;
+  double error = 0;
+  for (const TraceRank& rank : trace.ranks) {
+    error = std::max(error, rank.clock_error);
+    if (rank.is_lost) remarks.push_back(fmt::format("{} was lost: nothing of it is in the trace", rank.name));
+    if (rank.dropped > 0) {
+      remarks.push_back(fmt::format("{}: {} spans found no room and are missing here; trace fewer steps", rank.name,
+                                    format_count(static_cast<double>(rank.dropped))));
+    }
+  }
+  if (trace.ranks.size() > 1) remarks.push_back(fmt::format("clocks are aligned to {}", format_seconds(error)));
+  for (const StepsOfRank& rank : steps.ranks()) {
+    if (rank.steps.size() != steps.steps())
+      remarks.push_back(fmt::format("{} has {} steps and another rank {}: what is compared between ranks is of these",
+                                    rank.rank->name, rank.steps.size(), steps.steps()));
+  }
+  return remarks;
+}
+
+}  // namespace
+
+TraceAnalysis analyze(const TraceFile& trace) {
+  const TraceSteps steps(trace);
+  if (steps.steps() == 0) bad_input("there is no step in the trace that all ranks have made");
+  TraceAnalysis analysis{.command = trace.command};
+  for (std::size_t rank = 0; rank < steps.ranks().size(); ++rank) analysis.ranks.push_back(time_of(steps, rank));
+  add_straggling(steps, analysis.ranks);
+  add_last_ones(steps, analysis.ranks);
+  analysis.servers = server_times(trace, steps);
+  analysis.buckets = bucket_times(steps);
+  analysis.operations = operation_times(steps);
+  std::vector<CriticalPath> paths;
+  for (std::size_t step = 0; step < steps.steps(); ++step) paths.push_back(critical_path(steps, step));
+  analysis.path = shares_of(paths);
+  analysis.slowest_step = *std::max_element(
+      paths.begin(), paths.end(), [](const CriticalPath& a, const CriticalPath& b) { return a.seconds < b.seconds; });
+  analysis.remarks = remarks_on(trace, steps);
+  return analysis;
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,153 @@
+#include "trireme/report/trace_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include "trireme/base/error.hpp"
+#include "trireme/report/trace_writer.hpp"
+
+namespace trireme::report {
+namespace {
+
+std::optional<perf::SpanKind> kind_of(const std::string& category) {
+  for (int kind = 0; kind < perf::kSpanKinds; ++kind) {
+    if (category == perf::to_string(static_cast<perf::SpanKind>(kind))) return static_cast<perf::SpanKind>(kind);
+  }
+  return std::nullopt;
+}
+
+double microseconds_of(const Json& event, const char* key) {
+  const double value = event.at(key).get<double>();
+  if (!std::isfinite(value)) bad_input("\"{}\" is no number", key);
+  return value;
+}
+
+TraceSpan span_from(const Json& event) {
+  TraceSpan span;
+  span.name = event.at("name");
+  const std::string category = event.at("cat");
+  const auto kind = kind_of(category);
+  if (!kind) bad_input("category '{}' is none of this program's", category);
+  span.kind = *kind;
+  span.begin = microseconds_of(event, "ts") / 1e6;
+  const double duration = microseconds_of(event, "dur");
+  if (duration < 0) bad_input("it lasts {} microseconds", duration);
+  span.end = span.begin + duration / 1e6;
+  const Json arguments = event.value("args", Json::object());
+  const char* const detail = span.kind == perf::SpanKind::communication ? "gradients" : "operation";
+  span.detail = arguments.value(detail, "");
+  span.peers = arguments.value("peers", "");
+  span.number = arguments.value(std::string(number_name(span.kind)), std::int64_t{0});
+  span.bytes = arguments.value("bytes", std::int64_t{0});
+  span.link_bytes = arguments.value("link_bytes", std::int64_t{0});
+  return span;
+}
+
+class Reader {
+ public:
+  explicit Reader(TraceFile& file) : file_(file) {}
+
+  void add_ranks(const Json& facts) {
+    const int workers = facts.at("workers");
+    for (const Json& rank : facts.at("ranks")) {
+      TraceRank& added = file_.ranks.emplace_back();
+      added.rank = rank.at("rank");
+      added.name = rank.at("name");
+      added.is_server = added.rank >= workers;
+      added.is_lost = rank.at("lost");
+      added.dropped = rank.at("dropped_spans");
+      added.clock_error = rank.at("clock_error_us").get<double>() / 1e6;
+      by_rank_[added.rank] = file_.ranks.size() - 1;
+    }
+  }
+
+  void add_event(const Json& event) {
+    const std::string phase = event.at("ph");
+    if (phase == "M" && event.at("name") == "thread_name") thread_of(event).name = event.at("args").at("name");
+    if (phase == "X") thread_of(event).spans.push_back(span_from(event));
+  }
+
+  void sort() {
+    for (TraceRank& rank : file_.ranks) {
+      std::sort(rank.threads.begin(), rank.threads.end(),
+                [](const TraceThread& a, const TraceThread& b) { return a.id < b.id; });
+      for (TraceThread& thread : rank.threads) {
+        std::stable_sort(thread.spans.begin(), thread.spans.end(), [](const TraceSpan& a, const TraceSpan& b) {
+          return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+        });
+      }
+    }
+  }
+
+ private:
+  TraceThread& thread_of(const Json& event) {
+    const int rank = event.at("pid"), id = event.at("tid");
+    const auto found = by_rank_.find(rank);
+    if (found == by_rank_.end()) bad_input("rank {} is none of those that \"otherData\" lists", rank);
+    std::vector<TraceThread>& threads = file_.ranks[found->second].threads;
+    const auto thread =
+        std::find_if(threads.begin(), threads.end(), [id](const TraceThread& at) { return at.id == id; });
+    if (thread != threads.end()) return *thread;
+    return threads.emplace_back(TraceThread{.id = id});
+  }
+
+  TraceFile& file_;
+  std::map<int, std::size_t> by_rank_;
+};
+
+// Where JSON is not as it should be, this says what was being read.
+template <typename Body>
+void reading(const std::string& name, const std::string& what, const Body& body) {
+  try {
+    body();
+  } catch (const Json::exception& error) {
+    bad_input("{}: {} is broken: {}", name, what, error.what());
+  } catch (const Error& error) {
+    bad_input("{}: {} is broken: {}", name, what, error.what());
+  }
+}
+
+}  // namespace
+
+TraceFile parse_trace(const Json& json, const std::string& name) {
+  const bool is_ours = json.is_object() && json.contains("otherData") && json["otherData"].is_object() &&
+                       json["otherData"].value("schema", Json()) == kTraceSchema;
+  if (!is_ours) {
+    bad_input("{}: no trace of this program: \"otherData\" has no \"schema\": \"{}\"; `bench --trace` writes one", name,
+              kTraceSchema);
+  }
+  TraceFile file;
+  Reader reader(file);
+  reading(name, "\"otherData\"", [&] {
+    json["otherData"].at("command").get_to(file.command);
+    reader.add_ranks(json["otherData"]);
+  });
+  if (!json.contains("traceEvents") || !json["traceEvents"].is_array()) {
+    bad_input("{}: there is no list \"traceEvents\"", name);
+  }
+  std::size_t index = 0;
+  for (const Json& event : json["traceEvents"]) {
+    reading(name, fmt::format("event {} of \"traceEvents\"", ++index), [&] { reader.add_event(event); });
+  }
+  reader.sort();
+  return file;
+}
+
+TraceFile read_trace(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) bad_input("cannot read '{}': {}", path, std::strerror(errno));
+  Json json;
+  try {
+    json = Json::parse(file);
+  } catch (const Json::exception& error) {
+    bad_input("{}: no JSON: {}", path, error.what());
+  }
+  return parse_trace(json, path);
+}
+
+}  // namespace trireme::report

@@ -1,0 +1,46 @@
+// A trace as report/trace_writer.hpp has written it, read again. Used by the analysis.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/perf/recorder.hpp"
+#include "trireme/report/run_record.hpp"
+
+namespace trireme::report {
+
+struct TraceSpan {
+  double begin = 0, end = 0;  // seconds
+  perf::SpanKind kind = perf::SpanKind::compute;
+  std::string name = {}, detail = {}, peers = {};
+  std::int64_t number = 0, bytes = 0, link_bytes = 0;  // see perf::SpanLabel and perf::Span; 0: none
+
+  double seconds() const { return end - begin; }
+};
+
+struct TraceThread {
+  int id = 0;
+  std::string name = {};
+  std::vector<TraceSpan> spans = {};  // by begin; of those that begin together the longest first
+};
+
+struct TraceRank {
+  int rank = 0;
+  std::string name = {};
+  bool is_server = false, is_lost = false;
+  std::int64_t dropped = 0;  // spans that found no room
+  double clock_error = 0;    // seconds by which its times may be off against those of rank 0
+  std::vector<TraceThread> threads = {};
+};
+
+struct TraceFile {
+  std::vector<std::string> command = {};
+  std::vector<TraceRank> ranks = {};  // workers, then servers
+};
+
+// Error(bad_input) that names the file and what is wrong with it, and where.
+TraceFile read_trace(const std::string& path);
+TraceFile parse_trace(const Json& json, const std::string& name);
+
+}  // namespace trireme::report

@@ -1,0 +1,94 @@
+#include "trireme/report/trace_steps.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace trireme::report {
+namespace {
+
+using perf::SpanKind;
+
+StepsOfRank steps_of(const TraceRank& rank) {
+  StepsOfRank steps{.rank = &rank};
+  for (const TraceThread& thread : rank.threads) {
+    const bool runs_steps = std::any_of(thread.spans.begin(), thread.spans.end(),
+                                        [](const TraceSpan& span) { return span.kind == SpanKind::step; });
+    if (!runs_steps) continue;
+    steps.main = &thread;
+    for (const TraceSpan& span : thread.spans) {
+      (span.kind == SpanKind::step ? steps.steps : steps.main_work).push_back(&span);
+    }
+    break;
+  }
+  return steps;
+}
+
+}  // namespace
+
+TraceSteps::TraceSteps(const TraceFile& trace) {
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (const TraceRank& rank : trace.ranks) {
+    for (const TraceThread& thread : rank.threads) {
+      for (const TraceSpan& span : thread.spans) {
+        if (span.kind == SpanKind::communication) buckets_ = std::max(buckets_, span.number);
+      }
+    }
+    if (rank.is_server || rank.is_lost) continue;
+    ranks_.push_back(steps_of(rank));
+    fewest = std::min(fewest, ranks_.back().steps.size());
+  }
+  steps_ = ranks_.empty() ? 0 : fewest;
+  exchanges_.resize(ranks_.size());
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) add_exchanges(rank);
+}
+
+void TraceSteps::add_exchanges(std::size_t rank) {
+  exchanges_[rank].assign(ranks_[rank].steps.size(), std::vector<Exchange>(static_cast<std::size_t>(buckets_)));
+  for (const TraceThread& thread : ranks_[rank].rank->threads) {
+    for (const TraceSpan& span : thread.spans) {
+      if (span.kind != SpanKind::communication || span.number < 1) continue;
+      const int step = step_at(rank, span.begin);
+      if (step < 0) continue;
+      exchanges_[rank][static_cast<std::size_t>(step)][static_cast<std::size_t>(span.number - 1)] = {&span, &thread};
+    }
+  }
+}
+
+int TraceSteps::step_at(std::size_t rank, double time) const {
+  const auto& steps = ranks_[rank].steps;
+  const auto after = std::upper_bound(steps.begin(), steps.end(), time,
+                                      [](double moment, const TraceSpan* step) { return moment < step->begin; });
+  if (after == steps.begin() || time > (*std::prev(after))->end) return -1;
+  return static_cast<int>(after - steps.begin()) - 1;
+}
+
+Exchange TraceSteps::exchange(std::size_t rank, std::size_t step, std::int64_t bucket) const {
+  if (step >= exchanges_[rank].size() || bucket < 1 || bucket > buckets_) return {};
+  return exchanges_[rank][step][static_cast<std::size_t>(bucket - 1)];
+}
+
+std::size_t TraceSteps::last_to_begin(std::size_t rank, std::size_t step, std::int64_t bucket) const {
+  std::size_t last = rank;
+  double latest = -std::numeric_limits<double>::infinity(), first_end = std::numeric_limits<double>::infinity();
+  for (std::size_t other = 0; other < ranks_.size(); ++other) {
+    const TraceSpan* span = exchange(other, step, bucket).span;
+    if (span == nullptr) return rank;
+    first_end = std::min(first_end, span->end);
+    if (span->begin <= latest) continue;
+    latest = span->begin;
+    last = other;
+  }
+  return latest < first_end ? last : rank;
+}
+
+Intervals moments(const TraceRank& rank, perf::SpanKind kind) {
+  std::vector<Interval> all;
+  for (const TraceThread& thread : rank.threads) {
+    for (const TraceSpan& span : thread.spans) {
+      if (span.kind == kind) all.push_back({span.begin, span.end});
+    }
+  }
+  return Intervals(std::move(all));
+}
+
+}  // namespace trireme::report

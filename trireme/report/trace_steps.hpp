@@ -1,0 +1,52 @@
+// The steps of a trace, rank by rank, with what each part of the analysis looks up: which spans belong to a step, and
+// which bucket of one rank is the same as which of another. Made by analyze().
+#pragma once
+
+#include <vector>
+
+#include "trireme/report/intervals.hpp"
+#include "trireme/report/trace_file.hpp"
+
+namespace trireme::report {
+
+// A worker.
+struct StepsOfRank {
+  const TraceRank* rank = nullptr;
+  const TraceThread* main = nullptr;             // the thread that runs steps
+  std::vector<const TraceSpan*> steps = {};      // in order
+  std::vector<const TraceSpan*> main_work = {};  // spans of that thread other than steps, in order
+};
+
+// One bucket in one step on one rank.
+struct Exchange {
+  const TraceSpan* span = nullptr;
+  const TraceThread* thread = nullptr;
+};
+
+class TraceSteps {
+ public:
+  explicit TraceSteps(const TraceFile& trace);  // keeps pointers into it
+
+  const std::vector<StepsOfRank>& ranks() const { return ranks_; }
+  std::size_t steps() const { return steps_; }  // that all ranks have
+  std::int64_t buckets() const { return buckets_; }
+  // Nothing where this rank has no such bucket in this step. Buckets count from 1.
+  Exchange exchange(std::size_t rank, std::size_t step, std::int64_t bucket) const;
+  // The rank that began with a bucket last, where all ranks were at it at the same time; else the one given.
+  std::size_t last_to_begin(std::size_t rank, std::size_t step, std::int64_t bucket) const;
+  // Index of the step in which a moment of this rank is; -1: between steps.
+  int step_at(std::size_t rank, double time) const;
+
+ private:
+  void add_exchanges(std::size_t rank);
+
+  std::vector<StepsOfRank> ranks_;
+  std::size_t steps_ = 0;
+  std::int64_t buckets_ = 0;
+  std::vector<std::vector<std::vector<Exchange>>> exchanges_;  // [rank][step][bucket - 1]
+};
+
+// Spans of a kind on all threads of a rank.
+Intervals moments(const TraceRank& rank, perf::SpanKind kind);
+
+}  // namespace trireme::report

@@ -1,0 +1,128 @@
+// The analysis of a trace as text.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "trireme/base/units.hpp"
+#include "trireme/report/table.hpp"
+#include "trireme/report/trace_analysis.hpp"
+
+namespace trireme::report {
+namespace {
+
+constexpr double kWorthAWord = 1.1;      // straggling
+constexpr double kSmallShare = 0.005;    // of the critical path
+constexpr std::size_t kMostPieces = 40;  // of one path
+
+std::string milliseconds(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string rank_table(const TraceAnalysis& analysis) {
+  Table table({{"rank"},
+               {"steps", Align::right},
+               {"step", Align::right},
+               {"compute", Align::right},
+               {"optimizer", Align::right},
+               {"input", Align::right},
+               {"communication", Align::right},
+               {"exposed", Align::right},
+               {"others late", Align::right},
+               {"idle", Align::right},
+               {"overlap", Align::right}});
+  for (const RankTime& rank : analysis.ranks) {
+    table.add_row({rank.name, std::to_string(rank.steps), milliseconds(rank.step), milliseconds(rank.compute),
+                   milliseconds(rank.optimizer), milliseconds(rank.input), milliseconds(rank.communication),
+                   milliseconds(rank.exposed), milliseconds(rank.late_others), milliseconds(rank.idle),
+                   rank.communication > 0 ? percent(rank.overlap) : "-"});
+  }
+  return "where a step goes, in milliseconds per step\n" + table.text();
+}
+
+std::string straggler_text(const TraceAnalysis& analysis) {
+  if (analysis.ranks.size() < 2) return "";
+  const auto slowest =
+      std::max_element(analysis.ranks.begin(), analysis.ranks.end(),
+                       [](const RankTime& a, const RankTime& b) { return a.straggling < b.straggling; });
+  std::string text =
+      slowest->straggling < kWorthAWord
+          ? fmt::format("stragglers: none; the slowest, {}, takes {:.2f} times the median of the others\n",
+                        slowest->name, slowest->straggling)
+          : "stragglers:\n";
+  if (slowest->straggling >= kWorthAWord) {
+    for (const RankTime& rank : analysis.ranks) {
+      if (rank.straggling < kWorthAWord) continue;
+      text += fmt::format("  {} takes {:.2f} times the median of the others, and came last to {} of the buckets\n",
+                          rank.name, rank.straggling, percent(rank.came_last));
+    }
+  }
+  return text;
+}
+
+std::string server_text(const TraceAnalysis& analysis) {
+  std::string text;
+  for (const ServerTime& server : analysis.servers) {
+    text += fmt::format("{} applied gradients {} times, busy with it {} of the time\n", server.name,
+                        format_count(static_cast<double>(server.updates)), percent(server.busy));
+  }
+  return text;
+}
+
+std::string path_text(const TraceAnalysis& analysis) {
+  std::vector<std::string> shares;
+  for (const PathShare& share : analysis.path) {
+    if (share.share >= kSmallShare)
+      shares.push_back(fmt::format("{} of rank {} {}", share.kind, share.rank, percent(share.share)));
+  }
+  std::string text = fmt::format("critical path, all steps: {}\n", fmt::join(shares, ", "));
+  const CriticalPath& path = analysis.slowest_step;
+  text += fmt::format("critical path of the slowest step, step {}, {}:\n", path.step, format_seconds(path.seconds));
+  Table table({{"  at ms", Align::right}, {"ms", Align::right}, {"rank", Align::right}, {"what"}, {"longest"}});
+  for (std::size_t i = 0; i < path.pieces.size() && i < kMostPieces; ++i) {
+    const PathPiece& piece = path.pieces[i];
+    const std::string count = piece.spans > 1 ? fmt::format("{} x {}", piece.spans, piece.kind) : piece.kind;
+    table.add_row(
+        {milliseconds(piece.begin), milliseconds(piece.seconds), std::to_string(piece.rank), count, piece.longest});
+  }
+  text += table.text();
+  if (path.pieces.size() > kMostPieces) text += fmt::format("  and {} more pieces\n", path.pieces.size() - kMostPieces);
+  return text;
+}
+
+std::string bucket_table(const TraceAnalysis& analysis) {
+  if (analysis.buckets.empty()) return "";
+  Table table({{"bucket", Align::right},
+               {"size", Align::right},
+               {"ms", Align::right},
+               {"bus", Align::right},
+               {"with"},
+               {"gradients"}});
+  for (const BucketTime& bucket : analysis.buckets) {
+    table.add_row({std::to_string(bucket.bucket), format_bytes(static_cast<double>(bucket.bytes)),
+                   milliseconds(bucket.seconds), format_bytes(bucket.bus_bytes_per_second) + "/s", bucket.peers,
+                   bucket.gradients});
+  }
+  return "buckets of gradients, medians over the steps\n" + table.text() + "\n";
+}
+
+std::string operation_table(const TraceAnalysis& analysis, std::size_t rows) {
+  Table table({{"ms", Align::right}, {"share", Align::right}, {"operation"}, {"kind"}});
+  for (std::size_t i = 0; i < analysis.operations.size() && i < rows; ++i) {
+    const OperationTime& operation = analysis.operations[i];
+    table.add_row({milliseconds(operation.seconds), percent(operation.share), operation.name, operation.operation});
+  }
+  return fmt::format("operations, the longest {} of {}, per step and rank\n",
+                     std::min(rows, analysis.operations.size()), analysis.operations.size()) +
+         table.text();
+}
+
+}  // namespace
+
+std::string to_text(const TraceAnalysis& analysis, std::size_t operations) {
+  std::string text = fmt::format("{}\n", fmt::join(analysis.command, " "));
+  for (const std::string& remark : analysis.remarks) text += remark + "\n";
+  return fmt::format("{}\n{}\n{}{}{}\n{}{}", text, rank_table(analysis), straggler_text(analysis),
+                     server_text(analysis), path_text(analysis), bucket_table(analysis),
+                     operation_table(analysis, operations));
+}
+
+}  // namespace trireme::report
