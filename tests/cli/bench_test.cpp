@@ -54,6 +54,23 @@ TEST_F(Bench, PrintsBannerStepLinesAndTotal) {
   }
 }
 
+TEST_F(Bench, WritesATraceThatReportReads) {
+  const std::string trace = folder_ / "trace.json";
+  const CommandResult result =
+      bench({"--num-batches", "4", "--num-warmup-batches", "1", "--trace", trace, "--trace-steps", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("trace: " + trace), std::string::npos) << result.out;
+  const CommandResult report = run_trireme({"report", "--trace", trace, "--operations", "3"});
+  ASSERT_EQ(report.exit_code, 0) << report.err;
+  for (const char* part : {"where a step goes", "rank 0 on ", "critical path", "operations, the longest 3 of "}) {
+    EXPECT_NE(report.out.find(part), std::string::npos) << part << " is not in\n" << report.out;
+  }
+  expect_one_line(run_trireme({"report", "--trace", folder_ / "none.json"}), "none.json");
+  expect_one_line(bench({"--trace", "/dev/null"}), "--trace /dev/null");
+  expect_one_line(bench({"--trace", folder_ / "none/trace.json"}), "none/trace.json");
+  expect_one_line(bench({"--trace", trace, "--trace-steps", "0"}), "--trace-steps 0");
+}
+
 TEST_F(Bench, BadInputGetsOneLineAndExitCode2) {
   expect_one_line(run_trireme({"bench", "--model", "resnet51"}), "resnet50");
   expect_one_line(run_trireme({"bench", "--batch-size", "0"}), "--batch-size 0");

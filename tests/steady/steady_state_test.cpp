@@ -69,6 +69,24 @@ INSTANTIATE_TEST_SUITE_P(Networks, SteadyState,
                                          Case{"resnet20", 4, 2}, Case{"alexnet_cifar", 4, 1}, Case{"googlenet", 1, 1}),
                          [](const auto& each) { return each.param.model + "_" + std::to_string(each.param.groups); });
 
+TEST(SteadyState, ATracedStepAllocatesNothing) {
+  BenchmarkOptions options;
+  options.model = "mnist";
+  options.batch_size = 2;
+  options.bind = false;
+  const auto backend = make_backend("reference");
+  PreparedStep step(resolve(options), perf::plan_threads(1, 1, false, 1), *backend);
+  perf::Recorder recorder;
+  step.set_recorder(recorder);
+  recorder.set_recording(true);
+  step.run(0.001);
+  const auto spans = recorder.tracks().front().spans().size();
+  testkit::start_counting();
+  step.run(0.001);
+  EXPECT_EQ(testkit::stop_counting().ours, 0);
+  EXPECT_EQ(recorder.tracks().front().spans().size(), 2 * spans);
+}
+
 TEST(CountedAllocations, AreCounted) {
   testkit::start_counting();
   auto* value = new std::vector<int>(100);

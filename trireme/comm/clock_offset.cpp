@@ -31,11 +31,10 @@ ClockOffset measure_clock_offset(Communicator& communicator, int other, int tag)
   }
   std::sort(answers.begin(), answers.end(),
             [](const ClockOffset& a, const ClockOffset& b) { return a.round_trip < b.round_trip; });
-  const std::int64_t fastest = answers.front().round_trip;
   const auto middle = answers.begin() + kFastest / 2;
   std::nth_element(answers.begin(), middle, answers.begin() + kFastest,
                    [](const ClockOffset& a, const ClockOffset& b) { return a.offset < b.offset; });
-  return {.at = middle->at, .offset = middle->offset, .round_trip = fastest};
+  return *middle;
 }
 
 void answer_clock_questions(Communicator& communicator, int asker, int tag) {

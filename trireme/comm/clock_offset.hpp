@@ -13,7 +13,7 @@ namespace trireme::comm {
 struct ClockOffset {
   std::int64_t at = 0;          // when it was measured, by the clock of the other rank
   std::int64_t offset = 0;      // its clock minus this one
-  std::int64_t round_trip = 0;  // of the fastest answer: the offset is off by half of it at most
+  std::int64_t round_trip = 0;  // of the answer that counts: the offset is off by half of it at most
 };
 
 // One rank measures while the other answers. Tag is one of the caller's, and theirs alone meanwhile.

@@ -1,0 +1,205 @@
+// `--trace` of real jobs: one file with all ranks, whose spans nest and whose clocks agree.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/distributed/bench_record.hpp"
+#include "tests/distributed/launched_job.hpp"
+#include "tests/distributed/server_job.hpp"
+#include "tests/support/idx_files.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/comm/world.hpp"
+#include "trireme/report/trace_analysis.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using namespace std::chrono_literals;
+using perf::SpanKind;
+using report::TraceFile;
+using report::TraceRank;
+using report::TraceSpan;
+using report::TraceThread;
+
+constexpr double kRounding = 2e-9;  // of times in the file
+
+bool has_mpi() {
+  const auto names = comm::protocol_names();
+  return std::find(names.begin(), names.end(), "mpi") != names.end();
+}
+
+void expect_success(LaunchedJob& job) { EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out(); }
+
+// On a thread, a span that begins in another one ends in it too.
+void expect_nested(const TraceThread& thread, const std::string& where) {
+  std::vector<const TraceSpan*> open;
+  for (const TraceSpan& span : thread.spans) {
+    while (!open.empty() && open.back()->end <= span.begin + kRounding) open.pop_back();
+    if (!open.empty()) {
+      EXPECT_LE(span.end, open.back()->end + kRounding) << where << ": " << span.name << " in " << open.back()->name;
+    }
+    open.push_back(&span);
+  }
+}
+
+std::map<SpanKind, int> kinds_of(const TraceRank& rank) {
+  std::map<SpanKind, int> kinds;
+  for (const TraceThread& thread : rank.threads) {
+    expect_nested(thread, rank.name + ", " + thread.name);
+    for (const TraceSpan& span : thread.spans) ++kinds[span.kind];
+  }
+  return kinds;
+}
+
+std::vector<const TraceSpan*> spans_of(const TraceRank& rank, SpanKind kind) {
+  std::vector<const TraceSpan*> spans;
+  for (const TraceThread& thread : rank.threads) {
+    for (const TraceSpan& span : thread.spans) {
+      if (span.kind == kind) spans.push_back(&span);
+    }
+  }
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const TraceSpan* a, const TraceSpan* b) { return a->begin < b->begin; });
+  return spans;
+}
+
+// What ranks do together they do at the same time: the n-th of one has a moment in common with the n-th of the other.
+void expect_together(const TraceRank& a, const TraceRank& b, std::size_t count) {
+  const auto ours = spans_of(a, SpanKind::communication), theirs = spans_of(b, SpanKind::communication);
+  ASSERT_EQ(ours.size(), count);
+  ASSERT_EQ(theirs.size(), count);
+  const double error = a.clock_error + b.clock_error;
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(ours[i]->name, theirs[i]->name);
+    EXPECT_LT(ours[i]->begin, theirs[i]->end + error);
+    EXPECT_LT(theirs[i]->begin, ours[i]->end + error);
+    EXPECT_GT(ours[i]->bytes, 0);
+    EXPECT_EQ(ours[i]->bytes, ours[i]->link_bytes);  // of two ranks
+    EXPECT_EQ(ours[i]->peers, "ranks 0-1");
+  }
+}
+
+TEST(Trace, OfTwoWorkersIsOneFile) {
+  if (!has_mpi()) GTEST_SKIP() << "needs MPI";
+  const TemporaryFolder folder;
+  const std::string path = folder / "trace.json", record = folder / "record.json";
+  LaunchedJob job({"--workers",
+                   "2",
+                   "--oversubscribe",
+                   "--",
+                   "bench",
+                   "--model",
+                   "mnist",
+                   "--batch-size",
+                   "4",
+                   "--autotune",
+                   "off",
+                   "--num-warmup-batches",
+                   "1",
+                   "--num-batches",
+                   "8",
+                   "--bucket-mb",
+                   "0.5",
+                   "--trace",
+                   path,
+                   "--trace-steps",
+                   "5",
+                   "--record",
+                   record});
+  expect_success(job);
+  EXPECT_NE(job.out().find("trace: " + path), std::string::npos) << job.out();
+  const TraceFile trace = report::read_trace(path);
+  const nlohmann::json written = read_record(record);
+  ASSERT_EQ(trace.ranks.size(), 2u);
+  const auto buckets = static_cast<int>(spans_of(trace.ranks[0], SpanKind::communication).size()) / 5;
+  EXPECT_GT(buckets, 1);
+  const report::TraceAnalysis analysis = analyze(trace);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const auto kinds = kinds_of(trace.ranks[rank]);
+    EXPECT_EQ(trace.ranks[rank].dropped, 0);
+    EXPECT_EQ(kinds.at(SpanKind::step), 5);
+    EXPECT_EQ(kinds.at(SpanKind::communication), 5 * buckets);
+    EXPECT_EQ(kinds.at(SpanKind::optimizer), 5 * buckets);
+    EXPECT_EQ(kinds.at(SpanKind::compute) % 5, 0);
+    // A span lies inside the step that the record has timed.
+    const auto steps = spans_of(trace.ranks[rank], SpanKind::step);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      EXPECT_EQ(steps[i]->number, static_cast<std::int64_t>(i) + 1);
+      EXPECT_LE(steps[i]->seconds(), written.at("steps")[rank][0][i].get<double>() + kRounding);
+    }
+    const report::RankTime& time = analysis.ranks[rank];
+    EXPECT_GT(time.compute, 0);
+    EXPECT_LE(time.compute, time.step);
+    EXPECT_LE(time.exposed, time.communication);
+    EXPECT_LE(time.compute + time.optimizer + time.exposed + time.idle, time.step * (1 + 1e-6));
+  }
+  expect_together(trace.ranks[0], trace.ranks[1], static_cast<std::size_t>(5 * buckets));
+  EXPECT_EQ(analysis.buckets.size(), static_cast<std::size_t>(buckets));
+}
+
+TEST(Trace, HasTheUpdatesOfParameterServers) {
+  if (!has_protocol("grpc")) GTEST_SKIP() << "needs gRPC";
+  const TemporaryFolder folder;
+  const std::string path = folder / "trace.json";
+  LaunchedJob job(launch_words({.servers = 2, .options = {"--trace_file", path, "--trace-steps", "6"}}));
+  expect_success(job);
+  const TraceFile trace = report::read_trace(path);
+  ASSERT_EQ(trace.ranks.size(), 4u);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const auto kinds = kinds_of(trace.ranks[rank]);
+    EXPECT_EQ(kinds.at(SpanKind::step), 6);
+    EXPECT_FALSE(kinds.contains(SpanKind::optimizer));
+    const auto pushes = spans_of(trace.ranks[rank], SpanKind::communication);
+    ASSERT_FALSE(pushes.empty());
+    EXPECT_EQ(pushes.size() % 6, 0u);
+    for (const TraceSpan* push : pushes) {
+      EXPECT_EQ(push->peers.rfind("ps ", 0), 0u) << push->peers;
+      EXPECT_EQ(push->link_bytes, 2 * push->bytes);
+    }
+  }
+  for (std::size_t rank = 2; rank < 4; ++rank) {
+    EXPECT_TRUE(trace.ranks[rank].is_server);
+    EXPECT_GE(kinds_of(trace.ranks[rank]).at(SpanKind::optimizer), 6);
+  }
+  EXPECT_EQ(analyze(trace).servers.size(), 2u);
+}
+
+TEST(Trace, OfTrainingHasItsInput) {
+  if (!has_mpi()) GTEST_SKIP() << "needs MPI";
+  const TemporaryFolder folder;
+  write_idx(folder.path(), 100);
+  const std::string path = folder / "trace.json";
+  LaunchedJob job({"--workers",
+                   "2",
+                   "--oversubscribe",
+                   "--",
+                   "train",
+                   "--model",
+                   "mnist",
+                   "--batch-size",
+                   "5",
+                   "--autotune",
+                   "off",
+                   "--data-dir",
+                   folder.path().string(),
+                   "--epochs",
+                   "1",
+                   "--eval",
+                   "none",
+                   "--trace",
+                   path,
+                   "--trace-steps",
+                   "3"});
+  expect_success(job);
+  const TraceFile trace = report::read_trace(path);
+  ASSERT_EQ(trace.ranks.size(), 2u);
+  for (const TraceRank& rank : trace.ranks) {
+    const auto kinds = kinds_of(rank);
+    EXPECT_EQ(kinds.at(SpanKind::step), 3);
+    EXPECT_EQ(kinds.at(SpanKind::input), 6);  // waiting for images, putting them in place
+    EXPECT_GT(kinds.at(SpanKind::decode), 0);
+  }
+}
+
+}  // namespace
+}  // namespace trireme::testkit
