@@ -77,6 +77,14 @@ TEST(RankTest, ApproximationMeetsTheExactCount) {  // at the size where one take
   EXPECT_NEAR(rank_test(a, b).p, rank_test(a, more).p, 0.004);
 }
 
+TEST(SignTest, CountsHeads) {
+  EXPECT_NEAR(sign_test(Samples{1, 2, 3, 4, 5}), 1.0 / 32, 1e-12);
+  EXPECT_NEAR(sign_test(Samples{1, 2, 3, -4}), 5.0 / 16, 1e-12);
+  EXPECT_NEAR(sign_test(Samples{1, 2, 0, 0}), 0.25, 1e-12);
+  EXPECT_NEAR(sign_test(Samples{-1, -2}), 1, 1e-12);
+  EXPECT_NEAR(sign_test(Samples{}), 1, 1e-12);
+}
+
 TEST(OverallRankTest, AddsUpWhatEveryPairShows) {
   const std::vector<SamplePair> pairs{
       {{1, 2, 3}, {4, 5, 6}}, {{10, 20, 30, 40}, {25, 35, 45, 50}}, {{7, 8}, {9, 8, 10}}};

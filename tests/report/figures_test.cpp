@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/report/record_builder.hpp"
 #include "trireme/report/file_figures.hpp"
 #include "trireme/report/study_figures.hpp"

@@ -79,6 +79,19 @@ TEST(Findings, TheFastestMustBeatEachOfTheOthers) {
   EXPECT_NE(find(document, "Batch 64 has the highest median of 4 configurations"), nullptr) << all_text(document);
 }
 
+TEST(Findings, OneEqualTakesTheFirstPlaceFromAll) {  // whatever comes after it
+  const auto batch = [](int size) {
+    return RecordBuilder().study("b", {{"batch-size", size}}).config("batch_size", size);
+  };
+  RecordSet records;
+  add_runs(records, batch(8), about(200));
+  add_runs(records, batch(16), about(200));
+  add_runs(records, batch(32), about(50));
+  const Document document = make_document(records);
+  EXPECT_EQ(find(document, "is the fastest"), nullptr) << all_text(document);
+  EXPECT_NE(find(document, "Batch 8 has the highest median of 3 configurations"), nullptr);
+}
+
 TEST(Findings, MachinesAreNotCompared) {
   RecordSet records;
   add_runs(records, RecordBuilder(), about(100));
@@ -116,8 +129,11 @@ TEST(Findings, InputThatCostsNothingIsSaidToBeSo) {
     one.runs.push_back(RecordBuilder().speed(100, {99, 100, 101}).io_overhead(std::move(percent)).run());
     return make_document(one);
   };
-  EXPECT_NE(find(run({-1, 0.5, 1}), "No cost of input could be shown"), nullptr);
-  EXPECT_NE(find(run({4, 5, 6}), "Input costs 5.0 % of the speed (95 %: 4.0 to 6.0 %)"), nullptr);
+  EXPECT_NE(find(run({-1, 0.5, 1, 2, -3}), "No cost of input could be shown: the median is 0.5 %"), nullptr);
+  EXPECT_NE(find(run({4, 5, 6}), "No cost of input could be shown: the median is 5.0 %"),
+            nullptr);  // three show nothing
+  const Document five = run({4, 5, 6, 5, 5});
+  EXPECT_NE(find(five, "Input costs 5.0 % of the speed at most, with resnet50 (p = 0.031"), nullptr) << all_text(five);
 }
 
 TEST(Findings, FailuresAreNamed) {

@@ -118,6 +118,17 @@ RankTest rank_test(std::span<const double> first, std::span<const double> second
           .exact = exact};
 }
 
+double sign_test(std::span<const double> samples) {
+  const auto above = std::count_if(samples.begin(), samples.end(), [](double sample) { return sample > 0; });
+  const auto n = std::count_if(samples.begin(), samples.end(), [](double sample) { return sample != 0; });
+  double p = 0;  // of so many heads or more in n throws of a coin
+  for (auto heads = static_cast<double>(above), throws = static_cast<double>(n); heads <= throws; ++heads) {
+    p += std::exp(std::lgamma(throws + 1) - std::lgamma(heads + 1) - std::lgamma(throws - heads + 1) -
+                  throws * std::log(2.0));
+  }
+  return std::min(1.0, p);
+}
+
 OverallTest overall_rank_test(std::span<const SamplePair> pairs) {
   OverallTest test{.p = 1, .exact = pairs.size() <= kMostExact};
   double sum = 0, expected = 0, variance = 0;

@@ -18,6 +18,9 @@ struct RankTest {
 // continuity. An empty set shows nothing: p = 1.
 RankTest rank_test(std::span<const double> first, std::span<const double> second);
 
+// That samples are above 0 by more than chance: one-sided, exact, by their signs. Samples of 0 tell nothing.
+double sign_test(std::span<const double> samples);
+
 // Several pairs of sets that are compared within the pair only (one pair per configuration, before and after a change):
 // is one side larger overall? The rank sums of the pairs are added up; exact where every pair and their number allow
 // it.

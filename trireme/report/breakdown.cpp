@@ -48,6 +48,15 @@ std::optional<RankTime> mean_time(const Cell& cell) {
   return mean;
 }
 
+std::vector<double> io_overheads(const Cell& cell) {
+  if (cell.runs.size() == 1) return cell.example().io_overhead_percent;
+  std::vector<double> samples;
+  for (const Run& run : cell.runs) {
+    if (!run.io_overhead_percent.empty()) samples.push_back(perf::median(run.io_overhead_percent));
+  }
+  return samples;
+}
+
 const std::vector<TimePart>& time_parts() {
   static const std::vector<TimePart> parts{{"compute", &RankTime::compute},
                                            {"exposed communication", &RankTime::exposed_communication},

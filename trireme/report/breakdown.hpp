@@ -22,6 +22,9 @@ std::vector<RankTime> rank_times(const Cell& cell);
 // The mean over ranks.
 std::optional<RankTime> mean_time(const Cell& cell);
 
+// Percent of the speed that input costs: of each run or, where there is one run alone, of each of its repeats.
+std::vector<double> io_overheads(const Cell& cell);
+
 struct TimePart {
   std::string name;
   double RankTime::*seconds;

@@ -5,6 +5,9 @@
 #include <filesystem>
 
 #include "trireme/base/units.hpp"
+#include "trireme/perf/comparison.hpp"
+#include "trireme/perf/rank_test.hpp"
+#include "trireme/perf/statistics.hpp"
 #include "trireme/report/breakdown.hpp"
 #include "trireme/report/figure_parts.hpp"
 #include "trireme/report/findings.hpp"
@@ -45,28 +48,37 @@ void add_time(const Study& study, const std::vector<Figure>& figures, std::vecto
   }
 }
 
-void add_input(const std::vector<Figure>& figures, std::vector<Finding>& findings) {
-  for (const Figure& figure : figures) {
-    if (figure.id.size() < 12 || figure.id.substr(figure.id.size() - 12) != "-io-overhead") continue;
-    for (const Series& series : figure.series) {
-      const auto most = std::max_element(series.points.begin(), series.points.end(),
-                                         [](const Point& a, const Point& b) { return a.y < b.y; });
-      const std::string where = figure.x.categories.empty()
-                                    ? fmt::format("{:g} {} ({})", most->x, figure.x.title, series.name)
-                                    : figure.x.categories[static_cast<std::size_t>(most->x)];
-      const bool holds_zero = !most->spread || most->spread->low <= 0;
-      const std::string interval =
-          most->spread ? fmt::format(" (95 %: {:.1f} to {:.1f} %)", most->spread->low, most->spread->high)
-                       : " (a single measurement)";
-      findings.push_back(
-          {.kind = holds_zero ? Finding::Kind::not_shown : Finding::Kind::shown,
-           .text = holds_zero
-                       ? fmt::format("No cost of input could be shown: {:.1f} %{} at most, with {}.", most->y, interval,
-                                     where)
-                       : fmt::format("Input costs {:.1f} % of the speed{} at most, with {}.", most->y, interval, where),
-           .figure = figure.id});
+// What input costs most, where it was measured. It can only cost, so the test is one-sided.
+void add_input(const Study& study, const std::vector<Figure>& figures, std::vector<Finding>& findings) {
+  for (const auto& cells : same_work(study)) {
+    const Cell* most = nullptr;
+    for (const Cell* cell : cells) {
+      if (io_overheads(*cell).empty()) continue;
+      if (most == nullptr || perf::median(io_overheads(*cell)) > perf::median(io_overheads(*most))) most = cell;
     }
+    if (most == nullptr) continue;
+    const std::vector<double> samples = io_overheads(*most);
+    const double p = perf::sign_test(samples);
+    const perf::Interval interval = perf::bootstrap_median(samples);
+    const bool is_shown = p < perf::kSignificance;
+    findings.push_back(
+        {.kind = is_shown ? Finding::Kind::shown : Finding::Kind::not_shown,
+         .text = fmt::format("{} {:.1f} % of the speed at most, with {} ({}; 95 %: {:.1f} to {:.1f} %).",
+                             is_shown ? "Input costs" : "No cost of input could be shown: the median is",
+                             perf::median(samples), most->label, perf::p_text(p), interval.low, interval.high),
+         .figure = figure_ending(figures, "-io-overhead")});
   }
+}
+
+// The first line, as far as a sentence bears it.
+std::string short_error(const Run& run) {
+  if (!run.error) return "interrupted";
+  std::string line = run.error->substr(0, run.error->find('\n'));
+  constexpr std::size_t kMost = 200;
+  if (line.size() <= kMost) return line;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  return line.substr(0, end) + "...";
 }
 
 void add_failures(const Study& study, std::vector<Finding>& findings) {
@@ -74,10 +86,9 @@ void add_failures(const Study& study, std::vector<Finding>& findings) {
   std::size_t all = study.failed.size();
   for (const Cell& cell : study.cells) all += cell.runs.size();
   const Run& first = study.failed.front();
-  const std::string why = first.error ? first.error->substr(0, first.error->find('\n')) : "interrupted";
   findings.push_back({.kind = Finding::Kind::worse,
                       .text = fmt::format("{} of {} runs of '{}' failed and are in no figure; the first: {} ({}).",
-                                          study.failed.size(), all, study.title, why,
+                                          study.failed.size(), all, study.title, short_error(first),
                                           std::filesystem::path(first.file).filename().string())});
 }
 
@@ -105,7 +116,7 @@ const Cell* smaller_batch(const Cell& best, const std::vector<const Cell*>& cell
 std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>& figures) {
   std::vector<Finding> findings;
   add_time(study, figures, findings);
-  add_input(figures, findings);
+  add_input(study, figures, findings);
   add_failures(study, findings);
   return findings;
 }

@@ -60,18 +60,9 @@ FigureTable breakdown_table(const std::vector<Bar>& bars) {
   return table;
 }
 
-std::vector<double> overheads(const Cell& cell) {
-  std::vector<double> samples;
-  if (cell.runs.size() == 1) return cell.example().io_overhead_percent;
-  for (const Run& run : cell.runs) {
-    if (!run.io_overhead_percent.empty()) samples.push_back(point_of(0, run.io_overhead_percent).y);
-  }
-  return samples;
-}
-
 // Cells without a figure for input have no place in it.
 Study with_overheads(Study study) {
-  std::erase_if(study.cells, [](const Cell& cell) { return overheads(cell).empty(); });
+  std::erase_if(study.cells, [](const Cell& cell) { return io_overheads(cell).empty(); });
   return study;
 }
 
@@ -124,19 +115,19 @@ std::vector<Figure> io_overhead_figures(const Study& all) {
     for (const CellGroup& group : group_apart_from(study, {"workers"})) {
       Series series{.name = group.name};
       for (const Cell* cell : group.cells)
-        series.points.push_back(point_of(number_setting(*cell, "workers"), overheads(*cell)));
+        series.points.push_back(point_of(number_setting(*cell, "workers"), io_overheads(*cell)));
       figure.series.push_back(std::move(series));
     }
   } else {
     Series series{.name = "I/O overhead"};
     for (std::size_t i = 0; i < study.cells.size(); ++i) {
       figure.x.categories.push_back(study.cells[i].label);
-      series.points.push_back(point_of(static_cast<double>(i), overheads(study.cells[i])));
+      series.points.push_back(point_of(static_cast<double>(i), io_overheads(study.cells[i])));
     }
     figure.series.push_back(std::move(series));
   }
   add_column(figure, {"I/O overhead %", true}, study,
-             [](const Cell& cell) { return number_cell(point_of(0, overheads(cell)).y); });
+             [](const Cell& cell) { return number_cell(point_of(0, io_overheads(cell)).y); });
   return {std::move(figure)};
 }
 

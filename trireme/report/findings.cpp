@@ -96,17 +96,20 @@ std::string processes_text(const Cell& cell) {
                      threads == 1 ? "" : "s");
 }
 
+// What is not supported is weaker than what is.
+bool is_weaker(const Comparison& first, const Comparison& second) {
+  return first.is_supported() == second.is_supported() ? first.p > second.p : second.is_supported();
+}
+
 // To be the fastest of all it must beat each of the others, so the weakest of these comparisons counts.
 Finding best_finding(const std::vector<const Cell*>& cells, const std::string& figure) {
   const Cell& best = fastest(cells);
-  const Cell* next = nullptr;
-  Comparison weakest;
-  for (const Cell* cell : cells) {
-    if (cell == &best) continue;
-    if (next == nullptr || cell->median_speed() > next->median_speed()) next = cell;
-    const Comparison comparison = perf::compare(best.speeds, cell->speeds);
-    if (weakest.p == 1 || comparison.p > weakest.p) weakest = comparison;
-  }
+  std::vector<const Cell*> others = cells;
+  std::erase(others, &best);
+  const Cell* next = &fastest(others);
+  std::vector<Comparison> comparisons;
+  for (const Cell* cell : others) comparisons.push_back(perf::compare(best.speeds, cell->speeds));
+  const Comparison weakest = *std::min_element(comparisons.begin(), comparisons.end(), is_weaker);
   const Pair pair{&best, next, weakest};
   const std::string speed = number_text(best.median_speed()) + " images/s";
   const std::string lead = times_text(best.median_speed() / next->median_speed());

@@ -51,12 +51,11 @@ std::string launched_command(const Json& record, const Json& options) {
   const std::string command = command_text(field(record, {"command"}));
   const double workers = value_number(field(options, {"workers"})).value_or(1);
   const double servers = value_number(field(options, {"ps"})).value_or(0);
-  constexpr const char* kProgram = "trireme ";
-  if ((workers <= 1 && servers <= 0) || command.rfind(kProgram, 0) != 0 || command.find(" launch ") < 10)
-    return command;
+  const std::string program = "trireme ";
+  const bool is_other = command.rfind(program, 0) != 0 || command.rfind(program + "launch ", 0) == 0;
+  if ((workers <= 1 && servers <= 0) || is_other) return command;
   const std::string ps = servers > 0 ? fmt::format(" --ps {:g}", servers) : "";
-  return fmt::format("trireme launch --workers {:g}{} -- {}", workers, ps,
-                     command.substr(std::string(kProgram).size()));
+  return fmt::format("trireme launch --workers {:g}{} -- {}", workers, ps, command.substr(program.size()));
 }
 
 std::vector<Breakdown> breakdown_of(const Json& record) {

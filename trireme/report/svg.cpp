@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "trireme/report/renderers.hpp"
 #include "trireme/report/svg_canvas.hpp"
@@ -98,6 +99,16 @@ double draw_legend(const Figure& figure, SvgCanvas& canvas) {
   return y + 18;
 }
 
+// The places themselves where there are few: no drawing shows half a worker.
+std::vector<double> x_ticks(const Figure& figure, const SvgScale& scale) {
+  constexpr std::size_t kFew = 10;
+  std::set<double> places;
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) places.insert(point.x);
+  }
+  return places.size() <= kFew ? std::vector<double>(places.begin(), places.end()) : scale.ticks();
+}
+
 class Plot {
  public:
   Plot(const Figure& figure, const Range& y, double top, SvgCanvas& canvas)
@@ -116,8 +127,7 @@ class Plot {
   void lines() {
     const Range range = x_range(figure_);
     const SvgScale x(range.low, range.high, kLeft + 16, kWidth - kRight - 16, figure_.x.logarithmic);
-    std::vector<double> ticks = x.ticks();
-    for (const double tick : ticks)
+    for (const double tick : x_ticks(figure_, x))
       canvas_.text(x.place(tick), bottom_ + 18, tick_text(tick), Anchor::middle, 11, kQuiet);
     canvas_.text((kLeft + kWidth - kRight) / 2, bottom_ + 38, figure_.x.title, Anchor::middle, 12, kQuiet);
     for (std::size_t i = 0; i < figure_.series.size(); ++i) {
