@@ -184,6 +184,7 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
                                             .first_step = first_step_});
   traced_from_ = std::min(kStepsBeforeTrace, (trainer.steps() - first_step_) / 2);
   const train::TrainingEnd end = trainer.run(stop);
+  trace_.set_recording(false);
   workers.set_timeout(kUnevenTimeout);
   if (place_->replicas() != nullptr) place_->replicas()->sync().rest();
   finish_checkpoints();
