@@ -203,6 +203,31 @@ TEST(TraceAnalysis, AWaitThatNothingExplainsIsAWait) {
   EXPECT_NEAR(path.pieces[1].seconds, 6 * kMs, 1e-9);
 }
 
+// Buckets that overlap, as with parameter servers: the path comes to rank 0 while that waits for a bucket that rank 1
+// begins later.
+TEST(TraceAnalysis, ThePathComesToAnEndWhereBucketsOverlap) {
+  HandMadeTrace trace(2);
+  for (const int rank : {0, 1}) trace.add_step(rank, 0, 10);
+  trace.add(0, 0, "compute", 0, 2, "work");
+  trace.add_wait(0, 1, 2, 6);
+  trace.add_bucket(0, 1, 1, 6);
+  trace.add_bucket(0, 2, 3.5, 9);
+  trace.add(1, 0, "compute", 0, 5, "work");
+  trace.add_wait(1, 2, 5, 9);
+  trace.add(1, 0, "compute", 9, 10.5, "more");
+  trace.add_bucket(1, 1, 4, 6);
+  trace.add_bucket(1, 2, 3.4, 9);
+  trace.json()["traceEvents"][1]["dur"] = 10500;  // rank 1 ends last
+  const CriticalPath path = trace.analysis().slowest_step;
+  ASSERT_EQ(path.pieces.size(), 4u);
+  EXPECT_EQ(path.pieces[0].rank, 0);
+  EXPECT_EQ(path.pieces[0].kind, "compute");
+  EXPECT_EQ(path.pieces[1].kind, "waiting");
+  EXPECT_NEAR(path.pieces[1].seconds, 1.5 * kMs, 1e-9);
+  EXPECT_EQ(path.pieces[2].kind, "communication");
+  EXPECT_EQ(path.pieces[3].rank, 1);
+}
+
 TEST(TraceAnalysis, ServersAndWhatIsMissingAreSaid) {
   HandMadeTrace trace(1, 1);
   trace.add_step(0, 0, 10);

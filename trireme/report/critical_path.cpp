@@ -67,7 +67,7 @@ class PathWalk {
     }
   }
 
-  // Goes on with what the wait was for. False: nobody knows what that was.
+  // Goes back through what the wait was for. False: nobody knows what that was.
   bool follow(const TraceSpan& wait) {
     const TraceSpan* cause = nullptr;
     for (const TraceThread& thread : steps_.ranks()[rank_].rank->threads) {
@@ -81,12 +81,13 @@ class PathWalk {
       }
     }
     if (cause == nullptr) return false;
+    const double before_it = time_;
     if (cause->kind == SpanKind::communication) {
-      follow_bucket(*cause);
+      follow_bucket(*cause);  // nowhere, if another rank began with it after this moment
     } else {
       add(std::string(perf::to_string(cause->kind)), cause->begin, cause->name);
     }
-    return true;
+    return time_ < before_it;
   }
 
   // Buckets that go right after each other are one chain.
