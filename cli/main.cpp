@@ -122,6 +122,7 @@ CommandLine::CommandLine() {
                add_eval(app_),
                add_sweep(app_),
                add_report(app_),
+               add_compare(app_),
                add_models(app_),
                add_data(app_),
                add_export(app_),

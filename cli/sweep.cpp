@@ -1,11 +1,9 @@
 // `trireme sweep`: measures a matrix of configurations, each several times, into a folder from which it can go on.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -13,14 +11,13 @@
 #include "cli/interrupt.hpp"
 #include "cli/launch_hosts.hpp"
 #include "cli/option_catalog.hpp"
+#include "cli/study_plans.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/ready_plans.hpp"
 #include "trireme/lab/sweep_output.hpp"
-#include "trireme/perf/machine.hpp"
 #include "trireme/report/table.hpp"
 
 namespace trireme::cli {
@@ -36,39 +33,6 @@ struct SweepArguments {
   bool dry_run = false, list = false, retry_failed = false;
 };
 
-Json parse_json(std::string_view text, const std::string& source) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
-    const std::string message = error.what();
-    bad_input("{}: is not JSON: {}", source, message.substr(std::min(message.find("] ") + 2, message.size())));
-  }
-}
-
-std::vector<std::string_view> ready_names() {
-  std::vector<std::string_view> names;
-  for (const lab::ReadyPlan& ready : lab::ready_plans()) names.push_back(ready.name);
-  return names;
-}
-
-// A file, or the name of a ready-made plan.
-Json find_plan(const std::string& plan) {
-  if (plan.empty()) {
-    bad_input("which plan? A file, or one of the ready-made ones: {}; see trireme sweep --list",
-              fmt::join(ready_names(), ", "));
-  }
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(plan, ignored)) {
-    std::ifstream file(plan, std::ios::binary);
-    return parse_json(std::string(std::istreambuf_iterator<char>(file), {}), plan);
-  }
-  for (const lab::ReadyPlan& ready : lab::ready_plans()) {
-    if (ready.name == plan) return parse_json(ready.text, plan);
-  }
-  bad_input("{}: there is no such file, and the ready-made plans are {}", plan, fmt::join(ready_names(), ", "));
-}
-
 int list_plans() {
   report::Table table({{"plan"}, {"question"}});
   for (const lab::ReadyPlan& ready : lab::ready_plans()) {
@@ -77,13 +41,6 @@ int list_plans() {
   std::fputs(table.text().c_str(), stdout);
   std::fputs("\nWhat one would run here: trireme sweep NAME --dry-run\n", stdout);
   return 0;
-}
-
-// What this process may use of it.
-lab::StudyMachine this_machine() {
-  const perf::Machine machine = perf::read_machine();
-  const int threads_per_core = std::max(1, machine.hardware_threads / std::max(1, machine.cores));
-  return {.cores = machine.usable_cores, .hardware_threads = machine.usable_cores * threads_per_core};
 }
 
 lab::StudyPlan resolve_plan(const SweepArguments& arguments, const lab::OptionCatalog& options) {
@@ -95,12 +52,6 @@ lab::StudyPlan resolve_plan(const SweepArguments& arguments, const lab::OptionCa
     json["budget"] = arguments.budget;
   }
   return lab::parse_plan(json, arguments.plan, options, this_machine());
-}
-
-std::string go_on_text() {
-  std::vector<std::string> words = report::command_line();
-  words.front() = "trireme";
-  return fmt::format("what was measured is kept; to go on: {}\n", cluster::shell_line(words));
 }
 
 int finish(const lab::SweepSetup& setup, const lab::SweepResult& result, const std::filesystem::path& folder) {
@@ -124,6 +75,7 @@ int run_sweep(const SweepArguments& arguments) {
   const lab::SweepSetup setup{.plan = plan,
                               .cells = cells,
                               .options = options,
+                              .schedule = lab::make_schedule(cells.size(), static_cast<int>(plan.repeats)),
                               .program = this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
                               .retry_failed = arguments.retry_failed};

@@ -7,6 +7,10 @@ install(TARGETS trireme EXPORT triremeTargets)
 install(TARGETS trireme_cli)
 # They are in the binary too; as files they are examples for plans of one's own.
 install(DIRECTORY plans DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme)
+# The scripts that `trireme compare` starts, which it finds beside itself: in the build by a link.
+install(DIRECTORY bench/peers DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme FILES_MATCHING PATTERN "*.py")
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/trireme)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bench/peers ${PROJECT_BINARY_DIR}/share/trireme/peers SYMBOLIC)
 # What is below a backend's own folder is its own business: users get backends from backend/registry.hpp. The same with
 # the folders of transports and algorithms: users get communicators from comm/world.hpp and comm/local/run_local.hpp.
 install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

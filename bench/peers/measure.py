@@ -1,24 +1,41 @@
-"""What the scripts of all frameworks share: options, timing, memory and the line of JSON at the end.
+"""What the scripts of all frameworks share: the options of `trireme bench` that they take, timing, and the record of the
+run (schema trireme.run/1), which goes to standard output and is all that does.
 
 Import it before the framework: with OMP_PROC_BIND, loading OpenMP binds the thread to one core, and the processors can
-no longer be counted.
+no longer be counted; and what frameworks print while they are loaded has to go elsewhere already.
 """
 
 import argparse
+import datetime
 import json
 import math
 import os
+import platform
 import re
 import statistics
 import sys
 import time
 
-from networks import NETWORKS
+from networks import NETWORKS, find_network
 
-USABLE_PROCESSORS = len(os.sched_getaffinity(0))
+STARTED = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+USABLE_PROCESSORS = sorted(os.sched_getaffinity(0))
+WARMUP_SHARE = 0.25  # of --max-seconds, at most: as in `trireme bench`
+OPTIMIZER = {"init_learning_rate": 0.001, "momentum": 0.9, "weight_decay": 4e-5}
+PRECISIONS = ("fp32", "bf16")
+
+_record_stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
+
+def record_stream():
+    """Where the record goes, which is not where print() goes: that is with the error messages."""
+    return _record_stream
 
 
 def make_parser(description):
+    """The names and meanings are those of `trireme bench`."""
+
     def number(text, least):
         value = int(text)
         if value < least:
@@ -30,26 +47,50 @@ def make_parser(description):
 
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--model", choices=NETWORKS, default="resnet50")
-    parser.add_argument("--batch-size", type=positive, default=32)
-    parser.add_argument("--steps", type=positive, default=10, help="timed steps (default: 10)")
-    parser.add_argument("--warmup", type=lambda text: number(text, 0), default=2, help="steps before them (default: 2)")
-    parser.add_argument("--threads", type=positive, default=USABLE_PROCESSORS, help="(default: all usable)")
-    parser.add_argument("--mode", choices=("train", "forward"), default="train")
+    parser.add_argument("--batch-size", type=positive, default=32, help="of each process (default: 32)")
+    parser.add_argument("--num-classes", type=positive, help="(default: the network's own)")
+    parser.add_argument("--no-dropout", action="store_true")
+    parser.add_argument("--num-batches", type=positive, default=10, help="timed steps (default: 10)")
+    parser.add_argument("--num-warmup-batches", type=lambda text: number(text, 0), default=2,
+                        help="steps before them (default: 2)")  # fmt: skip
+    parser.add_argument("--max-seconds", type=float, help="ends warm-up and timed steps early")
+    parser.add_argument("--num-intra-threads", type=positive, default=len(USABLE_PROCESSORS),
+                        help="of each process (default: as many as there are processors)")  # fmt: skip
+    parser.add_argument("--forward-only", action="store_true")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     return parser
 
 
-def time_steps(step, options):
-    """Seconds of every timed step, and the last loss."""
-    for _ in range(options.warmup):
+def option_names():
+    """Those that every script takes, without dashes; and the number of processes."""
+    actions = make_parser("")._actions
+    return [name[2:] for action in actions for name in action.option_strings if name.startswith("--")][1:] + ["workers"]
+
+
+def time_steps(step, options, agree=bool):
+    """Seconds and losses of the timed steps. The clock of --max-seconds starts with the second step: in the first,
+    frameworks trace and compile, which Trireme does before its own. `agree` makes one decision of several processes'
+    when time is up."""
+    begin = None
+
+    def is_past(share):
+        return agree(options.max_seconds is not None and time.perf_counter() - begin >= share * options.max_seconds)
+
+    for number in range(options.num_warmup_batches):
+        if number > 0 and is_past(WARMUP_SHARE):
+            break
         step()
-    seconds = []
-    for _ in range(options.steps):
-        begin = time.perf_counter()
+        begin = begin or time.perf_counter()
+    begin = begin or time.perf_counter()
+    seconds, losses = [], []
+    while len(seconds) < options.num_batches and not (seconds and is_past(1)):
+        start = time.perf_counter()
         loss = step()
-        seconds.append(time.perf_counter() - begin)
-    if not math.isfinite(loss):
-        sys.exit(f"the loss is {loss}: such a run says nothing about speed")
-    return seconds, loss
+        seconds.append(time.perf_counter() - start)
+        losses.append(loss)
+        if not math.isfinite(loss):
+            sys.exit(f"the loss is {loss}: such a run says nothing about speed")
+    return seconds, losses
 
 
 def peak_rss_bytes():
@@ -65,16 +106,85 @@ def loaded_library(names, otherwise):
     return next((name for name in names if any(f"lib{name}" in library for library in libraries)), otherwise)
 
 
-def print_result(options, framework, seconds, loss):
-    """`framework` has what only the framework knows: its name, version and settings."""
-    print(json.dumps({
-        **framework,
-        "model": options.model,
-        "batch": options.batch_size,
-        "mode": options.mode,
-        "images_per_second": options.batch_size / statistics.mean(seconds),
-        "step_seconds": seconds,
-        "loss": loss,
-        "peak_rss_bytes": peak_rss_bytes(),
-        "allocator": loaded_library(("tcmalloc", "jemalloc"), "glibc"),
-    }))  # fmt: skip
+def rank_part(seconds, losses):
+    """What one process has to say in the record."""
+    return {"seconds": seconds, "losses": losses, "peak_rss_bytes": peak_rss_bytes(), "cores": USABLE_PROCESSORS}
+
+
+def print_record(options, build, ranks):
+    """`build` is what only the framework knows: its name, version and settings; `ranks` the part of each process. Speed
+    is that of the first process: all take part in every step. What was not measured is null; the machine is added by
+    whoever has started this."""
+    network = find_network(options.model, options.num_classes)
+    samples = ranks[0]["seconds"]
+    mean = statistics.mean(samples)
+    speed = len(ranks) * options.batch_size / mean
+    record = {
+        "schema": "trireme.run/1",
+        "command": sys.orig_argv,
+        "started": STARTED,
+        "build": {**build, "python": platform.python_version(),
+                  "allocator": loaded_library(("tcmalloc", "jemalloc"), "glibc")},
+        "config": {
+            "model": options.model,
+            "batch_size": options.batch_size,
+            "num_classes": network.classes,
+            "num_batches": options.num_batches,
+            "num_warmup_batches": options.num_warmup_batches,
+            "repeats": 1,
+            "max_seconds": options.max_seconds,
+            "forward_only": options.forward_only,
+            "aux_head": False,
+            "dropout": not options.no_dropout,
+            "label_smoothing": 0.0,
+            "optimizer": "momentum",
+            **OPTIMIZER,
+            "device": "cpu",
+            "precision": options.precision,
+            "num_intra_threads": options.num_intra_threads,
+            "data_name": "synthetic",
+            "workers": len(ranks),
+            "parameters": network.parameters,
+        },
+        "cluster": [{"role": "worker", "index": index, "host": platform.node(), "cores": rank["cores"]}
+                    for index, rank in enumerate(ranks)],
+        "steps": [[rank["seconds"]] for rank in ranks],
+        "losses": [[rank["losses"]] for rank in ranks],
+        "results": {
+            "images_per_second": speed,
+            "images_per_second_per_worker": speed / len(ranks),
+            "images_per_second_per_repeat": [speed],
+            "step_seconds": {
+                "mean": mean,
+                "median": statistics.median(samples),
+                "p95": percentile(samples, 0.95),
+                "stderr": statistics.stdev(samples) / math.sqrt(len(samples)) if len(samples) > 1 else 0.0,
+            },
+            "jitter": jitter([options.batch_size / second for second in samples]),
+            "loss": statistics.mean(rank["losses"][-1] for rank in ranks),
+            "breakdown": [],
+            "overlap": None,
+            "scaling_efficiency": None,
+            "io_overhead_percent": None,
+            "peak_rss_bytes": max(rank["peak_rss_bytes"] for rank in ranks),
+            "flops_per_second": None,
+            "utilisation": None,
+        },
+    }  # fmt: skip
+    json.dump(record, _record_stream)
+    _record_stream.write("\n")
+    _record_stream.flush()
+
+
+def percentile(samples, share):
+    """Interpolated between the nearest samples, as Trireme does it."""
+    ordered = sorted(samples)
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def jitter(samples):
+    middle = statistics.median(samples)
+    return 1.4826 * statistics.median(abs(sample - middle) for sample in samples)

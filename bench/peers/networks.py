@@ -78,7 +78,7 @@ class Norm:
 @dataclasses.dataclass(frozen=True)
 class Network:
     image_shape: tuple[int, int, int]  # channels, height, width
-    parameters: int  # as `trireme models` counts them
+    parameters: Union[int, None]  # as `trireme models` counts them; None: not known
     layers: tuple
     norm: Union[Norm, None] = None  # of its convolutions; None: they have a bias instead
 
@@ -96,6 +96,12 @@ def output_size(size, kernel, stride, padding):
     if padding == "same":
         return -(-size // stride)
     return (size + 2 * (0 if padding == "valid" else padding) - kernel) // stride + 1
+
+
+def same_padding(kernel, stride, sizes):
+    """Cells before and after, per dimension."""
+    totals = [max((-(-n // stride) - 1) * stride + k - n, 0) for k, n in zip(kernel, sizes)]
+    return [(total // 2, total - total // 2) for total in totals]
 
 
 # --- Plain chains -----------------------------------------------------------------------------------------------------
@@ -281,7 +287,17 @@ NETWORKS = {
 }
 
 
-def check_parameters(name, parameters):
-    expected = NETWORKS[name].parameters
-    if parameters != expected:
-        raise AssertionError(f"{name} has {parameters:,} parameters here and {expected:,} under Trireme")
+def find_network(name, classes=None, dropout=True):
+    """The network, with another number of classes or without dropout where that is asked for."""
+    network = NETWORKS[name]
+    layers = tuple(layer for layer in network.layers if dropout or not isinstance(layer, Dropout))
+    parameters = network.parameters
+    if classes not in (None, network.classes):
+        layers = (*layers[:-1], Dense(classes))
+        parameters = None  # known for its own number of classes
+    return dataclasses.replace(network, layers=layers, parameters=parameters)
+
+
+def check_parameters(name, network, parameters):
+    if network.parameters not in (None, parameters):
+        raise AssertionError(f"{name} has {parameters:,} parameters here and {network.parameters:,} under Trireme")

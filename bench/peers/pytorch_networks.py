@@ -7,7 +7,7 @@ import torch.utils.mkldnn
 from torch import nn
 
 import networks
-from networks import NETWORKS, kernel_size, output_size
+from networks import kernel_size, output_size, same_padding
 
 
 class Pad(nn.ZeroPad2d):
@@ -55,12 +55,6 @@ def make_norm(norm, channels):
         del layer.weight
         layer.register_buffer("weight", torch.ones(channels), persistent=False)
     return layer
-
-
-def same_padding(kernel, stride, sizes):
-    """Cells before and after, per dimension."""
-    totals = [max((-(-n // stride) - 1) * stride + k - n, 0) for k, n in zip(kernel, sizes)]
-    return [(total // 2, total - total // 2) for total in totals]
 
 
 class Builder:
@@ -144,10 +138,10 @@ class Builder:
         return Residual(body, shortcut), after
 
 
-def make_network(name):
-    network = NETWORKS[name]
+def make_network(name, classes=None, dropout=True):
+    network = networks.find_network(name, classes, dropout)
     model, _ = Builder(network.norm).chain(network.layers, network.image_shape)
-    networks.check_parameters(name, sum(parameter.numel() for parameter in model.parameters()))
+    networks.check_parameters(name, network, sum(parameter.numel() for parameter in model.parameters()))
     return model
 
 

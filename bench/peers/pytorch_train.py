@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""Trains a network under PyTorch on synthetic data, or runs it forward, and prints one line of JSON with its speed.
+"""Trains a network under PyTorch on synthetic data, or runs it forward, and prints the record of the run.
 
-Network, batch, threads, data type and optimizer are those of `trireme bench`, and so is the protocol: one batch made
-once, warm-up steps, then timed steps that end when the loss is known. Nothing but torch is needed.
+Network, batch, threads, precision, optimizer and the names of the options are those of `trireme bench`, and so is the
+protocol: one batch made once, warm-up steps, then timed steps that end when the loss is known. Nothing but torch is
+needed.
 """
 
+import contextlib
 import re
 
 import measure  # before torch: see there
@@ -12,32 +14,47 @@ import measure  # before torch: see there
 import torch
 from torch import nn
 
-from networks import NETWORKS
+from networks import find_network
 from pytorch_networks import fold_batch_norm, make_network, use_mkldnn
 
 # mkldnn: oneDNN's own layouts, chosen by it for each convolution
 LAYOUTS = {"nchw": torch.contiguous_format, "channels_last": torch.channels_last, "mkldnn": torch.contiguous_format}
+PLAIN_BLAS = ("PyTorch uses the plain libblas here, which multiplies matrices on one thread without vectors: its fully "
+              "connected layers are not at their best. Install OpenBLAS (libopenblas0-pthread)")  # fmt: skip
 
 
-def parse_arguments():
-    parser = measure.make_parser(__doc__.splitlines()[0])
+def make_parser(description):
+    parser = measure.make_parser(description)
     parser.add_argument("--layout", choices=LAYOUTS, default="nchw")
     parser.add_argument("--jit", action="store_true", help="torch.jit.optimize_for_inference; forward only")
     parser.add_argument("--compile", action="store_true", help="torch.compile, where torch has it")
-    options = parser.parse_args()
-    if options.jit and options.mode != "forward":
-        parser.error("--jit is for --mode forward")
+    return parser
+
+
+def check(parser, options):
+    if options.jit and not options.forward_only:
+        parser.error("--jit is for --forward-only")
     if options.compile and options.jit:
         parser.error("--compile and --jit exclude each other")
     if options.layout == "mkldnn" and (options.compile or options.jit):
         parser.error("--layout mkldnn excludes --compile and --jit, which choose layouts themselves")
+    if options.layout == "mkldnn" and options.precision != "fp32":
+        parser.error("--layout mkldnn is for fp32: autocast leaves its tensors alone")
     if options.compile and not hasattr(torch, "compile"):
         parser.error(f"--compile: PyTorch {torch.__version__} has no torch.compile; 2.0 is the first that has")
     return options
 
 
+def autocast(options):
+    """Weights and the optimizer stay fp32; convolutions and matrix products are done in bf16."""
+    if options.precision == "fp32":
+        return contextlib.nullcontext()
+    return torch.autocast("cpu", torch.bfloat16)
+
+
 def make_optimizer(model):
-    settings = {"lr": 0.001, "momentum": 0.9, "weight_decay": 4e-5}
+    settings = {"lr": measure.OPTIMIZER["init_learning_rate"], "momentum": measure.OPTIMIZER["momentum"],
+                "weight_decay": measure.OPTIMIZER["weight_decay"]}  # fmt: skip
     try:
         return torch.optim.SGD(model.parameters(), fused=True, **settings)
     except (TypeError, RuntimeError):  # versions without, and versions that fuse on GPUs only
@@ -52,7 +69,8 @@ def make_training_step(model, images, labels, options):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = criterion(model(images), labels)
+        with autocast(options):
+            loss = criterion(model(images), labels)
         loss.backward()
         optimizer.step()
         return loss.item()
@@ -63,7 +81,7 @@ def make_training_step(model, images, labels, options):
 def make_forward_step(model, images, labels, options):
     criterion = nn.CrossEntropyLoss()
     if options.jit:
-        with torch.no_grad():
+        with torch.no_grad(), autocast(options):
             model = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, images)))
     if options.compile:
         import torch._inductor.config as inductor
@@ -72,25 +90,27 @@ def make_forward_step(model, images, labels, options):
         model = torch.compile(model)
 
     def step():
-        with torch.inference_mode():
+        with torch.inference_mode(), autocast(options):
             return criterion(model(images), labels).item()
 
     return step
 
 
-def make_step(options):
-    network = NETWORKS[options.model]
-    model = make_network(options.model)
-    if options.mode == "forward":
+def make_step(model, options):
+    """`model` is in the mode and layout of the options; see prepare()."""
+    network = find_network(options.model, options.num_classes)
+    images = torch.randn(options.batch_size, *network.image_shape).to(memory_format=LAYOUTS[options.layout])
+    labels = torch.randint(network.classes, (options.batch_size,))
+    make = make_forward_step if options.forward_only else make_training_step
+    return make(model, images, labels, options)
+
+
+def prepare(model, options):
+    if options.forward_only:
         model.eval()
         fold_batch_norm(model)
     model = model.to(memory_format=LAYOUTS[options.layout])
-    if options.layout == "mkldnn":
-        model = use_mkldnn(model)
-    images = torch.randn(options.batch_size, *network.image_shape).to(memory_format=LAYOUTS[options.layout])
-    labels = torch.randint(network.classes, (options.batch_size,))
-    make = make_training_step if options.mode == "train" else make_forward_step
-    return make(model, images, labels, options)
+    return use_mkldnn(model) if options.layout == "mkldnn" else model
 
 
 def blas_library():
@@ -100,23 +120,30 @@ def blas_library():
     return measure.loaded_library(("openblas", "blis", "mkl", "atlas", "blas"), "unknown")
 
 
-def main():
-    options = parse_arguments()
-    torch.manual_seed(1)
-    torch.set_num_threads(options.threads)
-    seconds, loss = measure.time_steps(make_step(options), options)
+def build_part(options):
     capability = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
-    framework = {
+    blas = blas_library()
+    return {
         "framework": "pytorch",
         "version": torch.__version__,
         "layout": options.layout,
         "jit": options.jit,
         "compile": options.compile,
         "threads": torch.get_num_threads(),
-        "blas": blas_library(),
+        "blas": blas,
         "cpu_capability": capability.group(1) if capability else "unknown",
+        "warnings": [PLAIN_BLAS] if blas == "blas" else [],
     }
-    measure.print_result(options, framework, seconds, loss)
+
+
+def main():
+    parser = make_parser(__doc__.splitlines()[0])
+    options = check(parser, parser.parse_args())
+    torch.manual_seed(1)
+    torch.set_num_threads(options.num_intra_threads)
+    model = make_network(options.model, options.num_classes, not options.no_dropout)
+    seconds, losses = measure.time_steps(make_step(prepare(model, options), options), options)
+    measure.print_record(options, build_part(options), [measure.rank_part(seconds, losses)])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import math
 import tensorflow as tf
 
 import networks
-from networks import NETWORKS, kernel_size, output_size
+from networks import kernel_size, output_size
 
 
 class Model:
@@ -135,8 +135,9 @@ class Model:
         return lambda x: tf.nn.relu(body(x) + shortcut(x)), after
 
 
-def make_network(name, training):
-    model = Model(NETWORKS[name], training)
+def make_network(name, training, classes=None, dropout=True):
+    network = networks.find_network(name, classes, dropout)
+    model = Model(network, training)
     if training:  # folding has taken gammas away
-        networks.check_parameters(name, sum(math.prod(variable.shape) for variable in model.trained))
+        networks.check_parameters(name, network, sum(math.prod(variable.shape) for variable in model.trained))
     return model

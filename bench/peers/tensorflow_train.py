@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trains a network under TensorFlow on synthetic data, or runs it forward, and prints one line of JSON with its speed.
+"""Trains a network under TensorFlow on synthetic data, or runs it forward, and prints the record of the run.
 
-Network, batch, threads, data type and optimizer are those of `trireme bench`, and so is the protocol: one batch made
-once, warm-up steps, then timed steps that end when the loss is known. Nothing but TensorFlow is needed. A whole step is
-one tf.function.
+Network, batch, threads, precision, optimizer and the names of the options are those of `trireme bench`, and so is the
+protocol: one batch made once, warm-up steps, then timed steps that end when the loss is known. Nothing but TensorFlow is
+needed. A whole step is one tf.function.
 """
 
 import os
@@ -16,18 +16,17 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import tensorflow as tf  # noqa: E402
 
-from networks import NETWORKS  # noqa: E402
+from networks import find_network  # noqa: E402
 from tensorflow_networks import make_network  # noqa: E402
-
-LEARNING_RATE = 0.001
-MOMENTUM = 0.9
-WEIGHT_DECAY = 4e-5
 
 
 def parse_arguments():
     parser = measure.make_parser(__doc__.splitlines()[0])
     parser.add_argument("--xla", action="store_true", help="compile the step with XLA (jit_compile)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.xla and options.precision != "fp32":
+        parser.error("--xla is for fp32: what TensorFlow does for bf16 happens to the graph, which XLA takes before that")
+    return options
 
 
 def loss_of(logits, labels):
@@ -44,8 +43,9 @@ def make_training_step(model, images, labels, options):
         for variable, momentum, gradient in zip(model.trained, momenta, tape.gradient(loss, model.trained)):
             # One operation per variable; Keras' optimizers take several, and decay weights in another way.
             tf.raw_ops.ResourceApplyMomentum(
-                var=variable.handle, accum=momentum.handle, lr=LEARNING_RATE, momentum=MOMENTUM,
-                grad=gradient + WEIGHT_DECAY * variable)  # fmt: skip
+                var=variable.handle, accum=momentum.handle, lr=measure.OPTIMIZER["init_learning_rate"],
+                momentum=measure.OPTIMIZER["momentum"],
+                grad=gradient + measure.OPTIMIZER["weight_decay"] * variable)  # fmt: skip
         return loss
 
     return lambda: float(train(images, labels))
@@ -60,29 +60,32 @@ def make_forward_step(model, images, labels, options):
 
 
 def make_step(options):
-    network = NETWORKS[options.model]
+    network = find_network(options.model, options.num_classes)
     channels, height, width = network.image_shape
-    model = make_network(options.model, training=options.mode == "train")
+    model = make_network(options.model, not options.forward_only, options.num_classes, not options.no_dropout)
     images = tf.random.normal((options.batch_size, height, width, channels))
     labels = tf.random.uniform((options.batch_size,), maxval=network.classes, dtype=tf.int32)
-    make = make_training_step if options.mode == "train" else make_forward_step
+    make = make_forward_step if options.forward_only else make_training_step
     return make(model, images, labels, options)
 
 
 def main():
     options = parse_arguments()
     tf.random.set_seed(1)
-    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(options.threads)  # its default: as many as cores
-    seconds, loss = measure.time_steps(make_step(options), options)
-    framework = {
+    tf.config.threading.set_intra_op_parallelism_threads(options.num_intra_threads)
+    tf.config.threading.set_inter_op_parallelism_threads(options.num_intra_threads)  # its default: as many as cores
+    if options.precision == "bf16":  # weights and the optimizer stay fp32
+        tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": True})
+    seconds, losses = measure.time_steps(make_step(options), options)
+    build = {
         "framework": "tensorflow",
         "version": tf.__version__,
         "layout": "nhwc",
         "xla": options.xla,
         "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+        "warnings": [],
     }
-    measure.print_result(options, framework, seconds, loss)
+    measure.print_record(options, build, [measure.rank_part(seconds, losses)])
 
 
 if __name__ == "__main__":

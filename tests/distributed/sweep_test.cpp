@@ -145,7 +145,7 @@ TEST_F(Sweep, CtrlCEndsTheRunAndSaysHowToGoOn) {
       testkit::wait_until([&] { return has(testkit::read_file(out() / "logs/workers-2.r1.log"), "images/sec"); }, 60s));
   RunningCommand second(words);
   EXPECT_EQ(second.exit_code(), 2);
-  EXPECT_TRUE(has(second.err(), "another sweep (process " + std::to_string(sweep.pid()) + ") works on the folder"));
+  EXPECT_TRUE(has(second.err(), "another study (process " + std::to_string(sweep.pid()) + ") works on the folder"));
   kill(sweep.pid(), SIGINT);
   EXPECT_EQ(sweep.exit_code(), 130);
   EXPECT_TRUE(leaves_nothing(sweep));

@@ -104,7 +104,7 @@ TEST(StudyFolder, IsHeldByOneAndCleansUp) {
       ADD_FAILURE() << "two hold the same folder";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-      EXPECT_NE(std::string(error.what()).find("another sweep (process " + std::to_string(getpid()) + ")"),
+      EXPECT_NE(std::string(error.what()).find("another study (process " + std::to_string(getpid()) + ")"),
                 std::string::npos);
     }
     study.write_run({"a", 1}, {{"x", 1}});

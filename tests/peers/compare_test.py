@@ -1,8 +1,11 @@
-"""Tests of bench/peers. Usage: compare_test.py FOLDER_OF_PEERS TRIREME. Exit code 77: there is no PyTorch here."""
+"""Tests of bench/peers and of `trireme compare` with real PyTorch. Usage: compare_test.py FOLDER_OF_PEERS TRIREME. Exit
+code 77: there is no PyTorch here."""
 
 import copy
 import json
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,24 +24,9 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(SKIPPED)
 
-import contestants  # noqa: E402
+import differences  # noqa: E402
 import networks  # noqa: E402
 import pytorch_networks  # noqa: E402
-import summary  # noqa: E402
-
-
-# An interpreter under which one configuration cannot run.
-FAILS_CHANNELS_LAST = """#!/bin/sh
-case "$*" in *"--layout channels_last --model"*) echo "no such luck" >&2; exit 1 ;; esac
-exec {python} "$@"
-"""
-
-
-def run_compare(*arguments):
-    python = [] if any(argument.startswith("--python") for argument in arguments) else ["--python", sys.executable]
-    command = [sys.executable, "-B", str(PEERS / "compare.py"), *arguments, *python]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-
 
 class Networks(unittest.TestCase):
     def test_have_the_parameters_and_shapes_of_trireme(self):
@@ -101,94 +89,161 @@ def make_small_network():
     return pytorch_networks.Builder(networks.INCEPTION_NORM).chain(layers, (3, 8, 8))[0]
 
 
-class Summary(unittest.TestCase):
-    SPEEDS = {"trireme": [10, 20, 30], "slow 1": [5, 4, 3], "slow 2": [4, 3, 4], "fast": [5, 10, 10]}
+class Differences(unittest.TestCase):
+    def test_are_counted_from_the_layers(self):
+        for name in networks.NETWORKS:
+            with self.subTest(name):
+                model = pytorch_networks.make_network(name)
+                pads = sum(isinstance(module, pytorch_networks.Pad) for module in model.modules())
+                convolutions = sum(isinstance(module, nn.Conv2d) for module in model.modules())
+                facts = differences.of_network(name)
+                self.assertIn(f"{convolutions} convolutions", facts["same"])
+                said = [text for text in facts["pytorch"] if "separate padding" in text]
+                self.assertEqual([int(text.split()[0]) for text in said], [pads] if pads else [])
 
-    def summarize(self):
-        samples = [
-            {"contestant": name, "images_per_second": values[i], "peak_rss_bytes": i * 1e9}
-            for i in range(3)
-            for name, values in self.SPEEDS.items()
-        ]
-        field = [
-            contestants.Contestant(name, name.split()[0], (), as_installed=name == "slow 2") for name in self.SPEEDS
-        ]
-        return summary.summarize(samples, field)
-
-    def test_takes_ratios_within_rounds_and_finds_the_best(self):
-        result = self.summarize()
-        self.assertEqual(result["best"], "fast")
-        self.assertEqual(result["best_of"], {"slow": "slow 1", "fast": "fast"})
-        self.assertEqual(result["rows"][3]["trireme_ratio"], {"median": 2, "min": 2, "max": 3})
-        self.assertEqual(result["rows"][1]["images_per_second"], {"median": 4, "min": 3, "max": 5})
-
-    def test_as_markdown(self):
-        comparison = {"title": "some work", "settings": "settings", "left_out": {"bad": "why"}}
-        text = summary.to_markdown([{**comparison, "summary": self.summarize()}])
-        lines = text.splitlines()
-        self.assertEqual(lines[0], "| work | Trireme | as installed | best slow | best fast | Trireme / best peer | "
-                                   "Trireme / as installed | peak RSS, GB | leanest peer, GB |")  # fmt: skip
-        self.assertEqual(lines[2], "| some work | 20.00 | 4.00 (slow) | 4.00 (1) | 10.00 | 2.00x (2.00 to 3.00) | "
-                                   "6.67x (2.50 to 7.50) | 1.00 | 1.00 (slow 1) |")  # fmt: skip
-        self.assertIn("- some work: left out: bad: why", lines)
+    def test_other_classes_and_no_dropout(self):
+        model = pytorch_networks.make_network("vgg11", classes=1000, dropout=False)
+        self.assertFalse(any(isinstance(module, nn.Dropout) for module in model.modules()))
+        self.assertEqual(networks.find_network("vgg11", 1000).classes, 1000)
 
 
 class Compare(unittest.TestCase):
-    def test_prints_ratios_and_keeps_every_sample(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "comparison.json"
-            table = pathlib.Path(folder) / "comparison.md"
-            done = run_compare("mnist:4", "mnist:4:forward", "--trireme", TRIREME, "--no-tcmalloc",
-                               "--only=as installed", "--steps=2", "--warmup=1", "--rounds=2", "--threads=1",
-                               "--json", str(path), "--markdown", str(table))  # fmt: skip
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(sorted(file.name for file in pathlib.Path(folder).iterdir()), [path.name, table.name])
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            rows = table.read_text(encoding="utf-8").splitlines()
-        self.assertEqual(done.stdout.count("Trireme / best torch"), 2)
-        self.assertTrue(rows[2].startswith("| mnist, batch 4, training |"))
-        self.assertTrue(rows[3].startswith("| mnist, batch 4, forward only |"))
-        self.assertEqual([comparison["mode"] for comparison in kept["comparisons"]], ["train", "forward"])
-        for comparison in kept["comparisons"]:
-            self.assertEqual([sample["round"] for sample in comparison["samples"]], [1, 1, 2, 2])
-            order = [sample["framework"] for sample in comparison["samples"]]
-            self.assertEqual(order, ["trireme", "pytorch", "pytorch", "trireme"])
-            for sample in comparison["samples"]:
-                self.assertEqual(len(sample["step_seconds"]), 2)
-                self.assertGreater(sample["images_per_second"], 0)
-                self.assertGreater(sample["peak_rss_bytes"], 1 << 20)
-                self.assertIn("mnist", sample["command"])
+    """`trireme compare` on a network that takes milliseconds."""
 
-    def test_runs_onednn_layouts(self):
-        done = run_compare("mnist:4", "mnist:4:forward", "--trireme", TRIREME, "--no-tcmalloc", "--only=mkldnn",
-                           "--steps=1", "--warmup=0", "--rounds=1", "--threads=1")  # fmt: skip
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def run_compare(self, *arguments, python=sys.executable, frameworks="pytorch", rounds=2, out="study"):
+        command = [TRIREME, "compare", "--model=mnist", "--batch-size=4", "--threads=1", "--num-batches=2",
+                   "--num-warmup-batches=1", f"--rounds={rounds}", f"--frameworks={frameworks}", f"--python={python}",
+                   "--peers-dir", str(PEERS), f"--out={self.folder / out}", *arguments]  # fmt: skip
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+    def records(self, out="study"):
+        return {path.name.removesuffix(".json"): json.loads(path.read_text(encoding="utf-8"))
+                for path in (self.folder / out / "runs").iterdir()}  # fmt: skip
+
+    def own_peers(self, script, old, new):
+        """The folder of the scripts with one of them changed."""
+        folder = self.folder / "peers"
+        shutil.copytree(PEERS, folder)
+        text = (folder / script).read_text(encoding="utf-8")
+        self.assertIn(old, text)
+        (folder / script).write_text(text.replace(old, new), encoding="utf-8")
+        return ["--peers-dir", str(folder)]
+
+    def test_runs_in_turns_and_keeps_a_record_of_every_run(self):
+        done = self.run_compare("--both")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        records = self.records()
+        self.assertEqual(len(records), 8)  # two modes, two frameworks, two rounds
+        for name, record in records.items():
+            with self.subTest(name):
+                study = record["study"]
+                self.assertEqual(record["schema"], "trireme.run/1")
+                self.assertEqual(study["cell"]["model"], "mnist")
+                self.assertEqual(record["config"]["forward_only"], study["cell"]["forward-only"])
+                self.assertEqual(record["config"]["num_intra_threads"], 1)
+                self.assertEqual(record["config"]["batch_size"], 4)
+                self.assertEqual([len(steps) for steps in record["steps"][0]], [2])
+                self.assertGreater(record["results"]["images_per_second"], 0)
+                self.assertGreater(record["results"]["peak_rss_bytes"], 1 << 20)
+                self.assertEqual(study["kind"], "forward_backward")
+        frameworks = [record["study"]["framework"] for record in records.values()]
+        self.assertEqual(sorted(frameworks), ["pytorch"] * 4 + ["trireme"] * 4)
+        machines = {record["machine"]["cpu"] + str(record["machine"]["cores"]) for record in records.values()}
+        self.assertEqual(len(machines), 1)
+        journal = (self.folder / "study" / "journal.log").read_text(encoding="utf-8")
+        order = re.findall(r"start \S*forward-only-false_framework-(\w+)\.r", journal)
+        self.assertEqual(order, ["trireme", "pytorch", "pytorch", "trireme"])
+        self.assertRegex(done.stdout, r"mnist +4 +false +pytorch +[\d.]+ +[\d.]+ % +[\d.]+ +[\d.]+x +[\d.]+x to [\d.]+x")
+        self.assertIn("mnist, the same: 3,274,634 parameters", done.stdout)
+
+    def test_goes_on_where_it_was(self):
+        self.assertEqual(self.run_compare(rounds=1).returncode, 0)
+        before = {name: record["started"] for name, record in self.records().items()}
+        done = self.run_compare(rounds=2)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.count("mkldnn): "), 2, done.stdout)
+        after = self.records()
+        self.assertEqual(len(after), 4)
+        for name, started in before.items():
+            self.assertEqual(after[name]["started"], started)
+        other = self.run_compare("--precision=bf16", rounds=2)
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("fixed.precision", other.stderr)
 
-    def test_goes_on_without_a_peer_that_fails(self):
-        with tempfile.TemporaryDirectory() as folder:
-            python = pathlib.Path(folder) / "python"
-            python.write_text(FAILS_CHANNELS_LAST.format(python=sys.executable), encoding="utf-8")
-            python.chmod(0o755)
-            done = run_compare("mnist:4", "--trireme", TRIREME, "--no-tcmalloc", "--python", str(python),
-                               "--steps=1", "--warmup=0", "--rounds=1", "--threads=1")  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"left out: torch \S+ channels_last: no such luck")
-        self.assertRegex(done.stdout, r"Trireme / best torch \S+ \(torch \S+ (as installed|mkldnn|compile)\)")
+    def test_every_configuration_that_is_here(self):
+        done = self.run_compare("--both", frameworks="pytorch-as-installed,pytorch-nchw,pytorch-mkldnn,pytorch-jit", rounds=1)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("pytorch-jit cannot do model=mnist batch-size=4 forward-only=false", done.stdout)
+        self.assertEqual(len(self.records()), 9)
 
-    def test_says_what_is_missing(self):
+    def test_several_processes(self):
+        done = self.run_compare("--workers=2", rounds=1)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for record in self.records().values():
+            self.assertEqual(record["config"]["workers"], 2)
+            self.assertEqual(len(record["steps"]), 2)
+            self.assertEqual(len([task for task in record["cluster"] if task["role"] == "worker"]), 2)
+
+    def test_a_script_that_fails_half_way_is_recorded_and_the_rest_goes_on(self):
+        peers = self.own_peers("pytorch_train.py", "        return loss.item()\n\n    return step\n\n\ndef make_forward",
+                               "        raise RuntimeError('no such luck')\n\n    return step\n\n\ndef make_forward")  # fmt: skip
+        done = self.run_compare("--both", *peers)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("failed: model=mnist batch-size=4 forward-only=false pytorch: RuntimeError: no such luck", done.stdout)
+        records = self.records()
+        failed = [record for record in records.values() if "error" in record]
+        self.assertEqual(len(failed), 1)  # a failure is not tried in later rounds
+        self.assertIn("no such luck", failed[0]["error"])
+        self.assertIsNone(failed[0]["results"])
+        self.assertEqual(failed[0]["study"]["framework"], "pytorch")
+        self.assertEqual(len(records), 7)
+        self.assertRegex(done.stdout, r"mnist +4 +true +pytorch +[\d.]+")
+
+    def test_one_worker_that_fails_ends_the_others(self):
+        peers = self.own_peers("pytorch_ddp.py", "    ranks = [None]",
+                               "    if own.rank == 1:\n        sys.exit('lost')\n    ranks = [None]")  # fmt: skip
+        done = self.run_compare("--workers=2", *peers, rounds=1)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(self.records()), 2)
+
+    def test_python_without_frameworks(self):
+        peers = self.own_peers("describe.py", "        import torch\n", "        raise ImportError('No module named torch')\n")
+        done = self.run_compare(*peers)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("nothing to compare with: pytorch: ", done.stderr)
+        self.assertIn("(No module named torch); tools/setup --peers installs it", done.stderr)
+        self.assertFalse((self.folder / "study").exists())
+
+    def test_says_what_is_wrong(self):
         cases = [
-            (["--trireme=/nowhere/trireme"], "/nowhere/trireme is not a program"),
-            (["--trireme", TRIREME, "--python=/nowhere/python"], "cannot run /nowhere/python"),
-            (["--trireme", TRIREME, "--no-tcmalloc", "--only=nothing"], "no such configuration"),
-            (["nosuchnetwork:4", "--trireme", TRIREME, "--no-tcmalloc", "--steps=1"], "unknown model 'nosuchnetwork'"),
-            (["mnist"], "is not MODEL:BATCH"),
+            (["--peers-dir=/nowhere"], {}, "has no describe.py"),
+            ([], {"python": "/nowhere/python"}, "there is no program '/nowhere/python'"),
+            ([], {"python": "/bin/true"}, "gave no description"),
+            ([], {"frameworks": "theano"}, "there is no 'theano'"),
+            (["--set", "batch-split=1"], {}, "batch-split: only Trireme has this option"),
+            (["--model=alexnet"], {}, "have no 'alexnet'"),
+            (["--study=nosuch"], {}, "there is no such file"),
         ]
-        for arguments, message in cases:
+        for arguments, settings, message in cases:
             with self.subTest(message):
-                done = run_compare(*arguments)
-                self.assertNotEqual(done.returncode, 0)
+                done = self.run_compare(*arguments, **settings)
+                self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(message, done.stderr)
+
+    def test_the_study_of_cineca(self):
+        command = [TRIREME, "compare", "--study=cineca", "--batch-size=2", "--rounds=1", "--frameworks=pytorch",
+                   f"--python={sys.executable}", "--peers-dir", str(PEERS), "--dry-run"]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for model in ("alexnet_owt", "overfeat", "vgg11"):
+            for mode in ("true", "false"):
+                for framework in ("trireme", "pytorch"):
+                    self.assertIn(f"model={model} batch-size=2 forward-only={mode} {framework}\n", done.stdout)
+        self.assertIn("changed on all sides: num-classes=1000 no-dropout=true", done.stdout)
 
 
 if __name__ == "__main__":

@@ -79,16 +79,17 @@ class Networks(unittest.TestCase):
 
 class Script(unittest.TestCase):
     def test_prints_what_it_measured(self):
-        for arguments in ([], ["--mode=forward"], ["--xla"], ["--xla", "--mode=forward"]):
+        for arguments in ([], ["--forward-only"], ["--xla"], ["--xla", "--forward-only"], ["--precision=bf16"]):
             with self.subTest(arguments):
                 command = [sys.executable, "-B", str(PEERS / "tensorflow_train.py"), "--model=mnist", "--batch-size=4",
-                           "--steps=2", "--warmup=1", "--threads=1", *arguments]  # fmt: skip
+                           "--num-batches=2", "--num-warmup-batches=1", "--num-intra-threads=1", *arguments]  # fmt: skip
                 done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 result = json.loads(done.stdout)
-                self.assertEqual(len(result["step_seconds"]), 2)
-                self.assertEqual(result["xla"], "--xla" in arguments)
-                self.assertEqual(result["framework"], "tensorflow")
+                self.assertEqual(len(result["steps"][0][0]), 2)
+                self.assertEqual(result["build"]["xla"], "--xla" in arguments)
+                self.assertEqual(result["build"]["framework"], "tensorflow")
+                self.assertEqual(result["config"]["forward_only"], "--forward-only" in arguments)
 
 
 if __name__ == "__main__":

@@ -22,4 +22,15 @@ std::vector<ScheduledRun> make_schedule(std::size_t cells, int repeats, std::uin
   return schedule;
 }
 
+std::vector<ScheduledRun> rotating_schedule(const std::vector<std::vector<std::size_t>>& groups, int repeats) {
+  std::vector<ScheduledRun> schedule;
+  for (int repeat = 1; repeat <= repeats; ++repeat) {
+    for (const std::vector<std::size_t>& group : groups) {
+      const std::size_t first = static_cast<std::size_t>(repeat - 1);
+      for (std::size_t i = 0; i < group.size(); ++i) schedule.push_back({group[(first + i) % group.size()], repeat});
+    }
+  }
+  return schedule;
+}
+
 }  // namespace trireme::lab

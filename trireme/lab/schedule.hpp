@@ -14,6 +14,10 @@ struct ScheduledRun {
   bool operator==(const ScheduledRun&) const = default;
 };
 
-std::vector<ScheduledRun> make_schedule(std::size_t cells, int repeats, std::uint64_t seed);
+std::vector<ScheduledRun> make_schedule(std::size_t cells, int repeats, std::uint64_t seed = 1);
+
+// For cells that are compared with each other: those of a group come one after the other, and in every round another
+// one comes first.
+std::vector<ScheduledRun> rotating_schedule(const std::vector<std::vector<std::size_t>>& groups, int repeats);
 
 }  // namespace trireme::lab

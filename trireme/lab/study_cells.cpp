@@ -7,6 +7,8 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
+#include "trireme/cluster/shell_text.hpp"
+#include "trireme/lab/trial.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -22,25 +24,6 @@ std::string text_of(const Json& varied) {
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value_text(value));
   }
   return text;
-}
-
-// Letters, digits and a few signs. What this loses is made up for by a hash of the text.
-std::string slug_of(const Json& varied) {
-  if (varied.empty()) return "cell";
-  std::string slug;
-  bool is_exact = true;
-  for (const auto& [name, value] : varied.items()) {
-    if (!slug.empty()) slug += '_';
-    for (const char c : fmt::format("{}-{}", name, value_text(value))) {
-      const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
-      slug += is_plain ? c : '-';
-      is_exact = is_exact && is_plain;
-    }
-  }
-  if (is_exact && slug.size() <= kLongestSlug) return slug;
-  const std::string text = text_of(varied);
-  return fmt::format("{}-{:08x}", slug.substr(0, kLongestSlug),
-                     hash_bytes(std::as_bytes(std::span(text))) & 0xffffffffu);
 }
 
 // What names mean in the formulas of one cell.
@@ -129,7 +112,39 @@ Cell combination(const StudyPlan& plan, std::size_t number) {
 
 }  // namespace
 
-std::string cell_text(const Cell& cell) { return cell.varied.empty() ? "the only cell" : text_of(cell.varied); }
+std::string cell_text(const Cell& cell) {
+  const std::string text = cell.varied.empty() ? "the only cell" : text_of(cell.varied);
+  return cell.framework.empty() ? text : text + " " + cell.framework;
+}
+
+// Letters, digits and a few signs. What this loses is made up for by a hash of the text.
+std::string slug_of(const Json& varied) {
+  if (varied.empty()) return "cell";
+  std::string slug;
+  bool is_exact = true;
+  for (const auto& [name, value] : varied.items()) {
+    if (!slug.empty()) slug += '_';
+    for (const char c : fmt::format("{}-{}", name, value_text(value))) {
+      const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
+      slug += is_plain ? c : '-';
+      is_exact = is_exact && is_plain;
+    }
+  }
+  if (is_exact && slug.size() <= kLongestSlug) return slug;
+  const std::string text = text_of(varied);
+  return fmt::format("{}-{:08x}", slug.substr(0, kLongestSlug),
+                     hash_bytes(std::as_bytes(std::span(text))) & 0xffffffffu);
+}
+
+std::vector<std::string> run_command(const Cell& cell, const OptionCatalog& options, const std::string& program) {
+  if (!cell.peer_command.empty()) return cell.peer_command;
+  return trial_command(program, command_words(cell.configuration, options));
+}
+
+std::string repeat_line(const Cell& cell, const OptionCatalog& options) {
+  if (!cell.peer_command.empty()) return cluster::shell_line(cell.peer_command);
+  return "trireme " + cluster::shell_line(command_words(cell.configuration, options));
+}
 
 std::vector<Cell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
   const std::size_t count = number_of_combinations(plan);

@@ -64,7 +64,7 @@ UniqueFd take_lock(const fs::path& folder) {
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string holder;
     std::getline(std::ifstream(folder / "lock"), holder);
-    bad_input("--out: another sweep (process {}) works on the folder '{}'; wait for it or give another folder", holder,
+    bad_input("--out: another study (process {}) works on the folder '{}'; wait for it or give another folder", holder,
               folder.string());
   }
   const std::string own = fmt::format("{}\n", getpid());
@@ -86,7 +86,8 @@ void remove_half_files(const fs::path& folder) {
 // What decides which cells there are, as path and value.
 std::map<std::string, std::string> decisive_parts(const Json& plan) {
   std::map<std::string, std::string> parts;
-  for (const char* key : {"name", "command", "cores", "hardware-threads", "fixed", "vary", "constraints"}) {
+  for (const char* key :
+       {"name", "command", "cores", "hardware-threads", "fixed", "vary", "constraints", "frameworks", "trireme"}) {
     const Json value = plan.value(key, Json());
     if (!value.is_object()) {
       parts[key] = value.dump();

@@ -1,6 +1,7 @@
 // The folder of a study: its plan, a record for each run, their logs. It is all that a study leaves and all that it
 // needs to go on after it was ended, however that happened: a run is done when its record is there, and a record is
-// there whole or not at all. Held by one process at a time. Used by `sweep`; read by `report`.
+// there whole or not at all. Held by one process at a time. Used by `sweep` and `compare`; read by
+// `report`.
 //
 //   plan.json                 the plan as resolved
 //   runs/<cell>.r<k>.json     the records; what failed has one with "error"
@@ -50,8 +51,8 @@ class StudyFolder {
 };
 
 // Error(bad_input) names what differs, where the cells of the plan that a folder has are not those of this one: its
-// fixed and varied options, constraints, and the cores that they count with. More repeats are no difference, nor are
-// texts and the budget.
+// fixed and varied options, constraints, the cores that they count with, and the frameworks that are compared. More
+// repeats are no difference, nor are texts and the budget.
 void check_same_study(const report::Json& kept, const report::Json& plan, const std::string& folder);
 
 }  // namespace trireme::lab

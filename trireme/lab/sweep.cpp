@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <chrono>
 
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/trial.hpp"
+#include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/report/facts.hpp"
 
 namespace trireme::lab {
 namespace {
 
 using report::Json;
 using Clock = std::chrono::steady_clock;
-
-constexpr std::uint64_t kOrderSeed = 1;
 
 bool has_failed(const Json& record) { return record.contains("error"); }
 
@@ -37,11 +36,12 @@ bool is_study_record(const Json& record) {
 
 Json study_part(const SweepSetup& setup, const ScheduledRun& run, double seconds) {
   const Cell& cell = setup.cells[run.cell];
-  std::vector<std::string> words = command_words(cell.configuration, setup.options);
-  words.insert(words.begin(), "trireme");
-  return {{"name", setup.plan.name}, {"kind", setup.plan.figure.empty() ? Json(nullptr) : Json(setup.plan.figure)},
-          {"cell", cell.varied},     {"repeat", run.repeat},
-          {"framework", "trireme"},  {"command", cluster::shell_line(words)},
+  return {{"name", setup.plan.name},
+          {"kind", setup.plan.figure.empty() ? Json(nullptr) : Json(setup.plan.figure)},
+          {"cell", cell.varied},
+          {"repeat", run.repeat},
+          {"framework", cell.framework.empty() ? "trireme" : cell.framework},
+          {"command", repeat_line(cell, setup.options)},
           {"seconds", seconds}};
 }
 
@@ -70,13 +70,12 @@ Sweep::Sweep(const SweepSetup& setup, const StudyFolder& folder, SweepObserver& 
     : setup_(setup),
       folder_(folder),
       observer_(observer),
-      schedule_(make_schedule(setup.cells.size(), static_cast<int>(setup.plan.repeats), kOrderSeed)),
       is_there_(setup.cells.size(), std::vector<bool>(static_cast<std::size_t>(setup.plan.repeats))) {
   result_.cells.resize(setup.cells.size());
 }
 
 void Sweep::find_earlier_runs() {
-  for (const ScheduledRun& run : schedule_) {
+  for (const ScheduledRun& run : setup_.schedule) {
     const auto record = folder_.read_run(name_of(run));
     if (!record || !is_study_record(*record)) continue;
     if (has_failed(*record) && setup_.retry_failed) {
@@ -101,10 +100,10 @@ bool Sweep::fits_budget(const ScheduledRun& run, double elapsed) const {
 SweepProgress Sweep::progress(std::size_t next) const {
   SweepProgress progress{.runs_done = result_.runs_found + result_.runs_made};
   progress.runs_planned = progress.runs_done;
-  for (std::size_t i = next; i < schedule_.size(); ++i) {
-    if (!is_needed(schedule_[i])) continue;
+  for (std::size_t i = next; i < setup_.schedule.size(); ++i) {
+    if (!is_needed(setup_.schedule[i])) continue;
     ++progress.runs_planned;
-    const auto seconds = expected_seconds(result_.cells, schedule_[i].cell);
+    const auto seconds = expected_seconds(result_.cells, setup_.schedule[i].cell);
     progress.knows_seconds = seconds.has_value();
     progress.seconds_left += seconds.value_or(0);
   }
@@ -114,8 +113,8 @@ SweepProgress Sweep::progress(std::size_t next) const {
 SweepResult Sweep::run(std::stop_token stop) {
   find_earlier_runs();
   const Clock::time_point start = Clock::now();
-  for (std::size_t i = 0; i < schedule_.size() && !result_.interrupted; ++i) {
-    const ScheduledRun& next = schedule_[i];
+  for (std::size_t i = 0; i < setup_.schedule.size() && !result_.interrupted; ++i) {
+    const ScheduledRun& next = setup_.schedule[i];
     if (!is_needed(next)) continue;
     const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
     if (!result_.left_out.empty() || !fits_budget(next, elapsed)) {
@@ -133,17 +132,18 @@ SweepResult Sweep::run(std::stop_token stop) {
 std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop) {
   const RunName name = name_of(run);
   folder_.note("start " + to_string(name));
-  TrialResult trial = run_trial(
-      {.command = trial_command(setup_.program, command_words(setup_.cells[run.cell].configuration, setup_.options)),
-       .scratch_folder = folder_.scratch_folder(),
-       .log_file = folder_.log_file(name),
-       .limit_seconds = setup_.run_limit_seconds,
-       .while_running = [this](double seconds) { observer_.on_wait(seconds); }},
-      stop);
+  TrialResult trial = run_trial({.command = run_command(setup_.cells[run.cell], setup_.options, setup_.program),
+                                 .scratch_folder = folder_.scratch_folder(),
+                                 .log_file = folder_.log_file(name),
+                                 .limit_seconds = setup_.run_limit_seconds,
+                                 .while_running = [this](double seconds) { observer_.on_wait(seconds); }},
+                                stop);
   if (trial.ending == TrialResult::Ending::interrupted) {
     folder_.note("interrupted " + to_string(name));
     return std::nullopt;
   }
+  // What is not Trireme, and what failed before it could look, has run on this machine all the same.
+  if (!trial.record.contains("machine")) trial.record["machine"] = report::to_json(perf::read_machine());
   trial.record["study"] = study_part(setup_, run, trial.seconds);
   folder_.write_run(name, trial.record);
   folder_.note(fmt::format("{} {}", has_failed(trial.record) ? "failed" : "measured", to_string(name)));

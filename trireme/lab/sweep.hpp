@@ -1,6 +1,7 @@
 // Runs the cells of a study, each as often as its plan says, into the study's folder. What has a record is not run
 // again, so a sweep that was ended goes on by being started again. A cell that fails is recorded with its error and
-// left out from then on; the others go on. Made by `trireme sweep`; what people see of it is made by an observer.
+// left out from then on; the others go on. Made by `trireme sweep` and `trireme compare`; what people see of it is made
+// by an observer.
 #pragma once
 
 #include <map>
@@ -40,9 +41,10 @@ struct SweepSetup {
   const StudyPlan& plan;
   const std::vector<Cell>& cells;
   const OptionCatalog& options;
-  std::string program;           // the `trireme` binary
-  double run_limit_seconds = 0;  // of one run
-  bool retry_failed = false;     // forgets the failures of earlier sweeps
+  std::vector<ScheduledRun> schedule;  // all runs of all cells
+  std::string program;                 // the `trireme` binary
+  double run_limit_seconds = 0;        // of one run
+  bool retry_failed = false;           // forgets the failures of earlier sweeps
 };
 
 struct SweepResult {
@@ -75,7 +77,6 @@ class Sweep {
   SweepSetup setup_;
   const StudyFolder& folder_;
   SweepObserver& observer_;
-  std::vector<ScheduledRun> schedule_;
   std::vector<std::vector<bool>> is_there_;  // [cell][repeat - 1]
   SweepResult result_;
 };

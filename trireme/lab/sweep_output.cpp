@@ -7,7 +7,6 @@
 #include <cmath>
 #include <set>
 
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/table.hpp"
@@ -138,8 +137,7 @@ std::string introduction(const StudyPlan& plan, std::size_t cells) {
 std::string dry_run_text(const SweepSetup& setup, const std::vector<CellState>& known) {
   std::string text;
   for (const Cell& cell : setup.cells) {
-    text += fmt::format("{}\n  trireme {}\n", cell_text(cell),
-                        cluster::shell_line(command_words(cell.configuration, setup.options)));
+    text += fmt::format("{}\n  {}\n", cell_text(cell), repeat_line(cell, setup.options));
   }
   return text + estimate_text(setup, known);
 }

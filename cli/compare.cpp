@@ -1,0 +1,254 @@
+// `trireme compare`: the same work under Trireme and under other frameworks, in turns, into a folder from which it can
+// go on.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/launch_hosts.hpp"
+#include "cli/option_catalog.hpp"
+#include "cli/study_plans.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/exit_code.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/lab/comparison_output.hpp"
+#include "trireme/lab/duration.hpp"
+#include "trireme/lab/sweep_output.hpp"
+
+namespace trireme::cli {
+namespace {
+
+using report::Json;
+
+struct CompareArguments {
+  std::vector<std::string> model, batch_size, frameworks{"pytorch", "tensorflow"}, python, set, trireme_set;
+  std::string study, threads, workers, precision, num_batches, num_warmup_batches, max_seconds, out, budget, peers_dir;
+  std::string run_limit = "30m";
+  std::optional<std::int64_t> rounds;
+  bool forward_only = false, both = false, dry_run = false, retry_failed = false;
+};
+
+// The studies that have a name of their own here, and their plans.
+constexpr std::pair<const char*, const char*> kNamedStudies[]{{"cineca", "forward-backward"}};
+
+// Values of the command line take the place of the plan's. Several make an axis.
+void put(Json& plan, const std::string& option, const std::vector<std::string>& values,
+         const lab::OptionCatalog& options) {
+  if (values.empty() || values.front().empty()) return;
+  plan["fixed"].erase(option);
+  if (values.size() > 1 && !plan["vary"].contains(option)) plan["vary"][option] = Json::array();
+  lab::set_option(plan, fmt::format("{}={}", option, fmt::join(values, ",")), options);
+}
+
+// Network and batch size vary even where they have one value: records and tables then name them.
+Json empty_plan(const CompareArguments& arguments) {
+  return {{"schema", lab::kPlanSchema},
+          {"name", "compare"},
+          {"title", "The same work under other frameworks"},
+          {"question", "How many times the speed of other frameworks does Trireme have on the same work?"},
+          {"figure", arguments.both ? "forward_backward" : "bars"},
+          {"fixed", Json::object()},
+          {"vary", {{"model", {"resnet50"}}, {"batch-size", {16}}}}};
+}
+
+Json study_plan(const std::string& study) {
+  for (const auto& [name, plan] : kNamedStudies) {
+    if (study == name) return find_plan(plan);
+  }
+  return find_plan(study);
+}
+
+std::string folder_name(const CompareArguments& arguments) {
+  if (!arguments.study.empty()) return "";
+  const std::vector<std::string> models =
+      arguments.model.empty() ? std::vector<std::string>{"resnet50"} : arguments.model;
+  return fmt::format("compare-{}", fmt::join(models, "-"));
+}
+
+Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& options) {
+  Json plan = arguments.study.empty() ? empty_plan(arguments) : study_plan(arguments.study);
+  if (!plan.is_object()) return plan;  // which is an error that the parser explains
+  for (const char* part : {"fixed", "vary"}) {
+    if (!plan.contains(part)) plan[part] = Json::object();
+  }
+  put(plan, "model", arguments.model, options);
+  put(plan, "batch-size", arguments.batch_size, options);
+  put(plan, "num-intra-threads", {arguments.threads}, options);
+  put(plan, "workers", {arguments.workers}, options);
+  put(plan, "precision", {arguments.precision}, options);
+  put(plan, "num-batches", {arguments.num_batches}, options);
+  put(plan, "num-warmup-batches", {arguments.num_warmup_batches}, options);
+  put(plan, "max-seconds", {arguments.max_seconds}, options);
+  if (arguments.forward_only) put(plan, "forward-only", {"true"}, options);
+  if (arguments.both) put(plan, "forward-only", {"false", "true"}, options);
+  for (const std::string& assignment : arguments.set) lab::set_option(plan, assignment, options);
+  if (arguments.rounds) plan["repeats"] = *arguments.rounds;
+  if (!arguments.budget.empty()) {
+    lab::parse_duration(arguments.budget, "--budget");
+    plan["budget"] = arguments.budget;
+  }
+  const std::string own_name = folder_name(arguments);
+  plan["name"] = own_name.empty() ? "compare-" + plan.value("name", "") : own_name;
+  return plan;
+}
+
+lab::Configuration only_trireme(const CompareArguments& arguments, const lab::OptionCatalog& options) {
+  Json holder = Json::object();
+  for (const std::string& assignment : arguments.trireme_set) lab::set_option(holder, assignment, options);
+  lab::Configuration configuration;
+  for (const auto& [option, value] : holder.value("fixed", Json::object()).items()) {
+    configuration.push_back({option, value});
+  }
+  return configuration;
+}
+
+std::vector<lab::PeerCatalog> ask_all(const CompareArguments& arguments) {
+  const std::filesystem::path folder = lab::find_peers_folder(arguments.peers_dir, this_binary());
+  std::vector<std::string> pythons = arguments.python;
+  if (pythons.empty()) pythons.push_back(lab::usual_python(folder));
+  std::vector<lab::PeerCatalog> catalogs;
+  for (const std::string& python : pythons) catalogs.push_back(lab::ask_peers(python, folder));
+  return catalogs;
+}
+
+std::vector<std::string> notes_of(const std::vector<lab::PeerCatalog>& catalogs, const lab::Comparison& comparison) {
+  std::vector<std::string> notes = catalogs.front().notes;
+  notes.insert(notes.end(), comparison.left_out.begin(), comparison.left_out.end());
+  return notes;
+}
+
+// What the folder keeps beside the plan: who takes part, what only Trireme was told, and what is not the same.
+Json kept_plan(const lab::StudyPlan& plan, const lab::Field& field, const lab::Configuration& own,
+               const std::vector<std::string>& differences) {
+  Json json = to_json(plan);
+  json["command"] = "compare";
+  json["frameworks"] = Json::object();
+  for (const lab::Contestant& contestant : field.contestants) json["frameworks"][contestant.label] = contestant.version;
+  json["trireme"] = Json::object();
+  for (const lab::Setting& setting : own) json["trireme"][setting.option] = setting.value;
+  json["differences"] = differences;
+  return json;
+}
+
+int finish(const lab::Comparison& comparison, const lab::StudyPlan& plan, const lab::SweepResult& result,
+           const std::vector<std::string>& differences, const std::filesystem::path& folder) {
+  const bool has_failures = std::any_of(result.cells.begin(), result.cells.end(),
+                                        [](const lab::CellState& cell) { return cell.failures > 0; });
+  fmt::print("\n{}{}", lab::ratio_table(comparison, folder, static_cast<int>(plan.repeats)),
+             lab::shortfall_text(comparison.cells, result));
+  fmt::print("\nWhat is the same, and what differs:\n- {}\n\n", fmt::join(differences, "\n- "));
+  if (has_failures)
+    fmt::print("the logs of failed runs: {}; to try them again: --retry-failed\n", (folder / "logs").string());
+  if (result.interrupted || !result.left_out.empty()) std::fputs(go_on_text().c_str(), stdout);
+  fmt::print("records: {}\n", (folder / "runs").string());
+  if (result.interrupted) return kInterruptedExitCode;
+  return has_failures ? exit_code(ErrorKind::failed) : 0;
+}
+
+int run_compare(const CompareArguments& arguments) {
+  const lab::OptionCatalog options = option_catalog();
+  const lab::StudyMachine machine = this_machine();
+  const lab::StudyPlan plan = lab::parse_plan(plan_json(arguments, options),
+                                              arguments.study.empty() ? "compare" : arguments.study, options, machine);
+  const std::vector<lab::Cell> works = lab::cells_of(plan, options);
+  const std::vector<lab::PeerCatalog> catalogs = ask_all(arguments);
+  const lab::Field field = lab::choose_contestants(catalogs, arguments.frameworks);
+  if (field.contestants.empty()) {
+    fail(ErrorKind::unavailable, "nothing to compare with: {}", fmt::join(field.missing, "; "));
+  }
+  const lab::Configuration own = only_trireme(arguments, options);
+  const lab::Comparison comparison = lab::make_comparison(works, field.contestants, own, machine.cores);
+  const std::vector<std::string> differences = lab::difference_lines(comparison, field.contestants);
+  const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
+  const lab::SweepSetup setup{.plan = plan,
+                              .cells = comparison.cells,
+                              .options = options,
+                              .schedule = lab::rotating_schedule(comparison.groups, static_cast<int>(plan.repeats)),
+                              .program = this_binary(),
+                              .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
+                              .retry_failed = arguments.retry_failed};
+  const std::string introduction =
+      lab::introduction(plan, comparison.cells.size()) + lab::field_text(field, notes_of(catalogs, comparison));
+  if (arguments.dry_run) {
+    const auto known = lab::read_states(out, comparison.cells, static_cast<int>(plan.repeats));
+    fmt::print("{}{}\nWhat is the same, and what differs:\n- {}\n", introduction, lab::dry_run_text(setup, known),
+               fmt::join(differences, "\n- "));
+    return 0;
+  }
+  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
+    bad_input("this process was started by {} as one of several; a comparison starts its own", launcher);
+  }
+  Interrupt interrupt("interrupted: ending this run (once more to end at once)");
+  const lab::StudyFolder folder(out);
+  const Json kept = kept_plan(plan, field, own, differences);
+  if (const auto before = folder.read_plan()) lab::check_same_study(*before, kept, out.string());
+  folder.write_plan(kept);
+  fmt::print("{}", introduction);
+  std::fflush(stdout);
+  lab::SweepText text(comparison.cells, stdout, cluster::shows_progress() ? stderr : nullptr);
+  const lab::SweepResult result = lab::Sweep(setup, folder, text).run(interrupt.listen());
+  text.erase_bar();
+  return finish(comparison, plan, result, differences, out);
+}
+
+void add_work_options(CLI::App& app, CompareArguments& arguments) {
+  app.add_option("--model", arguments.model, "Networks, as in resnet50,vgg11 (default: resnet50)")->delimiter(',');
+  app.add_option("--batch-size", arguments.batch_size, "Images per step and worker, as in 16,64 (default: 16)")
+      ->delimiter(',');
+  app.add_flag("--forward-only", arguments.forward_only, "Inference instead of training");
+  app.add_flag("--both", arguments.both, "Training, and inference")->excludes("--forward-only");
+  app.add_option("--threads", arguments.threads, "Threads of each worker (default: its share of the cores)");
+  app.add_option("--precision", arguments.precision, "fp32 or bf16 (default: fp32)");
+  app.add_option("--workers", arguments.workers,
+                 "Processes: `trireme launch` against DistributedDataParallel (default: 1)");
+  app.add_option("--num-batches", arguments.num_batches, "Timed steps of a run at most (default: 100)");
+  app.add_option("--num-warmup-batches", arguments.num_warmup_batches, "Steps before them (default: 3)");
+  app.add_option("--max-seconds", arguments.max_seconds, "Time for the steps of a run (default: 20)");
+  app.add_option("--set", arguments.set, "option=value: a further option, for all frameworks")->allow_extra_args(false);
+  app.add_option("--trireme-set", arguments.trireme_set, "option=value: an option of bench or launch for Trireme alone")
+      ->allow_extra_args(false);
+  app.add_option(
+      "--study", arguments.study,
+      "A study instead of --model: cineca (AlexNet, OverFeat and VGG-11, inference and training), a plan of\n"
+      "`trireme sweep --list`, or a file. The options above take the place of what it sets");
+}
+
+void add_peer_options(CLI::App& app, CompareArguments& arguments) {
+  app.add_option("--frameworks", arguments.frameworks,
+                 "Whom to compare with: pytorch, tensorflow, one of their configurations (as in pytorch-compile; an\n"
+                 "unknown name lists them), or all (default: pytorch,tensorflow)")
+      ->delimiter(',');
+  app.add_option("--python", arguments.python,
+                 "The interpreter that has them; several times for several versions (default: that of\n"
+                 "tools/setup --peers where there is one, else python3)")
+      ->allow_extra_args(false);
+  app.add_option("--peers-dir", arguments.peers_dir, "Folder of the scripts (default: those that come with trireme)");
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "compare",
+      "Run the same work under Trireme, PyTorch and TensorFlow, in turns, and print the ratios of their speeds. One\n"
+      "record per run in a folder; started again with the same folder it goes on where it was.");
+  auto arguments = std::make_shared<CompareArguments>();
+  add_work_options(*app, *arguments);
+  add_peer_options(*app, *arguments);
+  app->add_option("--rounds", arguments->rounds, "Runs of each framework on each work (default: 5, or the study's)");
+  app->add_option("--out", arguments->out, "Folder of the results (default: compare- and the networks or the study)");
+  app->add_option("--budget", arguments->budget,
+                  "Time for all of it, as in 20m or 1h30m: what would not be done by then is not begun");
+  app->add_option("--run-limit", arguments->run_limit, "Time after which one run has failed")->capture_default_str();
+  app->add_flag("--retry-failed", arguments->retry_failed, "Run again what failed before");
+  app->add_flag("--dry-run", arguments->dry_run, "Show the commands and the differences, and run nothing");
+  return {app, [arguments] { return run_compare(*arguments); }};
+}
+
+}  // namespace trireme::cli

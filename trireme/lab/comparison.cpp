@@ -1,0 +1,214 @@
+#include "trireme/lab/comparison.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "trireme/base/error.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using report::Json;
+
+constexpr const char* kAll = "all";
+
+const PeerConfiguration* find_configuration(const PeerFramework& framework, const std::string& name) {
+  const auto found = std::find_if(framework.configurations.begin(), framework.configurations.end(),
+                                  [&](const PeerConfiguration& configuration) { return configuration.name == name; });
+  return found == framework.configurations.end() ? nullptr : &*found;
+}
+
+// The contestants of one framework that a word asks for.
+std::vector<Contestant> asked_of(const PeerCatalog& catalog, const PeerFramework& framework, const std::string& word) {
+  std::vector<Contestant> found;
+  const auto add = [&](const std::string& label, std::vector<PeerConfiguration> configurations) {
+    found.push_back({label, framework.name, framework.version, &catalog, std::move(configurations)});
+  };
+  if (word == kAll) {
+    for (const PeerConfiguration& configuration : framework.configurations) add(configuration.name, {configuration});
+  } else if (word == framework.name && framework.missing.empty()) {
+    add(word, framework.configurations);
+  } else if (const PeerConfiguration* configuration = find_configuration(framework, word)) {
+    add(word, {*configuration});
+  }
+  return found;
+}
+
+std::vector<std::string> known_names(const std::vector<PeerCatalog>& catalogs) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const PeerCatalog& catalog : catalogs) {
+    for (const PeerFramework& framework : catalog.frameworks) {
+      add(framework.name);
+      for (const PeerConfiguration& configuration : framework.configurations) add(configuration.name);
+    }
+  }
+  add(kAll);
+  return names;
+}
+
+// "pytorch-compile" is one of pytorch's.
+bool belongs_to(const std::string& word, const PeerFramework& framework) {
+  return word == kAll || word == framework.name || word.starts_with(framework.name + "-");
+}
+
+void note_missing(Field& field, const std::vector<PeerCatalog>& catalogs, const std::string& word) {
+  for (const PeerCatalog& catalog : catalogs) {
+    for (const PeerFramework& framework : catalog.frameworks) {
+      if (framework.missing.empty() || !belongs_to(word, framework)) continue;
+      field.missing.push_back(fmt::format(
+          "{}: {} has none ({}); tools/setup --peers installs it, or name another interpreter with --python",
+          framework.name, catalog.python, framework.missing));
+    }
+  }
+}
+
+// The same framework of two interpreters is told apart by its version.
+void tell_apart(std::vector<Contestant>& contestants) {
+  std::multiset<std::string> labels;
+  for (const Contestant& contestant : contestants) labels.insert(contestant.label);
+  std::set<std::string> taken;
+  for (Contestant& contestant : contestants) {
+    if (labels.count(contestant.label) > 1) contestant.label += " " + contestant.version;
+    if (!taken.insert(contestant.label).second) {
+      bad_input("{} is there twice; name it once in --frameworks, and one interpreter for each version in --python",
+                contestant.label);
+    }
+  }
+}
+
+void check_model(const Configuration& configuration, const PeerCatalog& catalog) {
+  const Json* model = find(configuration, "model");
+  if (catalog.networks.contains(value_text(*model))) return;
+  std::vector<std::string> names;
+  for (const auto& [name, facts] : catalog.networks.items()) names.push_back(name);
+  bad_input("--model: the other frameworks' scripts have no '{}'; they have {}", value_text(*model),
+            fmt::join(names, ", "));
+}
+
+Cell contestant_cell(const Cell& work, const std::string& label) {
+  Cell cell = work;
+  cell.framework = label;
+  Json named = work.varied;
+  named["framework"] = label;
+  cell.slug = slug_of(named);
+  return cell;
+}
+
+const PeerConfiguration* able_one(const Contestant& contestant, const Configuration& configuration) {
+  const auto found = std::find_if(contestant.configurations.begin(), contestant.configurations.end(),
+                                  [&](const PeerConfiguration& candidate) { return candidate.can_run(configuration); });
+  return found == contestant.configurations.end() ? nullptr : &*found;
+}
+
+std::string inability(const Contestant& contestant, const Cell& work) {
+  return fmt::format("{} cannot do {} (forward-only, precision or number of workers): left out there", contestant.label,
+                     cell_text(work));
+}
+
+}  // namespace
+
+Field choose_contestants(const std::vector<PeerCatalog>& catalogs, const std::vector<std::string>& wanted) {
+  Field field;
+  for (const std::string& word : wanted) {
+    const std::size_t before = field.contestants.size();
+    bool is_known = word == kAll;
+    for (const PeerCatalog& catalog : catalogs) {
+      for (const PeerFramework& framework : catalog.frameworks) {
+        const std::vector<Contestant> asked = asked_of(catalog, framework, word);
+        field.contestants.insert(field.contestants.end(), asked.begin(), asked.end());
+        is_known = is_known || !asked.empty() || (!framework.missing.empty() && belongs_to(word, framework));
+      }
+    }
+    if (!is_known) {
+      bad_input("--frameworks: there is no '{}'; there are {}", word, fmt::join(known_names(catalogs), ", "));
+    }
+    if (word == kAll || field.contestants.size() == before) note_missing(field, catalogs, word);
+  }
+  tell_apart(field.contestants);
+  return field;
+}
+
+void fill_in(Configuration& configuration, int cores) {
+  const auto set = [&](const char* option, Json value) {
+    if (find(configuration, option) == nullptr) configuration.push_back({option, std::move(value)});
+  };
+  set("model", "resnet50");
+  set("batch-size", 16);
+  set("num-batches", 100);
+  set("num-warmup-batches", 3);
+  set("max-seconds", 20);
+  set("precision", "fp32");
+  const Json* workers = find(configuration, "workers");
+  const std::int64_t processes = workers != nullptr && workers->is_number_integer() ? workers->get<std::int64_t>() : 1;
+  set("num-intra-threads", std::max<std::int64_t>(1, cores / std::max<std::int64_t>(1, processes)));
+}
+
+Comparison make_comparison(const std::vector<Cell>& works, const std::vector<Contestant>& contestants,
+                           const Configuration& only_trireme, int cores) {
+  Comparison comparison;
+  std::size_t peers = 0;
+  for (Cell work : works) {
+    fill_in(work.configuration, cores);
+    std::vector<std::size_t> group{comparison.cells.size()};
+    comparison.cells.push_back(contestant_cell(work, "trireme"));
+    Configuration& own = comparison.cells.back().configuration;
+    own.insert(own.end(), only_trireme.begin(), only_trireme.end());
+    for (const Contestant& contestant : contestants) {
+      check_model(work.configuration, *contestant.catalog);
+      const PeerConfiguration* able = able_one(contestant, work.configuration);
+      if (able == nullptr) {
+        comparison.left_out.push_back(inability(contestant, work));
+        continue;
+      }
+      group.push_back(comparison.cells.size());
+      comparison.cells.push_back(contestant_cell(work, contestant.label));
+      comparison.cells.back().peer_command = peer_command(*contestant.catalog, *able, work.configuration);
+      ++peers;
+    }
+    comparison.groups.push_back(std::move(group));
+  }
+  if (peers == 0)
+    fail(ErrorKind::unavailable, "no other framework can do this: {}", fmt::join(comparison.left_out, "; "));
+  return comparison;
+}
+
+std::optional<Ratio> ratio_of(const Speeds& ours, const Speeds& theirs) {
+  std::vector<double> our_speeds, their_speeds, ratios;
+  for (std::size_t round = 0; round < std::min(ours.size(), theirs.size()); ++round) {
+    if (!ours[round] || !theirs[round]) continue;
+    our_speeds.push_back(*ours[round]);
+    their_speeds.push_back(*theirs[round]);
+    ratios.push_back(*ours[round] / *theirs[round]);
+  }
+  if (ratios.empty()) return std::nullopt;
+  const auto [lowest, highest] = std::minmax_element(ratios.begin(), ratios.end());
+  return Ratio{perf::median(our_speeds) / perf::median(their_speeds), *lowest, *highest};
+}
+
+CellFigures read_figures(const std::filesystem::path& folder, const Cell& cell, int rounds) {
+  CellFigures figures;
+  for (int round = 1; round <= rounds; ++round) {
+    figures.images_per_second.emplace_back();
+    const auto record = read_run(folder, {cell.slug, round});
+    if (!record || !record->contains("results") || !(*record)["results"].is_object()) continue;
+    const Json& results = (*record)["results"];
+    if (record->contains("error") || !results.value("images_per_second", Json()).is_number()) continue;
+    figures.images_per_second.back() = results["images_per_second"].get<double>();
+    figures.peak_rss_bytes.push_back(results.value("peak_rss_bytes", 0.0));
+    for (const Json& warning : record->value("build", Json::object()).value("warnings", Json::array())) {
+      const std::string text = value_text(warning);
+      if (std::find(figures.warnings.begin(), figures.warnings.end(), text) == figures.warnings.end()) {
+        figures.warnings.push_back(text);
+      }
+    }
+  }
+  return figures;
+}
+
+}  // namespace trireme::lab
