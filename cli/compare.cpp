@@ -99,12 +99,10 @@ Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& opti
 }
 
 lab::Configuration only_trireme(const CompareArguments& arguments, const lab::OptionCatalog& options) {
-  Json holder = Json::object();
+  Json holder{{"fixed", Json::object()}};
   for (const std::string& assignment : arguments.trireme_set) lab::set_option(holder, assignment, options);
   lab::Configuration configuration;
-  for (const auto& [option, value] : holder.value("fixed", Json::object()).items()) {
-    configuration.push_back({option, value});
-  }
+  for (const auto& [option, value] : holder["fixed"].items()) configuration.push_back({option, value});
   return configuration;
 }
 

@@ -29,7 +29,7 @@ MEASUREMENT = {
     ],
     "pytorch": [
         "forward only: eval and inference_mode, batch norm folded into the convolutions",
-        "bf16: autocast, fp32 weights, converted in every step; batch norm and the loss in fp32",
+        "bf16: autocast, fp32 weights, converted in every step",
     ],
     "tensorflow": [
         "forward only: batch norm folded into the convolutions",

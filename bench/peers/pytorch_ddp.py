@@ -6,9 +6,11 @@ and gradients are averaged while the backward pass goes on. The options are thos
 """
 
 import argparse
+import ctypes
 import datetime
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ import tempfile
 import measure  # before torch: see there
 
 TIMEOUT = datetime.timedelta(minutes=5)  # of a collective: for compilers
+PR_SET_PDEATHSIG = 1  # sys/prctl.h
 
 
 def make_own_parser():
@@ -27,7 +30,13 @@ def make_own_parser():
 
 
 def start_workers(workers):
-    """Each with its share of the processors. All end when one fails."""
+    """Each with its share of the processors. All end when one fails, and when this process does."""
+    c_library = ctypes.CDLL(None)
+
+    def prepare(cores):
+        c_library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.sched_setaffinity(0, cores)
+
     share = max(1, len(measure.USABLE_PROCESSORS) // workers)
     environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ}
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +48,7 @@ def start_workers(workers):
             command = [sys.executable, "-B", *sys.argv, "--rank", str(rank), "--meeting", meeting]
             processes.append(subprocess.Popen(
                 command, stdout=measure.record_stream(), env=environment,
-                preexec_fn=lambda cores=cores: os.sched_setaffinity(0, cores)))  # fmt: skip
+                preexec_fn=lambda cores=cores: prepare(cores)))  # fmt: skip
         return wait_for(processes)
 
 
@@ -91,7 +100,9 @@ def work(own, arguments):
     if own.rank == 0:
         build = {**pytorch_train.build_part(options), "distributed": "DistributedDataParallel, gloo"}
         measure.print_record(options, build, ranks)
-    torch.distributed.destroy_process_group()
+    torch.distributed.barrier()
+    sys.stderr.flush()
+    os._exit(0)  # the process group of some versions (1.13) may wait for ever when it is taken down
 
 
 def main():
