@@ -111,7 +111,9 @@ std::string ratio_table(const Comparison& comparison, const std::filesystem::pat
   text +=
       "images/sec: of all workers, the median of the rounds; spread: from the slowest run to the fastest; Trireme / "
       "it:\n"
-      "the ratio of the medians, and the range of the ratios taken within a round; peak: of the largest process\n";
+      "the ratio of the medians of rounds that both have, and the range of the ratios within one; peak: of the "
+      "largest\n"
+      "process\n";
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
   return text;
 }
