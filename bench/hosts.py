@@ -15,9 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
-
-from compare import ROOT, parse_work, positive, replace_file, say  # noqa: E402
+from common import ROOT, parse_work, positive, replace_file, say
 
 # Name, options of launch, options of bench.
 MODES = {

@@ -14,11 +14,8 @@ import shlex
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
-
-from compare import ROOT, positive, replace_file, say  # noqa: E402
-from contestants import CompareError  # noqa: E402
-from line_plot import Curve, to_svg  # noqa: E402
+from common import ROOT, BenchError, positive, replace_file, say
+from line_plot import Curve, to_svg
 
 GLOBAL_BATCH = 64
 LEARNING_RATE = 0.02  # of a global batch
@@ -99,7 +96,7 @@ def read_build(trireme):
     try:
         return subprocess.run([str(trireme), "--version"], capture_output=True, text=True, check=True).stdout.strip()
     except subprocess.CalledProcessError as error:
-        raise CompareError(f"{trireme} does not say what it is: {error.stderr.strip()}") from None
+        raise BenchError(f"{trireme} does not say what it is: {error.stderr.strip()}") from None
 
 
 def read_finished(path, command, build):
@@ -120,10 +117,10 @@ def run(options, mode, train, path):
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout, check=False)
     except subprocess.TimeoutExpired:
-        raise CompareError(f"not finished in time (--timeout): {shlex.join(command)}") from None
+        raise BenchError(f"not finished in time (--timeout): {shlex.join(command)}") from None
     if done.returncode != 0:
-        raise CompareError("\n".join([f"exit code {done.returncode}: {shlex.join(command)}",
-                                      *done.stderr.strip().splitlines()[-5:]]))  # fmt: skip
+        raise BenchError("\n".join([f"exit code {done.returncode}: {shlex.join(command)}",
+                                    *done.stderr.strip().splitlines()[-5:]]))  # fmt: skip
 
 
 def record_of(options, mode, build):
@@ -136,7 +133,7 @@ def record_of(options, mode, build):
     run(options, mode, train, path)
     record = read_finished(path, train, build)
     if record is None:
-        raise CompareError(f"{path}: not the record of a training that has ended")
+        raise BenchError(f"{path}: not the record of a training that has ended")
     say(f"{mode.title}: {100 * record['epochs'][-1]['top1']:.2f} %")
     return record
 
@@ -199,7 +196,7 @@ def main():
         if options.table:
             replace_file(options.table, table)
         write_plots(records, options.figures)
-    except (CompareError, OSError) as error:
+    except (BenchError, OSError) as error:
         sys.exit(f"mnist: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -26,11 +26,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
-
-from compare import ROOT, parse_work, positive, replace_file, say  # noqa: E402
-from contestants import CompareError, Work  # noqa: E402
-from summary import ratio_text, spread  # noqa: E402
+from common import ROOT, BenchError, Work, parse_work, positive, ratio_text, replace_file, say, spread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,9 +86,9 @@ def choose_settings(options, cores):
     counts = options.processes or [n for n in range(1, cores + 1) if cores % n == 0 and batch % n == 0]
     for n in counts:
         if cores % n or batch % n:
-            raise CompareError(f"--processes: {n} processes do not share {cores} cores and a batch of {batch} evenly")
+            raise BenchError(f"--processes: {n} processes do not share {cores} cores and a batch of {batch} evenly")
     if 1 not in counts:
-        raise CompareError("--processes: 1 must be among them: the others are compared with it")
+        raise BenchError("--processes: 1 must be among them: the others are compared with it")
     return [Setting(n, cores // n) for n in sorted(set(counts))]
 
 
@@ -124,10 +120,10 @@ class Process:
         try:
             status = self.popen.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise CompareError(f"not finished in time (--timeout): {what}") from None
+            raise BenchError(f"not finished in time (--timeout): {what}") from None
         if status != 0:
             lines = self.log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise CompareError("\n".join([f"exit code {status}: {what}", *lines[-5:]]))
+            raise BenchError("\n".join([f"exit code {status}: {what}", *lines[-5:]]))
 
     def stop(self):
         if self.popen.poll() is None:
@@ -173,8 +169,8 @@ def measure_speed(runs, batch):
     length = window[1] - window[0]
     longest = max(sum(run["step_seconds"]) for run in runs)
     if length < 0.5 * longest:
-        raise CompareError(f"the processes ran together for {max(length, 0):.2f} s of {longest:.2f} s only: they "
-                           "started at different times; use more steps (--steps or --seconds)")  # fmt: skip
+        raise BenchError(f"the processes ran together for {max(length, 0):.2f} s of {longest:.2f} s only: they "
+                         "started at different times; use more steps (--steps or --seconds)")  # fmt: skip
     speeds = [batch * steps_within(run["step_seconds"], run["end"], window) / length for run in runs]
     return {"images_per_second": len(runs) * min(speeds), "sum_images_per_second": sum(speeds),
             "common_seconds": length}  # fmt: skip
@@ -233,10 +229,10 @@ def to_text(title, rows):
 
 def compare(options):
     if not os.access(options.trireme, os.X_OK):
-        raise CompareError(f"{options.trireme} is not a program; build it (make build) or name it with --trireme")
+        raise BenchError(f"{options.trireme} is not a program; build it (make build) or name it with --trireme")
     cores = usable_cores()
     if options.cores and options.cores > len(cores):
-        raise CompareError(f"--cores {options.cores}: there are {len(cores)} usable ones")
+        raise BenchError(f"--cores {options.cores}: there are {len(cores)} usable ones")
     cores = cores[:options.cores]  # fmt: skip
     settings = choose_settings(options, len(cores))
     if os.getloadavg()[0] > 0.5:
@@ -277,7 +273,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that no process is left behind
     try:
         compare(options)
-    except (CompareError, OSError) as error:
+    except (BenchError, OSError) as error:
         sys.exit(f"processes: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -17,11 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+from common import ROOT, BenchError, Work, parse_work, positive, ratio_text, replace_file, say, spread
 
-from compare import ROOT, parse_work, positive, replace_file, say  # noqa: E402
-from contestants import CompareError, Work  # noqa: E402
-from summary import ratio_text, spread  # noqa: E402
 
 MODES = {
     "sync": ["--variable-update", "parameter_server"],
@@ -99,10 +96,10 @@ def run(options, work, setting, steps, warmup):
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout, check=False)
         except subprocess.TimeoutExpired:
-            raise CompareError(f"not finished in time (--timeout): {shlex.join(command)}") from None
+            raise BenchError(f"not finished in time (--timeout): {shlex.join(command)}") from None
         if done.returncode != 0:
-            raise CompareError("\n".join([f"exit code {done.returncode}: {shlex.join(command)}",
-                                          *done.stderr.strip().splitlines()[-5:]]))  # fmt: skip
+            raise BenchError("\n".join([f"exit code {done.returncode}: {shlex.join(command)}",
+                                        *done.stderr.strip().splitlines()[-5:]]))  # fmt: skip
         return json.loads(record.read_text(encoding="utf-8"))
 
 
@@ -189,7 +186,7 @@ def main():
     try:
         for work in options.work or [Work("resnet50", 16, "train")]:
             compare_work(options, work, content)
-    except (CompareError, OSError) as error:
+    except (BenchError, OSError) as error:
         sys.exit(f"servers: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -234,7 +234,7 @@ TEST_F(Sweep, EveryReadyMadePlanGivesCellsHere) {
     EXPECT_TRUE(has(dry.out(), "to be made")) << name;
     ++plans;
   }
-  EXPECT_EQ(plans, 15);
+  EXPECT_EQ(plans, 16);
 }
 
 TEST_F(Sweep, WrongInputEndsWithCode2) {

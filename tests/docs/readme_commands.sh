@@ -17,7 +17,13 @@ while read -r line; do
   echo "+ $command"
   # Words of the README are options, not shell.
   read -ra words <<<"$command"
-  "$binary" "${words[@]:1}" >output 2>&1 || { cat output; echo "failed: $line"; exit 1; }
+  if ! "$binary" "${words[@]:1}" >output 2>&1; then
+    # Other frameworks are not installed everywhere.
+    [[ $command == "trireme compare"* ]] && grep -q "nothing to compare with" output && continue
+    cat output
+    echo "failed: $line"
+    exit 1
+  fi
   ran=$((ran + 1))
 done < <(sed -n '/^```$/,/^```$/p' "$readme" | grep -E '^trireme ')
 ((ran >= 4)) || { echo "only $ran commands found in $readme"; exit 1; }

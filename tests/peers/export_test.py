@@ -163,6 +163,7 @@ class PyTorch(unittest.TestCase):
         self.assertEqual(list(tensors), [])
 
     def test_gives_the_same_logits(self):
+        import networks
         import pytorch_networks
         import torch
 
@@ -170,7 +171,7 @@ class PyTorch(unittest.TestCase):
             with self.subTest(network), Case(network) as case:
                 model = pytorch_networks.make_network(network).eval()
                 self.load(model, read_safetensors(case.export("safetensors")))
-                shape = pytorch_networks.NETWORKS[network].image_shape
+                shape = networks.NETWORKS[network].image_shape
                 with torch.inference_mode():
                     logits = model(torch.from_numpy(case.images).reshape(2, *shape)).numpy()
                 difference = case.difference(logits)

@@ -32,7 +32,7 @@ class Speed(unittest.TestCase):
 
     def test_refuses_processes_that_hardly_met(self):
         runs = [{"end": 4.0, "step_seconds": [1.0] * 4}, {"end": 7.0, "step_seconds": [1.0] * 4}]
-        with self.assertRaisesRegex(processes.CompareError, "ran together for 1.00 s of 4.00 s"):
+        with self.assertRaisesRegex(processes.BenchError, "ran together for 1.00 s of 4.00 s"):
             processes.measure_speed(runs, batch=1)
 
 
