@@ -1,0 +1,274 @@
+#include "trireme/lab/tune_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "trireme/base/error.hpp"
+#include "trireme/lab/schedule.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+constexpr std::uint64_t kOrderSeed = 2;
+constexpr std::size_t kFewestTrials = 20, kMostTrials = 60, kTrialsForTwoFinalists = 32;
+constexpr double kShareOfSpace = 0.15;
+constexpr std::size_t kNarrowed = 4;  // candidates with longer trials
+
+// Until when each round may begin another trial, as a share of the budget.
+constexpr double kExploreUntil = 0.5, kNarrowUntil = 0.65;
+
+// One run against the next, as a share; a longer one is steadier.
+constexpr double kShortNoise = 0.05, kLongNoise = 0.03;
+// How far above its estimate a candidate is thought to be, in deviations: curiosity.
+constexpr double kCuriosity = 1.0;
+// Of finalists that the test cannot tell apart, the simpler one is taken unless it seems slower by more than this.
+constexpr double kNoMatter = 1.02;
+
+// Of two that are equally fast: fewer tasks, then fewer images at a time.
+auto simplicity(const WorkLayout& layout) { return std::tuple(layout.workers + layout.servers, layout.batch); }
+
+}  // namespace
+
+std::string to_string(TuneRound round) {
+  switch (round) {
+    case TuneRound::explore:
+      return "explore";
+    case TuneRound::narrow:
+      return "narrow";
+    case TuneRound::finals:
+      return "finals";
+  }
+  return "";
+}
+
+TuneSettings usual_settings(std::size_t candidates) {
+  const auto share = static_cast<std::size_t>(kShareOfSpace * static_cast<double>(candidates));
+  TuneSettings settings;
+  settings.trials = std::clamp(share, kFewestTrials, kMostTrials);
+  // Where there are few, they are better spent on looking around than on a second finalist.
+  settings.finalists = settings.trials < kTrialsForTwoFinalists ? 1 : 2;
+  return settings;
+}
+
+std::vector<double> TuneResult::finals_of(std::size_t candidate) const {
+  std::vector<double> scores;
+  for (const TuneSample& sample : samples) {
+    if (sample.trial.candidate == candidate && sample.trial.round == TuneRound::finals) scores.push_back(sample.score);
+  }
+  return scores;
+}
+
+TuneSearch::TuneSearch(const std::vector<TuneCandidate>& candidates, std::size_t default_candidate,
+                       const CostFacts& facts, const TuneObjective& objective, const TuneSettings& settings,
+                       RunTrial run_trial, TuneObserver& observer)
+    : candidates_(candidates),
+      objective_(objective),
+      settings_(settings),
+      run_trial_(std::move(run_trial)),
+      observer_(observer),
+      model_(facts),
+      correction_({}),
+      states_(candidates.size()) {
+  result_.default_candidate = default_candidate;
+  result_.chosen = default_candidate;
+}
+
+void TuneSearch::learn() {
+  std::vector<TimedLayout> timed;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    for (const double seconds : states_[i].step_seconds) timed.push_back({candidates_[i].layout, seconds});
+  }
+  model_.fit(timed);
+  std::vector<KnownError> errors;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const double modelled = model_.step_seconds(candidates_[i].layout);
+    for (std::size_t k = 0; k < states_[i].step_seconds.size(); ++k) {
+      errors.push_back({.point = candidates_[i].point,
+                        .error = std::log(states_[i].step_seconds[k] / modelled),
+                        .noise = states_[i].rounds[k] == TuneRound::explore ? kShortNoise : kLongNoise});
+    }
+  }
+  correction_ = Correction(std::move(errors));
+}
+
+double TuneSearch::estimate(std::size_t candidate) const {
+  const TuneCandidate& one = candidates_[candidate];
+  return objective_.score(one.layout, model_.step_seconds(one.layout) * std::exp(correction_.at(one.point).error));
+}
+
+std::optional<std::size_t> TuneSearch::most_promising(
+    const std::function<bool(const WorkLayout&)>& is_asked_for) const {
+  std::optional<std::size_t> best;
+  double best_promise = 0;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (states_[i].trials > 0 || !is_asked_for(candidates_[i].layout)) continue;
+    const double promise = estimate(i) * std::exp(kCuriosity * correction_.at(candidates_[i].point).deviation);
+    if (!best || promise > best_promise) {
+      best = i;
+      best_promise = promise;
+    }
+  }
+  return best;
+}
+
+std::vector<std::size_t> TuneSearch::by_estimate(std::vector<std::size_t> candidates) const {
+  std::vector<double> scores(candidates_.size());
+  for (const std::size_t candidate : candidates) scores[candidate] = estimate(candidate);
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  return candidates;
+}
+
+std::vector<std::size_t> TuneSearch::measured() const {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    if (!states_[i].failed && !states_[i].scores.empty()) found.push_back(i);
+  }
+  return found;
+}
+
+bool TuneSearch::may_go_on(double share_of_budget) const {
+  if (result_.interrupted) return false;
+  return !settings_.budget_seconds || seconds_ + longest_seconds_ <= share_of_budget * *settings_.budget_seconds;
+}
+
+void TuneSearch::measure(std::size_t candidate, TuneRound round) {
+  State& state = states_[candidate];
+  const double estimated = estimate(candidate);
+  const TuneTrial trial{.candidate = candidate, .repeat = ++state.trials, .round = round};
+  const TuneOutcome outcome = run_trial_(trial);
+  seconds_ += outcome.seconds;
+  longest_seconds_ = std::max(longest_seconds_, outcome.seconds);
+  if (outcome.ending == TuneOutcome::Ending::interrupted) {
+    result_.interrupted = true;
+    return;
+  }
+  if (outcome.ending == TuneOutcome::Ending::failed) {
+    if (candidate == result_.default_candidate) fail(ErrorKind::failed, "the default cannot be run: {}", outcome.error);
+    state.failed = true;
+    ++result_.failures;
+    observer_.on_failure(trial, outcome.error);
+    return;
+  }
+  const double score = objective_.score(candidates_[candidate].layout, outcome.step_seconds);
+  state.step_seconds.push_back(outcome.step_seconds);
+  state.scores.push_back(score);
+  state.rounds.push_back(round);
+  result_.samples.push_back({trial, estimated, score});
+  observer_.on_sample(result_.samples.back());
+  learn();
+}
+
+void TuneSearch::begin(TuneRound round) {
+  std::vector<std::size_t> all(candidates_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<double> estimates;
+  for (const std::size_t candidate : all) estimates.push_back(estimate(candidate));
+  observer_.on_round(round, model_, by_estimate(std::move(all)), estimates);
+}
+
+void TuneSearch::end(TuneRound round, const std::vector<std::size_t>& ranked, std::size_t kept) {
+  const auto middle = ranked.begin() + static_cast<std::ptrdiff_t>(std::min(kept, ranked.size()));
+  std::vector<double> estimates;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) estimates.push_back(estimate(i));
+  observer_.on_round_end({.round = round, .kept = {ranked.begin(), middle}, .dropped = {middle, ranked.end()}},
+                         estimates);
+}
+
+// First one of each kind, because the model knows least of how these compare; then what promises most.
+void TuneSearch::explore(std::size_t trials) {
+  begin(TuneRound::explore);
+  measure(result_.default_candidate, TuneRound::explore);
+  const std::function<bool(const WorkLayout&)> any = [](const WorkLayout&) { return true; };
+  const std::vector<std::function<bool(const WorkLayout&)>> kinds{
+      [](const WorkLayout& layout) { return layout.workers > 1 && layout.servers == 0; },
+      [](const WorkLayout& layout) { return layout.servers > 0; }};
+  for (std::size_t made = 1; made < trials && may_go_on(kExploreUntil); ++made) {
+    const std::size_t kind = made - 1;
+    std::optional<std::size_t> next;
+    if (kind < kinds.size()) next = most_promising(kinds[kind]);
+    if (!next) next = most_promising(any);
+    if (!next) return;
+    measure(*next, TuneRound::explore);
+  }
+}
+
+std::vector<std::size_t> TuneSearch::narrow(std::size_t trials) {
+  std::vector<std::size_t> ranked = by_estimate(measured());
+  end(TuneRound::explore, ranked, trials);
+  ranked.resize(std::min(trials, ranked.size()));
+  begin(TuneRound::narrow);
+  for (const std::size_t candidate : ranked) {
+    if (may_go_on(kNarrowUntil)) measure(candidate, TuneRound::narrow);
+  }
+  std::erase_if(ranked, [&](std::size_t candidate) { return states_[candidate].failed; });
+  ranked = by_estimate(std::move(ranked));
+  end(TuneRound::narrow, ranked, settings_.finalists);
+  ranked.resize(std::min(settings_.finalists, ranked.size()));
+  return ranked;
+}
+
+// All once, then all again: a machine that slows down then slows all alike.
+void TuneSearch::hold_finals(const std::vector<std::size_t>& finalists) {
+  begin(TuneRound::finals);
+  for (const ScheduledRun& run : make_schedule(finalists.size(), settings_.final_repeats, kOrderSeed)) {
+    const std::size_t candidate = finalists[run.cell];
+    if (states_[candidate].failed) continue;
+    if (!may_go_on(1)) {
+      result_.out_of_time = !result_.interrupted;
+      return;
+    }
+    measure(candidate, TuneRound::finals);
+  }
+}
+
+void TuneSearch::decide() {
+  std::vector<std::size_t>& finalists = result_.finalists;
+  std::erase_if(finalists, [&](std::size_t candidate) { return result_.finals_of(candidate).empty(); });
+  const auto speed = [&](std::size_t candidate) { return perf::median(result_.finals_of(candidate)); };
+  std::stable_sort(finalists.begin(), finalists.end(),
+                   [&](std::size_t a, std::size_t b) { return speed(a) > speed(b); });
+  if (finalists.empty()) {  // no time for finals: what the trials say
+    const std::vector<std::size_t> ranked = by_estimate(measured());
+    if (!ranked.empty()) result_.chosen = ranked.front();
+    return;
+  }
+  result_.chosen = finalists.front();
+  std::size_t other = finalists.size() > 1 ? finalists[1] : finalists[0];
+  if (other != result_.chosen) {
+    const auto margin = [&] { return perf::compare(result_.finals_of(result_.chosen), result_.finals_of(other)); };
+    result_.margin = margin();
+    const bool is_simpler = other == result_.default_candidate ||
+                            simplicity(candidates_[other].layout) < simplicity(candidates_[result_.chosen].layout);
+    result_.took_simpler = is_simpler && !result_.margin->is_supported() && result_.margin->ratio < kNoMatter;
+    if (result_.took_simpler) {
+      std::swap(result_.chosen, other);
+      result_.margin = margin();
+    }
+  }
+  const std::vector<double> of_default = result_.finals_of(result_.default_candidate);
+  if (!of_default.empty() && result_.chosen != result_.default_candidate) {
+    result_.gain = perf::compare(result_.finals_of(result_.chosen), of_default);
+  }
+}
+
+TuneResult TuneSearch::run() {
+  const std::size_t finals = (settings_.finalists + 1) * static_cast<std::size_t>(settings_.final_repeats);
+  const std::size_t before = std::max(settings_.trials, finals + 4) - finals;
+  const std::size_t narrowed = std::min(kNarrowed, before / 4);
+  explore(before - narrowed);
+  std::vector<std::size_t> finalists;
+  if (!result_.interrupted) finalists = narrow(narrowed);
+  if (std::find(finalists.begin(), finalists.end(), result_.default_candidate) == finalists.end()) {
+    finalists.push_back(result_.default_candidate);
+  }
+  result_.finalists = finalists;
+  if (!result_.interrupted) hold_finals(finalists);
+  decide();
+  return std::move(result_);
+}
+
+}  // namespace trireme::lab
