@@ -179,14 +179,10 @@ int run_compare(const CompareArguments& arguments) {
                fmt::join(differences, "\n- "));
     return 0;
   }
-  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
-    bad_input("this process was started by {} as one of several; a comparison starts its own", launcher);
-  }
+  check_not_launched("a comparison");
   Interrupt interrupt("interrupted: ending this run (once more to end at once)");
   const lab::StudyFolder folder(out);
-  const Json kept = kept_plan(plan, field, own, differences);
-  if (const auto before = folder.read_plan()) lab::check_same_study(*before, kept, out.string());
-  folder.write_plan(kept);
+  take_plan(folder, kept_plan(plan, field, own, differences));
   fmt::print("{}", introduction);
   std::fflush(stdout);
   lab::SweepText text(comparison.cells, stdout, cluster::shows_progress() ? stderr : nullptr);

@@ -7,7 +7,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "cli/json_text.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/ready_plans.hpp"
 #include "trireme/perf/machine.hpp"
@@ -16,16 +18,6 @@ namespace trireme::cli {
 namespace {
 
 using report::Json;
-
-Json parse_json(std::string_view text, const std::string& source) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
-    const std::string message = error.what();
-    bad_input("{}: is not JSON: {}", source, message.substr(std::min(message.find("] ") + 2, message.size())));
-  }
-}
 
 std::vector<std::string_view> ready_names() {
   std::vector<std::string_view> names;
@@ -55,6 +47,17 @@ lab::StudyMachine this_machine() {
   const perf::Machine machine = perf::read_machine();
   const int threads_per_core = std::max(1, machine.hardware_threads / std::max(1, machine.cores));
   return {.cores = machine.usable_cores, .hardware_threads = machine.usable_cores * threads_per_core};
+}
+
+void check_not_launched(const std::string& who) {
+  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
+    bad_input("this process was started by {} as one of several; {} starts its own", launcher, who);
+  }
+}
+
+void take_plan(const lab::StudyFolder& folder, const Json& plan) {
+  if (const auto kept = folder.read_plan()) lab::check_same_study(*kept, plan, folder.path().string());
+  folder.write_plan(plan);
 }
 
 std::string go_on_text() {

@@ -1,9 +1,10 @@
-// What the commands that make studies share: plans by file or by name, and the machine that plans count with. Used by
-// `sweep` and `compare`.
+// What the commands that make studies share: plans by file or by name, the machine that plans count with, and how a
+// study begins and goes on. Used by `sweep`, `tune` and `compare`.
 #pragma once
 
 #include <string>
 
+#include "trireme/lab/study_folder.hpp"
 #include "trireme/lab/study_plan.hpp"
 
 namespace trireme::cli {
@@ -13,6 +14,12 @@ report::Json find_plan(const std::string& plan);
 
 // What this process may use of it.
 lab::StudyMachine this_machine();
+
+// Error(bad_input) where this process is one of several: `who`, as in "a sweep", starts its own.
+void check_not_launched(const std::string& who);
+
+// Leaves the plan in the folder. Error(bad_input) where that has another one.
+void take_plan(const lab::StudyFolder& folder, const report::Json& plan);
 
 // How to go on with a study that has ended early.
 std::string go_on_text();

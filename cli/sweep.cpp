@@ -84,13 +84,10 @@ int run_sweep(const SweepArguments& arguments) {
     fmt::print("{}{}", lab::introduction(plan, cells.size()), lab::dry_run_text(setup, known));
     return 0;
   }
-  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
-    bad_input("this process was started by {} as one of several; a sweep starts its own", launcher);
-  }
+  check_not_launched("a sweep");
   Interrupt interrupt("interrupted: ending this run (once more to end at once)");
   const lab::StudyFolder folder(out);
-  if (const auto kept = folder.read_plan()) lab::check_same_study(*kept, to_json(plan), out.string());
-  folder.write_plan(to_json(plan));
+  take_plan(folder, to_json(plan));
   fmt::print("{}", lab::introduction(plan, cells.size()));
   std::fflush(stdout);
   lab::SweepText text(cells, stdout, cluster::shows_progress() ? stderr : nullptr);

@@ -1,7 +1,7 @@
 // The folder of a study: its plan, a record for each run, their logs. It is all that a study leaves and all that it
 // needs to go on after it was ended, however that happened: a run is done when its record is there, and a record is
-// there whole or not at all. Held by one process at a time. Used by `sweep` and `compare`; read by
-// `report`.
+// there whole or not at all. Held by one process at a time. Used by `sweep`, `tune` and `compare`;
+// read by `report`.
 //
 //   plan.json                 the plan as resolved
 //   runs/<cell>.r<k>.json     the records; what failed has one with "error"

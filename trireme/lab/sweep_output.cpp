@@ -1,7 +1,6 @@
 #include "trireme/lab/sweep_output.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "trireme/lab/duration.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/table.hpp"
+#include "trireme/report/terminal.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -31,13 +31,6 @@ std::string left_text(const SweepProgress& progress) {
 std::string outcome_text(const Json& record) {
   if (record.contains("error")) return "failed: " + value_text(record["error"]).substr(0, kLongestError);
   return fmt::format("{:.2f} images/sec", record["results"]["images_per_second"].get<double>());
-}
-
-// A bar that is longer than the terminal is wide could not be drawn over.
-std::size_t columns_of(std::FILE* terminal) {
-  winsize size{};
-  const bool is_known = ioctl(fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return is_known ? size.ws_col - 1u : 79u;
 }
 
 // In the plan's own values, a column for each axis.
@@ -104,7 +97,7 @@ void SweepText::on_wait(double seconds) {
   SweepProgress now = progress_;
   now.seconds_left -= seconds;
   const std::string bar = bar_text(now, cell_text(cells_[run_.cell]), seconds);
-  fmt::print(terminal_, "\r{}\x1b[K", bar.substr(0, columns_of(terminal_)));
+  fmt::print(terminal_, "\r{}\x1b[K", bar.substr(0, report::columns_of(terminal_)));
   std::fflush(terminal_);
   bar_is_drawn_ = true;
 }
