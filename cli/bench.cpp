@@ -10,6 +10,7 @@
 
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/config_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
@@ -214,6 +215,7 @@ Command add_bench(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "bench", "Throughput of training a network (or of inference) on this machine, on synthetic images or a data set");
   auto arguments = std::make_shared<BenchArguments>();  // lives as long as the parser and the command refer to it
+  add_config_option(*app);
   add_bench_options(*app, *arguments);
   return {app, [arguments] { return run_bench(*arguments); },
           [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};

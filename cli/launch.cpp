@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/config_file.hpp"
 #include "cli/launch_plan.hpp"
 #include "cli/launch_slurm.hpp"
 #include "trireme/cluster/supervisor.hpp"
@@ -79,6 +80,7 @@ Command add_launch(CLI::App& parent, const CommandCheck& check_command) {
                   "Port of the first worker where workers meet over gRPC; the others follow\n"
                   "(default: the first free ones from 2220 on)");
   app->add_option("--ps-port", options->tasks.ps_port, "Likewise of the parameter servers (default: from 2230 on)");
+  add_config_option(*app);
   add_host_options(*app, options->hosts);
   auto submit = std::make_shared<SubmitOptions>();
   add_slurm_options(*app, *options, *submit);

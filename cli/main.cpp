@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/config_file.hpp"
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
 #include "trireme/base/log_line.hpp"
+#include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/perf/build_info.hpp"
 
@@ -85,7 +87,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 class CommandLine {
  public:
   CommandLine();
-  void parse(const std::vector<std::string>& arguments);  // without the program; throws CLI::ParseError
+  // Without the program; throws CLI::ParseError. `is_launched`: it is a command that a launch would start.
+  void parse(const std::vector<std::string>& arguments, bool is_launched);
   int run();
   CLI::App& app() { return app_; }
   const trireme::cli::Command* chosen() const;  // none: no command was given
@@ -98,7 +101,7 @@ class CommandLine {
 trireme::cli::LaunchNeeds check_command(const std::vector<std::string>& arguments, const trireme::comm::JobSize& size) {
   CommandLine line;
   try {
-    line.parse(arguments);
+    line.parse(arguments, true);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0)
       trireme::bad_input("help is for one process: trireme {}", fmt::join(arguments, " "));
@@ -123,8 +126,8 @@ CommandLine::CommandLine() {
   for (Command& part : add_launch_parts(app_)) commands_.push_back(std::move(part));
 }
 
-void CommandLine::parse(const std::vector<std::string>& arguments) {
-  std::vector<std::string> usual = normalised(arguments);
+void CommandLine::parse(const std::vector<std::string>& arguments, bool is_launched) {
+  std::vector<std::string> usual = trireme::cli::with_config(normalised(arguments), app_, is_launched);
   std::reverse(usual.begin(), usual.end());  // it takes them from the end
   app_.parse(usual);
 }
@@ -152,7 +155,7 @@ int CommandLine::run() {
 int run(const std::vector<std::string>& arguments) {
   CommandLine line;
   try {
-    line.parse(arguments);
+    line.parse(arguments, !trireme::cluster::surrounding_launcher().empty());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return line.app().exit(error);  // --help, --version
     return report(explain(line.app(), error), exit_code(ErrorKind::bad_input));

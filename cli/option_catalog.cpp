@@ -9,9 +9,9 @@
 namespace trireme::cli {
 namespace {
 
-constexpr std::array<std::string_view, 15> kNotForStudies{
-    "help",     "record",   "trace",      "dry-run", "submit",       "output-dir", "program",     "keep-going",
-    "ps-hosts", "job-name", "task-index", "cluster", "worker-hosts", "profile",    "profile-rows"};
+constexpr std::array<std::string_view, 16> kNotForStudies{
+    "help",       "config",   "record",   "trace",      "dry-run", "submit",       "output-dir", "program",
+    "keep-going", "ps-hosts", "job-name", "task-index", "cluster", "worker-hosts", "profile",    "profile-rows"};
 
 lab::OptionKind kind_of(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return lab::OptionKind::flag;
@@ -22,14 +22,21 @@ lab::OptionKind kind_of(const CLI::Option& option) {
 
 void append_options(std::vector<lab::OptionInfo>& catalog, const CLI::App& command, bool of_launch) {
   for (const CLI::Option* option : command.get_options()) {
-    if (option->get_lnames().empty() || option->get_group().empty()) continue;  // hidden ones are refused
+    if (!is_for_users(*option)) continue;
     const std::string& name = option->get_lnames().front();
     if (std::find(kNotForStudies.begin(), kNotForStudies.end(), name) != kNotForStudies.end()) continue;
-    catalog.push_back({.name = name, .kind = kind_of(*option), .of_launch = of_launch});
+    catalog.push_back(option_info(*option, of_launch));
   }
 }
 
 }  // namespace
+
+// Hidden ones are refused when they are given.
+bool is_for_users(const CLI::Option& option) { return !option.get_lnames().empty() && !option.get_group().empty(); }
+
+lab::OptionInfo option_info(const CLI::Option& option, bool of_launch) {
+  return {.name = option.get_lnames().front(), .kind = kind_of(option), .of_launch = of_launch};
+}
 
 lab::OptionCatalog option_catalog() {
   CLI::App app;

@@ -9,6 +9,7 @@
 
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/config_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
@@ -161,6 +162,7 @@ Command add_train(CLI::App& parent) {
       "train",
       "Train a network on a data set, with evaluation and checkpoints; `trireme launch` does it on several workers");
   auto arguments = std::make_shared<TrainArguments>();
+  add_config_option(*app);
   add_training(*app, arguments->options);
   add_training_step_options(*app, arguments->options.step);
   add_cluster_options(*app, arguments->cluster, "Cluster");

@@ -80,16 +80,6 @@ bool parse_as(OptionKind kind, const std::string& text, Json& value) {
   return false;
 }
 
-void append_words(std::vector<std::string>& words, const Setting& setting) {
-  const Json& value = setting.value;
-  if (value.is_boolean()) {
-    words.push_back(fmt::format("--{}{}", setting.option, value.get<bool>() ? "" : "=false"));
-  } else {
-    words.push_back("--" + setting.option);
-    words.push_back(value_text(value));
-  }
-}
-
 // One worker alone needs no launch.
 bool asks_for_launch(const Setting& setting, const OptionCatalog& options) {
   const OptionInfo* option = options.find(setting.option);
@@ -144,12 +134,19 @@ Json parse_value(const OptionInfo& option, const std::string& text, const std::s
   bad_input("{}: {} is {}; it cannot be '{}'", where, option.name, kind_text(option.kind), text);
 }
 
+std::vector<std::string> option_words(const Setting& setting) {
+  const Json& value = setting.value;
+  if (value.is_boolean()) return {fmt::format("--{}{}", setting.option, value.get<bool>() ? "" : "=false")};
+  return {fmt::format("--{}", setting.option), value_text(value)};
+}
+
 std::vector<std::string> command_words(const Configuration& configuration, const OptionCatalog& options) {
   std::vector<std::string> launch{"launch"}, bench{"bench"};
   bool launches = false;
   for (const Setting& setting : configuration) {
     const OptionInfo* option = options.find(setting.option);
-    append_words(option != nullptr && option->of_launch ? launch : bench, setting);
+    std::vector<std::string>& words = option != nullptr && option->of_launch ? launch : bench;
+    for (std::string& word : option_words(setting)) words.push_back(std::move(word));
     launches = launches || asks_for_launch(setting, options);
   }
   if (!launches) return bench;

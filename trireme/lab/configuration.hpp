@@ -46,6 +46,8 @@ void check_value(const OptionInfo& option, const report::Json& value, const std:
 // The value that a user has typed. Error(bad_input) likewise.
 report::Json parse_value(const OptionInfo& option, const std::string& text, const std::string& where);
 
+// One option as the command line has it: "--batch-size", "16".
+std::vector<std::string> option_words(const Setting& setting);
 // The words after `trireme`: "bench --batch-size 16", or, where there is more than one worker, a server, or any other
 // option of a launch, "launch --workers 2 -- bench --batch-size 16".
 std::vector<std::string> command_words(const Configuration& configuration, const OptionCatalog& options);

@@ -1,0 +1,182 @@
+#include "cli/config_file.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "cli/json_text.hpp"
+#include "cli/option_catalog.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::cli {
+namespace {
+
+using report::Json;
+using Words = std::vector<std::string>;
+
+constexpr const char* kConfig = "--config";
+constexpr const char* kAbout = "about";  // for people
+
+// Takes it out of the words in front of a "--"; nothing: there is none, or no file behind it, which the parser tells.
+std::optional<std::string> take_config(Words& words) {
+  std::optional<std::string> file;
+  for (std::size_t i = 1; i < words.size() && words[i] != "--";) {
+    const bool is_alone = words[i] == kConfig;
+    const bool is_joined = words[i].starts_with(std::string(kConfig) + "=");
+    if ((!is_alone && !is_joined) || (is_alone && i + 1 == words.size())) {
+      ++i;
+      continue;
+    }
+    if (file) bad_input("--config was given twice; put the options into one file");
+    file = is_alone ? words[i + 1] : words[i].substr(words[i].find('=') + 1);
+    const auto first = words.begin() + static_cast<std::ptrdiff_t>(i);
+    words.erase(first, first + (is_alone ? 2 : 1));
+  }
+  return file;
+}
+
+Json read_config(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) bad_input("--config {}: cannot be read; is there such a file?", path);
+  Json config = parse_json(text, path);
+  if (!config.is_object()) bad_input("{}: must be an object of options: {{\"batch-size\": 16, ...}}", path);
+  return config;
+}
+
+// One command of the line, with the words that belong to it.
+class CommandPart {
+ public:
+  CommandPart(const CLI::App* command, Words words) : command_(command), words_(std::move(words)) {}
+
+  const std::string& name() const { return words_.front(); }
+  const CLI::Option* find(const std::string& name) const {
+    if (command_ == nullptr) return nullptr;
+    const auto options = command_->get_options([&](const CLI::Option* option) {
+      return is_for_users(*option) && option->get_lnames().front() == name && name != "config" && name != "help";
+    });
+    return options.empty() ? nullptr : options.front();
+  }
+  bool gives(const CLI::Option& option) const {
+    return std::any_of(words_.begin(), words_.end(), [&](std::string word) {
+      word = word.substr(0, word.find('='));
+      std::replace(word.begin(), word.end(), '_', '-');
+      const auto& names = option.get_lnames();
+      return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return word == "--" + name; });
+    });
+  }
+  void add(const Words& words) { added_.insert(added_.end(), words.begin(), words.end()); }
+  // The name first, so that what was added comes before what the user has said.
+  void append_to(Words& line) const {
+    if (words_.empty()) return;
+    line.push_back(words_.front());
+    line.insert(line.end(), added_.begin(), added_.end());
+    line.insert(line.end(), words_.begin() + 1, words_.end());
+  }
+  void append_names(Words& names) const {
+    if (command_ == nullptr) return;
+    for (const CLI::Option* option : command_->get_options()) {
+      if (is_for_users(*option) && find(option->get_lnames().front()) != nullptr) {
+        names.push_back(option->get_lnames().front());
+      }
+    }
+  }
+
+ private:
+  const CLI::App* command_;  // null: none of ours
+  Words words_;              // its name first; none: there is no such part
+  Words added_;
+};
+
+const CLI::App* command_named(const CLI::App& app, const std::string& name) {
+  const auto found = app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+// What one process without servers is anyway.
+bool is_of_no_effect(const std::string& name, const Json& value) {
+  return (name == "workers" && value == 1) || (name == "ps" && value == 0);
+}
+
+// The command line as the parts that options may go to: the command itself and, of a launch, what it launches.
+class ConfiguredLine {
+ public:
+  ConfiguredLine(const Words& words, const CLI::App& app, bool is_launched)
+      : own_(nullptr, {}),
+        launched_(nullptr, {}),
+        launch_(command_named(app, "launch"), {}),
+        is_launched_(is_launched) {
+    const auto end = std::find(words.begin(), words.end(), "--");
+    own_ = CommandPart(command_named(app, words.front()), {words.begin(), end});
+    has_rest_ = end != words.end();
+    const Words rest = has_rest_ ? Words(end + 1, words.end()) : Words{};
+    const bool is_known = words.front() == "launch" && !rest.empty();
+    launched_ = CommandPart(is_known ? command_named(app, rest.front()) : nullptr, rest);
+  }
+
+  void set(const std::string& file, const std::string& key, const Json& value);
+  Words words() const {
+    Words line;
+    own_.append_to(line);
+    if (has_rest_) line.emplace_back("--");
+    launched_.append_to(line);
+    return line;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& file, const std::string& key) const;
+
+  CommandPart own_, launched_;
+  CommandPart launch_;  // which options are of any launch
+  bool is_launched_ = false, has_rest_ = false;
+};
+
+void ConfiguredLine::set(const std::string& file, const std::string& key, const Json& value) {
+  std::string name = key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  CommandPart& part = own_.find(name) != nullptr ? own_ : launched_;
+  const CLI::Option* option = part.find(name);
+  if (option == nullptr && launch_.find(name) != nullptr) {
+    if (is_launched_ || is_of_no_effect(name, value)) return;
+    bad_input("{}: {} is {}, which `{}` alone cannot do: trireme launch --config {} -- {}", file, key, value.dump(),
+              own_.name(), file, own_.name());
+  }
+  if (option == nullptr) refuse(file, key);
+  lab::check_value(option_info(*option, false), value, file);
+  if (!part.gives(*option)) part.add(lab::option_words({name, value}));
+}
+
+void ConfiguredLine::refuse(const std::string& file, const std::string& key) const {
+  Words allowed;
+  own_.append_names(allowed);
+  launched_.append_names(allowed);
+  bad_input("{}: there is no option '{}'; allowed are {}", file, key, fmt::join(allowed, ", "));
+}
+
+}  // namespace
+
+void add_config_option(CLI::App& command) {
+  command.add_option_function<std::string>(
+      kConfig, [](const std::string&) {},
+      "Options from a JSON file, as `trireme tune` writes it: {\"batch-size\": 16, ...}; those given here win");
+}
+
+Words with_config(Words words, const CLI::App& app, bool is_launched) {
+  if (words.empty()) return words;
+  const CLI::App* command = command_named(app, words.front());
+  if (command == nullptr || command->get_option_no_throw(kConfig) == nullptr) return words;
+  const auto file = take_config(words);
+  if (!file) return words;
+  ConfiguredLine line(words, app, is_launched);
+  const Json config = read_config(*file);
+  for (const auto& [key, value] : config.items()) {
+    if (key != kAbout) line.set(*file, key, value);
+  }
+  return line.words();
+}
+
+}  // namespace trireme::cli
