@@ -35,6 +35,7 @@ Command add_bench(CLI::App& parent);
 Command add_train(CLI::App& parent);
 Command add_eval(CLI::App& parent);
 Command add_sweep(CLI::App& parent);
+Command add_tune(CLI::App& parent);
 Command add_compare(CLI::App& parent);
 Command add_models(CLI::App& parent);
 Command add_data(CLI::App& parent);

@@ -120,9 +120,19 @@ CommandLine::CommandLine() {
   using namespace trireme::cli;
   app_.set_version_flag("--version", "trireme " + trireme::perf::build_text());
   app_.require_subcommand(0, 1);
-  commands_ = {add_bench(app_),   add_train(app_),  add_eval(app_),   add_sweep(app_),
-               add_compare(app_), add_report(app_), add_models(app_), add_data(app_),
-               add_export(app_),  add_net(app_),    add_doctor(app_), add_launch(app_, check_command)};
+  commands_ = {add_bench(app_),
+               add_train(app_),
+               add_eval(app_),
+               add_sweep(app_),
+               add_tune(app_),
+               add_compare(app_),
+               add_report(app_),
+               add_models(app_),
+               add_data(app_),
+               add_export(app_),
+               add_net(app_),
+               add_doctor(app_),
+               add_launch(app_, check_command)};
   for (Command& part : add_launch_parts(app_)) commands_.push_back(std::move(part));
 }
 

@@ -1,0 +1,162 @@
+// `trireme tune`: finds a fast configuration of a network on this machine with few trials, and writes it to a file that
+// `bench`, `train` and `launch` take with --config.
+#include "trireme/lab/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/launch_hosts.hpp"
+#include "cli/option_catalog.hpp"
+#include "cli/study_plans.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/comm/world.hpp"
+#include "trireme/lab/duration.hpp"
+#include "trireme/lab/tune_output.hpp"
+
+namespace trireme::cli {
+namespace {
+
+constexpr std::int64_t kFewestTrials = 12;
+
+struct TuneArguments {
+  lab::TuneRequest request;
+  std::string objective = "images-per-second";
+  std::string out, config_out = "tuned.json", budget = "10m", trial_time = "2s", run_limit = "10m";
+  std::optional<std::int64_t> trials;
+  bool dry_run = false;
+};
+
+lab::TuneObjective::Goal parse_goal(const std::string& text) {
+  using Goal = lab::TuneObjective::Goal;
+  constexpr std::array<std::pair<const char*, Goal>, 3> kGoals{
+      {{"images-per-second", Goal::images_per_second},
+       {"images-per-second-at-batch", Goal::images_per_second_at_batch},
+       {"epoch-time", Goal::epoch_time}}};
+  const auto found = std::find_if(kGoals.begin(), kGoals.end(), [&](const auto& goal) { return goal.first == text; });
+  if (found != kGoals.end()) return found->second;
+  bad_input("--objective {}: must be images-per-second, images-per-second-at-batch or epoch-time", text);
+}
+
+lab::TuneAbilities abilities() {
+  const auto libraries = comm::transport_versions();
+  const auto has = [&](const char* name) {
+    return std::any_of(libraries.begin(), libraries.end(), [&](const auto& library) { return library.first == name; });
+  };
+  return {.starts_workers = has("MPI"), .starts_servers = has("gRPC")};
+}
+
+lab::TuneSettings settings_of(const TuneArguments& arguments, std::size_t candidates) {
+  lab::TuneSettings settings = lab::usual_settings(candidates);
+  if (arguments.trials) {
+    if (*arguments.trials < kFewestTrials) {
+      bad_input("--trials {}: must be at least {}: four of the default, eight to search and compare", *arguments.trials,
+                kFewestTrials);
+    }
+    settings.trials = static_cast<std::size_t>(*arguments.trials);
+  }
+  settings.budget_seconds = lab::parse_duration(arguments.budget, "--budget");
+  return settings;
+}
+
+int dry_run(const lab::TuneSpace& space, const lab::TuneObjective& objective, const lab::TuneSettings& settings) {
+  fmt::print("{}", lab::introduction(space, objective, settings));
+  for (const lab::Cell& cell : space.cells) fmt::print("  {}\n", cell_text(cell));
+  return 0;
+}
+
+int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const lab::TuneResult& result,
+           const std::filesystem::path& out) {
+  fmt::print("{}", lab::conclusion(space, arguments.request.objective, result));
+  if (result.interrupted || result.out_of_time) std::fputs(go_on_text().c_str(), stdout);
+  fmt::print("records: {}\n", (out / "runs").string());
+  if (result.interrupted) return kInterruptedExitCode;
+  const std::string about = fmt::format("found by trireme tune, {}: {}",
+                                        report::rfc3339(std::chrono::system_clock::now()), lab::gain_text(result));
+  report::write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
+  const bool launches = space.candidates[result.chosen].layout.workers > 1;
+  fmt::print("configuration: {}; to use it: trireme {} --config {}{}\n", arguments.config_out,
+             launches ? "launch" : "bench", arguments.config_out, launches ? " -- bench" : "");
+  return 0;
+}
+
+int run_tune(TuneArguments arguments) {
+  arguments.request.objective.goal = parse_goal(arguments.objective);
+  const lab::OptionCatalog options = option_catalog();
+  const lab::TuneSpace space = lab::make_tune_space(arguments.request, options, this_machine(), abilities());
+  const lab::TuneSettings settings = settings_of(arguments, space.cells.size());
+  const lab::TuneObjective& objective = arguments.request.objective;
+  if (arguments.dry_run) return dry_run(space, objective, settings);
+  check_not_launched("a tune");
+  report::check_writable(arguments.config_out);
+  Interrupt interrupt("interrupted: ending this trial (once more to end at once)");
+  const std::filesystem::path out = arguments.out.empty() ? space.plan.name : arguments.out;
+  const lab::StudyFolder folder(out);
+  take_plan(folder, to_json(space.plan));
+  fmt::print("{}", lab::introduction(space, objective, settings));
+  std::fflush(stdout);
+  lab::TuneText text(space, objective, stdout, cluster::shows_progress() ? stderr : nullptr);
+  lab::TuneTrials trials({.space = space,
+                          .options = options,
+                          .program = this_binary(),
+                          .trial_seconds = lab::parse_duration(arguments.trial_time, "--trial-time"),
+                          .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
+                          .while_running = [&](const lab::TuneTrial& trial, double s) { text.on_wait(trial, s); }},
+                         folder, interrupt.listen());
+  lab::TuneSearch search(space.candidates, space.default_cell, lab::cost_facts(folder, space), objective, settings,
+                         std::ref(trials), text);
+  const lab::TuneResult result = search.run();
+  text.erase_line();
+  fmt::print("\n{} trials were run", trials.runs_made());
+  if (trials.runs_found() > 0) fmt::print(" and {} taken from the folder", trials.runs_found());
+  fmt::print(", of {} configurations{}\n", space.cells.size(),
+             result.failures > 0 ? fmt::format("; {} failed", result.failures) : "");
+  return finish(arguments, space, result, out);
+}
+
+}  // namespace
+
+Command add_tune(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "tune",
+      "Find the fastest processes, threads, batch, servers and exchange of a network here, with few trials, and write\n"
+      "them to a file for --config. Started again with the same folder it goes on where it was.");
+  auto arguments = std::make_shared<TuneArguments>();
+  lab::TuneRequest& request = arguments->request;
+  app->add_option("--model", request.model, "Network; `trireme models` lists them")->capture_default_str();
+  app->add_option("--objective", arguments->objective,
+                  "What counts: images-per-second, images-per-second-at-batch (with --effective-batch) or\n"
+                  "epoch-time (with --samples)")
+      ->capture_default_str();
+  app->add_option("--effective-batch", request.objective.effective_batch,
+                  "Images per step of all workers together, when that is given");
+  app->add_option("--samples", request.objective.samples, "Images of an epoch");
+  app->add_option("--workers-up-to", request.workers_up_to, "Most workers to try (default: one per core; on GPUs 1)");
+  app->add_option("--batches", request.batches,
+                  "Batch sizes of a worker to try (default: powers of two up to the network's own)")
+      ->delimiter(',');
+  app->add_option("--set", request.set,
+                  "option=value: sets an option of bench or launch for all trials, as in --set precision=bf16; of one\n"
+                  "that is searched, option=a,b leaves these values. May be given several times")
+      ->allow_extra_args(false);
+  app->add_option("--budget", arguments->budget, "Time for this tune, as in 10m or 1h30m")->capture_default_str();
+  app->add_option("--trials", arguments->trials,
+                  "Most trials (default: 15 % of the configurations, at least 20 and at most 60)");
+  app->add_option("--trial-time", arguments->trial_time, "Steps of a short trial; longer ones take twice that")
+      ->capture_default_str();
+  app->add_option("--run-limit", arguments->run_limit, "Time after which one trial has failed")->capture_default_str();
+  app->add_option("--out", arguments->out, "Folder of the records (default: tune-MODEL, in this folder)");
+  app->add_option("--config-out", arguments->config_out, "File for the configuration that was found")
+      ->capture_default_str();
+  app->add_flag("--dry-run", arguments->dry_run, "Show what would be searched, and run nothing");
+  return {app, [arguments] { return run_tune(*arguments); }};
+}
+
+}  // namespace trireme::cli

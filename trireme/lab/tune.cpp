@@ -1,0 +1,106 @@
+#include "trireme/lab/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "trireme/cluster/shell_text.hpp"
+#include "trireme/lab/trial.hpp"
+#include "trireme/perf/peak.hpp"
+
+namespace trireme::lab {
+namespace {
+
+using report::Json;
+
+double seconds_of(const TuneTrial& trial, double first_round) {
+  return trial.round == TuneRound::explore ? first_round : 2 * first_round;
+}
+
+// Of a trial at least as long as this one.
+bool suits(const Json& record, double seconds) {
+  if (!record.is_object() || !record.contains("study") || !record["study"].is_object()) return false;
+  if (record["study"].value("trial_seconds", 0.0) < seconds) return false;
+  return record.contains("error") || (record.contains("results") && record["results"].is_object() &&
+                                      record["results"].value("images_per_second", Json()).is_number());
+}
+
+double read_number(const Json& json, const char* key) {
+  const Json value = json.is_object() ? json.value(key, Json()) : Json();
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+}  // namespace
+
+std::vector<std::string> TuneTrials::command_of(const TuneTrial& trial) const {
+  Configuration configuration = setup_.space.cells[trial.candidate].configuration;
+  configuration.push_back({"max-seconds", seconds_of(trial, setup_.trial_seconds)});
+  return command_words(configuration, setup_.options);
+}
+
+TuneOutcome TuneTrials::outcome_of(const TuneTrial& trial, const Json& record) const {
+  if (record.contains("error")) return {.ending = TuneOutcome::Ending::failed, .error = value_text(record["error"])};
+  const double images = setup_.space.candidates[trial.candidate].layout.images();
+  return {.step_seconds = images / record["results"]["images_per_second"].get<double>()};
+}
+
+TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
+  const Cell& cell = setup_.space.cells[trial.candidate];
+  const RunName name{cell.slug, trial.repeat};
+  const double trial_seconds = seconds_of(trial, setup_.trial_seconds);
+  if (const auto record = folder_.read_run(name); record && suits(*record, trial_seconds)) {
+    ++runs_found_;
+    return outcome_of(trial, *record);
+  }
+  folder_.note("start " + to_string(name));
+  const std::vector<std::string> words = command_of(trial);
+  TrialResult result = run_trial({.command = trial_command(setup_.program, words),
+                                  .scratch_folder = folder_.scratch_folder(),
+                                  .log_file = folder_.log_file(name),
+                                  .limit_seconds = setup_.run_limit_seconds,
+                                  .while_running =
+                                      [&](double seconds) {
+                                        if (setup_.while_running) setup_.while_running(trial, seconds);
+                                      }},
+                                 stop_);
+  if (result.ending == TrialResult::Ending::interrupted) {
+    folder_.note("interrupted " + to_string(name));
+    return {.ending = TuneOutcome::Ending::interrupted, .seconds = result.seconds};
+  }
+  std::vector<std::string> line = words;
+  line.insert(line.begin(), "trireme");
+  result.record["study"] = {
+      {"name", setup_.space.plan.name}, {"kind", setup_.space.plan.figure}, {"cell", cell.varied},
+      {"repeat", trial.repeat},         {"framework", "trireme"},           {"command", cluster::shell_line(line)},
+      {"seconds", result.seconds},      {"round", to_string(trial.round)},  {"trial_seconds", trial_seconds}};
+  folder_.write_run(name, result.record);
+  folder_.note(fmt::format("{} {}", result.record.contains("error") ? "failed" : "measured", to_string(name)));
+  ++runs_made_;
+  TuneOutcome outcome = outcome_of(trial, result.record);
+  outcome.seconds = result.seconds;
+  return outcome;
+}
+
+CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space) {
+  const std::filesystem::path path = folder.path() / "machine.json";
+  std::ifstream file(path, std::ios::binary);
+  const Json kept = Json::parse(file, nullptr, false);
+  CostFacts facts{.flops_per_image = space.flops_per_image,
+                  .gradient_bytes = space.gradient_bytes,
+                  .flops_per_second = read_number(kept, "core_flops_per_second"),
+                  .bytes_per_second = read_number(kept, "memory_bytes_per_second")};
+  if (facts.flops_per_second > 0 && facts.bytes_per_second > 0) return facts;
+  facts.flops_per_second = perf::measure_fma_peak(1).flops_per_second;
+  facts.bytes_per_second = perf::measure_memory_bandwidth(space.plan.machine.cores).copy_bytes_per_second;
+  report::write_json(
+      {{"core_flops_per_second", facts.flops_per_second}, {"memory_bytes_per_second", facts.bytes_per_second}}, path);
+  return facts;
+}
+
+Json config_of(const TuneSpace& space, std::size_t candidate, const std::string& about) {
+  Json config{{"about", about}};
+  for (const Setting& setting : space.cells[candidate].configuration) config[setting.option] = setting.value;
+  return config;
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,172 @@
+#include "trireme/lab/tune_output.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "trireme/lab/duration.hpp"
+#include "trireme/perf/statistics.hpp"
+#include "trireme/report/table.hpp"
+#include "trireme/report/terminal.hpp"
+
+namespace trireme::lab {
+namespace {
+
+constexpr std::size_t kShownEstimates = 5;
+constexpr std::array<std::string_view, 3> kAlwaysTold{"workers", "num-intra-threads", "batch-size"};
+constexpr std::size_t kLongestError = 200;
+
+const char* purpose(TuneRound round) {
+  switch (round) {
+    case TuneRound::explore:
+      return "short trials of what the model thinks best or knows least about";
+    case TuneRound::narrow:
+      return "longer trials of the best so far";
+    case TuneRound::finals:
+      return "interleaved repeats of the finalists and the default";
+  }
+  return "";
+}
+
+std::string objective_text(const TuneObjective& objective) {
+  switch (objective.goal) {
+    case TuneObjective::Goal::images_per_second:
+      return "most images per second";
+    case TuneObjective::Goal::images_per_second_at_batch:
+      return fmt::format("most images per second at {} images per step of all workers", objective.effective_batch);
+    case TuneObjective::Goal::epoch_time:
+      return fmt::format("least time for an epoch of {} images", objective.samples);
+  }
+  return "";
+}
+
+std::string finals_table(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result) {
+  report::Table table({{"finalist"},
+                       {"median", report::Align::right},
+                       {"slowest", report::Align::right},
+                       {"fastest", report::Align::right},
+                       {"runs", report::Align::right}});
+  for (const std::size_t candidate : result.finalists) {
+    const std::vector<double> scores = result.finals_of(candidate);
+    const perf::Summary summary = perf::summarize(scores);
+    const std::string mark = candidate == result.default_candidate ? " (default)" : "";
+    table.add_row({short_text(space, candidate) + mark, objective.text(summary.median), objective.text(summary.minimum),
+                   objective.text(summary.maximum), std::to_string(scores.size())});
+  }
+  return table.text();
+}
+
+// Why this one and not the other finalist.
+std::string margin_text(const TuneSpace& space, const TuneResult& result) {
+  if (!result.margin) return "";
+  const auto other = std::find_if(result.finalists.begin(), result.finalists.end(),
+                                  [&](std::size_t candidate) { return candidate != result.chosen; });
+  const perf::Comparison& margin = *result.margin;
+  const std::string against =
+      fmt::format("{:.3f} times {} ({})", margin.ratio, short_text(space, *other), perf::p_text(margin.p));
+  if (margin.is_supported()) return fmt::format("it is {}\n", against);
+  return fmt::format("it is {}: no difference that the runs support{}\n", against,
+                     result.took_simpler ? "; the simpler one is taken" : "");
+}
+
+}  // namespace
+
+std::string short_text(const TuneSpace& space, std::size_t cell) {
+  const report::Json &values = space.cells[cell].varied, &usual = space.cells[space.default_cell].varied;
+  std::string text;
+  for (const Axis& axis : space.plan.axes) {
+    const bool is_told_always = std::find(kAlwaysTold.begin(), kAlwaysTold.end(), axis.name) != kAlwaysTold.end();
+    if (!is_told_always && values[axis.name] == usual[axis.name]) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", axis.name, value_text(values[axis.name]));
+  }
+  return text;
+}
+
+std::string introduction(const TuneSpace& space, const TuneObjective& objective, const TuneSettings& settings) {
+  std::string text = fmt::format("{}: {}\n", space.plan.name, objective_text(objective));
+  for (const Axis& axis : space.plan.axes) {
+    std::vector<std::string> values;
+    for (const Choice& choice : axis.choices) values.push_back(value_text(choice.value));
+    text += fmt::format("  {}: {}\n", axis.name, fmt::join(values, ", "));
+  }
+  text += fmt::format("{} configurations make sense on {} cores; at most {} trials", space.cells.size(),
+                      space.plan.machine.cores, settings.trials);
+  if (settings.budget_seconds) text += fmt::format(", within {}", duration_text(*settings.budget_seconds));
+  return text + fmt::format("\ndefault: {}\n", short_text(space, space.default_cell));
+}
+
+void TuneText::on_round(TuneRound round, const CostModel& model, const std::vector<std::size_t>& order,
+                        const std::vector<double>& estimates) {
+  fmt::print(stream_, "\n{}: {}\n  the model: {}\n", to_string(round), purpose(round), model.text());
+  if (round != TuneRound::explore) return;
+  for (std::size_t i = 0; i < std::min(kShownEstimates, order.size()); ++i) {
+    fmt::print(stream_, "  {} {}: {}\n", i == 0 ? "thinks best" : "       then", short_text(space_, order[i]),
+               objective_.text(estimates[order[i]]));
+  }
+}
+
+void TuneText::on_sample(const TuneSample& sample) {
+  erase_line();
+  const std::string repeat = sample.trial.repeat > 1 ? fmt::format("  run {}", sample.trial.repeat) : "";
+  fmt::print(stream_, "{:>3}  {}{}: {} (estimate {})\n", ++trials_, short_text(space_, sample.trial.candidate), repeat,
+             objective_.text(sample.score), objective_.text(sample.estimate));
+  std::fflush(stream_);
+}
+
+void TuneText::on_failure(const TuneTrial& trial, const std::string& error) {
+  erase_line();
+  fmt::print(stream_, "{:>3}  {}: failed: {}\n", ++trials_, short_text(space_, trial.candidate),
+             error.substr(0, kLongestError));
+  std::fflush(stream_);
+}
+
+void TuneText::on_round_end(const RoundEnd& end, const std::vector<double>& estimates) {
+  for (const std::size_t candidate : end.kept) {
+    fmt::print(stream_, "  kept    {}: {}\n", short_text(space_, candidate), objective_.text(estimates[candidate]));
+  }
+  for (const std::size_t candidate : end.dropped) {
+    fmt::print(stream_, "  dropped {}: {}\n", short_text(space_, candidate), objective_.text(estimates[candidate]));
+  }
+  std::fflush(stream_);
+}
+
+void TuneText::on_wait(const TuneTrial& trial, double seconds) {
+  if (terminal_ == nullptr) return;
+  const std::string line =
+      fmt::format("{}: {}, {:.0f}s", to_string(trial.round), short_text(space_, trial.candidate), seconds);
+  fmt::print(terminal_, "\r{}\x1b[K", line.substr(0, report::columns_of(terminal_)));
+  std::fflush(terminal_);
+  line_is_drawn_ = true;
+}
+
+void TuneText::erase_line() {
+  if (!line_is_drawn_) return;
+  fmt::print(terminal_, "\r\x1b[K");
+  std::fflush(terminal_);
+  line_is_drawn_ = false;
+}
+
+std::string gain_text(const TuneResult& result) {
+  if (result.chosen == result.default_candidate) return "nothing that was tried beats the default";
+  if (!result.gain) return "not compared with the default: there was no time for both";
+  const perf::Comparison& gain = *result.gain;
+  const std::string figures = fmt::format("{:.3f} times the default ({:.3f} to {:.3f}, {})", gain.ratio,
+                                          gain.interval.low, gain.interval.high, perf::p_text(gain.p));
+  if (gain.is_supported()) return figures;
+  return figures + (gain.verdict == perf::Verdict::too_few_runs ? ": too few runs to be sure"
+                                                                : ": no difference that the runs support");
+}
+
+std::string conclusion(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result) {
+  std::string text;
+  if (!result.finalists.empty()) text += fmt::format("\n{}", finals_table(space, objective, result));
+  text += fmt::format("best: {}\n{}", short_text(space, result.chosen), margin_text(space, result));
+  text += fmt::format("gain: {}\n", gain_text(result));
+  if (result.out_of_time) text += "the budget ended the finals early: --budget\n";
+  return text;
+}
+
+}  // namespace trireme::lab

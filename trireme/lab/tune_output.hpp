@@ -1,0 +1,45 @@
+// What a tune looks like to people: what is searched, what the model thinks and why, a line for each trial, what each
+// round keeps and drops, and what was gained in the end. Views of what TuneSearch reports.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "trireme/lab/tune_search.hpp"
+
+namespace trireme::lab {
+
+class TuneText : public TuneObserver {
+ public:
+  // Lines go to `stream`; to `terminal` what is being run, where there is one.
+  TuneText(const TuneSpace& space, const TuneObjective& objective, std::FILE* stream, std::FILE* terminal)
+      : space_(space), objective_(objective), stream_(stream), terminal_(terminal) {}
+
+  void on_round(TuneRound round, const CostModel& model, const std::vector<std::size_t>& order,
+                const std::vector<double>& estimates) override;
+  void on_sample(const TuneSample& sample) override;
+  void on_failure(const TuneTrial& trial, const std::string& error) override;
+  void on_round_end(const RoundEnd& end, const std::vector<double>& estimates) override;
+  void on_wait(const TuneTrial& trial, double seconds);
+  void erase_line();
+
+ private:
+  const TuneSpace& space_;
+  TuneObjective objective_;
+  std::FILE* stream_;
+  std::FILE* terminal_;
+  bool line_is_drawn_ = false;
+  std::size_t trials_ = 0;
+};
+
+// Workers, threads and batch of a cell, and what else differs from the default: "workers=2 ... batch-size=16 ps=1".
+std::string short_text(const TuneSpace& space, std::size_t cell);
+// What varies over which values, how many configurations that makes, and how many trials there will be.
+std::string introduction(const TuneSpace& space, const TuneObjective& objective, const TuneSettings& settings);
+// The finals with their spread, what was chosen and why, and the gain over the default.
+std::string conclusion(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result);
+// "1.25 times the default (1.21 to 1.29, p = 0.029)"; of a default that was not beaten, that.
+std::string gain_text(const TuneResult& result);
+
+}  // namespace trireme::lab
