@@ -8,12 +8,14 @@ namespace {
 
 constexpr double kUsualError = 0.25;    // of the cost model: a quarter up or down
 constexpr double kNearness = 1.5;       // doublings over which errors stay alike
-constexpr double kOtherText = 0.5;      // likeness of two texts
+constexpr double kOtherText = 0.7;      // likeness of two texts
 constexpr double kShareOfSingle = 0.6;  // of an error that comes from one setting, whatever the others are
 
+// Of all points together these are a covariance: what is alike to two things that are not alike would make it none.
 double likeness(const std::variant<double, std::string>& a, const std::variant<double, std::string>& b) {
   const double *one = std::get_if<double>(&a), *other = std::get_if<double>(&b);
-  if (one == nullptr || other == nullptr) return a == b ? 1 : kOtherText;
+  if (one == nullptr && other == nullptr) return a == b ? 1 : kOtherText;
+  if (one == nullptr || other == nullptr) return 0;
   if (*one == *other) return 1;
   const double doublings = std::log2((1 + *one) / (1 + *other)) / kNearness;
   return std::exp(-doublings * doublings / 2);

@@ -99,12 +99,11 @@ double TuneSearch::estimate(std::size_t candidate) const {
   return objective_.score(one.layout, model_.step_seconds(one.layout) * std::exp(correction_.at(one.point).error));
 }
 
-std::optional<std::size_t> TuneSearch::most_promising(
-    const std::function<bool(const WorkLayout&)>& is_asked_for) const {
+std::optional<std::size_t> TuneSearch::most_promising(const std::function<bool(std::size_t)>& is_asked_for) const {
   std::optional<std::size_t> best;
   double best_promise = 0;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (states_[i].trials > 0 || !is_asked_for(candidates_[i].layout)) continue;
+    if (states_[i].trials > 0 || !is_asked_for(i)) continue;
     const double promise = estimate(i) * std::exp(kCuriosity * correction_.at(candidates_[i].point).deviation);
     if (!best || promise > best_promise) {
       best = i;
@@ -178,19 +177,39 @@ void TuneSearch::end(TuneRound round, const std::vector<std::size_t>& ranked, st
                          estimates);
 }
 
-// First one of each kind, because the model knows least of how these compare; then what promises most.
+bool TuneSearch::has_plain_exchange(std::size_t candidate) const {
+  const SettingPoint &point = candidates_[candidate].point, &usual = candidates_[result_.default_candidate].point;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    if (std::holds_alternative<std::string>(point[i]) && point[i] != usual[i]) return false;
+  }
+  return true;
+}
+
+// What the model knows least of comes first: workers, servers, and a small batch, which caches may like. Then how many
+// of everything; how they exchange, of which there are many ways that differ little, is looked at when it is known who
+// does.
+std::optional<std::size_t> TuneSearch::next_to_explore(std::size_t made, std::size_t trials) const {
+  double largest_batch = 0;
+  for (const TuneCandidate& candidate : candidates_) largest_batch = std::max(largest_batch, candidate.layout.batch);
+  const auto has_workers_alone = [&](std::size_t i) {
+    return candidates_[i].layout.workers > 1 && candidates_[i].layout.servers == 0 && has_plain_exchange(i);
+  };
+  std::optional<std::size_t> next;
+  if (made == 1) next = most_promising(has_workers_alone);
+  if (made == 2) next = most_promising([&](std::size_t i) { return candidates_[i].layout.servers > 0; });
+  if (made == 3) {
+    next = most_promising(
+        [&](std::size_t i) { return has_workers_alone(i) && candidates_[i].layout.batch <= largest_batch / 4; });
+  }
+  if (!next && made < (trials + 1) / 2) next = most_promising([&](std::size_t i) { return has_plain_exchange(i); });
+  return next ? next : most_promising([](std::size_t) { return true; });
+}
+
 void TuneSearch::explore(std::size_t trials) {
   begin(TuneRound::explore);
   measure(result_.default_candidate, TuneRound::explore);
-  const std::function<bool(const WorkLayout&)> any = [](const WorkLayout&) { return true; };
-  const std::vector<std::function<bool(const WorkLayout&)>> kinds{
-      [](const WorkLayout& layout) { return layout.workers > 1 && layout.servers == 0; },
-      [](const WorkLayout& layout) { return layout.servers > 0; }};
   for (std::size_t made = 1; made < trials && may_go_on(kExploreUntil); ++made) {
-    const std::size_t kind = made - 1;
-    std::optional<std::size_t> next;
-    if (kind < kinds.size()) next = most_promising(kinds[kind]);
-    if (!next) next = most_promising(any);
+    const auto next = next_to_explore(made, trials);
     if (!next) return;
     measure(*next, TuneRound::explore);
   }

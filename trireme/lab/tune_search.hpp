@@ -98,7 +98,9 @@ class TuneSearch {
   void learn();
   double estimate(std::size_t candidate) const;  // of the score, by the model and the trials
   // What is worth trying next: what may be best, by what is thought of it and how little is known.
-  std::optional<std::size_t> most_promising(const std::function<bool(const WorkLayout&)>& is_asked_for) const;
+  std::optional<std::size_t> most_promising(const std::function<bool(std::size_t)>& is_asked_for) const;
+  std::optional<std::size_t> next_to_explore(std::size_t made, std::size_t trials) const;
+  bool has_plain_exchange(std::size_t candidate) const;  // as the default has it
   std::vector<std::size_t> by_estimate(std::vector<std::size_t> candidates) const;
   std::vector<std::size_t> measured() const;
 

@@ -161,14 +161,10 @@ TuneCandidate candidate_of(const Cell& cell, double gradient_bytes, std::int64_t
                       .batch = number_of(cell, "batch-size", static_cast<double>(own_batch)),
                       .bucket_bytes = bucket_bytes_of(cell, gradient_bytes)};
   for (const auto& [name, value] : cell.varied.items()) {
-    double number = 0;
-    const std::string text = value_text(value);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = error == std::errc() && end == text.data() + text.size();
-    if (is_number) {
-      candidate.point.emplace_back(number);
+    if (value.is_number()) {
+      candidate.point.emplace_back(value.get<double>());
     } else {
-      candidate.point.emplace_back(text);
+      candidate.point.emplace_back(value_text(value));
     }
   }
   return candidate;
