@@ -17,6 +17,7 @@
 #include "cli/study_plans.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/shell_text.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/tune_output.hpp"
@@ -24,14 +25,12 @@
 namespace trireme::cli {
 namespace {
 
-constexpr std::int64_t kFewestTrials = 12;
-
 struct TuneArguments {
   lab::TuneRequest request;
   std::string objective = "images-per-second";
   std::string out, config_out = "tuned.json", budget = "10m", trial_time = "2s", run_limit = "10m";
-  std::optional<std::int64_t> trials;
-  bool dry_run = false;
+  std::optional<std::size_t> trials;
+  bool dry_run = false, retry_failed = false;
 };
 
 lab::TuneObjective::Goal parse_goal(const std::string& text) {
@@ -54,14 +53,7 @@ lab::TuneAbilities abilities() {
 }
 
 lab::TuneSettings settings_of(const TuneArguments& arguments, std::size_t candidates) {
-  lab::TuneSettings settings = lab::usual_settings(candidates);
-  if (arguments.trials) {
-    if (*arguments.trials < kFewestTrials) {
-      bad_input("--trials {}: must be at least {}: four of the default, eight to search and compare", *arguments.trials,
-                kFewestTrials);
-    }
-    settings.trials = static_cast<std::size_t>(*arguments.trials);
-  }
+  lab::TuneSettings settings = lab::settings_for(arguments.trials.value_or(lab::usual_trials(candidates)));
   settings.budget_seconds = lab::parse_duration(arguments.budget, "--budget");
   return settings;
 }
@@ -75,16 +67,28 @@ int dry_run(const lab::TuneSpace& space, const lab::TuneObjective& objective, co
 int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const lab::TuneResult& result,
            const std::filesystem::path& out) {
   fmt::print("{}", lab::conclusion(space, arguments.request.objective, result));
+  if (result.failures > 0)
+    fmt::print("the logs of failed trials: {}; to try them again: --retry-failed\n", (out / "logs").string());
   if (result.interrupted || result.out_of_time) std::fputs(go_on_text().c_str(), stdout);
-  fmt::print("records: {}\n", (out / "runs").string());
+  fmt::print("records: {}; to look at them: trireme report {}\n", (out / "runs").string(),
+             cluster::shell_line({out.string()}));
   if (result.interrupted) return kInterruptedExitCode;
   const std::string about = fmt::format("found by trireme tune, {}: {}",
                                         report::rfc3339(std::chrono::system_clock::now()), lab::gain_text(result));
   report::write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
+  if (arguments.config_out == "-") return 0;
   const bool launches = space.candidates[result.chosen].layout.workers > 1;
   fmt::print("configuration: {}; to use it: trireme {} --config {}{}\n", arguments.config_out,
-             launches ? "launch" : "bench", arguments.config_out, launches ? " -- bench" : "");
+             launches ? "launch" : "bench", cluster::shell_line({arguments.config_out}), launches ? " -- bench" : "");
   return 0;
+}
+
+std::string count_text(const lab::TuneTrials& trials, const lab::TuneSpace& space, const lab::TuneResult& result) {
+  std::string text = fmt::format("\n{} trials were run", trials.runs_made());
+  if (trials.runs_found() > 0) text += fmt::format(" and {} taken from the folder", trials.runs_found());
+  text += fmt::format(", of {} configurations", space.cells.size());
+  if (result.failures > 0) text += fmt::format("; {} failed", result.failures);
+  return text + "\n";
 }
 
 int run_tune(TuneArguments arguments) {
@@ -92,10 +96,12 @@ int run_tune(TuneArguments arguments) {
   const lab::OptionCatalog options = option_catalog();
   const lab::TuneSpace space = lab::make_tune_space(arguments.request, options, this_machine(), abilities());
   const lab::TuneSettings settings = settings_of(arguments, space.cells.size());
+  const double trial_seconds = lab::parse_duration(arguments.trial_time, "--trial-time");
+  const double run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit");
   const lab::TuneObjective& objective = arguments.request.objective;
   if (arguments.dry_run) return dry_run(space, objective, settings);
   check_not_launched("a tune");
-  report::check_writable(arguments.config_out);
+  report::check_writable(arguments.config_out, "the configuration");
   Interrupt interrupt("interrupted: ending this trial (once more to end at once)");
   const std::filesystem::path out = arguments.out.empty() ? space.plan.name : arguments.out;
   const lab::StudyFolder folder(out);
@@ -106,18 +112,16 @@ int run_tune(TuneArguments arguments) {
   lab::TuneTrials trials({.space = space,
                           .options = options,
                           .program = this_binary(),
-                          .trial_seconds = lab::parse_duration(arguments.trial_time, "--trial-time"),
-                          .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
+                          .trial_seconds = trial_seconds,
+                          .run_limit_seconds = run_limit_seconds,
+                          .retry_failed = arguments.retry_failed,
                           .while_running = [&](const lab::TuneTrial& trial, double s) { text.on_wait(trial, s); }},
                          folder, interrupt.listen());
   lab::TuneSearch search(space.candidates, space.default_cell, lab::cost_facts(folder, space), objective, settings,
                          std::ref(trials), text);
   const lab::TuneResult result = search.run();
   text.erase_line();
-  fmt::print("\n{} trials were run", trials.runs_made());
-  if (trials.runs_found() > 0) fmt::print(" and {} taken from the folder", trials.runs_found());
-  fmt::print(", of {} configurations{}\n", space.cells.size(),
-             result.failures > 0 ? fmt::format("; {} failed", result.failures) : "");
+  fmt::print("{}", count_text(trials, space, result));
   return finish(arguments, space, result, out);
 }
 
@@ -155,6 +159,7 @@ Command add_tune(CLI::App& parent) {
   app->add_option("--out", arguments->out, "Folder of the records (default: tune-MODEL, in this folder)");
   app->add_option("--config-out", arguments->config_out, "File for the configuration that was found")
       ->capture_default_str();
+  app->add_flag("--retry-failed", arguments->retry_failed, "Run trials again that failed before");
   app->add_flag("--dry-run", arguments->dry_run, "Show what would be searched, and run nothing");
   return {app, [arguments] { return run_tune(*arguments); }};
 }

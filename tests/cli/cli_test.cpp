@@ -58,7 +58,9 @@ TEST(Cli, WithoutCommandShowsHelp) {
 }
 
 TEST(Cli, UnknownCommandListsTheCommands) {
-  expect_refused({"fly"}, {"unknown command 'fly'", "bench, train, eval, sweep, compare, report, models, data, export, net, doctor, launch"});
+  expect_refused({"fly"},
+                 {"unknown command 'fly'",
+                  "bench, train, eval, sweep, tune, compare, report, models, data, export, net, doctor, launch"});
 }
 
 TEST(Cli, UnknownOptionNamesTheHelp) {

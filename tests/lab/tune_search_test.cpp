@@ -134,7 +134,7 @@ TEST_F(TuneSearchTest, ComesWithinFivePercentOfTheBestWithFifteenPercentOfTheTri
       for (unsigned seed = 1; seed <= seeds; ++seed) {
         SCOPED_TRACE(fmt::format("{} on {} cores, {}, seed {}", model, cores, surface.name, seed));
         ArtificialMachine machine(space, surface, seed);
-        const TuneResult result = search(space, std::ref(machine), usual_settings(space.cells.size()));
+        const TuneResult result = search(space, std::ref(machine), settings_for(usual_trials(space.cells.size())));
         EXPECT_LE(machine.trials, 0.15 * static_cast<double>(space.cells.size()));
         EXPECT_GE(machine.true_score(result.chosen), 0.95 * machine.best_score())
             << cell_text(space.cells[result.chosen]);
@@ -149,14 +149,14 @@ TEST_F(TuneSearchTest, ClaimsAGainOnlyWhereThereIsOne) {
   int claims = 0;
   for (unsigned seed = 1; seed <= 20; ++seed) {
     ArtificialMachine machine(space, flat, seed);
-    const TuneResult result = search(space, std::ref(machine), usual_settings(space.cells.size()));
+    const TuneResult result = search(space, std::ref(machine), settings_for(usual_trials(space.cells.size())));
     claims += result.gain && result.gain->is_supported() ? 1 : 0;
   }
   EXPECT_LE(claims, 4) << "one in twenty is what the test allows";
 
   const Surface servers = surfaces()[3];
   ArtificialMachine machine(space, servers, 1);
-  const TuneResult result = search(space, std::ref(machine), usual_settings(space.cells.size()));
+  const TuneResult result = search(space, std::ref(machine), settings_for(usual_trials(space.cells.size())));
   ASSERT_TRUE(result.gain);
   EXPECT_EQ(result.gain->verdict, perf::Verdict::larger);
   const double gain = machine.true_score(result.chosen) / machine.true_score(space.default_cell);
@@ -167,7 +167,7 @@ TEST_F(TuneSearchTest, ClaimsAGainOnlyWhereThereIsOne) {
 TEST_F(TuneSearchTest, GoesOnFromItsTrialsWhereItWasEnded) {
   const TuneSpace space = space_of("lenet", 2);
   const Surface surface = surfaces()[0];
-  const TuneSettings settings = usual_settings(space.cells.size());
+  const TuneSettings settings = settings_for(usual_trials(space.cells.size()));
   std::map<std::pair<std::size_t, int>, TuneOutcome> kept;
   ArtificialMachine machine(space, surface, 7);
   const auto run_until = [&](int last) {
@@ -201,7 +201,7 @@ TEST_F(TuneSearchTest, KeepsToItsBudgetAndLeavesTimeForFinals) {
   const Surface surface = surfaces()[0];
   for (const double budget : {1.0, 5.0, 14.0, 1000.0}) {
     ArtificialMachine machine(space, surface, 3);
-    TuneSettings settings = usual_settings(space.cells.size());
+    TuneSettings settings = settings_for(usual_trials(space.cells.size()));
     settings.budget_seconds = budget;
     const TuneResult result = search(space, std::ref(machine), settings);
     EXPECT_LE(machine.trials, budget);
@@ -220,7 +220,7 @@ TEST_F(TuneSearchTest, LeavesOutWhatFails) {
     }
     return machine(trial);
   };
-  const TuneResult result = search(space, without_launch, usual_settings(space.cells.size()));
+  const TuneResult result = search(space, without_launch, settings_for(usual_trials(space.cells.size())));
   EXPECT_GT(result.failures, 0u);
   EXPECT_EQ(space.candidates[result.chosen].layout.workers, 1);
   const auto nothing_works = [](const TuneTrial&) -> TuneOutcome {

@@ -13,6 +13,9 @@ namespace {
 
 using report::Json;
 
+// A trial ends by its time; of a very small network this many steps say as much as more would.
+constexpr int kMostSteps = 2000;
+
 double seconds_of(const TuneTrial& trial, double first_round) {
   return trial.round == TuneRound::explore ? first_round : 2 * first_round;
 }
@@ -32,9 +35,17 @@ double read_number(const Json& json, const char* key) {
 
 }  // namespace
 
+std::optional<Json> TuneTrials::kept_record(const TuneTrial& trial) const {
+  auto record = folder_.read_run({setup_.space.cells[trial.candidate].slug, trial.repeat});
+  if (!record || !suits(*record, seconds_of(trial, setup_.trial_seconds))) return std::nullopt;
+  if (setup_.retry_failed && record->contains("error")) return std::nullopt;
+  return record;
+}
+
 std::vector<std::string> TuneTrials::command_of(const TuneTrial& trial) const {
   Configuration configuration = setup_.space.cells[trial.candidate].configuration;
   configuration.push_back({"max-seconds", seconds_of(trial, setup_.trial_seconds)});
+  if (find(configuration, "num-batches") == nullptr) configuration.push_back({"num-batches", kMostSteps});
   return command_words(configuration, setup_.options);
 }
 
@@ -45,13 +56,12 @@ TuneOutcome TuneTrials::outcome_of(const TuneTrial& trial, const Json& record) c
 }
 
 TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
-  const Cell& cell = setup_.space.cells[trial.candidate];
-  const RunName name{cell.slug, trial.repeat};
-  const double trial_seconds = seconds_of(trial, setup_.trial_seconds);
-  if (const auto record = folder_.read_run(name); record && suits(*record, trial_seconds)) {
+  if (const auto record = kept_record(trial)) {
     ++runs_found_;
     return outcome_of(trial, *record);
   }
+  const Cell& cell = setup_.space.cells[trial.candidate];
+  const RunName name{cell.slug, trial.repeat};
   folder_.note("start " + to_string(name));
   const std::vector<std::string> words = command_of(trial);
   TrialResult result = run_trial({.command = trial_command(setup_.program, words),
@@ -69,10 +79,15 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
   }
   std::vector<std::string> line = words;
   line.insert(line.begin(), "trireme");
-  result.record["study"] = {
-      {"name", setup_.space.plan.name}, {"kind", setup_.space.plan.figure}, {"cell", cell.varied},
-      {"repeat", trial.repeat},         {"framework", "trireme"},           {"command", cluster::shell_line(line)},
-      {"seconds", result.seconds},      {"round", to_string(trial.round)},  {"trial_seconds", trial_seconds}};
+  result.record["study"] = {{"name", setup_.space.plan.name},
+                            {"kind", setup_.space.plan.figure},
+                            {"cell", cell.varied},
+                            {"repeat", trial.repeat},
+                            {"framework", "trireme"},
+                            {"command", cluster::shell_line(line)},
+                            {"seconds", result.seconds},
+                            {"round", to_string(trial.round)},
+                            {"trial_seconds", seconds_of(trial, setup_.trial_seconds)}};
   folder_.write_run(name, result.record);
   folder_.note(fmt::format("{} {}", result.record.contains("error") ? "failed" : "measured", to_string(name)));
   ++runs_made_;

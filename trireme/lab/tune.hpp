@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -18,6 +19,7 @@ struct TuneSetup {
   std::string program;           // the `trireme` binary
   double trial_seconds = 2;      // of steps, in the first round; the later ones have twice that
   double run_limit_seconds = 0;  // after which a trial has failed
+  bool retry_failed = false;     // records of failures do not count
   std::function<void(const TuneTrial& trial, double seconds)> while_running = {};
 };
 
@@ -33,6 +35,7 @@ class TuneTrials {
   std::size_t runs_found() const { return runs_found_; }
 
  private:
+  std::optional<report::Json> kept_record(const TuneTrial& trial) const;
   std::vector<std::string> command_of(const TuneTrial& trial) const;
   TuneOutcome outcome_of(const TuneTrial& trial, const report::Json& record) const;
 

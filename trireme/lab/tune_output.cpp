@@ -43,6 +43,10 @@ std::string objective_text(const TuneObjective& objective) {
   return "";
 }
 
+std::string marked_text(const TuneSpace& space, std::size_t cell) {
+  return short_text(space, cell) + (cell == space.default_cell ? " (default)" : "");
+}
+
 std::string finals_table(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result) {
   report::Table table({{"finalist"},
                        {"median", report::Align::right},
@@ -52,8 +56,7 @@ std::string finals_table(const TuneSpace& space, const TuneObjective& objective,
   for (const std::size_t candidate : result.finalists) {
     const std::vector<double> scores = result.finals_of(candidate);
     const perf::Summary summary = perf::summarize(scores);
-    const std::string mark = candidate == result.default_candidate ? " (default)" : "";
-    table.add_row({short_text(space, candidate) + mark, objective.text(summary.median), objective.text(summary.minimum),
+    table.add_row({marked_text(space, candidate), objective.text(summary.median), objective.text(summary.minimum),
                    objective.text(summary.maximum), std::to_string(scores.size())});
   }
   return table.text();
@@ -161,11 +164,13 @@ std::string gain_text(const TuneResult& result) {
 }
 
 std::string conclusion(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result) {
+  if (result.samples.empty()) return "";
+  if (result.interrupted) return fmt::format("best so far: {}\n", marked_text(space, result.chosen));
   std::string text;
   if (!result.finalists.empty()) text += fmt::format("\n{}", finals_table(space, objective, result));
-  text += fmt::format("best: {}\n{}", short_text(space, result.chosen), margin_text(space, result));
+  text += fmt::format("best: {}\n{}", marked_text(space, result.chosen), margin_text(space, result));
   text += fmt::format("gain: {}\n", gain_text(result));
-  if (result.out_of_time) text += "the budget ended the finals early: --budget\n";
+  if (result.out_of_time) text += "the budget was too short for all trials: --budget\n";
   return text;
 }
 

@@ -13,7 +13,8 @@ namespace trireme::lab {
 namespace {
 
 constexpr std::uint64_t kOrderSeed = 2;
-constexpr std::size_t kFewestTrials = 20, kMostTrials = 60, kTrialsForTwoFinalists = 32;
+constexpr std::size_t kFewestUsualTrials = 20, kMostUsualTrials = 60, kTrialsForTwoFinalists = 32;
+constexpr std::size_t kFewestBeforeFinals = 4;
 constexpr double kShareOfSpace = 0.15;
 constexpr std::size_t kNarrowed = 4;  // candidates with longer trials
 
@@ -26,6 +27,11 @@ constexpr double kShortNoise = 0.05, kLongNoise = 0.03;
 constexpr double kCuriosity = 1.0;
 // Of finalists that the test cannot tell apart, the simpler one is taken unless it seems slower by more than this.
 constexpr double kNoMatter = 1.02;
+
+// The finalists and the default.
+std::size_t trials_of_finals(const TuneSettings& settings) {
+  return (settings.finalists + 1) * static_cast<std::size_t>(settings.final_repeats);
+}
 
 // Of two that are equally fast: fewer tasks, then fewer images at a time.
 auto simplicity(const WorkLayout& layout) { return std::tuple(layout.workers + layout.servers, layout.batch); }
@@ -44,12 +50,19 @@ std::string to_string(TuneRound round) {
   return "";
 }
 
-TuneSettings usual_settings(std::size_t candidates) {
+std::size_t usual_trials(std::size_t candidates) {
   const auto share = static_cast<std::size_t>(kShareOfSpace * static_cast<double>(candidates));
-  TuneSettings settings;
-  settings.trials = std::clamp(share, kFewestTrials, kMostTrials);
+  return std::clamp(share, kFewestUsualTrials, kMostUsualTrials);
+}
+
+TuneSettings settings_for(std::size_t trials) {
   // Where there are few, they are better spent on looking around than on a second finalist.
-  settings.finalists = settings.trials < kTrialsForTwoFinalists ? 1 : 2;
+  const TuneSettings settings{.trials = trials, .finalists = trials < kTrialsForTwoFinalists ? 1u : 2u};
+  const std::size_t fewest = trials_of_finals(settings) + kFewestBeforeFinals;
+  if (trials < fewest) {
+    bad_input("--trials {}: must be at least {}: {} to search with, and finals of the best and the default", trials,
+              fewest, kFewestBeforeFinals);
+  }
   return settings;
 }
 
@@ -129,9 +142,12 @@ std::vector<std::size_t> TuneSearch::measured() const {
   return found;
 }
 
-bool TuneSearch::may_go_on(double share_of_budget) const {
+bool TuneSearch::has_time(double share_of_budget) {
   if (result_.interrupted) return false;
-  return !settings_.budget_seconds || seconds_ + longest_seconds_ <= share_of_budget * *settings_.budget_seconds;
+  if (!settings_.budget_seconds) return true;
+  if (seconds_ + longest_seconds_ <= share_of_budget * *settings_.budget_seconds) return true;
+  result_.out_of_time = true;
+  return false;
 }
 
 void TuneSearch::measure(std::size_t candidate, TuneRound round) {
@@ -208,9 +224,9 @@ std::optional<std::size_t> TuneSearch::next_to_explore(std::size_t made, std::si
 void TuneSearch::explore(std::size_t trials) {
   begin(TuneRound::explore);
   measure(result_.default_candidate, TuneRound::explore);
-  for (std::size_t made = 1; made < trials && may_go_on(kExploreUntil); ++made) {
+  for (std::size_t made = 1; made < trials; ++made) {
     const auto next = next_to_explore(made, trials);
-    if (!next) return;
+    if (!next || !has_time(kExploreUntil)) return;
     measure(*next, TuneRound::explore);
   }
 }
@@ -221,7 +237,7 @@ std::vector<std::size_t> TuneSearch::narrow(std::size_t trials) {
   ranked.resize(std::min(trials, ranked.size()));
   begin(TuneRound::narrow);
   for (const std::size_t candidate : ranked) {
-    if (may_go_on(kNarrowUntil)) measure(candidate, TuneRound::narrow);
+    if (has_time(kNarrowUntil)) measure(candidate, TuneRound::narrow);
   }
   std::erase_if(ranked, [&](std::size_t candidate) { return states_[candidate].failed; });
   ranked = by_estimate(std::move(ranked));
@@ -236,10 +252,7 @@ void TuneSearch::hold_finals(const std::vector<std::size_t>& finalists) {
   for (const ScheduledRun& run : make_schedule(finalists.size(), settings_.final_repeats, kOrderSeed)) {
     const std::size_t candidate = finalists[run.cell];
     if (states_[candidate].failed) continue;
-    if (!may_go_on(1)) {
-      result_.out_of_time = !result_.interrupted;
-      return;
-    }
+    if (!has_time(1)) return;
     measure(candidate, TuneRound::finals);
   }
 }
@@ -275,8 +288,7 @@ void TuneSearch::decide() {
 }
 
 TuneResult TuneSearch::run() {
-  const std::size_t finals = (settings_.finalists + 1) * static_cast<std::size_t>(settings_.final_repeats);
-  const std::size_t before = std::max(settings_.trials, finals + 4) - finals;
+  const std::size_t before = settings_.trials - trials_of_finals(settings_);
   const std::size_t narrowed = std::min(kNarrowed, before / 4);
   explore(before - narrowed);
   std::vector<std::size_t> finalists;

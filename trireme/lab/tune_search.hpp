@@ -45,8 +45,10 @@ struct TuneSettings {
   int final_repeats = 4;      // the fewest by which a rank test can show a difference
 };
 
-// Trials for 15 % of the configurations, though never too few to tell anything, nor more than one would wait for.
-TuneSettings usual_settings(std::size_t candidates);
+// 15 % of the configurations, though never too few to tell anything, nor more than one would wait for.
+std::size_t usual_trials(std::size_t candidates);
+// Error(bad_input) where these are too few for finals and anything before them.
+TuneSettings settings_for(std::size_t trials);
 
 struct RoundEnd {
   TuneRound round = TuneRound::explore;
@@ -68,12 +70,12 @@ struct TuneResult {
   std::vector<TuneSample> samples;
   std::size_t failures = 0;
   std::size_t default_candidate = 0;
-  std::size_t chosen = 0;                  // the default where nothing better was found
-  std::vector<std::size_t> finalists;      // best first, the default among them where it was run
-  std::optional<perf::Comparison> gain;    // of the chosen over the default, by the finals
-  std::optional<perf::Comparison> margin;  // over the other finalist; nothing: there was none
-  bool took_simpler = false;               // of finalists that the test cannot tell apart
-  bool interrupted = false, out_of_time = false;
+  std::size_t chosen = 0;                                      // the default where nothing better was found
+  std::vector<std::size_t> finalists;                          // best first, the default among them where it was run
+  std::optional<perf::Comparison> gain;                        // of the chosen over the default, by the finals
+  std::optional<perf::Comparison> margin;                      // over the other finalist; nothing: there was none
+  bool took_simpler = false;                                   // of finalists that the test cannot tell apart
+  bool interrupted = false, out_of_time = false;               // the budget has cost trials
   std::vector<double> finals_of(std::size_t candidate) const;  // scores
 };
 
@@ -104,7 +106,7 @@ class TuneSearch {
   std::vector<std::size_t> by_estimate(std::vector<std::size_t> candidates) const;
   std::vector<std::size_t> measured() const;
 
-  bool may_go_on(double share_of_budget) const;
+  bool has_time(double share_of_budget);  // for one more trial; where not, the result says so
   void measure(std::size_t candidate, TuneRound round);
   void begin(TuneRound round);
   void end(TuneRound round, const std::vector<std::size_t>& ranked, std::size_t kept);

@@ -206,6 +206,7 @@ std::string TuneObjective::text(double score) const {
 TuneSpace make_tune_space(const TuneRequest& request, const OptionCatalog& options, const StudyMachine& machine,
                           const TuneAbilities& abilities) {
   check_objective(request);
+  if (is_set(request, "max-seconds=")) bad_input("--set max-seconds: how long a trial is, is for --trial-time");
   const std::int64_t own_batch = find_model(request.model).batch_size;
   Graph graph;
   const ModelCounts counts = count(graph, build_model(graph, request.model, {.batch_size = 1}));

@@ -124,22 +124,22 @@ std::vector<std::string> command_line() {
   return arguments;
 }
 
-void check_writable(const std::string& path) {
+void check_writable(const std::string& path, const std::string& what) {
   if (path == "-") return;
-  if (path.empty()) bad_input("the path of the record is empty; give a file, or - for stdout");
+  if (path.empty()) bad_input("the path of {} is empty; give a file, or - for stdout", what);
   // A path that cannot even be looked at (too long a name, a folder that may not be searched) is for the trial below.
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
-    bad_input("cannot write the record to '{}': it is a directory; give a file, or - for stdout", path);
+    bad_input("cannot write {} to '{}': it is a directory; give a file, or - for stdout", what, path);
   constexpr const char* kAdvice = "give a file in a folder that exists and can be written, or - for stdout";
   if (is_special(path)) {
     if (::access(path.c_str(), W_OK) == 0) return;
-    bad_input("cannot write the record to '{}': {}; {}", path, std::strerror(errno), kAdvice);
+    bad_input("cannot write {} to '{}': {}; {}", what, path, std::strerror(errno), kAdvice);
   }
   try {
     NewFile trial(path);  // the only test that knows of permissions, quotas and read-only file systems alike
   } catch (const Error& error) {
-    bad_input("cannot write the record: {}; {}", error.what(), kAdvice);
+    bad_input("cannot write {}: {}; {}", what, error.what(), kAdvice);
   }
 }
 

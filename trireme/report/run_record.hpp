@@ -85,7 +85,7 @@ std::vector<std::string> command_line();
 
 // Throws Error(bad_input) if write_json could not write there, and leaves nothing behind. To be called before a long
 // run, not after it.
-void check_writable(const std::string& path);
+void check_writable(const std::string& path, const std::string& what = "the record");
 // "-" is stdout. A file appears whole or not at all: it is written aside, synced and renamed.
 void write_json(const Json& json, const std::string& path);
 
