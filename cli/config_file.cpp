@@ -115,6 +115,7 @@ class ConfiguredLine {
     has_rest_ = end != words.end();
     const Words rest = has_rest_ ? Words(end + 1, words.end()) : Words{};
     const bool is_known = words.front() == "launch" && !rest.empty();
+    lacks_command_ = words.front() == "launch" && rest.empty();
     launched_ = CommandPart(is_known ? command_named(app, rest.front()) : nullptr, rest);
   }
 
@@ -133,6 +134,7 @@ class ConfiguredLine {
   CommandPart own_, launched_;
   CommandPart launch_;  // which options are of any launch
   bool is_launched_ = false, has_rest_ = false;
+  bool lacks_command_ = false;  // a launch of nothing, which is what the user must be told
 };
 
 void ConfiguredLine::set(const std::string& file, const std::string& key, const Json& value) {
@@ -145,6 +147,7 @@ void ConfiguredLine::set(const std::string& file, const std::string& key, const 
     bad_input("{}: {} is {}, which `{}` alone cannot do: trireme launch --config {} -- {}", file, key, value.dump(),
               own_.name(), file, own_.name());
   }
+  if (option == nullptr && lacks_command_) return;
   if (option == nullptr) refuse(file, key);
   lab::check_value(option_info(*option, false), value, file);
   if (!part.gives(*option)) part.add(lab::option_words({name, value}));

@@ -29,7 +29,7 @@ struct TuneArguments {
   lab::TuneRequest request;
   std::string objective = "images-per-second";
   std::string out, config_out = "tuned.json", budget = "10m", trial_time = "2s", run_limit = "10m";
-  std::optional<std::size_t> trials;
+  std::optional<std::int64_t> trials;
   bool dry_run = false, retry_failed = false;
 };
 

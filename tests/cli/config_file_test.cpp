@@ -69,6 +69,9 @@ TEST_F(ConfigFile, WhatIsWrongIsNamedWithFileAndKey) {
   const std::string kind = config(R"({"batch-size": "many"})");
   expect_refused({"bench", "--config", kind}, kind + ": batch-size is a whole number; it cannot be \"many\"");
   expect_refused({"train", "--config=" + config(R"({"forward-only": true})")}, "there is no option 'forward-only'");
+  expect_refused({"bench", "--config", config(R"({"epochs": 3})")}, "there is no option 'epochs'; allowed are model,");
+  expect_refused({"launch", "--config", config(R"({"model": "lenet"})"), "--workers", "1"}, "nothing to launch");
+  expect_refused({"models", "--config", kind}, "unknown option '--config'");
   expect_refused({"bench", "--config", config(R"({"bind": 1})")}, "bind is true or false; it cannot be 1");
   expect_refused({"bench", "--config", config(R"({"batch-size": [1]})")}, "it cannot be [1]");
   expect_refused({"bench", "--config", config(R"({"config": "x"})")}, "there is no option 'config'");

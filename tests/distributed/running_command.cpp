@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -78,6 +79,19 @@ int RunningCommand::exit_code(std::chrono::milliseconds timeout) {
 
 bool RunningCommand::wait_for_output(const std::string& text, std::chrono::milliseconds timeout) const {
   return wait_until([&] { return has(out() + err(), text); }, timeout);
+}
+
+bool leaves_nothing(const RunningCommand& command) {
+  // Everything that it has started has its folder for temporary files.
+  const std::string mark = "TMPDIR=" + command.temporary_folder().string();
+  const auto is_of_it = [&](const fs::directory_entry& process) {
+    return has(read_file(process.path() / "environ"), mark);
+  };
+  const auto is_gone = [&] {
+    std::error_code ignored;
+    return std::none_of(fs::directory_iterator("/proc", ignored), fs::directory_iterator(), is_of_it);
+  };
+  return wait_until(is_gone, 10s);
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

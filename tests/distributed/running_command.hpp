@@ -42,6 +42,9 @@ class RunningCommand {
   bool reaped_ = false;
 };
 
+// Whether all that the command has started ends within a while.
+bool leaves_nothing(const RunningCommand& command);
+
 bool has(const std::string& text, const std::string& part);
 std::string read_file(const std::filesystem::path& path);
 bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds timeout);

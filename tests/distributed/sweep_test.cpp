@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using json = nlohmann::ordered_json;  // options stay in their order
 using testkit::has;
+using testkit::leaves_nothing;
 using testkit::RunningCommand;
 using testkit::Words;
 
@@ -63,19 +64,6 @@ class Sweep : public testing::Test {
       if (what == "start") ++count[run];
     }
     return count;
-  }
-  // Everything that the command has started has its folder for temporary files.
-  static bool leaves_nothing(const RunningCommand& command) {
-    const std::string mark = "TMPDIR=" + command.temporary_folder().string();
-    return testkit::wait_until(
-        [&] {
-          std::error_code ignored;
-          return std::none_of(fs::directory_iterator("/proc", ignored), fs::directory_iterator(),
-                              [&](const fs::directory_entry& entry) {
-                                return has(testkit::read_file(entry.path() / "environ"), mark);
-                              });
-        },
-        10s);
   }
 
   testkit::TemporaryFolder folder_;

@@ -229,5 +229,17 @@ TEST_F(TuneSearchTest, LeavesOutWhatFails) {
   EXPECT_THROW(search(space, nothing_works, {}), Error);
 }
 
+TEST_F(TuneSearchTest, MakesNoMoreTrialsThanAskedFor) {
+  const TuneSpace space = space_of("resnet20", 4);
+  const Surface surface = surfaces()[0];
+  for (const std::int64_t trials : {12, 31, 32, 50}) {
+    ArtificialMachine machine(space, surface, 3);
+    search(space, std::ref(machine), settings_for(trials));
+    EXPECT_EQ(machine.trials, trials);
+  }
+  EXPECT_THROW(settings_for(11), Error);
+  EXPECT_THROW(settings_for(-1), Error);
+}
+
 }  // namespace
 }  // namespace trireme::lab

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/exit_code.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/shell_text.hpp"
 
@@ -196,6 +197,7 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
   result.record = Json::parse(printed_record(request), nullptr, false);
   if (!ending.is_success() || trial.reason() == Reason::limit || !is_measured(result.record)) {
     result.ending = TrialResult::Ending::failed;
+    result.was_refused = ending.exit_code() == exit_code(ErrorKind::bad_input);
     result.record =
         failure_record(std::move(result.record), request, started, failure_text(request, ending, trial.reason()));
   }

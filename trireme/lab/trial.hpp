@@ -28,7 +28,8 @@ struct TrialResult {
   Ending ending = Ending::measured;
   // What it has printed; where it failed with `error`, and made here where it printed none. Null when interrupted.
   report::Json record;
-  double seconds = 0;  // from its start to its end
+  double seconds = 0;        // from its start to its end
+  bool was_refused = false;  // a failure that is the input's: nothing was run
 };
 
 // `trireme` as the program, the words after it (command_words()), and what makes it print its record.

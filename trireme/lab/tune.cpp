@@ -13,6 +13,7 @@ namespace {
 
 using report::Json;
 
+constexpr const char* kFactsFile = "machine.facts";  // JSON, though no record
 // A trial ends by its time; of a very small network this many steps say as much as more would.
 constexpr int kMostSteps = 2000;
 
@@ -38,7 +39,8 @@ double read_number(const Json& json, const char* key) {
 std::optional<Json> TuneTrials::kept_record(const TuneTrial& trial) const {
   auto record = folder_.read_run({setup_.space.cells[trial.candidate].slug, trial.repeat});
   if (!record || !suits(*record, seconds_of(trial, setup_.trial_seconds))) return std::nullopt;
-  if (setup_.retry_failed && record->contains("error")) return std::nullopt;
+  const bool counts = !setup_.retry_failed && trial.candidate != setup_.space.default_cell;
+  if (record->contains("error") && !counts) return std::nullopt;
   return record;
 }
 
@@ -93,11 +95,12 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
   ++runs_made_;
   TuneOutcome outcome = outcome_of(trial, result.record);
   outcome.seconds = result.seconds;
+  outcome.was_refused = result.was_refused;
   return outcome;
 }
 
 CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space) {
-  const std::filesystem::path path = folder.path() / "machine.json";
+  const std::filesystem::path path = folder.path() / kFactsFile;
   std::ifstream file(path, std::ios::binary);
   const Json kept = Json::parse(file, nullptr, false);
   CostFacts facts{.flops_per_image = space.flops_per_image,

@@ -19,7 +19,7 @@ struct TuneSetup {
   std::string program;           // the `trireme` binary
   double trial_seconds = 2;      // of steps, in the first round; the later ones have twice that
   double run_limit_seconds = 0;  // after which a trial has failed
-  bool retry_failed = false;     // records of failures do not count
+  bool retry_failed = false;     // records of failures do not count; those of the default never do
   std::function<void(const TuneTrial& trial, double seconds)> while_running = {};
 };
 

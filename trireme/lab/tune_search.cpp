@@ -13,8 +13,8 @@ namespace trireme::lab {
 namespace {
 
 constexpr std::uint64_t kOrderSeed = 2;
-constexpr std::size_t kFewestUsualTrials = 20, kMostUsualTrials = 60, kTrialsForTwoFinalists = 32;
-constexpr std::size_t kFewestBeforeFinals = 4;
+constexpr std::int64_t kFewestUsualTrials = 20, kMostUsualTrials = 60, kTrialsForTwoFinalists = 32;
+constexpr std::int64_t kFewestBeforeFinals = 4;
 constexpr double kShareOfSpace = 0.15;
 constexpr std::size_t kNarrowed = 4;  // candidates with longer trials
 
@@ -50,19 +50,21 @@ std::string to_string(TuneRound round) {
   return "";
 }
 
-std::size_t usual_trials(std::size_t candidates) {
-  const auto share = static_cast<std::size_t>(kShareOfSpace * static_cast<double>(candidates));
+std::int64_t usual_trials(std::size_t candidates) {
+  const auto share = static_cast<std::int64_t>(kShareOfSpace * static_cast<double>(candidates));
   return std::clamp(share, kFewestUsualTrials, kMostUsualTrials);
 }
 
-TuneSettings settings_for(std::size_t trials) {
+TuneSettings settings_for(std::int64_t trials) {
+  TuneSettings settings;
   // Where there are few, they are better spent on looking around than on a second finalist.
-  const TuneSettings settings{.trials = trials, .finalists = trials < kTrialsForTwoFinalists ? 1u : 2u};
-  const std::size_t fewest = trials_of_finals(settings) + kFewestBeforeFinals;
+  settings.finalists = trials < kTrialsForTwoFinalists ? 1 : 2;
+  const std::int64_t fewest = kFewestBeforeFinals + static_cast<std::int64_t>(trials_of_finals(settings));
   if (trials < fewest) {
     bad_input("--trials {}: must be at least {}: {} to search with, and finals of the best and the default", trials,
               fewest, kFewestBeforeFinals);
   }
+  settings.trials = static_cast<std::size_t>(trials);
   return settings;
 }
 
@@ -162,7 +164,10 @@ void TuneSearch::measure(std::size_t candidate, TuneRound round) {
     return;
   }
   if (outcome.ending == TuneOutcome::Ending::failed) {
-    if (candidate == result_.default_candidate) fail(ErrorKind::failed, "the default cannot be run: {}", outcome.error);
+    if (candidate == result_.default_candidate) {
+      fail(outcome.was_refused ? ErrorKind::bad_input : ErrorKind::failed, "the default cannot be run: {}",
+           outcome.error);
+    }
     state.failed = true;
     ++result_.failures;
     observer_.on_failure(trial, outcome.error);

@@ -31,6 +31,7 @@ struct TuneOutcome {
   double step_seconds = 0;
   double seconds = 0;  // that this took of the budget
   std::string error = {};
+  bool was_refused = false;  // a failure that is the input's
 };
 
 struct TuneSample {
@@ -46,9 +47,9 @@ struct TuneSettings {
 };
 
 // 15 % of the configurations, though never too few to tell anything, nor more than one would wait for.
-std::size_t usual_trials(std::size_t candidates);
+std::int64_t usual_trials(std::size_t candidates);
 // Error(bad_input) where these are too few for finals and anything before them.
-TuneSettings settings_for(std::size_t trials);
+TuneSettings settings_for(std::int64_t trials);
 
 struct RoundEnd {
   TuneRound round = TuneRound::explore;
@@ -86,7 +87,7 @@ class TuneSearch {
   TuneSearch(const std::vector<TuneCandidate>& candidates, std::size_t default_candidate, const CostFacts& facts,
              const TuneObjective& objective, const TuneSettings& settings, RunTrial run_trial, TuneObserver& observer);
 
-  // Error(failed) where the default cannot be run: then nothing can.
+  // Error(failed), or bad_input where it was refused, if the default cannot be run: then nothing can.
   TuneResult run();
 
  private:
