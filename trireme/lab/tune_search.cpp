@@ -245,6 +245,7 @@ std::vector<std::size_t> TuneSearch::narrow(std::size_t trials) {
     if (has_time(kNarrowUntil)) measure(candidate, TuneRound::narrow);
   }
   std::erase_if(ranked, [&](std::size_t candidate) { return states_[candidate].failed; });
+  std::erase(ranked, result_.default_candidate);  // it is in the finals anyway, against the best of the others
   ranked = by_estimate(std::move(ranked));
   end(TuneRound::narrow, ranked, settings_.finalists);
   ranked.resize(std::min(settings_.finalists, ranked.size()));
@@ -252,8 +253,9 @@ std::vector<std::size_t> TuneSearch::narrow(std::size_t trials) {
 }
 
 // All once, then all again: a machine that slows down then slows all alike.
-void TuneSearch::hold_finals(const std::vector<std::size_t>& finalists) {
+void TuneSearch::hold_finals() {
   begin(TuneRound::finals);
+  const std::vector<std::size_t>& finalists = result_.finalists;
   for (const ScheduledRun& run : make_schedule(finalists.size(), settings_.final_repeats, kOrderSeed)) {
     const std::size_t candidate = finalists[run.cell];
     if (states_[candidate].failed) continue;
@@ -296,13 +298,9 @@ TuneResult TuneSearch::run() {
   const std::size_t before = settings_.trials - trials_of_finals(settings_);
   const std::size_t narrowed = std::min(kNarrowed, before / 4);
   explore(before - narrowed);
-  std::vector<std::size_t> finalists;
-  if (!result_.interrupted) finalists = narrow(narrowed);
-  if (std::find(finalists.begin(), finalists.end(), result_.default_candidate) == finalists.end()) {
-    finalists.push_back(result_.default_candidate);
-  }
-  result_.finalists = finalists;
-  if (!result_.interrupted) hold_finals(finalists);
+  if (!result_.interrupted) result_.finalists = narrow(narrowed);
+  result_.finalists.push_back(result_.default_candidate);
+  if (!result_.interrupted) hold_finals();
   decide();
   return std::move(result_);
 }

@@ -114,7 +114,7 @@ class TuneSearch {
 
   void explore(std::size_t trials);
   std::vector<std::size_t> narrow(std::size_t trials);
-  void hold_finals(const std::vector<std::size_t>& finalists);
+  void hold_finals();
   void decide();
 
   const std::vector<TuneCandidate>& candidates_;
