@@ -26,8 +26,8 @@ MOST_STEPS = 2000  # of one run; tune has the same limit
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="lenet", help="(default: lenet)")
-    parser.add_argument("--batches", default="8,16,32,64,128", help="of a worker (default: 8,16,32,64,128)")
+    parser.add_argument("--model", default="resnet20", help="(default: resnet20)")
+    parser.add_argument("--batches", default="4,8,16,32,64,128", help="of a worker (default: 4,8,16,32,64,128)")
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help="as of tune, of all runs")
     parser.add_argument("--trial-seconds", type=float, default=1.5, help="steps of a run (default: 1.5)")
     parser.add_argument("--repeats", type=positive, default=1, help="of each configuration in the sweep (default: 1)")

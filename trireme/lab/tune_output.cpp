@@ -67,6 +67,7 @@ std::string margin_text(const TuneSpace& space, const TuneResult& result) {
   if (!result.margin) return "";
   const auto other = std::find_if(result.finalists.begin(), result.finalists.end(),
                                   [&](std::size_t candidate) { return candidate != result.chosen; });
+  if (*other == result.default_candidate) return "";  // that is the gain, which is told
   const perf::Comparison& margin = *result.margin;
   const std::string against =
       fmt::format("{:.3f} times {} ({})", margin.ratio, short_text(space, *other), perf::p_text(margin.p));
