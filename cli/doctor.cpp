@@ -146,7 +146,7 @@ void print_machine(const perf::Machine& machine) {
        {"memory", fmt::format("{}, {} available", bytes(machine.memory_bytes), bytes(machine.available_bytes))},
        {"instruction sets", fmt::format("{}", fmt::join(machine.instruction_sets, " "))},
        {"huge pages", machine.transparent_huge_pages},
-       {"load average", fmt::format("{:.2f}", machine.load_average)}});
+       {"load average", fmt::format("{:.2f}", machine.load)}});
 }
 
 void print_speed(const Diagnosis& diagnosis) {

@@ -53,6 +53,15 @@ class Trial : public testing::Test {
   testkit::TemporaryFolder folder_;
 };
 
+TEST_F(Trial, IsToldTheLoadBeforeIt) {
+  const TrialResult result = run("echo load $TRIREME_LOAD >&2; " + printing(kRecord));
+  std::ifstream log(folder_ / "log");
+  std::string word;
+  double load = -1;
+  log >> word >> load;
+  EXPECT_NEAR(load, result.load_before, 0.01);
+}
+
 TEST_F(Trial, GivesTheRecordThatIsPrintedAndKeepsTheLog) {
   const TrialResult result = run(printing(kRecord) + "echo said >&2");
   EXPECT_EQ(result.ending, Ending::measured);

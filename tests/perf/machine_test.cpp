@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
@@ -26,11 +28,32 @@ TEST(Machine, NumbersFitTogether) {
   EXPECT_LE(machine.usable_cores, machine.cores);
   EXPECT_GT(machine.available_bytes, 0);
   EXPECT_GT(machine.memory_bytes, machine.available_bytes);
-  EXPECT_GE(machine.load_average, 0);
+  EXPECT_GE(machine.load, 0);
   for (const Cache& cache : machine.caches) {
     EXPECT_GT(cache.bytes, 0);
     EXPECT_GE(cache.count, 1);
   }
+}
+
+TEST(Machine, ABusyOneIsWarnedOf) {
+  const auto is_warned = [](const Machine& machine) {
+    return std::any_of(machine.warnings.begin(), machine.warnings.end(),
+                       [](const std::string& text) { return text.find("timings will be noisy") != std::string::npos; });
+  };
+  EXPECT_FALSE(is_warned(read_machine(0)));
+  EXPECT_TRUE(is_warned(read_machine(1000)));
+}
+
+TEST(Machine, ASpinningThreadIsABusyCore) {
+  std::atomic<bool> stop = false;
+  std::jthread spinner([&] {
+    while (!stop) {
+    }
+  });
+  const double busy = busy_cores(std::chrono::milliseconds(300));
+  stop = true;
+  EXPECT_GT(busy, 0.3);  // it may have to share its core
+  EXPECT_LT(busy, 1.2 * read_machine(0).hardware_threads);
 }
 
 TEST(Machine, PeakResidentSetGrowsWithTouchedMemory) {

@@ -9,7 +9,7 @@ import subprocess
 
 import config
 from system import (BAD_INPUT, FAILED, Problem, bits_per_second, check_delay, check_folder, check_machine,
-                    one_at_a_time, run, wait_until)
+                    has_own_clocks, one_at_a_time, run, wait_until)
 
 CLAIMS = "/run/trireme-testcluster"
 LOCK = "/run/trireme-testcluster.lock"  # of whoever makes or removes a cluster on this machine
@@ -205,10 +205,13 @@ class Cluster:
         daemon = "slurmctld" if host == HEAD else "slurmd"
         init = config.init_script(self.folder, host, daemon if self.settings_now["slurm"] else None)
         log = f"{self.folder}/{host}.log"
+        # Hosts were not switched on at the same moment: what compares their clocks should notice.
+        switched_on = 1000 * self.hosts().index(host)
+        clock = ["--time", f"--monotonic={switched_on}", f"--boottime={switched_on}"] if has_own_clocks() else []
         with open(log, "w") as output:
             host_process = subprocess.Popen(
-                ["ip", "netns", "exec", self.namespace(host), "unshare", "--uts", "--ipc", "--pid", "--mount", "--fork",
-                 "--kill-child", "--mount-proc", "sh", "-c", init],
+                ["ip", "netns", "exec", self.namespace(host), "unshare", "--uts", "--ipc", "--pid", "--mount", *clock,
+                 "--fork", "--kill-child", "--mount-proc", "sh", "-c", init],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True)
 
         def answers():

@@ -61,6 +61,11 @@ def check_machine(slurm):
         raise Problem(UNAVAILABLE, f"this machine lets us make no namespaces: {tried.stderr.strip()}")
 
 
+def has_own_clocks():
+    """Time namespaces came with Linux 5.6, and with util-linux 2.36."""
+    return run("unshare", "--time", "--monotonic=1", "--fork", "true", check=False).returncode == 0
+
+
 def check_folder(folder):
     """Root follows what is in it, and in /tmp anybody may have made it."""
     try:

@@ -143,7 +143,8 @@ std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop
     return std::nullopt;
   }
   // What is not Trireme, and what failed before it could look, has run on this machine all the same.
-  if (!trial.record.contains("machine")) trial.record["machine"] = report::to_json(perf::read_machine());
+  if (!trial.record.contains("machine"))
+    trial.record["machine"] = report::to_json(perf::read_machine(trial.load_before));
   trial.record["study"] = study_part(setup_, run, trial.seconds);
   folder_.write_run(name, trial.record);
   folder_.note(fmt::format("{} {}", has_failed(trial.record) ? "failed" : "measured", to_string(name)));

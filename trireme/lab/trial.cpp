@@ -20,6 +20,7 @@
 #include "trireme/base/exit_code.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/shell_text.hpp"
+#include "trireme/perf/machine.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -30,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 using report::Json;
 
 constexpr auto kTick = 500ms;
+constexpr auto kLookAtLoad = 100ms;  // ticks of 10 ms
 constexpr std::size_t kLongestError = 500;
 
 UniqueFd open_for_writing(const std::string& path) {
@@ -185,11 +187,14 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
   const UniqueFd log = open_for_writing(request.log_file);
   const UniqueFd out = open_for_writing(request.scratch_folder + "/out");
   const std::string started = report::rfc3339(std::chrono::system_clock::now());
-  RunningTrial trial(
-      request,
-      {.command = with_kept_output(request.command, request.scratch_folder), .out = out.get(), .err = log.get()});
+  const double load = perf::busy_cores(kLookAtLoad);
+  RunningTrial trial(request, {.command = with_kept_output(request.command, request.scratch_folder),
+                               .environment = {{perf::kLoadVariable, fmt::format("{:.2f}", load)}},
+                               .out = out.get(),
+                               .err = log.get()});
   const cluster::Ending ending = trial.wait(stop);
-  TrialResult result{.ending = TrialResult::Ending::measured, .record = {}, .seconds = trial.seconds()};
+  TrialResult result{
+      .ending = TrialResult::Ending::measured, .record = {}, .seconds = trial.seconds(), .load_before = load};
   if (trial.reason() == Reason::stop) {
     result.ending = TrialResult::Ending::interrupted;
     return result;

@@ -29,6 +29,7 @@ struct TrialResult {
   // What it has printed; where it failed with `error`, and made here where it printed none. Null when interrupted.
   report::Json record;
   double seconds = 0;        // from its start to its end
+  double load_before = 0;    // cores that other programs kept busy before it
   bool was_refused = false;  // a failure that is the input's: nothing was run
 };
 

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "trireme/base/units.hpp"
 #include "trireme/perf/cgroup.hpp"
@@ -68,12 +71,12 @@ std::string transparent_huge_pages() {
   return open == std::string::npos || close == std::string::npos ? "unknown" : line.substr(open + 1, close - open - 1);
 }
 
-std::vector<std::string> warnings_of(const Machine& machine, std::optional<double> quota) {
+// `kind`: of load.
+std::vector<std::string> warnings_of(const Machine& machine, std::optional<double> quota, const char* kind) {
   std::vector<std::string> warnings;
   // Half a busy core on two is felt at once; on many, a little more can be borne.
-  if (machine.load_average > 0.25 * machine.cores) {
-    warnings.push_back(
-        fmt::format("load average {:.1f} on {} cores: timings will be noisy", machine.load_average, machine.cores));
+  if (machine.load > 0.25 * machine.cores) {
+    warnings.push_back(fmt::format("{} {:.1f} on {} cores: timings will be noisy", kind, machine.load, machine.cores));
   }
   if (quota && *quota < machine.cores) {
     warnings.push_back(fmt::format(
@@ -94,10 +97,24 @@ std::vector<std::string> warnings_of(const Machine& machine, std::optional<doubl
   return warnings;
 }
 
-}  // namespace
+double first_number(const std::string& text) {
+  double number = 0;
+  std::istringstream(text) >> number;
+  return number;
+}
 
-Machine read_machine() {
+// In hundredths of a second (_SC_CLK_TCK), of all processors together, since the system's start.
+std::int64_t busy_ticks() {
+  std::istringstream line(first_line("/proc/stat"));
+  std::string name;
+  std::int64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, stolen = 0;
+  line >> name >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> stolen;
+  return user + nice + system + interrupts + soft_interrupts + stolen;
+}
+
+Machine read_with_load(double load, const char* kind) {
   Machine machine;
+  machine.load = load;
   utsname names{};
   uname(&names);
   machine.host = names.nodename;
@@ -118,10 +135,27 @@ Machine read_machine() {
 
   machine.memory_bytes = kib_line("/proc/meminfo", "MemTotal");
   machine.available_bytes = kib_line("/proc/meminfo", "MemAvailable");
-  std::istringstream(first_line("/proc/loadavg")) >> machine.load_average;
   machine.transparent_huge_pages = transparent_huge_pages();
-  machine.warnings = warnings_of(machine, quota);
+  machine.warnings = warnings_of(machine, quota, kind);
   return machine;
+}
+
+}  // namespace
+
+double busy_cores(std::chrono::milliseconds during) {
+  const std::int64_t before = busy_ticks();
+  const auto start = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(during);
+  const auto ticks = static_cast<double>(busy_ticks() - before);
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / passed.count();
+}
+
+Machine read_machine(double load) { return read_with_load(load, "load of other programs"); }
+
+Machine read_machine() {
+  if (const char* told = std::getenv(kLoadVariable)) return read_machine(first_number(told));
+  return read_with_load(first_number(first_line("/proc/loadavg")), "load average");
 }
 
 // Not getrusage(): its maximum includes that of the process that started this one.

@@ -1,6 +1,7 @@
 // What this machine is: for `doctor`, the banner of `bench` and every run record. Read through hwloc and /proc.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,12 +24,19 @@ struct Machine {
   std::vector<Cache> caches;
   std::int64_t memory_bytes = 0, available_bytes = 0;
   std::vector<std::string> instruction_sets;  // avx2, fma, avx512f, avx512_bf16, amx_tile ... those that matter here
-  double load_average = 0;                    // over one minute
+  double load = 0;                            // cores that others keep busy
   std::string transparent_huge_pages;
   std::vector<std::string> warnings;  // unfit for measuring: load, scaling governor, quota below the cores ...
 };
 
+// Whoever starts runs one after the other says here how many cores are busy between them: the average over a minute,
+// which is the load otherwise, would be that of the run before.
+constexpr const char* kLoadVariable = "TRIREME_LOAD";
+
 Machine read_machine();
+Machine read_machine(double load);
+
+double busy_cores(std::chrono::milliseconds during);  // of all programs; measured from now on
 
 std::int64_t peak_rss_bytes();  // of this process so far
 std::int64_t minor_page_faults();

@@ -27,7 +27,7 @@ Json to_json(const perf::Machine& machine) {
           {"gpu", nullptr},
           {"instruction_sets", machine.instruction_sets},
           {"transparent_huge_pages", machine.transparent_huge_pages},
-          {"load", machine.load_average},
+          {"load", machine.load},
           {"warnings", machine.warnings}};
 }
 
