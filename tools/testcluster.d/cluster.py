@@ -92,7 +92,9 @@ class Cluster:
         if pid is None:
             raise Problem(FAILED, f"{host} is not running; start it with: testcluster start {host}")
         environment = ["env", f"SLURM_CONF={self.folder}/slurm/slurm.conf"] if self.settings_now["slurm"] else []
-        return ["nsenter", "-t", str(pid), "-m", "-u", "-i", "-n", "-p", f"--wd={os.getcwd()}"] + environment + command
+        clock = ["-T"] if os.path.exists(f"/proc/{pid}/ns/time") else []
+        return ["nsenter", "-t", str(pid), "-m", "-u", "-i", "-n", "-p", *clock, f"--wd={os.getcwd()}", *environment,
+                *command]
 
     # --- making one
 
