@@ -32,6 +32,22 @@ RecordBuilder& RecordBuilder::host(const std::string& name) {
   return *this;
 }
 
+RecordBuilder& RecordBuilder::cluster(const std::vector<std::string>& hosts) {
+  json_["cluster"] = Json::array();
+  for (const std::string& host : hosts) json_["cluster"].push_back({{"role", "worker"}, {"host", host}});
+  return *this;
+}
+
+RecordBuilder& RecordBuilder::no_machine() {
+  json_.erase("machine");
+  return *this;
+}
+
+RecordBuilder& RecordBuilder::version(const std::string& name) {
+  json_["build"] = {{"version", name}};
+  return *this;
+}
+
 RecordBuilder& RecordBuilder::commit(const std::string& name) {
   json_["build"]["git"] = name;
   return *this;

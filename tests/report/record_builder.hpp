@@ -15,7 +15,10 @@ class RecordBuilder {
   RecordBuilder& config(const std::string& name, const Json& value);  // as records have it: batch_size
   RecordBuilder& speed(double images_per_second, std::vector<double> per_repeat = {});
   RecordBuilder& host(const std::string& name);
+  RecordBuilder& cluster(const std::vector<std::string>& hosts);  // a worker on each
+  RecordBuilder& no_machine();
   RecordBuilder& commit(const std::string& name);
+  RecordBuilder& version(const std::string& name);
   // A run of a study; `cell` has options as the command line has them.
   RecordBuilder& study(const std::string& name, const Json& cell, int repeat = 0, const std::string& kind = "");
   RecordBuilder& framework(const std::string& name);

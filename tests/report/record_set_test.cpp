@@ -88,6 +88,41 @@ TEST_F(RecordFiles, TheSameFileTwiceIsOneRun) {
   EXPECT_EQ(load_records({path("a.json"), path("./a.json")}).runs.size(), 1U);
 }
 
+TEST_F(RecordFiles, ARunCountsOnceHoweverItIsFound) {
+  namespace fs = std::filesystem;
+  fs::create_directory(path("runs"));
+  write("runs/a.json", RecordBuilder().speed(100).json());
+  write("runs/b.json", RecordBuilder().speed(101).json());
+  fs::create_symlink(path("runs/a.json"), path("linked.json"));
+  EXPECT_EQ(load_records({path(""), path("runs"), path("runs/a.json")}).runs.size(), 2U);
+  EXPECT_TRUE(load_records({path(""), path("runs")}).warnings.empty());
+  fs::copy(path("runs"), path("copied"));
+  const RecordSet records = load_records({path("")});
+  EXPECT_EQ(records.runs.size(), 2U);
+  ASSERT_EQ(records.warnings.size(), 1U);
+  EXPECT_NE(records.warnings[0].find("2 records are of runs that other files have too"), std::string::npos)
+      << records.warnings[0];
+}
+
+TEST_F(RecordFiles, RunsThatOnlyLookAlikeAllCount) {  // the same second, the same speed
+  write("a.json", RecordBuilder().study("s", {{"batch-size", 8}}, 1).json());
+  write("b.json", RecordBuilder().study("s", {{"batch-size", 8}}, 2).json());
+  write("c.json", RecordBuilder().study("s", {{"batch-size", 8}}, 2).host("node2").json());
+  EXPECT_EQ(load_records({path("")}).runs.size(), 3U);
+}
+
+TEST(ReadRun, AnErrorThatIsNullIsNone) {
+  Json record = RecordBuilder().json();
+  record["error"] = nullptr;
+  EXPECT_TRUE(read_run(record, "x.json").is_measured());
+}
+
+TEST(ReadRun, HostsAreThoseOfItsTasks) {
+  EXPECT_EQ(RecordBuilder().cluster({"h2", "h1", "h2"}).run().hosts, (std::vector<std::string>{"h1", "h2"}));
+  EXPECT_TRUE(RecordBuilder().run().hosts.empty());
+  EXPECT_EQ(RecordBuilder().no_machine().run().machine, kUnknownMachine);
+}
+
 TEST(ReadRun, SpeedMustBeThere) {
   Json record = RecordBuilder().json();
   record["results"]["images_per_second"] = nullptr;

@@ -42,25 +42,6 @@ StudyPlan read_plan(const Json& json) {
   return plan;
 }
 
-void add_file(const std::string& path, RecordSet& records) {
-  const Json json = parse_file(path);
-  const std::string schema = text_field(json, {"schema"});
-  if (schema == kRunSchema) {
-    records.runs.push_back(read_run(json, path));
-  } else if (schema == kTrainSchema) {
-    records.trainings.push_back({path, json});
-  } else if (schema == kNetSchema) {
-    records.networks.push_back({path, json});
-  } else if (schema == kPlanSchema) {
-    const StudyPlan plan = read_plan(json);
-    records.plans[plan.name] = plan;
-  } else {
-    bad_input("{}: {}; this trireme reads {}, {} and {}", path,
-              schema.empty() ? "not a record (it has no schema)" : fmt::format("its schema is '{}'", schema),
-              kRunSchema, kTrainSchema, kNetSchema);
-  }
-}
-
 std::vector<std::string> json_files(const std::string& folder) {
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
@@ -70,47 +51,93 @@ std::vector<std::string> json_files(const std::string& folder) {
   return files;
 }
 
-void add_folder(const std::string& folder, RecordSet& records) {
-  std::vector<std::string> files;
-  try {
-    files = json_files(folder);
-  } catch (const fs::filesystem_error& error) {
-    bad_input("{}: cannot be searched for records: {}", folder, error.code().message());
-  }
-  for (const std::string& file : files) {
-    try {
-      add_file(file, records);
-    } catch (const Error& error) {
-      records.warnings.push_back(fmt::format("passed over {}", error.what()));
-    }
-  }
+// What no two runs share: when and where it was, what was asked and what was measured, to the last digit.
+std::string identity_of(const Json& record) {
+  Json identity = Json::array();
+  for (const char* key : {"started", "machine", "command", "study", "results", "error"})
+    identity.push_back(field(record, {key}));
+  return identity.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The same file by two paths is one run.
-std::vector<std::string> without_repeats(const std::vector<std::string>& paths) {
-  std::vector<std::string> result;
-  std::set<fs::path> seen;
-  for (const std::string& path : paths) {
+class RecordLoader {
+ public:
+  void add_file(const std::string& path) {
     std::error_code error;
-    if (seen.insert(fs::weakly_canonical(path, error)).second) result.push_back(path);
+    if (!files_.insert(fs::weakly_canonical(path, error)).second) return;  // another path led here
+    const Json json = parse_file(path);
+    const std::string schema = text_field(json, {"schema"});
+    if (schema == kRunSchema) {
+      add_run(json, path);
+    } else if (schema == kTrainSchema) {
+      records_.trainings.push_back({path, json});
+    } else if (schema == kNetSchema) {
+      records_.networks.push_back({path, json});
+    } else if (schema == kPlanSchema) {
+      const StudyPlan plan = read_plan(json);
+      records_.plans[plan.name] = plan;
+    } else {
+      bad_input("{}: {}; this trireme reads {}, {} and {}", path,
+                schema.empty() ? "not a record (it has no schema)" : fmt::format("its schema is '{}'", schema),
+                kRunSchema, kTrainSchema, kNetSchema);
+    }
   }
-  return result;
-}
+
+  void add_folder(const std::string& folder) {
+    std::vector<std::string> files;
+    try {
+      files = json_files(folder);
+    } catch (const fs::filesystem_error& error) {
+      bad_input("{}: cannot be searched for records: {}", folder, error.code().message());
+    }
+    for (const std::string& file : files) {
+      try {
+        add_file(file);
+      } catch (const Error& error) {
+        records_.warnings.push_back(fmt::format("passed over {}", error.what()));
+      }
+    }
+  }
+
+  RecordSet take() {
+    if (copies_ > 0) {
+      records_.warnings.push_back(fmt::format("{} record{} of runs that other files have too: these count once; {}",
+                                              copies_, copies_ == 1 ? " is" : "s are", first_copy_));
+    }
+    return std::move(records_);
+  }
+
+ private:
+  void add_run(const Json& json, const std::string& path) {
+    const auto [entry, is_new] = runs_.try_emplace(identity_of(json), path);
+    if (is_new) {
+      records_.runs.push_back(read_run(json, path));
+    } else if (++copies_ == 1) {
+      first_copy_ = fmt::format("{} is a copy of {}", path, entry->second);
+    }
+  }
+
+  RecordSet records_;
+  std::set<fs::path> files_;
+  std::map<std::string, std::string> runs_;  // where each was found first, by its identity
+  std::size_t copies_ = 0;
+  std::string first_copy_;
+};
 
 }  // namespace
 
 RecordSet load_records(const std::vector<std::string>& paths) {
-  RecordSet records;
-  for (const std::string& path : without_repeats(paths)) {
+  RecordLoader loader;
+  for (const std::string& path : paths) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
-      add_folder(path, records);
+      loader.add_folder(path);
     } else if (fs::exists(path, error)) {
-      add_file(path, records);
+      loader.add_file(path);
     } else {
       bad_input("{}: there is no such file or folder", path);
     }
   }
+  RecordSet records = loader.take();
   if (records.empty()) {
     const std::string why = records.warnings.empty() ? "" : "; " + records.warnings.front();
     bad_input("no records in {}{}; `trireme bench --record FILE.json` and `trireme sweep` make some",

@@ -32,7 +32,8 @@ struct RecordSet {
 };
 
 // Folders are searched for .json files, also in folders below. What in a folder is no record is passed over, with a
-// warning; a file that was named must be one. Error(bad_input) where nothing is left.
+// warning; a file that was named must be one. A run counts once, however many paths lead to it or copies there are.
+// Error(bad_input) where nothing is left.
 RecordSet load_records(const std::vector<std::string>& paths);
 
 }  // namespace trireme::report

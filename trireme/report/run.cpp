@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/shell_text.hpp"
@@ -74,6 +75,7 @@ std::vector<Breakdown> breakdown_of(const Json& record) {
 }
 
 std::string hardware_line(const Json& machine) {
+  if (!machine.is_object()) return kUnknownMachine;
   std::string line = text_field(machine, {"cpu"});
   if (line.empty()) line = "unknown CPU";
   const auto cores = number_field(machine, {"cores"});  // not those that a launch has left to this process
@@ -81,6 +83,15 @@ std::string hardware_line(const Json& machine) {
   const std::string gpu = text_field(machine, {"gpu", "device"});
   if (!gpu.empty()) line += ", " + gpu;
   return line;
+}
+
+std::vector<std::string> hosts_of(const Json& record) {
+  std::set<std::string> hosts;
+  if (const Json cluster = field(record, {"cluster"}); cluster.is_array()) {
+    for (const Json& task : cluster) hosts.insert(text_field(task, {"host"}));
+  }
+  hosts.erase("");
+  return {hosts.begin(), hosts.end()};
 }
 
 void read_results(const Json& record, Run& run) {
@@ -121,6 +132,7 @@ Run read_run(const Json& record, const std::string& file) {
   run.build_facts = field(record, {"build"});
   run.machine = machine_line(run.machine_facts);
   run.hardware = hardware_line(run.machine_facts);
+  run.hosts = hosts_of(record);
   run.build = build_line(run.build_facts);
   if (const Json warnings = field(run.machine_facts, {"warnings"}); warnings.is_array()) {
     for (const Json& warning : warnings) run.machine_warnings.push_back(value_text(warning));

@@ -24,6 +24,7 @@ struct Run {
   std::string hardware;  // the same without the host's name
   std::string build;     // version and commit
   Json machine_facts, build_facts;
+  std::vector<std::string> hosts;  // that its tasks ran on, each once, in order; none: not known
   std::vector<std::string> machine_warnings;
 
   // Measured; empty where it failed.
@@ -35,6 +36,7 @@ struct Run {
   std::optional<double> utilisation, overlap;
   bool interrupted = false;
 
+  bool is_own() const { return framework == "trireme"; }  // not of another framework
   bool is_measured() const { return !error && !interrupted; }
   double option_or(const char* name, double otherwise) const;
   std::string option_text(const char* name) const;  // empty: it has none
@@ -44,7 +46,8 @@ struct Run {
 // Throws Error(bad_input) with the file's name where it is no such record, or one without a figure.
 Run read_run(const Json& record, const std::string& file);
 
-// What a machine and a build are, in a line.
+// What a machine and a build are, in a line; where there are no facts, that they are not known.
+inline constexpr const char* kUnknownMachine = "unknown machine";
 std::string machine_line(const Json& machine);
 std::string build_line(const Json& build);
 // The arguments as a shell line, with the program by its name alone.
