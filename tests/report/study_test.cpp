@@ -62,6 +62,7 @@ TEST(Study, RepeatsOfOneRunAreItsSamples) {
   const Study study = make_studies(records).at(0);
   EXPECT_EQ(study.cells[0].speeds, (std::vector<double>{99, 100, 101}));
   EXPECT_TRUE(study.cells[0].is_one_run());
+  EXPECT_EQ(study.cells[0].run_speeds(), std::vector<double>{100});  // one process, one sample of a test
 }
 
 TEST(Study, MachinesAreNeverMixed) {
@@ -91,6 +92,79 @@ TEST(Study, ModelsInOneCellAreShownApart) {  // two folders of a study of the sa
   const Study study = make_studies(records).at(0);
   EXPECT_EQ(study.cells.size(), 2U);
   EXPECT_NE(study.warnings.at(0).find("model"), std::string::npos);
+}
+
+TEST(Study, OtherFixedOptionsInOneCellAreShownApart) {  // two folders of a plan that was changed in between
+  const auto cell = [](const char* format, const char* optimizer) {
+    return RecordBuilder()
+        .study("s", {{"batch-size", 32}})
+        .config("data_format", format)
+        .config("optimizer", optimizer);
+  };
+  RecordSet records;
+  add_runs(records, cell("nchw", "momentum").config("seed", 1), {100, 101});
+  add_runs(records, cell("nhwc", "adam").config("seed", 2), {200, 201});
+  const Study study = make_studies(records).at(0);
+  ASSERT_EQ(study.cells.size(), 2U);
+  EXPECT_EQ(study.cells[0].label, "data-format nchw");
+  ASSERT_EQ(study.warnings.size(), 1U);
+  EXPECT_NE(study.warnings[0].find("differ in data-format, optimizer:"), std::string::npos) << study.warnings[0];
+}
+
+TEST(Study, DefaultsOfABuildBelongToIt) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().config("data_format", "nchw"), {100});
+  add_runs(records, RecordBuilder().config("data_format", "nhwc").commit("def456"), {200});
+  add_runs(records, RecordBuilder().config("data_format", "nhwc").config("new_option", 3).commit("def456"), {200});
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(options_of(study), std::vector<std::string>{"build"});
+  EXPECT_EQ(study.cells.size(), 2U);
+}
+
+TEST(Study, AnUnknownMachineIsAnotherMachine) {
+  RecordSet records;
+  add_runs(records, RecordBuilder(), {100, 101});
+  add_runs(records, RecordBuilder().no_machine(), {50, 51});
+  const Study study = make_studies(records).at(0);
+  ASSERT_EQ(study.cells.size(), 2U);
+  EXPECT_FALSE(are_comparable(study.cells[0], study.cells[1]));
+}
+
+TEST(Study, TheSameWorkersOnOtherHostsAreShownApart) {
+  const auto two = [](const std::vector<std::string>& hosts) {
+    return RecordBuilder().study("s", {{"workers", 2}}).config("workers", 2).cluster(hosts);
+  };
+  RecordSet records;
+  add_runs(records, two({"node1", "node1"}), {100, 101});
+  add_runs(records, two({"node1", "node2"}), {150, 151});
+  const Study study = make_studies(records).at(0);
+  ASSERT_EQ(study.cells.size(), 2U);
+  EXPECT_EQ(study.cells[1].label, "hosts node1 + node2");
+  EXPECT_EQ(study.warnings.size(), 1U);
+}
+
+TEST(Study, ScalingOverHostsIsOneStudy) {  // more workers have more hosts: no other setting
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("s", {{"workers", 1}}).config("workers", 1).cluster({"node1"}), {100});
+  add_runs(records, RecordBuilder().study("s", {{"workers", 2}}).config("workers", 2).cluster({"node1", "node2"}),
+           {190});
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(options_of(study), std::vector<std::string>{"workers"});
+  EXPECT_TRUE(study.warnings.empty());
+}
+
+TEST(Study, VersionsOfAnotherFrameworkAreFrameworks) {
+  const auto cell = [] { return RecordBuilder().study("s", {{"batch-size", 32}}); };
+  RecordSet records;
+  add_runs(records, cell(), {100, 101});
+  add_runs(records, cell().framework("pytorch").version("1.13"), {60, 61});
+  add_runs(records, cell().framework("pytorch").version("2.1"), {80, 81});
+  const Study study = make_studies(records).at(0);
+  ASSERT_EQ(study.cells.size(), 3U);
+  EXPECT_EQ(study.cells[1].label, "pytorch 1.13");
+  EXPECT_EQ(study.cells[2].label, "pytorch 2.1");
+  ASSERT_EQ(study.warnings.size(), 1U);
+  EXPECT_NE(study.warnings[0].find("2 versions of pytorch (1.13; 2.1)"), std::string::npos);
 }
 
 TEST(Study, FailedRunsAreKeptApart) {

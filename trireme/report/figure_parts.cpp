@@ -124,7 +124,8 @@ std::vector<Study> facets(const Study& study, const std::string& option) {
     part.cells.clear();
     part.failed.clear();
     for (const Cell& cell : study.cells) {
-      if (field(cell.settings, {option.c_str()}) != value) continue;
+      // What has no such setting (a build, of another framework) stands beside each value.
+      if (cell.settings.contains(option) && field(cell.settings, {option.c_str()}) != value) continue;
       Cell kept = cell;
       kept.settings = settings_without(cell, {option});
       part.cells.push_back(std::move(kept));
@@ -144,8 +145,10 @@ std::vector<Study> facets(const Study& study, const std::string& option) {
     }
     for (Cell& cell : part.cells) {
       Json settings = Json::object();
-      for (const Dimension& dimension : part.dimensions)
-        settings[dimension.option] = field(cell.settings, {dimension.option.c_str()});
+      for (const Dimension& dimension : part.dimensions) {
+        if (cell.settings.contains(dimension.option))
+          settings[dimension.option] = field(cell.settings, {dimension.option.c_str()});
+      }
       cell.settings = std::move(settings);
     }
     parts.push_back(std::move(part));

@@ -10,19 +10,21 @@
 namespace trireme::report {
 
 struct Dimension {
-  std::string option;        // as the command line has it; also "framework", "machine", "build", "side"
+  std::string option;        // as the command line has it; also "framework", "hosts", "machine", "build", "side"
   std::vector<Json> values;  // numbers in order, others as they came
 
   bool is_numeric() const;
 };
 
 struct Cell {
-  Json settings;      // {option: value}, of every dimension of the study
+  Json settings;      // {option: value}, of the study's dimensions; other frameworks lack what they do not have
   std::string label;  // "2 workers, 1 thread, batch 32"
   std::vector<Run> runs;
   // Global images per second: of each run or, where there is one run alone, of each of its repeats.
   std::vector<double> speeds;
 
+  // What tests may count: one of each run. Repeats share a process, and with it all that differs from start to start.
+  std::vector<double> run_speeds() const;
   const Run& example() const { return runs.front(); }
   bool is_one_run() const { return runs.size() == 1 && speeds.size() > 1; }
   double median_speed() const;
@@ -44,8 +46,10 @@ struct Study {
   const Cell* find(const Json& settings) const;
 };
 
-// One study for each name, and one for the runs that have none. Runs of several machines or builds are never mixed in a
-// cell: machine or build becomes a dimension, and a warning says so.
+// One study for each name, and one for the runs that have none. Runs of several machines, builds or other settings are
+// never mixed in a cell: what differs becomes a dimension, and a warning says so. Versions of another framework are
+// frameworks of their own ("pytorch 2.1"). Between two sides (Run::side), machine and build are what is compared, and
+// options that differ from side to side alone are left to who compares them.
 std::vector<Study> make_studies(const RecordSet& records);
 
 // Measured on the same machine by the same build, so that a comparison means something.

@@ -1,0 +1,223 @@
+#include "trireme/report/study_options.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "trireme/report/json_fields.hpp"
+
+namespace trireme::report {
+namespace {
+
+using Options = std::vector<std::string>;
+
+// Options by which cells are told apart first, in this order; the others follow as records have them.
+constexpr const char* kIdentity[] = {"model",   "device", "precision",         "forward-only", "data-name",
+                                     "workers", "ps",     "num-intra-threads", "batch-size",   "variable-update"};
+
+// How long a run measured or would wait, and where it kept its notes, does not make it another configuration; nor do
+// rates, which cost nothing.
+bool is_ignored(const std::string& option) {
+  static const std::set<std::string> options{"num-batches",
+                                             "num-warmup-batches",
+                                             "repeats",
+                                             "display-every",
+                                             "max-seconds",
+                                             "max-bad-records",
+                                             "comm-timeout",
+                                             "tune-cache",
+                                             "network-file",
+                                             "seed",
+                                             "profile",
+                                             "baseline",
+                                             "init-learning-rate",
+                                             "learning-rate-schedule",
+                                             "num-learning-rate-warmup-epochs",
+                                             "parameters"};
+  return options.count(option) > 0;
+}
+
+// Where these were not asked for, a run finds them by itself, now so and now so: results, not settings.
+bool is_found_by_runs(const std::string& option) { return option == "batch-split" || option == "data-threads"; }
+
+bool was_given(const Run& run, const std::string& option) {
+  std::string underscored = option;
+  std::replace(underscored.begin(), underscored.end(), '-', '_');
+  return run.command.find("--" + option) != std::string::npos ||
+         run.command.find("--" + underscored) != std::string::npos;
+}
+
+// Other frameworks know fewer options; which build they are is in their name.
+bool has_setting(const Run& run, const std::string& option) {
+  if (run.is_own() || option == "framework" || option == "side" || option == "machine" || option == "hosts")
+    return true;
+  return option != "build" && (run.options.contains(option) || (run.cell.is_object() && run.cell.contains(option)));
+}
+
+std::size_t count_cells(const std::vector<Run>& runs, const std::vector<std::string>& options) {
+  std::set<std::string> cells;
+  for (const Run& run : runs) cells.insert(settings_of(run, options).dump());
+  return cells.size();
+}
+
+bool differ(const std::vector<Run>& runs, const std::string& option) { return count_cells(runs, {option}) > 1; }
+
+bool differ_within_a_side(const std::vector<Run>& runs, const std::string& option) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Run& run : runs) {
+    if (is_setting(run, option)) values[run.side].insert(setting_of(run, option).dump());
+  }
+  return std::any_of(values.begin(), values.end(), [](const auto& side) { return side.second.size() > 1; });
+}
+
+// Options of which each separates cells that those before it do not.
+std::vector<std::string> varied_options(const std::vector<Run>& runs, std::vector<std::string> options,
+                                        const std::vector<std::string>& more) {
+  for (const std::string& option : more) {
+    if (std::find(options.begin(), options.end(), option) != options.end()) continue;
+    Options with = options;
+    with.push_back(option);
+    if (count_cells(runs, with) > count_cells(runs, options)) options = std::move(with);
+  }
+  return options;
+}
+
+std::vector<std::string> planned_options(const std::vector<Run>& runs, const StudyPlan* plan) {
+  std::vector<std::string> options;
+  const auto add = [&](const std::string& option) {
+    if (std::find(options.begin(), options.end(), option) == options.end()) options.push_back(option);
+  };
+  if (plan != nullptr) {
+    for (const std::string& option : plan->varied) add(option);
+  }
+  for (const Run& run : runs) {
+    if (!run.cell.is_object()) continue;
+    for (const auto& [option, value] : run.cell.items()) add(option);
+  }
+  return options;
+}
+
+// Those of the study's own options that differ; what has one value is no dimension.
+Options varied_by_plan(const std::vector<Run>& runs, const StudyPlan* plan) {
+  Options options = planned_options(runs, plan);
+  std::erase(options, "framework");
+  std::erase_if(options, [&](const std::string& option) { return !differ(runs, option); });
+  if (differ(runs, "framework")) options.insert(options.begin(), "framework");
+  return options;
+}
+
+// All but the identity, where runs of one side differ in them.
+Options other_options(const std::vector<Run>& runs) {
+  std::set<std::string> known(std::begin(kIdentity), std::end(kIdentity));
+  Options options;
+  for (const Run& run : runs) {
+    for (const auto& [option, value] : run.options.items()) {
+      if (known.insert(option).second) options.push_back(option);
+    }
+  }
+  std::erase_if(options, [&](const std::string& option) { return !differ_within_a_side(runs, option); });
+  return options;
+}
+
+std::set<std::string> distinct(const std::vector<Run>& runs, std::string Run::*of) {
+  std::set<std::string> values;
+  for (const Run& run : runs) values.insert(run.*of);
+  return values;
+}
+
+// Machine and build, where there are several. Between two sides they are what is compared: baseline.hpp sees to them.
+Options origin_options(const std::vector<Run>& runs, std::vector<std::string>& warnings) {
+  Options options;
+  if (!runs.front().side.empty()) return options;
+  const auto add = [&](const char* option, const std::set<std::string>& values) {
+    if (values.size() < 2) return;
+    options.emplace_back(option);
+    warnings.push_back(fmt::format("Runs of {} {}s ({}): they are shown apart and never compared.", values.size(),
+                                   option, fmt::join(values, "; ")));
+  };
+  add("machine", distinct(runs, &Run::machine));
+  std::vector<Run> own = runs;
+  std::erase_if(own, [](const Run& run) { return !run.is_own(); });
+  add("build", distinct(own, &Run::build));
+  return options;
+}
+
+// Tasks of the same settings, now on these hosts and now on others.
+void add_hosts(const std::vector<Run>& runs, Options& options, std::vector<std::string>& warnings) {
+  if (!differ_within_a_side(runs, "hosts")) return;
+  Options with = varied_options(runs, options, {"hosts"});
+  if (with.size() == options.size()) return;
+  options = std::move(with);
+  std::set<std::string> hosts;
+  for (const Run& run : runs) hosts.insert(value_text(setting_of(run, "hosts")));
+  warnings.push_back(fmt::format("Runs of one configuration were on different hosts ({}): they are shown apart.",
+                                 fmt::join(hosts, "; ")));
+}
+
+Options joined(Options first, const Options& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// Each by itself: also those that differ together with another.
+Options separating(const std::vector<Run>& runs, const Options& base, const Options& more) {
+  Options found;
+  for (const std::string& option : more) {
+    if (varied_options(runs, base, {option}).size() > base.size()) found.push_back(option);
+  }
+  return found;
+}
+
+}  // namespace
+
+Json setting_of(const Run& run, const std::string& option) {
+  if (option == "framework") return run.framework;
+  if (option == "side") return run.side;
+  if (option == "machine") return run.machine;
+  if (option == "hosts") return fmt::format("{}", fmt::join(run.hosts, " + "));
+  if (option == "build") return run.build;
+  if (run.cell.is_object() && run.cell.contains(option)) return field(run.cell, {option.c_str()});
+  return field(run.options, {option.c_str()});
+}
+
+bool is_setting(const Run& run, const std::string& option) {
+  if (option == "hosts") return !run.hosts.empty();
+  if (!run.options.contains(option) || is_ignored(option)) return false;
+  return !is_found_by_runs(option) || was_given(run, option);
+}
+
+Json settings_of(const Run& run, const std::vector<std::string>& options) {
+  Json settings = Json::object();
+  for (const std::string& option : options) {
+    if (has_setting(run, option)) settings[option] = setting_of(run, option);
+  }
+  return settings;
+}
+
+std::vector<std::string> choose_options(const std::vector<Run>& runs, const StudyPlan* plan, const std::string& title,
+                                        std::vector<std::string>& warnings) {
+  const Options planned = varied_by_plan(runs, plan), others = other_options(runs);
+  const Options identity(std::begin(kIdentity), std::end(kIdentity));
+  const bool is_planned = !runs.front().study.empty();
+  std::vector<std::string> origin_warnings;
+  const Options origin = origin_options(runs, origin_warnings);
+  Options options = varied_options(runs, planned, identity);
+  // What a build sets by default belongs to the build.
+  const Options apart = joined(options, origin), with_others = varied_options(runs, apart, others);
+  if (is_planned && with_others.size() > joined(planned, origin).size()) {
+    const Options differing =
+        joined(separating(runs, planned, identity), separating(runs, joined(planned, origin), others));
+    warnings.push_back(
+        fmt::format("Runs of one cell of '{}' differ in {}: they are shown apart.", title, fmt::join(differing, ", ")));
+  }
+  warnings.insert(warnings.end(), origin_warnings.begin(), origin_warnings.end());
+  options.insert(options.end(), with_others.begin() + static_cast<std::ptrdiff_t>(apart.size()), with_others.end());
+  options = joined(std::move(options), origin);
+  if (!runs.front().side.empty()) options.emplace_back("side");
+  add_hosts(runs, options, warnings);
+  return options;
+}
+
+}  // namespace trireme::report
