@@ -120,13 +120,16 @@ void say(const report::Document& document, const std::string& out) {
 }
 
 int judge(const report::BaselineComparison& comparison, double share) {
-  if (report::is_blind(comparison)) {
-    log_line(fmt::format("warning: --fail-if-slower cannot tell anything from so few runs; {} on each side would do",
-                         perf::runs_needed(comparison.changes.size())));
+  if (report::is_blind_to_cells(comparison)) {
+    log_line(
+        fmt::format("warning: --fail-if-slower cannot tell {} from so few runs; {} on each side would do",
+                    report::is_blind(comparison) ? "anything" : "which configuration is slower, only all together,",
+                    perf::runs_needed(comparison.changes.size())));
   }
+  for (const std::string& what : comparison.broken) log_line("broken: " + what);
   const std::vector<std::string> slower = report::regressions(comparison, share);
   for (const std::string& what : slower) log_line(fmt::format("slower by more than {:g} %: {}", 100 * share, what));
-  return slower.empty() ? 0 : exit_code(ErrorKind::failed);
+  return slower.empty() && comparison.broken.empty() ? 0 : exit_code(ErrorKind::failed);
 }
 
 int run_trace(const ReportArguments& arguments) {
@@ -175,8 +178,10 @@ Command add_report(CLI::App& parent) {
   app->add_option("--figure", arguments->figure, "svg, csv: this figure alone");
   app->add_option("--baseline", arguments->baseline,
                   "Compare with the records of this folder: faster or slower, by a test");
-  app->add_option("--fail-if-slower", arguments->fail_if_slower,
-                  "With --baseline: exit code 1 where the test shows a loss of more than so many percent, as in 5%");
+  app->add_option(
+      "--fail-if-slower", arguments->fail_if_slower,
+      "With --baseline: exit code 1 where the test shows a loss of more than so many percent, as in 5%, or\n"
+      "what was measured before fails or is missing");
   app->add_option("--trace", arguments->trace, "A file of bench or train --trace instead: where the time of steps goes")
       ->excludes("records")
       ->excludes("--baseline");

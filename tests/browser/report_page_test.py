@@ -159,7 +159,7 @@ class ReportPage(unittest.TestCase):
                 return tip && tip.opacity > 0 ? tip.title.concat(tip.body.flatMap((b) => b.lines)).join('|') : ''""", canvas)
         self.wait_until(tooltip, "showed a tooltip")
         self.assertIn("workers: 4", tooltip())
-        self.assertRegex(tooltip(), r"95 %: [\d.,]+ to [\d.,]+")
+        self.assertRegex(tooltip(), r"(95 %|range): [\d.,]+ to [\d.,]+")
         self.assertIn("5 runs", tooltip())
         self.picture("hover")
 

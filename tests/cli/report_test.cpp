@@ -92,6 +92,10 @@ TEST_F(Report, GateFailsOnWhatTheTestSupports) {
   EXPECT_NE(failed.err.find("slower by more than 5 %: batch 16: 0.800x"), std::string::npos) << failed.err;
   EXPECT_EQ(judged(same).exit_code, 0);
   EXPECT_EQ(judged(before).exit_code, 0);
+  for (int repeat = 0; repeat < 5; ++repeat) fs::remove(same + "/runs/b16.r" + std::to_string(repeat) + ".json");
+  const CommandResult lost = judged(same);
+  EXPECT_EQ(lost.exit_code, 1) << lost.err;
+  EXPECT_NE(lost.err.find("broken: batch 16: measured before, not now"), std::string::npos) << lost.err;
 }
 
 TEST_F(Report, BadInputIsRefused) {

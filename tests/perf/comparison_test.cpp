@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace trireme::perf {
@@ -35,6 +36,20 @@ TEST(Comparison, EqualMediansAreNoDifference) {  // though the ranks differ
   const Comparison comparison = compare(Samples{1, 1, 1, 1, 5, 5, 5, 5, 5}, Samples{5, 5, 5, 5, 5, 9, 9, 9, 9});
   EXPECT_LT(comparison.p, kSignificance);
   EXPECT_EQ(comparison.verdict, Verdict::no_difference_shown);
+}
+
+TEST(Comparison, RanksAndMediansMustAgree) {
+  Samples first(17, 10.0), second(17, 9.0);  // by medians the first is larger, by ranks smaller
+  std::fill_n(first.begin(), 8, 1.0);
+  std::fill_n(second.begin(), 8, 11.0);
+  Comparison comparison = compare(first, second);
+  EXPECT_GT(comparison.ratio, 1);
+  EXPECT_EQ(comparison.direction, -1);
+  EXPECT_LT(comparison.p, kSignificance);
+  EXPECT_EQ(comparison.verdict, Verdict::no_difference_shown);
+  EXPECT_NE(p_text(comparison).find("but medians and ranks disagree"), std::string::npos);
+  comparison.direction = 1;
+  EXPECT_EQ(verdict_of(comparison), Verdict::larger);
 }
 
 TEST(Holm, AgreesWithAWorkedExample) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace trireme::perf {
 namespace {
 
@@ -77,6 +79,21 @@ TEST(RankTest, ApproximationMeetsTheExactCount) {  // at the size where one take
   EXPECT_NEAR(rank_test(a, b).p, rank_test(a, more).p, 0.004);
 }
 
+TEST(RankTest, DirectionIsThatOfTheRanks) {
+  EXPECT_EQ(rank_test(Samples{1, 2, 300}, Samples{3, 4, 5}).direction, -1);  // whatever the mean
+  EXPECT_EQ(rank_test(Samples{3, 4, 5}, Samples{1, 2, 300}).direction, 1);
+  EXPECT_EQ(rank_test(Samples{1, 4}, Samples{2, 3}).direction, 0);
+}
+
+TEST(RankTest, LargestUIsThatOfTheTables) {
+  EXPECT_EQ(largest_u(5, 5, 0.025), 2U);
+  EXPECT_EQ(largest_u(10, 10, 0.025), 23U);
+  EXPECT_EQ(largest_u(4, 4, 0.025), 0U);
+  EXPECT_EQ(largest_u(3, 3, 0.025), std::nullopt);
+  EXPECT_EQ(largest_u(20, 20, 0.025), 127U);
+  EXPECT_NEAR(static_cast<double>(*largest_u(30, 31, 0.025)), 465 - 1.96 * 69.3 - 0.5, 2);  // approximated
+}
+
 TEST(SignTest, CountsHeads) {
   EXPECT_NEAR(sign_test(Samples{1, 2, 3, 4, 5}), 1.0 / 32, 1e-12);
   EXPECT_NEAR(sign_test(Samples{1, 2, 3, -4}), 5.0 / 16, 1e-12);
@@ -112,6 +129,57 @@ TEST(OverallRankTest, LevelsOfPairsDoNotMatter) {  // a fast configuration besid
   const std::vector<SamplePair> pairs{{{1, 2, 3}, {1, 2, 3}}, {{1000, 2000}, {1000, 2000}}};
   EXPECT_DOUBLE_EQ(overall_rank_test(pairs).p, 1);
   EXPECT_DOUBLE_EQ(overall_rank_test({}).p, 1);
+}
+
+TEST(OverallRankTest, KnowsItsDirectionAndWhatItCouldShow) {
+  const std::vector<SamplePair> pairs{{{1, 2, 3}, {4, 5, 6}}, {{1, 2, 3}, {4, 5, 6}}, {{900, 901, 902}, {4, 5, 6}}};
+  EXPECT_EQ(overall_rank_test(pairs).direction, -1);
+  EXPECT_NEAR(overall_rank_test(pairs).smallest_p, 2.0 / 8000, 1e-12);
+  EXPECT_NEAR(overall_rank_test(std::span(pairs).first(1)).smallest_p, 0.1, 1e-12);
+}
+
+// Sets of noise; the first set of each group is larger by `lead`.
+std::vector<SampleSets> noise(std::mt19937_64& random, std::size_t groups, std::size_t sets, double lead) {
+  std::vector<SampleSets> result(groups, SampleSets(sets, Samples(5)));
+  for (SampleSets& group : result) {
+    for (Samples& set : group) {
+      for (double& sample : set) sample = static_cast<double>(random() % 10000) + (&set == group.data() ? lead : 0);
+    }
+  }
+  return result;
+}
+
+double share_shown(std::size_t groups, std::size_t sets, double lead, int trials) {
+  std::mt19937_64 random(5);
+  int shown = 0;
+  for (int trial = 0; trial < trials; ++trial) shown += group_rank_test(noise(random, groups, sets, lead)).p < 0.05;
+  return static_cast<double>(shown) / trials;
+}
+
+TEST(GroupRankTest, NoiseIsShownNoMoreOftenThanItMay) {  // the best of eight against the worst would be in one of five
+  EXPECT_LE(share_shown(1, 8, 0, 200), 0.08);
+  EXPECT_LE(share_shown(3, 4, 0, 200), 0.08);
+}
+
+TEST(GroupRankTest, FiveRunsOfEightShowWhatPairsCorrectedForTheirNumberCannot) {
+  EXPECT_GE(share_shown(1, 8, 10000, 50), 0.95);
+  EXPECT_GE(share_shown(4, 3, 5000, 50), 0.9);  // groups add up
+}
+
+TEST(GroupRankTest, TwoSetsAreTheRankSumTest) {
+  const Samples a{1, 2, 3, 4, 7}, b{5, 6, 8, 9, 10};
+  const std::vector<SampleSets> groups{{a, b}};
+  EXPECT_NEAR(group_rank_test(groups).p, rank_test(a, b).p, 0.01);
+  EXPECT_NEAR(group_rank_test(groups).smallest_p, rank_test(a, b).smallest_p, 1e-12);
+}
+
+TEST(GroupRankTest, KnowsWhatSoFewRunsCanShow) {
+  const std::vector<SampleSets> single{{{1}, {2}, {3}}}, pairs{{{1, 2}, {3, 4}, {5, 6}}}, alike{{{5, 5, 5}, {5, 5, 5}}};
+  EXPECT_DOUBLE_EQ(group_rank_test(single).smallest_p, 1);
+  EXPECT_NEAR(group_rank_test(pairs).smallest_p, 6.0 / 90, 1e-12);
+  EXPECT_GT(group_rank_test(pairs).p, 0.05);
+  EXPECT_DOUBLE_EQ(group_rank_test(alike).p, 1);
+  EXPECT_DOUBLE_EQ(group_rank_test({}).p, 1);
 }
 
 }  // namespace

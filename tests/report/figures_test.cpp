@@ -148,6 +148,45 @@ TEST(ForwardBackwardFigure, TimesABatchOfEachFramework) {
   EXPECT_DOUBLE_EQ(figure.series[1].points[0].y, 500);
 }
 
+TEST(ForwardBackwardFigure, TimeIsThatOfTheMedianSpeed) {  // also of an even number of runs
+  RecordSet records;
+  for (const bool forward : {true, false}) {
+    add_runs(records, cell("forward_backward", {{"forward-only", forward}}), {100, 300});
+  }
+  const Figure figure = study_figures(study_of(records)).at(0);
+  EXPECT_DOUBLE_EQ(figure.series[0].points[0].y, 160);  // 32 images at 200 a second, not the mean of 320 and 107
+  EXPECT_DOUBLE_EQ(figure.series[0].points[0].spread->high, 320);
+  EXPECT_DOUBLE_EQ(*figure.table.rows[0].back().number, 160);
+}
+
+TEST(ForwardBackwardFigure, BuildsStandBesideOtherFrameworks) {
+  const auto run = [] { return cell("forward_backward", {{"model", "resnet50"}}); };
+  RecordSet records;
+  add_runs(records, run(), about(100));
+  add_runs(records, run().commit("def456"), about(120));
+  add_runs(records, run().framework("pytorch").version("2.1"), about(80));
+  const std::vector<Figure> figures = study_figures(study_of(records));
+  ASSERT_EQ(figures.size(), 2U);  // one for each build
+  for (const Figure& figure : figures) {
+    ASSERT_EQ(figure.series.size(), 2U);
+    EXPECT_EQ(figure.series[0].name, "trireme");
+    EXPECT_EQ(figure.series[1].name, "pytorch");
+  }
+}
+
+TEST(Figures, IntervalsSayWhatTheyAre) {
+  RecordSet records;
+  add_runs(records, cell("bars", {{"batch-size", 8}}), about(100));
+  add_runs(records, cell("bars", {{"batch-size", 16}}), {100, 101, 102, 103, 104, 105});
+  add_runs(records, cell("bars", {{"batch-size", 32}}), {100});
+  const Figure figure = study_figures(study_of(records)).at(0);
+  ASSERT_EQ(figure.table.columns[4].title, "interval");
+  EXPECT_EQ(figure.table.rows[0][4].text, "range");
+  EXPECT_EQ(figure.table.rows[1][4].text, "95 %");
+  EXPECT_EQ(figure.table.rows[2][4].text, "");
+  EXPECT_TRUE(figure.series[0].points[0].spread->is_range);
+}
+
 TEST(IoOverheadFigure, IsOverWorkersWithItsSpread) {
   RecordSet records;
   for (const int workers : {1, 2}) {

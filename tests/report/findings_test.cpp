@@ -1,5 +1,10 @@
 // What a report says must follow from its runs, and no more than that.
+#include "trireme/report/findings.hpp"
+
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
 
 #include "tests/report/record_builder.hpp"
 #include "trireme/report/document.hpp"
@@ -122,18 +127,129 @@ TEST(Findings, ASlowerFrameworkIsSaidToBeSo) {
   EXPECT_EQ(finding->kind, Finding::Kind::worse);
 }
 
-TEST(Findings, InputThatCostsNothingIsSaidToBeSo) {
+RecordSet input_records(int workers, const std::vector<double>& percent) {
   RecordSet records;
-  const auto run = [&](std::vector<double> percent) {
-    RecordSet one;
-    one.runs.push_back(RecordBuilder().speed(100, {99, 100, 101}).io_overhead(std::move(percent)).run());
-    return make_document(one);
-  };
-  EXPECT_NE(find(run({-1, 0.5, 1, 2, -3}), "No cost of input could be shown: the median is 0.5 %"), nullptr);
-  EXPECT_NE(find(run({4, 5, 6}), "No cost of input could be shown: the median is 5.0 %"),
-            nullptr);  // three show nothing
-  const Document five = run({4, 5, 6, 5, 5});
-  EXPECT_NE(find(five, "Input costs 5.0 % of the speed at most, with resnet50 (p = 0.031"), nullptr) << all_text(five);
+  for (const double lost : percent) {
+    records.runs.push_back(RecordBuilder()
+                               .study("io", {{"workers", workers}})
+                               .config("workers", workers)
+                               .speed(100)
+                               .io_overhead({lost})
+                               .run());
+  }
+  return records;
+}
+
+TEST(Findings, InputThatCostsNothingIsSaidToBeSo) {
+  const auto report = [](const std::vector<double>& percent) { return make_document(input_records(1, percent)); };
+  EXPECT_NE(find(report({-1, 0.5, 1, 2, -3}), "No cost of input could be shown (p = 0.50): a median of 0.5 %"),
+            nullptr);
+  EXPECT_NE(find(report({4, 5, 6}), "Not enough runs to tell whether input costs speed (3): a median of 5.0 %"),
+            nullptr);
+  const Document five = report({4, 5, 6, 5, 5});
+  const Finding* finding = find(five, "Input costs speed (p = 0.031): a median of 5.0 % of the speed with resnet50.");
+  ASSERT_NE(finding, nullptr) << all_text(five);
+  EXPECT_EQ(finding->kind, Finding::Kind::shown);
+}
+
+TEST(Findings, InputIsJudgedOverAllConfigurationsTogether) {
+  RecordSet records = input_records(1, {1, 2, 3});
+  for (const report::Run& run : input_records(2, {4, 5, 6}).runs) records.runs.push_back(run);
+  const Document document = make_document(records);
+  EXPECT_NE(
+      find(document, "Input costs speed (p = 0.016): a median of 5.0 % of the speed with 2 workers, the most of 2"),
+      nullptr)
+      << all_text(document);
+}
+
+TEST(Findings, RepeatsOfOneProcessAreOneRun) {
+  RecordSet records;
+  records.runs.push_back(
+      RecordBuilder().speed(100, {99, 100, 101, 102, 98}).io_overhead({4, 5, 6, 5, 5}).config("batch_size", 8).run());
+  records.runs.push_back(RecordBuilder().speed(50, {49, 50, 51, 52, 48}).config("batch_size", 16).run());
+  const Document document = make_document(records);
+  for (const Finding& finding : document.findings) EXPECT_NE(finding.kind, Finding::Kind::shown) << finding.text;
+  EXPECT_NE(find(document, "(1 and 1, repeats of a process being one run; 4 each would do)"), nullptr)
+      << all_text(document);
+  EXPECT_NE(find(document, "Not enough runs to tell whether input costs speed (1)"), nullptr) << all_text(document);
+}
+
+RecordBuilder grid(int threads, int batch) {
+  return RecordBuilder()
+      .study("g", {{"num-intra-threads", threads}, {"batch-size", batch}})
+      .config("num_intra_threads", threads)
+      .config("batch_size", batch);
+}
+
+TEST(Findings, OptionsThatMatterAreNamedWithFiveRunsOfMany) {
+  RecordSet records;
+  for (int threads = 1; threads <= 8; ++threads) {
+    for (const int batch : {8, 9}) add_runs(records, grid(threads, batch), about(100 + 5 * threads));
+  }
+  const Document document = make_document(records);
+  const Finding* threads = find(document,
+                                "The choice of threads per worker makes a difference (p < 0.001): "
+                                "the median of 8 threads is 1.33x that of 1 thread with batch 8.");
+  ASSERT_NE(threads, nullptr) << all_text(document);
+  EXPECT_EQ(threads->kind, Finding::Kind::shown);
+  EXPECT_NE(find(document, "No effect of the choice of batch per worker could be shown"), nullptr)
+      << all_text(document);
+}
+
+TEST(Findings, NoiseIsFoundToMatterNoMoreOftenThanItMay) {
+  constexpr int kTrials = 120;
+  std::mt19937_64 random(3);
+  int options = 0, processes_found = 0, input = 0, best = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    RecordSet records;
+    for (const int threads : {1, 2, 4}) {
+      for (const int size : {1, 2}) {
+        for (int run = 0; run < 5; ++run) {
+          const double speed = 100 + static_cast<double>(random() % 1000) / 100;
+          records.runs.push_back(processes(4 / threads, threads, size * threads)
+                                     .study("n", {{"num-intra-threads", threads}, {"size", size}})
+                                     .speed(speed)
+                                     .io_overhead({static_cast<double>(random() % 1000) / 100 - 5})
+                                     .run());
+        }
+      }
+    }
+    const Study study = make_studies(records).at(0);
+    std::vector<Finding> findings = comparison_findings(study, {});
+    for (const Finding& finding : fact_findings(study, {})) findings.push_back(finding);
+    const auto shows = [&](const char* part) {
+      return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+        return finding.kind != Finding::Kind::not_shown && finding.text.find(part) != std::string::npos;
+      });
+    };
+    options += shows("makes a difference");
+    processes_found += shows("process");
+    input += shows("Input costs");
+    best += shows("is the fastest");
+  }
+  for (const int found : {options, processes_found, input, best}) EXPECT_LE(found, 0.09 * kTrials);
+}
+
+TEST(Findings, FrameworksAreComparedWithEachBuild) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("f", {{"model", "vgg11"}}), about(100));
+  add_runs(records, RecordBuilder().study("f", {{"model", "vgg11"}}).commit("def456"), about(150));
+  add_runs(records, RecordBuilder().study("f", {{"model", "vgg11"}}).framework("pytorch").version("2.1"), about(125));
+  const Document document = make_document(records);
+  EXPECT_NE(find(document, "Trireme reaches only 0.80x of the speed of pytorch"), nullptr) << all_text(document);
+  EXPECT_NE(find(document, "Trireme beats pytorch by 1.20x"), nullptr) << all_text(document);
+}
+
+TEST(Findings, WorkThatDiffersIsNotRanked) {
+  RecordSet records;
+  for (const char* precision : {"fp32", "bf16"}) {
+    add_runs(records, RecordBuilder().study("p", {{"precision", precision}}).config("precision", precision),
+             about(*precision == 'b' ? 180 : 100));
+  }
+  const Document document = make_document(records);
+  EXPECT_EQ(find(document, "is the fastest"), nullptr) << all_text(document);
+  EXPECT_NE(find(document, "The choice of precision makes a difference (p = 0.0"), nullptr) << all_text(document);
+  EXPECT_NE(find(document, "the median of bf16 is 1.80x that of fp32"), nullptr) << all_text(document);
 }
 
 TEST(Findings, FailuresAreNamed) {
@@ -160,6 +276,24 @@ TEST(Guidelines, TheBestCommandAndWhatIsAsGood) {
   EXPECT_NE(document.guidelines[0].text.find("Most images per second with resnet50: batch 64"), std::string::npos);
   EXPECT_NE(document.guidelines[0].text.find("Not told apart from it by these runs: batch 32."), std::string::npos);
   EXPECT_NE(document.guidelines[1].text.find("Nearly as fast with smaller batches: batch 16"), std::string::npos);
+}
+
+TEST(Guidelines, WorkersThatExchangeNothingAreNoWayToTrain) {
+  const auto update = [](const char* kind, int batch) {
+    return RecordBuilder().config("workers", 2).config("variable_update", kind).config("batch_size", batch);
+  };
+  RecordSet records;
+  for (const int batch : {8, 16}) {
+    add_runs(records, update("all_reduce", batch), about(100 + 2 * batch));
+    add_runs(records, update("independent", batch), about(150 + 2 * batch));
+  }
+  const Document document = make_document(records);
+  ASSERT_EQ(document.guidelines.size(), 2U);
+  EXPECT_NE(document.guidelines[0].text.find("Most images per second with resnet50: batch 16, all_reduce"),
+            std::string::npos)
+      << document.guidelines[0].text;
+  EXPECT_NE(document.guidelines[1].text.find("resnet50, workers exchanging nothing"), std::string::npos)
+      << document.guidelines[1].text;
 }
 
 TEST(Document, FiguresOfTrainingAndNetworkAreIncluded) {

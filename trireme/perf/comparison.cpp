@@ -10,23 +10,22 @@
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::perf {
-namespace {
 
 Verdict verdict_of(const Comparison& comparison) {
-  if (comparison.p < kSignificance && comparison.ratio > 1) return Verdict::larger;
-  if (comparison.p < kSignificance && comparison.ratio < 1) return Verdict::smaller;
+  const bool differs = comparison.p < kSignificance;
+  if (differs && comparison.ratio > 1 && comparison.direction > 0) return Verdict::larger;
+  if (differs && comparison.ratio < 1 && comparison.direction < 0) return Verdict::smaller;
   return comparison.smallest_p < kSignificance ? Verdict::no_difference_shown : Verdict::too_few_runs;
 }
-
-}  // namespace
 
 Comparison compare(std::span<const double> first, std::span<const double> second) {
   if (first.empty() || second.empty()) return {};
   const RankTest test = rank_test(first, second);
   Comparison comparison{.ratio = median(first) / median(second),
-                        .interval = bootstrap_ratio(first, second),
+                        .interval = ratio_interval(first, second),
                         .p = test.p,
-                        .smallest_p = test.smallest_p};
+                        .smallest_p = test.smallest_p,
+                        .direction = test.direction};
   comparison.verdict = verdict_of(comparison);
   return comparison;
 }
@@ -68,6 +67,11 @@ int runs_needed(std::size_t comparisons) {
 std::string p_text(double p) {
   if (p < 0.001) return "p < 0.001";
   return p < 0.0995 ? fmt::format("p = {:.3f}", p) : fmt::format("p = {:.2f}", p);
+}
+
+std::string p_text(const Comparison& comparison) {
+  const bool is_contradiction = comparison.p < kSignificance && comparison.verdict == Verdict::no_difference_shown;
+  return p_text(comparison.p) + (is_contradiction ? ", but medians and ranks disagree" : "");
 }
 
 }  // namespace trireme::perf

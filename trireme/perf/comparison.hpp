@@ -27,10 +27,15 @@ struct Comparison {
   Interval interval = {};  // of the ratio
   double p = 1;            // two-sided, corrected where it is one of several comparisons
   double smallest_p = 1;   // that this number of runs could reach, corrected likewise
+  int direction = 0;       // of the ranks: 1 where the first's are the higher ones, -1 where the lower
   Verdict verdict = Verdict::too_few_runs;
 
   bool is_supported() const { return verdict == Verdict::larger || verdict == Verdict::smaller; }
 };
+
+// What p, the ranks and the ratio support together: where ranks and ratio point opposite ways (most samples moved
+// a little one way, some far the other) there is no direction to claim.
+Verdict verdict_of(const Comparison& comparison);
 
 // Samples of which larger is better or worse, as the caller knows; all above 0.
 Comparison compare(std::span<const double> first, std::span<const double> second);
@@ -45,5 +50,7 @@ int runs_needed(std::size_t comparisons);
 
 // "p = 0.003", "p < 0.001"
 std::string p_text(double p);
+// The same and, where p alone would have been enough, why nothing is claimed.
+std::string p_text(const Comparison& comparison);
 
 }  // namespace trireme::perf

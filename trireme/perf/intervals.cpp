@@ -3,39 +3,35 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <random>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
+#include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::perf {
 namespace {
 
-constexpr int kResamples = 2000;
+constexpr double kEachSide = (1 - kConfidence) / 2;
 
-class Resampler {
- public:
-  explicit Resampler(std::uint64_t seed) : random_(seed) {}
-
-  double median_of_draw(std::span<const double> samples) {
-    draw_.resize(samples.size());
-    // The engine's numbers are the standard's, those of its distributions are each library's own.
-    for (double& value : draw_) value = samples[random_() % samples.size()];
-    return median(draw_);
+// How many of n samples may be left out at either end so that the rest still lies around the true median: that is below
+// all of these where no more than so many samples are below it, as coins fall. None: n is too small.
+std::optional<std::size_t> left_out_at_each_end(std::size_t n) {
+  const auto throws = static_cast<double>(n);
+  double chance = 0;
+  for (std::size_t heads = 0;; ++heads) {
+    const auto k = static_cast<double>(heads);
+    chance +=
+        std::exp(std::lgamma(throws + 1) - std::lgamma(k + 1) - std::lgamma(throws - k + 1) - throws * std::log(2.0));
+    if (chance > kEachSide) return heads == 0 ? std::nullopt : std::optional(heads - 1);
   }
+}
 
- private:
-  std::mt19937_64 random_;
-  std::vector<double> draw_;
-};
-
-Interval middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(std::lround(share * static_cast<double>(values.size() - 1)))];
-  };
-  return {at((1 - kConfidence) / 2), at((1 + kConfidence) / 2)};
+// Of values in order, less so many at either end.
+Interval between(const std::vector<double>& ordered, std::optional<std::size_t> left_out) {
+  const std::size_t place = left_out.value_or(0);
+  return {ordered[place], ordered[ordered.size() - 1 - place], !left_out};
 }
 
 // The continued fraction of the incomplete beta function, by Lentz's method.
@@ -71,25 +67,32 @@ double incomplete_beta(double a, double b, double x) {
 
 }  // namespace
 
-Interval bootstrap_median(std::span<const double> samples, std::uint64_t seed) {
+Interval median_interval(std::span<const double> samples) {
   if (samples.empty()) return {};
-  if (samples.size() == 1) return {samples[0], samples[0]};
-  Resampler resampler(seed);
-  std::vector<double> medians(kResamples);
-  for (double& value : medians) value = resampler.median_of_draw(samples);
-  return middle(std::move(medians));
+  std::vector<double> ordered(samples.begin(), samples.end());
+  std::sort(ordered.begin(), ordered.end());
+  return between(ordered, left_out_at_each_end(ordered.size()));
 }
 
-Interval bootstrap_ratio(std::span<const double> first, std::span<const double> second, std::uint64_t seed) {
+Interval ratio_interval(std::span<const double> first, std::span<const double> second) {
   if (first.empty() || second.empty()) return {};
-  Resampler resampler(seed);
-  std::vector<double> ratios(kResamples);
-  for (double& ratio : ratios) {
-    const double above = resampler.median_of_draw(first);
-    ratio = above / resampler.median_of_draw(second);
+  std::vector<double> ratios;
+  for (const double above : first) {
+    for (const double below : second) ratios.push_back(above / below);
   }
-  return middle(std::move(ratios));
+  std::sort(ratios.begin(), ratios.end());
+  Interval interval = between(ratios, largest_u(first.size(), second.size(), kEachSide));
+  const double ratio = median(first) / median(second);
+  interval.low = std::min(interval.low, ratio);
+  interval.high = std::max(interval.high, ratio);
+  return interval;
 }
+
+Interval scaled(const Interval& interval, double factor) {
+  return {factor * interval.low, factor * interval.high, interval.is_range};
+}
+
+const char* kind_text(const Interval& interval) { return interval.is_range ? "range" : "95 %"; }
 
 WelchTest welch_test(std::span<const double> first, std::span<const double> second) {
   if (first.size() < 2 || second.size() < 2) throw std::invalid_argument("Welch's test needs two samples of each set");

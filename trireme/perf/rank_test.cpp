@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <numeric>
+#include <random>
 
 namespace trireme::perf {
 namespace {
 
 constexpr std::size_t kMostExact = 60;
+constexpr int kExchanges = 4999;
 
 // Twice the ranks, which are whole numbers also where ties share one: {3, 1, 3} has {5, 2, 5}.
 std::vector<std::size_t> doubled_ranks(std::span<const double> samples) {
@@ -98,10 +101,95 @@ double normal_p(double distance, double variance) {
   return std::min(1.0, two_sided_normal(std::max(0.0, distance - 0.5) / std::sqrt(variance)));
 }
 
-// Two of all choices: this set on top, or below.
-double smallest_p(std::size_t first, std::size_t second) {
+// The logarithm of a! b! / (a + b)!: of the share that one choice is of all.
+double one_choice(std::size_t first, std::size_t second) {
   const auto a = static_cast<double>(first), b = static_cast<double>(second);
-  return std::min(1.0, 2 * std::exp(std::lgamma(a + 1) + std::lgamma(b + 1) - std::lgamma(a + b + 1)));
+  return std::lgamma(a + 1) + std::lgamma(b + 1) - std::lgamma(a + b + 1);
+}
+
+// Two of all choices: this set on top, or below.
+double two_choices(double logarithm_of_one) { return std::min(1.0, 2 * std::exp(logarithm_of_one)); }
+
+int sign(double value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
+
+// That u is this or less, were there no difference nor ties.
+std::vector<double> cumulative_u(std::size_t first, std::size_t second) {
+  std::vector<double> chances(first * second + 1);
+  if (first + second <= kMostExact) {
+    std::vector<std::size_t> doubled(first + second);
+    for (std::size_t i = 0; i < doubled.size(); ++i) doubled[i] = 2 * (i + 1);
+    const std::vector<double> shares = sum_distribution({.doubled = std::move(doubled), .first_size = first});
+    double sum = 0;
+    for (std::size_t u = 0; u < chances.size(); ++u) {
+      sum += shares[2 * u + first * (first + 1)];
+      chances[u] = sum;
+    }
+    return chances;
+  }
+  const auto a = static_cast<double>(first), b = static_cast<double>(second);
+  const double deviation = std::sqrt(a * b * (a + b + 1) / 12);
+  for (std::size_t u = 0; u < chances.size(); ++u)
+    chances[u] = std::erfc((a * b / 2 - static_cast<double>(u) - 0.5) / deviation / std::sqrt(2.0)) / 2;
+  return chances;
+}
+
+// One group of sets: all ranks, set by set, and the statistic of Kruskal and Wallis with its correction for ties.
+class RankedSets {
+ public:
+  explicit RankedSets(const SampleSets& sets) {
+    std::vector<double> all;
+    for (const std::vector<double>& set : sets) {
+      if (set.empty()) continue;
+      all.insert(all.end(), set.begin(), set.end());
+      sizes_.push_back(set.size());
+    }
+    for (const std::size_t doubled : doubled_ranks(all)) ranks_.push_back(static_cast<double>(doubled) / 2);
+    for (const double rank : ranks_) squares_ += std::pow(rank - mean(), 2);
+  }
+
+  double statistic() const {
+    if (!(squares_ > 0)) return 0;  // all samples are equal
+    double between = 0;
+    std::size_t begin = 0;
+    for (const std::size_t size : sizes_) {
+      double distances = 0;
+      for (std::size_t i = begin; i < begin + size; ++i) distances += ranks_[i] - mean();
+      between += distances * distances / static_cast<double>(size);
+      begin += size;
+    }
+    return static_cast<double>(ranks_.size() - 1) * between / squares_;
+  }
+
+  // The engine's numbers are the standard's, those of its distributions and shuffles are each library's own.
+  void exchange(std::mt19937_64& random) {
+    for (std::size_t i = ranks_.size(); i > 1; --i) std::swap(ranks_[i - 1], ranks_[random() % i]);
+  }
+
+  // The logarithm of what p is at least: of all orders, any one counts together with those in which sets of equal size
+  // have changed places.
+  double smallest_share() const {
+    double logarithm = -std::lgamma(static_cast<double>(ranks_.size()) + 1);
+    std::map<std::size_t, int> alike;
+    for (const std::size_t size : sizes_) {
+      logarithm += std::lgamma(static_cast<double>(size) + 1);
+      ++alike[size];
+    }
+    for (const auto& [size, count] : alike) logarithm += std::lgamma(static_cast<double>(count) + 1);
+    return logarithm;
+  }
+
+ private:
+  double mean() const { return (static_cast<double>(ranks_.size()) + 1) / 2; }
+
+  std::vector<double> ranks_;
+  std::vector<std::size_t> sizes_;
+  double squares_ = 0;  // distances of all ranks from their mean
+};
+
+double sum_of_statistics(const std::vector<RankedSets>& groups) {
+  double sum = 0;
+  for (const RankedSets& group : groups) sum += group.statistic();
+  return sum;
 }
 
 }  // namespace
@@ -114,8 +202,16 @@ RankTest rank_test(std::span<const double> first, std::span<const double> second
   return {.u = ranked.doubled_sum / 2 - size * (size + 1) / 2,
           .p = exact ? exact_p(sum_distribution(ranked), ranked.doubled_sum, ranked.expected_sum)
                      : normal_p(std::fabs(ranked.doubled_sum - ranked.expected_sum) / 2, ranked.variance()),
-          .smallest_p = smallest_p(first.size(), second.size()),
+          .smallest_p = two_choices(one_choice(first.size(), second.size())),
+          .direction = sign(ranked.doubled_sum - ranked.expected_sum),
           .exact = exact};
+}
+
+std::optional<std::size_t> largest_u(std::size_t first, std::size_t second, double chance) {
+  const std::vector<double> chances = cumulative_u(first, second);
+  const auto above = std::find_if(chances.begin(), chances.end(), [&](double value) { return value > chance; });
+  if (above == chances.begin()) return std::nullopt;
+  return static_cast<std::size_t>(above - chances.begin()) - 1;
 }
 
 double sign_test(std::span<const double> samples) {
@@ -130,8 +226,8 @@ double sign_test(std::span<const double> samples) {
 }
 
 OverallTest overall_rank_test(std::span<const SamplePair> pairs) {
-  OverallTest test{.p = 1, .exact = pairs.size() <= kMostExact};
-  double sum = 0, expected = 0, variance = 0;
+  OverallTest test{.exact = pairs.size() <= kMostExact};
+  double sum = 0, expected = 0, variance = 0, one_of_all = 0;
   std::vector<double> shares{1};
   for (const SamplePair& pair : pairs) {
     if (pair.first.empty() || pair.second.empty()) continue;
@@ -139,11 +235,33 @@ OverallTest overall_rank_test(std::span<const SamplePair> pairs) {
     sum += ranked.doubled_sum;
     expected += ranked.expected_sum;
     variance += ranked.variance();
+    one_of_all += one_choice(pair.first.size(), pair.second.size());
     test.exact &= ranked.size() <= kMostExact / 2;
     if (test.exact) shares = convolved(shares, sum_distribution(ranked));
   }
   test.p = test.exact ? exact_p(shares, sum, expected) : normal_p(std::fabs(sum - expected) / 2, variance);
+  test.smallest_p = two_choices(one_of_all);
+  test.direction = sign(sum - expected);
   return test;
+}
+
+GroupTest group_rank_test(std::span<const SampleSets> groups) {
+  std::vector<RankedSets> ranked;
+  double smallest = 0;
+  for (const SampleSets& sets : groups) {
+    ranked.emplace_back(sets);
+    smallest += ranked.back().smallest_share();
+  }
+  constexpr double kRounding = 1e-9;  // the same sums in another order
+  const double measured = sum_of_statistics(ranked) - kRounding;
+  std::mt19937_64 random(1);
+  int as_far = 1;  // the order that was measured is one of all
+  for (int i = 0; i < kExchanges; ++i) {
+    for (RankedSets& group : ranked) group.exchange(random);
+    as_far += sum_of_statistics(ranked) >= measured;
+  }
+  constexpr double kOrders = kExchanges + 1;
+  return {.p = as_far / kOrders, .smallest_p = std::clamp(std::exp(smallest), 1 / kOrders, 1.0)};
 }
 
 }  // namespace trireme::perf

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/figure_parts.hpp"
+#include "trireme/report/findings.hpp"
 #include "trireme/report/json_fields.hpp"
+#include "trireme/report/study_options.hpp"
 
 namespace trireme::report {
 namespace {
@@ -21,9 +24,16 @@ constexpr const char* kNew = "new";
 std::set<std::string> values_of(const RecordSet& records, std::string Run::*field_of) {
   std::set<std::string> values;
   for (const Run& run : records.runs) {
-    if (run.machine_facts.is_object()) values.insert(run.*field_of);
+    if (run.is_measured()) values.insert(run.*field_of);
   }
   return values;
+}
+
+// A gate must not judge machines; who only looks is warned.
+void other_hardware(const std::string& what, bool must_match, std::vector<std::string>& warnings) {
+  if (must_match) bad_input("--fail-if-slower: {}; measure both on the same machine", what);
+  warnings.push_back(
+      fmt::format("Careful: {}. The differences below are those of machines as much as of anything.", what));
 }
 
 void check_machines(const RecordSet& old_records, const RecordSet& new_records, bool must_match,
@@ -33,14 +43,44 @@ void check_machines(const RecordSet& old_records, const RecordSet& new_records, 
   std::set<std::string> all = old_hardware;
   all.insert(new_hardware.begin(), new_hardware.end());
   if (all.size() > 1) {
-    const std::string text = fmt::format("the baseline was measured on other hardware ({}) than the new runs ({})",
-                                         fmt::join(old_hardware, "; "), fmt::join(new_hardware, "; "));
-    if (must_match) bad_input("--fail-if-slower: {}; measure both on the same machine", text);
-    warnings.push_back("Careful: " + text + ". The differences below are those of machines as much as of anything.");
-    return;
-  }
-  if (values_of(old_records, &Run::machine) != values_of(new_records, &Run::machine))
+    other_hardware(fmt::format("the baseline was measured on other hardware ({}) than the new runs ({})",
+                               fmt::join(old_hardware, "; "), fmt::join(new_hardware, "; ")),
+                   must_match, warnings);
+  } else if (all.count(kUnknownMachine) > 0) {
+    other_hardware("the records do not say on what machine they were measured", must_match, warnings);
+  } else if (values_of(old_records, &Run::machine) != values_of(new_records, &Run::machine)) {
     warnings.emplace_back("The two sides were measured on different hosts of the same kind.");
+  }
+}
+
+void check_builds(const RecordSet& records, const char* side, std::vector<std::string>& warnings) {
+  std::set<std::string> builds;
+  for (const Run& run : records.runs) {
+    if (run.is_measured() && run.is_own()) builds.insert(run.build);
+  }
+  if (builds.size() > 1)
+    warnings.push_back(
+        fmt::format("The {} side mixes runs of {} builds ({}).", side, builds.size(), fmt::join(builds, "; ")));
+}
+
+// More hosts are more hardware.
+void check_hosts(const CellChange& change, const Run& old_run, const Run& new_run, bool must_match,
+                 std::vector<std::string>& warnings) {
+  const std::size_t before = old_run.hosts.size(), now = new_run.hosts.size();
+  if (before == 0 || now == 0 || before == now) return;
+  other_hardware(
+      fmt::format("{} ran on {} host{} before and on {} now", change.label, before, before == 1 ? "" : "s", now),
+      must_match, warnings);
+}
+
+// Options by which cells are not matched, and their values on either side: "protocol (grpc, now mpi)".
+void add_differences(const Run& old_run, const Run& new_run, std::map<std::string, std::string>& differences) {
+  for (const auto& [option, value] : new_run.options.items()) {
+    if (!is_setting(new_run, option) || !is_setting(old_run, option)) continue;
+    const Json before = setting_of(old_run, option), now = setting_of(new_run, option);
+    if (before != now)
+      differences.try_emplace(option, fmt::format("{} ({}, now {})", option, value_text(before), value_text(now)));
+  }
 }
 
 void add_side(const RecordSet& records, const char* side, RecordSet& both) {
@@ -62,21 +102,61 @@ std::string label_of(const Cell& cell) {
   return text.empty() ? cell.example().option_text("model") : text;
 }
 
-void add_study(const Study& study, BaselineComparison& result) {
+bool has_settings(const Run& run, const Json& settings) {
+  for (const auto& [option, value] : settings.items()) {
+    if (setting_of(run, option) != value) return false;
+  }
+  return true;
+}
+
+// Runs of one side that failed at this cell; those that were interrupted say nothing.
+std::vector<const Run*> failures(const Study& study, const Cell& cell, const char* side) {
+  std::vector<const Run*> runs;
+  for (const Run& run : study.failed) {
+    if (run.error && run.side == side && has_settings(run, settings_without(cell, {"side"}))) runs.push_back(&run);
+  }
+  return runs;
+}
+
+// Of a cell that was measured before: it is gone, or fails although it did not.
+void add_broken(const Study& study, const Cell& old_cell, bool is_measured, BaselineComparison& result) {
+  const std::vector<const Run*> failed = failures(study, old_cell, kNew);
+  const std::string count = fmt::format("{} run{} failed", failed.size(), failed.size() == 1 ? "" : "s");
+  if (!is_measured) {
+    result.broken.push_back(
+        fmt::format("{}: measured before, not now{}", label_of(old_cell),
+                    failed.empty() ? "" : fmt::format(" ({}: {})", count, short_error(*failed[0]))));
+  } else if (!failed.empty() && failures(study, old_cell, kOld).empty()) {
+    result.broken.push_back(fmt::format("{}: {}, none before: {}", label_of(old_cell), count, short_error(*failed[0])));
+  }
+}
+
+void add_study(const Study& study, bool must_match, BaselineComparison& result) {
+  std::map<std::string, std::string> differences;
   for (const Cell& cell : study.cells) {
     const Cell* other = other_side(study, cell);
+    const bool is_old = cell.example().side == kOld;
+    if (is_old) add_broken(study, cell, other != nullptr, result);
     if (other == nullptr) {
       result.warnings.push_back(fmt::format("{}: {} is on one side only ({}) and is not compared.", study.title,
                                             label_of(cell), cell.example().side));
-      continue;
     }
-    if (cell.example().side != kNew) continue;
+    if (is_old || other == nullptr) continue;
     result.changes.push_back({.study = study.title,
                               .label = label_of(cell),
-                              .old_speeds = other->speeds,
-                              .new_speeds = cell.speeds,
+                              .old_speeds = other->run_speeds(),
+                              .new_speeds = cell.run_speeds(),
                               .command = cell.example().command,
-                              .comparison = perf::compare(cell.speeds, other->speeds)});
+                              .comparison = perf::compare(cell.run_speeds(), other->run_speeds())});
+    check_hosts(result.changes.back(), other->example(), cell.example(), must_match, result.warnings);
+    add_differences(other->example(), cell.example(), differences);
+  }
+  if (!differences.empty()) {
+    std::vector<std::string> texts;
+    for (const auto& [option, text] : differences) texts.push_back(text);
+    result.warnings.push_back(fmt::format(
+        "{}: the two sides differ in {}. The differences below are those of options as much as of anything.",
+        study.title, fmt::join(texts, ", ")));
   }
   for (const Run& run : study.failed) {
     result.warnings.push_back(fmt::format("{} ({}): {}", run.file, run.side, run.error ? *run.error : "interrupted"));
@@ -90,8 +170,12 @@ void compare_overall(BaselineComparison& result) {
     pairs.push_back({change.new_speeds, change.old_speeds});
     logarithms += std::log(change.comparison.ratio);
   }
-  result.overall_ratio = std::exp(logarithms / static_cast<double>(pairs.size()));
-  result.overall_p = perf::overall_rank_test(pairs).p;
+  const perf::OverallTest test = perf::overall_rank_test(pairs);
+  result.overall = {.ratio = std::exp(logarithms / static_cast<double>(pairs.size())),
+                    .p = test.p,
+                    .smallest_p = test.smallest_p,
+                    .direction = test.direction};
+  result.overall.verdict = perf::verdict_of(result.overall);
 }
 
 }  // namespace
@@ -101,13 +185,15 @@ BaselineComparison compare_with_baseline(const RecordSet& old_records, const Rec
   for (const RecordSet* records : {&old_records, &new_records})
     result.warnings.insert(result.warnings.end(), records->warnings.begin(), records->warnings.end());
   check_machines(old_records, new_records, must_match, result.warnings);
+  check_builds(old_records, kOld, result.warnings);
+  check_builds(new_records, kNew, result.warnings);
   RecordSet both;
   both.plans = new_records.plans;
   add_side(old_records, kOld, both);
   add_side(new_records, kNew, both);
   for (const Study& study : make_studies(both)) {
     result.warnings.insert(result.warnings.end(), study.warnings.begin(), study.warnings.end());
-    add_study(study, result);
+    add_study(study, must_match, result);
   }
   if (result.changes.empty()) {
     bad_input("no configuration was measured on both sides; {}",
@@ -129,14 +215,19 @@ std::vector<std::string> regressions(const BaselineComparison& comparison, doubl
           fmt::format("{}: {:.3f}x ({})", change.label, change.comparison.ratio, perf::p_text(change.comparison.p)));
     }
   }
-  if (comparison.changes.size() > 1 && comparison.is_overall_shown() && comparison.overall_ratio < 1 - share) {
+  const perf::Comparison& overall = comparison.overall;
+  if (comparison.changes.size() > 1 && overall.verdict == perf::Verdict::smaller && overall.ratio < 1 - share) {
     slower.push_back(fmt::format("all {} configurations together: {:.3f}x ({})", comparison.changes.size(),
-                                 comparison.overall_ratio, perf::p_text(comparison.overall_p)));
+                                 overall.ratio, perf::p_text(overall.p)));
   }
   return slower;
 }
 
 bool is_blind(const BaselineComparison& comparison) {
+  return is_blind_to_cells(comparison) && comparison.overall.verdict == perf::Verdict::too_few_runs;
+}
+
+bool is_blind_to_cells(const BaselineComparison& comparison) {
   return std::all_of(comparison.changes.begin(), comparison.changes.end(),
                      [](const CellChange& change) { return change.comparison.verdict == perf::Verdict::too_few_runs; });
 }

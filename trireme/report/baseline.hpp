@@ -13,28 +13,29 @@ namespace trireme::report {
 
 struct CellChange {
   std::string study, label;
-  std::vector<double> old_speeds, new_speeds;
+  std::vector<double> old_speeds, new_speeds;  // of each run
   std::string command;          // of the new run
   perf::Comparison comparison;  // new / old; corrected for the number of cells
 };
 
 struct BaselineComparison {
   std::vector<CellChange> changes;
-  double overall_ratio = 1;  // the geometric mean of the cells' ratios
-  double overall_p = 1;      // that the cells together moved, each compared with itself
+  // All cells together, each compared with itself: the geometric mean of their ratios, and the test over all of them.
+  perf::Comparison overall;
+  std::vector<std::string> broken;  // what was measured before and is not now, or fails now: "batch 32: 3 runs failed"
   std::vector<std::string> warnings;
-
-  bool is_overall_shown() const { return overall_p < perf::kSignificance; }
 };
 
-// Cells are matched by their settings; those of one side alone are warned of. Different hardware is a warning, or
+// Cells are matched by what their study varies and by network, batch and the like. Warned of are cells of one side alone
+// and options that differ from side to side. Different hardware, or one that is not known, is a warning, or
 // Error(bad_input) where `must_match`: a gate must not judge a machine. Error(bad_input) where nothing can be matched.
 BaselineComparison compare_with_baseline(const RecordSet& old_records, const RecordSet& new_records, bool must_match);
 
 // What is slower by more than this share, as far as the tests support it: "resnet50, batch 32: 0.91x (p = 0.008)".
 // Empty: nothing is.
 std::vector<std::string> regressions(const BaselineComparison& comparison, double share);
-// No cell has the runs to show anything.
+// No cell has the runs to show anything by itself; nor have all of them together.
+bool is_blind_to_cells(const BaselineComparison& comparison);
 bool is_blind(const BaselineComparison& comparison);
 
 Document make_baseline_document(const BaselineComparison& comparison, const RecordSet& new_records);

@@ -43,8 +43,9 @@ FigureTable change_table(const BaselineComparison& comparison) {
                                 {"old images/s", true},
                                 {"new images/s", true},
                                 {"change %", true},
-                                {"95 % from", true},
+                                {"from", true},
                                 {"to", true},
+                                {"interval"},
                                 {"p (Holm)", true},
                                 {"verdict"},
                                 {"difference of means (Welch 95 %)", true},
@@ -59,6 +60,7 @@ FigureTable change_table(const BaselineComparison& comparison) {
                           number_cell(percent(change.comparison.ratio)),
                           number_cell(percent(change.comparison.interval.low)),
                           number_cell(percent(change.comparison.interval.high)),
+                          {kind_text(change.comparison.interval)},
                           {fmt::format("{:.3f}", change.comparison.p), change.comparison.p},
                           {verdict_text(change)},
                           welch_cell(change),
@@ -70,7 +72,10 @@ FigureTable change_table(const BaselineComparison& comparison) {
 
 Figure change_figure(const BaselineComparison& comparison, const RecordSet& records) {
   Figure figure{.id = kFigure, .kind = FigureKind::bars, .title = "New against old", .x = {}, .y = {}};
-  figure.caption = "Change of the median speed; above 0 is faster. Whiskers hold the true change with 95 % confidence.";
+  figure.caption =
+      "Change of the median speed; above 0 is faster. Whiskers hold the true change with 95 % confidence (too few "
+      "runs: "
+      "the range of all ratios).";
   figure.y.title = "change of images/s (%)";
   figure.table = change_table(comparison);
   Series series{.name = "change %"};
@@ -81,7 +86,8 @@ Figure change_figure(const BaselineComparison& comparison, const RecordSet& reco
     series.points.push_back(
         {.x = static_cast<double>(i),
          .y = percent(change.comparison.ratio),
-         .spread = perf::Interval{percent(change.comparison.interval.low), percent(change.comparison.interval.high)},
+         .spread = perf::Interval{percent(change.comparison.interval.low), percent(change.comparison.interval.high),
+                                  change.comparison.interval.is_range},
          .runs = static_cast<int>(change.new_speeds.size())});
   }
   figure.series.push_back(std::move(series));
@@ -90,15 +96,14 @@ Figure change_figure(const BaselineComparison& comparison, const RecordSet& reco
 }
 
 Finding overall_finding(const BaselineComparison& comparison) {
-  const std::string text =
-      fmt::format("{:.3f}x over {} configuration{} ({})", comparison.overall_ratio, comparison.changes.size(),
-                  comparison.changes.size() == 1 ? "" : "s", perf::p_text(comparison.overall_p));
-  if (!comparison.is_overall_shown()) {
+  const std::string text = fmt::format("{:.3f}x over {} configurations ({})", comparison.overall.ratio,
+                                       comparison.changes.size(), perf::p_text(comparison.overall));
+  if (!comparison.overall.is_supported()) {
     return {.kind = Finding::Kind::not_shown,
             .text = "No change of the whole could be shown: " + text + ".",
             .figure = kFigure};
   }
-  const bool faster = comparison.overall_ratio > 1;
+  const bool faster = comparison.overall.verdict == Verdict::larger;
   return {.kind = faster ? Finding::Kind::shown : Finding::Kind::worse,
           .text = fmt::format("{} as a whole: {}.", faster ? "Faster" : "Slower", text),
           .figure = kFigure};
@@ -106,6 +111,8 @@ Finding overall_finding(const BaselineComparison& comparison) {
 
 std::vector<Finding> change_findings(const BaselineComparison& comparison) {
   std::vector<Finding> findings;
+  for (const std::string& what : comparison.broken)
+    findings.push_back({.kind = Finding::Kind::worse, .text = fmt::format("Broken: {}.", what)});
   if (comparison.changes.size() > 1) findings.push_back(overall_finding(comparison));
   std::size_t none = 0, too_few = 0;
   std::vector<const CellChange*> shown;
@@ -117,12 +124,12 @@ std::vector<Finding> change_findings(const BaselineComparison& comparison) {
   std::sort(shown.begin(), shown.end(),
             [](const CellChange* a, const CellChange* b) { return a->comparison.ratio < b->comparison.ratio; });
   for (const CellChange* change : shown) {
-    findings.push_back(
-        {.kind = change->comparison.ratio > 1 ? Finding::Kind::shown : Finding::Kind::worse,
-         .text = fmt::format("{} got {}: {:.3f}x ({}; 95 %: {:.3f} to {:.3f}).", change->label, verdict_text(*change),
-                             change->comparison.ratio, perf::p_text(change->comparison.p),
-                             change->comparison.interval.low, change->comparison.interval.high),
-         .figure = kFigure});
+    findings.push_back({.kind = change->comparison.ratio > 1 ? Finding::Kind::shown : Finding::Kind::worse,
+                        .text = fmt::format("{} got {}: {:.3f}x ({}; {}: {:.3f} to {:.3f}).", change->label,
+                                            verdict_text(*change), change->comparison.ratio,
+                                            perf::p_text(change->comparison.p), kind_text(change->comparison.interval),
+                                            change->comparison.interval.low, change->comparison.interval.high),
+                        .figure = kFigure});
   }
   const auto add_count = [&](std::size_t count, const std::string& text) {
     if (count > 0)

@@ -49,7 +49,10 @@ std::optional<RankTime> mean_time(const Cell& cell) {
 }
 
 std::vector<double> io_overheads(const Cell& cell) {
-  if (cell.runs.size() == 1) return cell.example().io_overhead_percent;
+  return cell.runs.size() == 1 ? cell.example().io_overhead_percent : run_io_overheads(cell);
+}
+
+std::vector<double> run_io_overheads(const Cell& cell) {
   std::vector<double> samples;
   for (const Run& run : cell.runs) {
     if (!run.io_overhead_percent.empty()) samples.push_back(perf::median(run.io_overhead_percent));

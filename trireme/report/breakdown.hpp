@@ -24,6 +24,8 @@ std::optional<RankTime> mean_time(const Cell& cell);
 
 // Percent of the speed that input costs: of each run or, where there is one run alone, of each of its repeats.
 std::vector<double> io_overheads(const Cell& cell);
+// Of each run alone, as tests count them (Cell::run_speeds).
+std::vector<double> run_io_overheads(const Cell& cell);
 
 struct TimePart {
   std::string name;

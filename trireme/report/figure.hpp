@@ -11,6 +11,10 @@
 
 namespace trireme::report {
 
+// Of captions: what a median's whiskers are (perf::median_interval).
+inline constexpr const char* kWhiskers =
+    "whiskers hold the true median with 95 % confidence (fewer than 6 samples: their range)";
+
 enum class FigureKind : std::uint8_t { lines, bars, stacked_bars, heat_map };
 
 struct Axis {

@@ -17,8 +17,9 @@ FigureTable cell_table(const Study& study) {
     table.columns.push_back({option_title(dimension.option), dimension.is_numeric()});
   if (study.dimensions.empty()) table.columns.push_back({"configuration"});
   table.columns.push_back({"images/s", true});
-  table.columns.push_back({"95 % from", true});
+  table.columns.push_back({"from", true});
   table.columns.push_back({"to", true});
+  table.columns.push_back({"interval"});
   table.columns.push_back({"runs", true});
   for (const Cell& cell : study.cells) {
     std::vector<TableCell> row;
@@ -32,6 +33,7 @@ FigureTable cell_table(const Study& study) {
     row.push_back(number_cell(point.y));
     row.push_back(point.spread ? number_cell(point.spread->low) : TableCell{});
     row.push_back(point.spread ? number_cell(point.spread->high) : TableCell{});
+    row.push_back(point.spread ? TableCell{kind_text(*point.spread)} : TableCell{});
     row.push_back(number_cell(static_cast<double>(cell.speeds.size())));
     table.rows.push_back(std::move(row));
   }
@@ -71,7 +73,7 @@ void add_sample_notes(const Study& study, Figure& figure) {
 
 Point point_of(double x, std::vector<double> samples) {
   Point point{.x = x, .y = perf::median(samples), .spread = {}, .runs = static_cast<int>(samples.size())};
-  if (samples.size() > 1) point.spread = perf::bootstrap_median(samples);
+  if (samples.size() > 1) point.spread = perf::median_interval(samples);
   return point;
 }
 
@@ -101,10 +103,17 @@ Json settings_without(const Cell& cell, const std::vector<std::string>& options)
 }
 
 std::vector<CellGroup> group_apart_from(const Study& study, const std::vector<std::string>& options) {
+  std::vector<const Cell*> cells;
+  for (const Cell& cell : study.cells) cells.push_back(&cell);
+  return group_apart_from(cells, options);
+}
+
+std::vector<CellGroup> group_apart_from(const std::vector<const Cell*>& cells,
+                                        const std::vector<std::string>& options) {
   std::vector<CellGroup> groups;
   std::vector<Json> shared;
-  for (const Cell& cell : study.cells) {
-    const Json settings = settings_without(cell, options);
+  for (const Cell* cell : cells) {
+    const Json settings = settings_without(*cell, options);
     const auto found = std::find(shared.begin(), shared.end(), settings);
     const auto place = static_cast<std::size_t>(found - shared.begin());
     if (found == shared.end()) {
@@ -112,7 +121,7 @@ std::vector<CellGroup> group_apart_from(const Study& study, const std::vector<st
       const std::string name = settings_text(settings);
       groups.push_back({.name = name.empty() ? "measured" : name, .cells = {}});
     }
-    groups[place].cells.push_back(&cell);
+    groups[place].cells.push_back(cell);
   }
   return groups;
 }

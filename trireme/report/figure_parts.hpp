@@ -13,7 +13,7 @@ namespace trireme::report {
 
 inline constexpr std::size_t kMostSeries = 8;  // that eyes and palettes can tell apart
 
-// The median, with the interval that holds the true one.
+// The median, with its interval.
 Point point_of(double x, std::vector<double> samples);
 
 // Without series: identity, machine, commands and notes of the cells, and a table with a row per cell.
@@ -29,6 +29,7 @@ struct CellGroup {
 };
 // Cells that differ in these options alone, in the order of the study.
 std::vector<CellGroup> group_apart_from(const Study& study, const std::vector<std::string>& options);
+std::vector<CellGroup> group_apart_from(const std::vector<const Cell*>& cells, const std::vector<std::string>& options);
 
 // The study with one value of an option each; dimensions that then have one value are gone.
 std::vector<Study> facets(const Study& study, const std::string& option);

@@ -24,9 +24,9 @@ std::string colour_dimension(const Study& study) {
 }
 
 // Bars of the cells: a place on the x axis for each combination of the other dimensions, a series for each value of
-// these. y is made of a cell's speeds.
-template <typename Samples>
-void add_bars(const Study& study, const std::vector<std::string>& colours, Samples samples_of, Figure& figure) {
+// these. How high a cell's bar is, the last function says.
+template <typename Bar>
+void add_bars(const Study& study, const std::vector<std::string>& colours, Figure& figure, Bar bar_of) {
   std::vector<std::string> others;
   for (const Dimension& dimension : study.dimensions) {
     if (std::find(colours.begin(), colours.end(), dimension.option) == colours.end())
@@ -45,17 +45,20 @@ void add_bars(const Study& study, const std::vector<std::string>& colours, Sampl
       std::string place = settings_text(settings_without(*cell, colours));
       if (place.empty()) place = cell->example().option_text("model");
       const auto x = std::find(places.begin(), places.end(), place) - places.begin();
-      series.points.push_back(point_of(static_cast<double>(x), samples_of(*cell)));
+      series.points.push_back(bar_of(*cell, static_cast<double>(x)));
     }
     figure.series.push_back(std::move(series));
   }
 }
 
-std::vector<double> milliseconds_per_batch(const Cell& cell) {
-  std::vector<double> samples;
-  const double batch = cell.example().effective_batch();
-  for (const double speed : cell.speeds) samples.push_back(1000 * batch / speed);
-  return samples;
+// At the speed that the cell is said to have: the median of an even number of times is not the time of the median.
+Point milliseconds_per_batch(const Cell& cell, double x) {
+  Point point = point_of(x, cell.speeds);
+  const double images = 1000 * cell.example().effective_batch();
+  point.y = images / point.y;
+  if (point.spread)
+    point.spread = perf::Interval{images / point.spread->high, images / point.spread->low, point.spread->is_range};
+  return point;
 }
 
 Figure heat_map(const Study& study, const Dimension& across, const Dimension& down) {
@@ -84,11 +87,10 @@ Figure heat_map(const Study& study, const Dimension& across, const Dimension& do
 std::vector<Figure> bar_figures(const Study& study) {
   Figure figure = figure_of(study, "bars", FigureKind::bars, "Images per second");
   figure.y.title = "images/s, all workers together";
-  figure.caption = "Medians; whiskers hold the true median with 95 % confidence.";
+  figure.caption = fmt::format("Medians; {}.", kWhiskers);
   std::vector<std::string> colours;
   if (study.dimensions.size() > 1) colours.push_back(colour_dimension(study));
-  add_bars(
-      study, colours, [](const Cell& cell) { return cell.speeds; }, figure);
+  add_bars(study, colours, figure, [](const Cell& cell, double x) { return point_of(x, cell.speeds); });
   if (figure.series.size() == 1) figure.series.front().name = "images/s";
   return {std::move(figure)};
 }
@@ -117,15 +119,16 @@ std::vector<Figure> forward_backward_figures(const Study& study) {
   }
   Figure figure = figure_of(study, "time-per-batch", FigureKind::bars, "Time per batch");
   figure.y.title = "ms per batch (less is better)";
-  figure.caption = "Time of one batch: forward alone, and with backward and update. Medians with their 95 % intervals.";
+  figure.caption =
+      fmt::format("Time of one batch: forward alone, and with backward and update. Medians; {}.", kWhiskers);
   std::vector<std::string> colours;
   for (const char* option : {"framework", "forward-only"}) {
     if (study.varies(option)) colours.emplace_back(option);
   }
-  add_bars(study, colours, milliseconds_per_batch, figure);
+  add_bars(study, colours, figure, milliseconds_per_batch);
   if (figure.series.size() > kMostSeries) return {};
   add_column(figure, {"ms per batch", true}, study,
-             [](const Cell& cell) { return number_cell(point_of(0, milliseconds_per_batch(cell)).y); });
+             [](const Cell& cell) { return number_cell(milliseconds_per_batch(cell, 0).y); });
   return {std::move(figure)};
 }
 

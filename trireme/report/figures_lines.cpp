@@ -51,10 +51,7 @@ Figure speed_figure(const Study& study, const std::string& x_option) {
   figure.x = {.title = option_title(x_option),
               .logarithmic = x_option != "workers" && reaches_far(*study.dimension(x_option), 8)};
   figure.y = {.title = "images/s, all workers together"};
-  figure.caption = fmt::format(
-      "Images per second over {}. Points are medians; whiskers hold the true median with 95 % "
-      "confidence.",
-      option_title(x_option));
+  figure.caption = fmt::format("Images per second over {}. Points are medians; {}.", option_title(x_option), kWhiskers);
   for (const CellGroup& group : group_apart_from(study, {x_option}))
     figure.series.push_back(speed_series(group, x_option));
   return figure;
@@ -84,7 +81,7 @@ Figure efficiency_figure(const Study& study) {
       if (std::find(group.cells.begin(), group.cells.end(), efficiency.cell) == group.cells.end()) continue;
       Point percent = efficiency.share;
       percent.y *= 100;
-      if (percent.spread) percent.spread = perf::Interval{100 * percent.spread->low, 100 * percent.spread->high};
+      if (percent.spread) percent.spread = perf::scaled(*percent.spread, 100);
       series.points.push_back(percent);
     }
     figure.series.push_back(std::move(series));
@@ -146,10 +143,8 @@ std::vector<Efficiency> efficiencies(const Study& study) {
       Point share{.x = workers,
                   .y = cell->median_speed() / base->median_speed() / more,
                   .runs = static_cast<int>(cell->speeds.size())};
-      if (cell != base && cell->speeds.size() > 1 && base->speeds.size() > 1) {
-        const perf::Interval ratio = perf::bootstrap_ratio(cell->speeds, base->speeds);
-        share.spread = perf::Interval{ratio.low / more, ratio.high / more};
-      }
+      if (cell != base && cell->speeds.size() > 1 && base->speeds.size() > 1)
+        share.spread = perf::scaled(perf::ratio_interval(cell->speeds, base->speeds), 1 / more);
       result.push_back({cell, base, share});
     }
   }

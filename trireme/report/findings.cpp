@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "trireme/perf/comparison.hpp"
 #include "trireme/report/figure_parts.hpp"
@@ -25,7 +26,8 @@ struct Pair {
 // Compared on their own merits: several pairs of one question are corrected together.
 std::vector<Pair> compared(std::vector<std::pair<const Cell*, const Cell*>> cells) {
   std::vector<Comparison> comparisons;
-  for (const auto& [first, second] : cells) comparisons.push_back(perf::compare(first->speeds, second->speeds));
+  for (const auto& [first, second] : cells)
+    comparisons.push_back(perf::compare(first->run_speeds(), second->run_speeds()));
   perf::correct_together(comparisons);
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < cells.size(); ++i) pairs.push_back({cells[i].first, cells[i].second, comparisons[i]});
@@ -43,12 +45,15 @@ std::string capitalised(std::string text) {
 std::string times_text(double ratio) { return fmt::format("{:.2f}x", ratio); }
 
 std::string interval_text(const Comparison& comparison) {
-  return fmt::format("95 %: {:.2f} to {:.2f}", comparison.interval.low, comparison.interval.high);
+  return fmt::format("{}: {:.2f} to {:.2f}", kind_text(comparison.interval), comparison.interval.low,
+                     comparison.interval.high);
 }
 
 std::string too_few_text(const Pair& pair, std::size_t comparisons) {
-  return fmt::format("not enough runs to tell ({} and {}; {} each would do)", pair.first->speeds.size(),
-                     pair.second->speeds.size(), perf::runs_needed(comparisons));
+  const bool has_repeats = pair.first->is_one_run() || pair.second->is_one_run();
+  return fmt::format("not enough runs to tell ({} and {}{}; {} each would do)", pair.first->run_speeds().size(),
+                     pair.second->run_speeds().size(), has_repeats ? ", repeats of a process being one run" : "",
+                     perf::runs_needed(comparisons));
 }
 
 // "2 workers beat", "1 worker beats", "batch 32 beats"
@@ -62,7 +67,7 @@ const char* beats(const std::string& subject) {
 Finding versus(const Pair& pair, const std::string& first, const std::string& second, const std::string& where,
                std::size_t comparisons, const std::string& figure) {
   const Comparison& comparison = pair.comparison;
-  const std::string p = perf::p_text(comparison.p);
+  const std::string p = perf::p_text(comparison);
   Finding finding{.kind = Finding::Kind::not_shown, .text = {}, .figure = figure};
   switch (comparison.verdict) {
     case Verdict::larger:
@@ -108,7 +113,7 @@ Finding best_finding(const std::vector<const Cell*>& cells, const std::string& f
   std::erase(others, &best);
   const Cell* next = &fastest(others);
   std::vector<Comparison> comparisons;
-  for (const Cell* cell : others) comparisons.push_back(perf::compare(best.speeds, cell->speeds));
+  for (const Cell* cell : others) comparisons.push_back(perf::compare(best.run_speeds(), cell->run_speeds()));
   const Comparison weakest = *std::min_element(comparisons.begin(), comparisons.end(), is_weaker);
   const Pair pair{&best, next, weakest};
   const std::string speed = number_text(best.median_speed()) + " images/s";
@@ -122,7 +127,7 @@ Finding best_finding(const std::vector<const Cell*>& cells, const std::string& f
   }
   const std::string why = weakest.verdict == Verdict::too_few_runs
                               ? too_few_text(pair, 1)
-                              : fmt::format("the lead is not supported ({})", perf::p_text(weakest.p));
+                              : fmt::format("the lead is not supported ({})", perf::p_text(weakest));
   return {.kind = Finding::Kind::not_shown,
           .text = fmt::format("{} has the highest median {}: {}, {} that of {}; {}.", best.label, count, speed, lead,
                               next->label, why),
@@ -152,15 +157,19 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
       groups[key.dump()].push_back(cell);
     }
   }
+  // The fastest of several was chosen by looking, so all of them count as questions.
   std::vector<std::pair<const Cell*, const Cell*>> questions;
+  std::set<const Cell*> chosen;
   for (auto& [key, cells] : groups) {
     const auto fewest = std::min_element(cells.begin(), cells.end(),
                                          [](const Cell* a, const Cell* b) { return workers_of(*a) < workers_of(*b); });
     const Cell* single = *fewest;
     std::erase_if(cells, [&](const Cell* cell) { return workers_of(*cell) == workers_of(*single); });
-    if (!cells.empty()) questions.emplace_back(&fastest(cells), single);
+    for (const Cell* cell : cells) questions.emplace_back(cell, single);
+    if (!cells.empty()) chosen.insert(&fastest(cells));
   }
   for (const Pair& pair : compared(questions)) {
+    if (chosen.count(pair.first) == 0) continue;
     findings.push_back(versus(pair, processes_text(*pair.first), processes_text(*pair.second),
                               fmt::format(" at effective batch {:g}", pair.first->example().effective_batch()),
                               questions.size(), figure));
@@ -189,38 +198,6 @@ void add_scaling(const Study& study, const std::vector<Figure>& figures, std::ve
   }
 }
 
-// From the fastest cell, each option by itself: its best value against its worst, all else equal.
-void add_options(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
-  for (const auto& cells : same_work(study)) {
-    const Cell& best = fastest(cells);
-    std::vector<std::pair<const Cell*, const Cell*>> questions;
-    std::vector<std::string> options;
-    for (const Dimension& dimension : study.dimensions) {
-      const bool is_label = !best.example().options.contains(dimension.option);  // of several options together
-      const bool is_scaling = dimension.option == "workers" && !shares_cores(study);
-      if (is_label || is_scaling) continue;  // asked before
-      const Json rest = settings_without(best, {dimension.option});
-      const Cell* slowest = &best;
-      for (const Cell* cell : cells) {
-        if (settings_without(*cell, {dimension.option}) == rest && cell->median_speed() < slowest->median_speed())
-          slowest = cell;
-      }
-      if (slowest == &best || study.dimensions.size() < 2) continue;
-      questions.emplace_back(&best, slowest);
-      options.push_back(dimension.option);
-    }
-    const std::vector<Pair> pairs = compared(questions);
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      const auto text = [&](const Cell& cell) {
-        return setting_text(options[i], field(cell.settings, {options[i].c_str()}));
-      };
-      const std::string rest = settings_text(settings_without(best, {options[i]}));
-      findings.push_back(
-          versus(pairs[i], text(*pairs[i].first), text(*pairs[i].second), " with " + rest, questions.size(), figure));
-    }
-  }
-}
-
 // What backward and update cost.
 void add_passes(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
   if (!study.varies("forward-only")) return;
@@ -235,15 +212,22 @@ void add_passes(const Study& study, const std::string& figure, std::vector<Findi
   }
 }
 
+// All that the other framework's cell says of itself is so for this one too.
+bool are_alike(const Cell& own, const Cell& other) {
+  const Json settings = settings_without(other, {"framework"});
+  for (const auto& [option, value] : settings.items()) {
+    if (field(own.settings, {option.c_str()}) != value) return false;
+  }
+  return true;
+}
+
 void add_frameworks(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
   if (!study.varies("framework")) return;
   std::vector<std::pair<const Cell*, const Cell*>> questions;
-  for (const CellGroup& group : group_apart_from(study, {"framework"})) {
-    const auto own = std::find_if(group.cells.begin(), group.cells.end(),
-                                  [](const Cell* cell) { return cell->example().framework == "trireme"; });
-    if (own == group.cells.end()) continue;
-    for (const Cell* other : group.cells) {
-      if (other != *own) questions.emplace_back(*own, other);
+  for (const Cell& own : study.cells) {
+    if (!own.example().is_own()) continue;
+    for (const Cell& other : study.cells) {
+      if (!other.example().is_own() && are_alike(own, other)) questions.emplace_back(&own, &other);
     }
   }
   for (const Pair& pair : compared(questions)) {
@@ -251,6 +235,14 @@ void add_frameworks(const Study& study, const std::string& figure, std::vector<F
     findings.push_back(versus(pair, pair.first->example().framework, pair.second->example().framework,
                               rest.empty() ? "" : " with " + rest, questions.size(), figure));
   }
+}
+
+Json work_of(const Run& run) {
+  Json work{
+      {"framework", run.framework}, {"machine", run.machine}, {"build", run.build}, {"exchange", exchange_of(run)}};
+  for (const char* option : {"model", "forward-only", "precision", "device", "data-name", "num-classes"})
+    work[option] = field(run.options, {option});
+  return work;
 }
 
 }  // namespace
@@ -262,7 +254,8 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
   add_best(study, figure, findings);
   add_processes(study, figure, findings);
   add_scaling(study, figures, findings);
-  add_options(study, figure, findings);
+  std::vector<Finding> options = option_findings(study, figure);
+  findings.insert(findings.end(), options.begin(), options.end());
   add_passes(study, figure, findings);
   add_frameworks(study, figure, findings);
   // The same sentence may answer two questions where little varies.
@@ -275,12 +268,18 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
   return distinct;
 }
 
-std::vector<std::vector<const Cell*>> same_work(const Study& study) {
+std::string exchange_of(const Run& run) {
+  if (run.option_text("forward-only") == "true" || run.option_or("workers", 1) <= 1) return "";
+  if (run.option_text("variable-update") == "independent") return "none";
+  return run.option_text("asynchronous") == "true" ? "asynchronous" : "";
+}
+
+std::vector<std::vector<const Cell*>> same_work(const Study& study, const std::string& except) {
   std::vector<std::pair<Json, std::vector<const Cell*>>> groups;
   for (const Cell& cell : study.cells) {
-    const Run& run = cell.example();
-    Json work{{"framework", run.framework}, {"machine", run.machine}, {"build", run.build}};
-    for (const char* option : {"model", "forward-only"}) work[option] = field(run.options, {option});
+    Json work = work_of(cell.example());
+    work.erase(except);
+    if (except == "variable-update" || except == "asynchronous") work.erase("exchange");
     const auto found =
         std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == work; });
     if (found != groups.end()) {
@@ -302,7 +301,7 @@ const Cell& fastest(const std::vector<const Cell*>& cells) {
 std::vector<const Cell*> not_told_apart(const Cell& best, const std::vector<const Cell*>& cells) {
   std::vector<const Cell*> others;
   for (const Cell* cell : cells) {
-    if (cell != &best && !perf::compare(best.speeds, cell->speeds).is_supported()) others.push_back(cell);
+    if (cell != &best && !perf::compare(best.run_speeds(), cell->run_speeds()).is_supported()) others.push_back(cell);
   }
   return others;
 }

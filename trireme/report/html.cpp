@@ -17,13 +17,16 @@ constexpr const char* kPolicy =
     "form-action 'none'";
 
 constexpr const char* kMethod = R"(<section id="method"><h2>How to read this</h2><div class="method">
-<p><b>Figures</b> are medians over runs. Intervals hold the true median with 95 % confidence, by the bootstrap (2000 draws,
-the same for the same samples). Images per second count all workers together.</p>
+<p><b>Figures</b> are medians over runs. Intervals hold the true median with 95 % confidence, whatever the distribution;
+fewer than 6 runs cannot say that much, and have their range instead. Images per second count all workers together.</p>
 <p><b>Differences</b> are claimed only where the rank-sum test of Mann and Whitney supports them (two-sided, p below 0.05,
-counted over all orders of the runs, ties included). Where one question is asked of several configurations at once, p is
-corrected as Holm does. “Open” means that no difference could be shown, or that there were not enough runs to show any:
-with three runs on each side, p cannot fall below 0.1.</p>
-<p><b>Ratios</b> are those of medians. What <b>input</b> costs is judged by the signs of what each run lost, one-sided.</p></div></section>
+counted over all orders of the runs, ties included) and the medians agree with it. Where one question is asked of several
+configurations at once, p is corrected as Holm does. Repeats inside one process count as one run. “Open” means that no
+difference could be shown, or that there were not enough runs to show any: with three runs on each side, p cannot fall
+below 0.1.</p>
+<p><b>Ratios</b> are those of medians; their intervals are the factors that the rank test does not refuse. Whether an
+<b>option</b> matters at all is judged over all its values at once (Kruskal and Wallis, by exchanging runs at random), all
+other options equal. What <b>input</b> costs is judged by the signs of what each run lost, one-sided.</p></div></section>
 )";
 
 constexpr std::size_t kFirstFindings = 10;  // that a reader sees at once
@@ -51,7 +54,7 @@ Badge badge_of(Finding::Kind kind) {
 std::string emphasised(const std::string& sentence) {
   // The library's expressions call themselves for every character: not for texts without end.
   if (sentence.size() > 2000) return xml_escaped(sentence);
-  static const std::regex numbers(R"((\d+\.\d+x|\d[\d,.]* images/s|\d+ % of ideal|costs \d+\.\d %))");
+  static const std::regex numbers(R"((\d+\.\d+x|\d[\d,.]* images/s|\d+ % of ideal|\d+\.\d % of the speed))");
   static const std::regex p_values(R"(\(p [^()]*\))");
   const std::string strong = std::regex_replace(xml_escaped(sentence), numbers, "<strong>$1</strong>");
   return std::regex_replace(strong, p_values, "<span class=\"p\">$&</span>");

@@ -39,6 +39,7 @@ Json point_json(const Point& point) {
   if (point.spread) {
     json["low"] = point.spread->low;
     json["high"] = point.spread->high;
+    json["interval"] = kind_text(*point.spread);
   }
   return json;
 }
@@ -49,10 +50,11 @@ std::string heat_cell(const Point& point, double lowest, double highest) {
   const std::string spread =
       point.spread ? fmt::format("{} – {}", number_text(point.spread->low), number_text(point.spread->high))
                    : "one run";
+  const std::string kind = point.spread ? fmt::format("{}: ", kind_text(*point.spread)) : "";
   return fmt::format(
-      "<td style=\"--share:{:.3f}\" class=\"{}{}\" title=\"{} (95 %: {}), {} run{}\"><b>{}</b><small>{}</small></td>",
-      share, share > 0.55 ? "strong" : "", point.y == highest ? " best" : "", number_text(point.y), spread, point.runs,
-      point.runs == 1 ? "" : "s", number_text(point.y), spread);
+      "<td style=\"--share:{:.3f}\" class=\"{}{}\" title=\"{} ({}{}), {} run{}\"><b>{}</b><small>{}</small></td>",
+      share, share > 0.55 ? "strong" : "", point.y == highest ? " best" : "", number_text(point.y), kind, spread,
+      point.runs, point.runs == 1 ? "" : "s", number_text(point.y), spread);
 }
 
 std::string heat_map(const Figure& figure) {

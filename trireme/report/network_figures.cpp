@@ -18,9 +18,9 @@ std::optional<Point> bandwidth(const Json& entry, const char* rate) {
   std::erase_if(seconds, [](double value) { return value <= 0; });
   Point point{.x = *bytes, .y = *per_second / 1e9, .spread = {}, .runs = static_cast<int>(seconds.size())};
   if (seconds.size() > 1) {
-    const perf::Interval interval = perf::bootstrap_median(seconds);
+    const perf::Interval interval = perf::median_interval(seconds);
     const double middle = perf::median(seconds);  // the rate is that of the median time
-    point.spread = perf::Interval{point.y * middle / interval.high, point.y * middle / interval.low};
+    point.spread = perf::Interval{point.y * middle / interval.high, point.y * middle / interval.low, interval.is_range};
   }
   return point;
 }
@@ -42,6 +42,7 @@ void add_point(Figure& figure, const std::string& name, const Json& entry, const
                                number_cell(point->y),
                                point->spread ? number_cell(point->spread->low) : TableCell{},
                                point->spread ? number_cell(point->spread->high) : TableCell{},
+                               point->spread ? TableCell{kind_text(*point->spread)} : TableCell{},
                                number_cell(static_cast<double>(point->runs))});
 }
 
@@ -53,8 +54,8 @@ Figure empty_figure(const FileRecord& record, const std::string& id, const std::
                 .y = {.title = "GB/s", .logarithmic = true}};
   figure.machine = machine_line(field(record.json, {"machine"}));
   figure.commands.push_back({"network test", command_text(field(record.json, {"command"}))});
-  figure.table.columns = {{"series"},          {"bytes", true}, {"GB/s", true},
-                          {"95 % from", true}, {"to", true},    {"samples", true}};
+  figure.table.columns = {{"series"},   {"bytes", true}, {"GB/s", true},   {"from", true},
+                          {"to", true}, {"interval"},    {"samples", true}};
   return figure;
 }
 
@@ -65,7 +66,7 @@ Json list_of(const Json& json, const char* name) {
 
 Figure pairs_figure(const FileRecord& record, int number) {
   Figure figure = empty_figure(record, "bandwidth", "Bandwidth between two processes", number);
-  figure.caption = "Bytes per second over the size of a message, both in powers. Medians with their 95 % intervals.";
+  figure.caption = fmt::format("Bytes per second over the size of a message, both in powers. Medians; {}.", kWhiskers);
   for (const Json& pair : list_of(record.json, "pairs")) {
     const std::vector<double> ranks = number_list(pair, {"ranks"});
     const std::string ends = ranks.size() == 2 ? fmt::format(", ranks {:g}-{:g}", ranks[0], ranks[1]) : "";

@@ -89,7 +89,7 @@
   const pointOf = (point, figure) => {
     const place = figure.x.categories ? figure.x.categories[point.x] : point.x;
     const result = { x: isLying(figure) ? point.y : place, y: isLying(figure) ? place : point.y, value: point.y, runs: point.runs };
-    if (point.low !== undefined) Object.assign(result, { low: point.low, high: point.high });
+    if (point.low !== undefined) Object.assign(result, { low: point.low, high: point.high, interval: point.interval });
     return result;
   };
 
@@ -178,7 +178,7 @@
   function tooltipLabel(figure, item) {
     const point = item.raw;
     let text = " " + (figure.series.length > 1 ? item.dataset.label + ": " : "") + number(point.value);
-    if (point.low !== undefined) text += "  (95 %: " + number(point.low) + " to " + number(point.high) + ")";
+    if (point.low !== undefined) text += "  (" + point.interval + ": " + number(point.low) + " to " + number(point.high) + ")";
     if (point.runs > 0) text += point.runs === 1 ? ", 1 run" : ", " + point.runs + " runs";
     return text;
   }

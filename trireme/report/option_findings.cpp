@@ -1,0 +1,102 @@
+// Does an option matter at all, all else equal? Over all its values at once: its best value against its worst would be
+// a pair that was chosen by looking.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trireme/perf/comparison.hpp"
+#include "trireme/perf/rank_test.hpp"
+#include "trireme/report/figure_parts.hpp"
+#include "trireme/report/findings.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/study_figures.hpp"
+
+namespace trireme::report {
+namespace {
+
+// Cells that differ in one option alone, over whatever else varies.
+struct OptionQuestion {
+  std::string option;
+  std::vector<CellGroup> groups;
+  perf::GroupTest test;
+
+  // The fastest cell, and the slowest of those that differ from it in the option alone.
+  std::pair<const Cell*, const Cell*> extremes() const;
+};
+
+std::pair<const Cell*, const Cell*> OptionQuestion::extremes() const {
+  const CellGroup* best = &groups.front();
+  for (const CellGroup& group : groups) {
+    if (fastest(group.cells).median_speed() > fastest(best->cells).median_speed()) best = &group;
+  }
+  const Cell* slowest = *std::min_element(best->cells.begin(), best->cells.end(), [](const Cell* a, const Cell* b) {
+    return a->median_speed() < b->median_speed();
+  });
+  return {&fastest(best->cells), slowest};
+}
+
+// Each of the study's options, for each work by itself.
+std::vector<OptionQuestion> option_questions(const Study& study) {
+  std::vector<OptionQuestion> questions;
+  for (const Dimension& dimension : study.dimensions) {
+    const std::string& option = dimension.option;
+    const bool is_asked_elsewhere = option == "model" || option == "forward-only" || option == "framework" ||
+                                    option == "machine" || option == "build" ||
+                                    (option == "workers" && !shares_cores(study));
+    if (is_asked_elsewhere) continue;
+    for (const auto& cells : same_work(study, option)) {
+      if (!cells.front()->example().options.contains(option)) continue;  // a label of several options together
+      OptionQuestion question{.option = option, .groups = {}, .test = {}};
+      std::vector<perf::SampleSets> sets;
+      for (const CellGroup& group : group_apart_from(cells, {option})) {
+        if (group.cells.size() < 2) continue;
+        question.groups.push_back(group);
+        sets.emplace_back();
+        for (const Cell* cell : group.cells) sets.back().push_back(cell->run_speeds());
+      }
+      if (sets.empty()) continue;
+      question.test = perf::group_rank_test(sets);
+      questions.push_back(std::move(question));
+    }
+  }
+  return questions;
+}
+
+Finding option_finding(const OptionQuestion& question, double p, std::size_t questions, const std::string& figure) {
+  const auto [best, slowest] = question.extremes();
+  const auto value = [&](const Cell& cell) {
+    return setting_text(question.option, field(cell.settings, {question.option.c_str()}));
+  };
+  const std::string rest = settings_text(settings_without(*best, {question.option}));
+  const std::string medians =
+      fmt::format("the median of {} is {:.2f}x that of {}{}", value(*best),
+                  best->median_speed() / slowest->median_speed(), value(*slowest), rest.empty() ? "" : " with " + rest);
+  const std::string title = option_title(question.option), p_value = perf::p_text(p);
+  if (p < perf::kSignificance) {
+    return {.kind = Finding::Kind::shown,
+            .text = fmt::format("The choice of {} makes a difference ({}): {}.", title, p_value, medians),
+            .figure = figure};
+  }
+  const bool can_tell = question.test.smallest_p * static_cast<double>(questions) < perf::kSignificance;
+  return {.kind = Finding::Kind::not_shown,
+          .text = can_tell
+                      ? fmt::format("No effect of the choice of {} could be shown ({}): {}.", title, p_value, medians)
+                      : fmt::format("Whether the choice of {} matters: not enough runs to tell; {}.", title, medians),
+          .figure = figure};
+}
+
+}  // namespace
+
+std::vector<Finding> option_findings(const Study& study, const std::string& figure) {
+  if (study.dimensions.size() < 2 && same_work(study).size() < 2) return {};  // the fastest of all says it
+  const std::vector<OptionQuestion> questions = option_questions(study);
+  std::vector<double> p;
+  for (const OptionQuestion& question : questions) p.push_back(question.test.p);
+  p = perf::holm(p);
+  std::vector<Finding> findings;
+  for (std::size_t i = 0; i < questions.size(); ++i)
+    findings.push_back(option_finding(questions[i], p[i], questions.size(), figure));
+  return findings;
+}
+
+}  // namespace trireme::report
