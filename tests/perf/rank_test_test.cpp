@@ -168,9 +168,10 @@ TEST(GroupRankTest, FiveRunsOfEightShowWhatPairsCorrectedForTheirNumberCannot) {
 
 TEST(GroupRankTest, TwoSetsAreTheRankSumTest) {
   const Samples a{1, 2, 3, 4, 7}, b{5, 6, 8, 9, 10};
-  const std::vector<SampleSets> groups{{a, b}};
-  EXPECT_NEAR(group_rank_test(groups).p, rank_test(a, b).p, 0.01);
-  EXPECT_NEAR(group_rank_test(groups).smallest_p, rank_test(a, b).smallest_p, 1e-12);
+  const std::vector<SampleSets> counted{{a, b}}, tried{{a, b}, {}};  // a group without samples says nothing
+  EXPECT_DOUBLE_EQ(group_rank_test(counted).p, rank_test(a, b).p);
+  EXPECT_NEAR(group_rank_test(tried).p, rank_test(a, b).p, 0.01);
+  EXPECT_NEAR(group_rank_test(tried).smallest_p, rank_test(a, b).smallest_p, 1e-12);
 }
 
 TEST(GroupRankTest, KnowsWhatSoFewRunsCanShow) {

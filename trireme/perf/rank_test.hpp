@@ -46,7 +46,7 @@ OverallTest overall_rank_test(std::span<const SamplePair> pairs);
 // Sets of samples of which each is measured in another way, all else equal. Several such groups, with something else
 // between them: does the way matter in any of them? One answer for all sets, however many: no pair is picked out. The
 // sum of the groups' statistics (Kruskal and Wallis) among those of samples that were exchanged at random within their
-// groups, by a fixed seed.
+// groups, by a fixed seed; two sets of one group have the rank-sum test above.
 using SampleSets = std::vector<std::vector<double>>;
 struct GroupTest {
   double p = 1;
