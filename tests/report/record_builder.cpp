@@ -27,6 +27,12 @@ RecordBuilder& RecordBuilder::speed(double images_per_second, std::vector<double
   return *this;
 }
 
+RecordBuilder& RecordBuilder::gpu(const std::string& name) {
+  json_["machine"]["gpu"] = {{"device", name}};
+  json_["config"]["device"] = "cuda";
+  return *this;
+}
+
 RecordBuilder& RecordBuilder::host(const std::string& name) {
   json_["machine"]["host"] = name;
   return *this;

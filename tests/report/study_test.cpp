@@ -76,6 +76,30 @@ TEST(Study, MachinesAreNeverMixed) {
   EXPECT_NE(study.warnings[0].find("2 machines"), std::string::npos);
 }
 
+TEST(Study, AMachinesGpuIsComparedWithItsCpu) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("s", {{"device", "cpu"}}).config("device", "cpu"), {100, 101});
+  add_runs(records, RecordBuilder().study("s", {{"device", "cuda"}}).gpu("cuda:0 (A)"), {900, 901});
+  const Study study = make_studies(records).at(0);
+  ASSERT_EQ(study.cells.size(), 2U);
+  EXPECT_TRUE(are_comparable(study.cells[0], study.cells[1]));
+  EXPECT_TRUE(study.warnings.empty());
+}
+
+TEST(Study, GpusAreNeverMixed) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().study("s", {{"device", "cpu"}}).config("device", "cpu"), {100, 101});
+  add_runs(records, RecordBuilder().study("s", {{"device", "cuda"}}).gpu("cuda:0 (A)"), {900, 901});
+  add_runs(records, RecordBuilder().study("s", {{"device", "cuda"}}).gpu("cuda:0 (B)"), {500, 501});
+  const Study study = make_studies(records).at(0);
+  ASSERT_EQ(study.cells.size(), 3U);
+  EXPECT_TRUE(are_comparable(study.cells[0], study.cells[1]));
+  EXPECT_TRUE(are_comparable(study.cells[0], study.cells[2]));
+  EXPECT_FALSE(are_comparable(study.cells[1], study.cells[2]));
+  ASSERT_EQ(study.warnings.size(), 1U);
+  EXPECT_NE(study.warnings[0].find("2 gpus"), std::string::npos) << study.warnings[0];
+}
+
 TEST(Study, BuildsAreNeverMixed) {
   RecordSet records;
   add_runs(records, RecordBuilder(), {100});

@@ -139,13 +139,14 @@ FigureTable runs_table(const std::vector<Study>& studies) {
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& records) {
-  std::set<std::string> machines, systems, builds, compilers, times;
+  std::set<std::string> machines, gpus, systems, builds, compilers, times;
   const auto keep = [](const std::string& text, std::set<std::string>& values) {
     if (!text.empty()) values.insert(text);
   };
   const auto add = [&](const Json& machine, const Json& build, const std::string& started) {
     if (machine.is_object()) {
-      machines.insert(machine_line(machine));
+      machines.insert(host_line(machine));
+      keep(gpu_name(machine), gpus);
       const std::string os = text_field(machine, {"os"}), kernel = text_field(machine, {"kernel"});
       keep(os.empty() || kernel.empty() ? os + kernel : fmt::format("{}, {}", os, kernel), systems);
     }
@@ -167,6 +168,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& recor
     facts.emplace_back("Runs",
                        fmt::format("{}{}", records.runs.size(), failed > 0 ? fmt::format(", {} failed", failed) : ""));
   facts.emplace_back("Machine", joined(machines));
+  facts.emplace_back("GPU", joined(gpus));
   facts.emplace_back("System", joined(systems));
   facts.emplace_back("Build", joined(builds));
   facts.emplace_back("Compiler", joined(compilers));

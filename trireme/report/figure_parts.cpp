@@ -1,6 +1,6 @@
 #include "trireme/report/figure_parts.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -41,15 +41,15 @@ FigureTable cell_table(const Study& study) {
 }
 
 std::string machines_of(const Study& study) {
-  std::set<std::string> machines;
+  std::set<std::string> machines, gpus;
   for (const Cell& cell : study.cells) {
     for (const Run& run : cell.runs) {
       if (run.machine_facts.is_object()) machines.insert(run.machine);
+      if (!run.gpu.empty()) gpus.insert(run.gpu);
     }
   }
-  std::string text;
-  for (const std::string& machine : machines) text += (text.empty() ? "" : "; ") + machine;
-  return text.empty() ? "not recorded" : text;
+  if (machines.empty()) return "not recorded";
+  return fmt::format("{}{}{}", fmt::join(machines, "; "), gpus.empty() ? "" : "; ", fmt::join(gpus, "; "));
 }
 
 void add_sample_notes(const Study& study, Figure& figure) {

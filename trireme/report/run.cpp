@@ -80,9 +80,11 @@ std::string hardware_line(const Json& machine) {
   if (line.empty()) line = "unknown CPU";
   const auto cores = number_field(machine, {"cores"});  // not those that a launch has left to this process
   if (cores) line += fmt::format(", {:g} core{}", *cores, *cores == 1 ? "" : "s");
-  const std::string gpu = text_field(machine, {"gpu", "device"});
-  if (!gpu.empty()) line += ", " + gpu;
   return line;
+}
+
+std::string with_gpu(const std::string& hardware, const std::string& gpu) {
+  return gpu.empty() ? hardware : hardware + ", " + gpu;
 }
 
 std::vector<std::string> hosts_of(const Json& record) {
@@ -130,8 +132,9 @@ Run read_run(const Json& record, const std::string& file) {
   run.started = text_field(record, {"started"});
   run.machine_facts = field(record, {"machine"});
   run.build_facts = field(record, {"build"});
-  run.machine = machine_line(run.machine_facts);
-  run.hardware = hardware_line(run.machine_facts);
+  run.machine = host_line(run.machine_facts);
+  run.gpu = gpu_name(run.machine_facts);
+  run.hardware = with_gpu(hardware_line(run.machine_facts), run.gpu);
   run.hosts = hosts_of(record);
   run.build = build_line(run.build_facts);
   if (const Json warnings = field(run.machine_facts, {"warnings"}); warnings.is_array()) {
@@ -157,10 +160,14 @@ Run read_run(const Json& record, const std::string& file) {
   return run;
 }
 
-std::string machine_line(const Json& machine) {
+std::string host_line(const Json& machine) {
   const std::string host = text_field(machine, {"host"});
   return host.empty() ? hardware_line(machine) : host + ": " + hardware_line(machine);
 }
+
+std::string gpu_name(const Json& machine) { return text_field(machine, {"gpu", "device"}); }
+
+std::string machine_line(const Json& machine) { return with_gpu(host_line(machine), gpu_name(machine)); }
 
 std::string build_line(const Json& build) {
   const std::string version = text_field(build, {"version"}), git = text_field(build, {"git"});

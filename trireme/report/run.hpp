@@ -20,8 +20,9 @@ struct Run {
   std::string framework = "trireme";
   std::string command;  // a shell line that repeats it
   std::string started;
-  std::string machine;   // what makes machines comparable, in one line: host, CPU, cores, GPU
-  std::string hardware;  // the same without the host's name
+  std::string machine;   // what makes machines comparable, in one line: host, CPU, cores
+  std::string gpu;       // that it ran on; empty: on the CPU
+  std::string hardware;  // all of it without the host's name
   std::string build;     // version and commit
   Json machine_facts, build_facts;
   std::vector<std::string> hosts;  // that its tasks ran on, each once, in order; none: not known
@@ -48,7 +49,9 @@ Run read_run(const Json& record, const std::string& file);
 
 // What a machine and a build are, in a line; where there are no facts, that they are not known.
 inline constexpr const char* kUnknownMachine = "unknown machine";
-std::string machine_line(const Json& machine);
+std::string host_line(const Json& machine);     // host, CPU, cores
+std::string gpu_name(const Json& machine);      // that was used; empty: none
+std::string machine_line(const Json& machine);  // both
 std::string build_line(const Json& build);
 // The arguments as a shell line, with the program by its name alone.
 std::string command_text(const Json& arguments);

@@ -143,7 +143,7 @@ std::vector<Study> make_studies(const RecordSet& records) {
 }
 
 bool are_comparable(const Cell& first, const Cell& second) {
-  for (const char* origin : {"machine", "build"}) {
+  for (const char* origin : {"machine", "gpu", "build"}) {
     const bool both_have = first.settings.contains(origin) && second.settings.contains(origin);
     if (both_have && first.settings[origin] != second.settings[origin]) return false;
   }

@@ -51,6 +51,7 @@ bool was_given(const Run& run, const std::string& option) {
 
 // Other frameworks know fewer options; which build they are is in their name.
 bool has_setting(const Run& run, const std::string& option) {
+  if (option == "gpu") return !run.gpu.empty();
   if (run.is_own() || option == "framework" || option == "side" || option == "machine" || option == "hosts")
     return true;
   return option != "build" && (run.options.contains(option) || (run.cell.is_object() && run.cell.contains(option)));
@@ -138,6 +139,9 @@ Options origin_options(const std::vector<Run>& runs, std::vector<std::string>& w
                                    option, fmt::join(values, "; ")));
   };
   add("machine", distinct(runs, &Run::machine));
+  std::set<std::string> gpus = distinct(runs, &Run::gpu);
+  gpus.erase("");  // a machine's GPU may well be compared with its CPU
+  add("gpu", gpus);
   std::vector<Run> own = runs;
   std::erase_if(own, [](const Run& run) { return !run.is_own(); });
   add("build", distinct(own, &Run::build));
@@ -176,6 +180,7 @@ Json setting_of(const Run& run, const std::string& option) {
   if (option == "framework") return run.framework;
   if (option == "side") return run.side;
   if (option == "machine") return run.machine;
+  if (option == "gpu") return run.gpu;
   if (option == "hosts") return fmt::format("{}", fmt::join(run.hosts, " + "));
   if (option == "build") return run.build;
   if (run.cell.is_object() && run.cell.contains(option)) return field(run.cell, {option.c_str()});
