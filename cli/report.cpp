@@ -51,16 +51,6 @@ double parse_share(const std::string& text) {
   return percent / 100;
 }
 
-void write_text(const std::string& text, const std::string& path) {
-  if (path == "-") {
-    std::fputs(text.c_str(), stdout);
-    return;
-  }
-  NewFile file(path);
-  file.write(text);
-  file.commit();
-}
-
 std::string make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);

@@ -34,6 +34,16 @@ TEST_F(TuneCacheTest, WhatWasSavedIsFoundByTheNextProcess) {
   EXPECT_EQ(next.added(), 0);
 }
 
+TEST_F(TuneCacheTest, IsWrittenThroughALink) {
+  std::ofstream(path) << "{}";
+  std::filesystem::create_symlink("tune.json", folder / "link.json");
+  TuneCache cache(folder / "link.json");
+  cache.add("conv", "direct", 0.25);
+  cache.save();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.json"));
+  EXPECT_EQ(TuneCache(path).find("conv", "direct"), 0.25);
+}
+
 TEST_F(TuneCacheTest, WithoutAPathNothingIsWritten) {
   TuneCache cache;
   cache.add("conv", "direct", 1);

@@ -1,5 +1,6 @@
 // `trireme export` as a user meets it. That others read what it writes is tested in tests/peers.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -87,6 +88,9 @@ TEST_F(Export, RefusesWhatCannotBe) {
                  "has no moving averages");
   expect_refused({"--checkpoint", checkpoint, "--format", "safetensors", "--out", folder_ / "no/folder"},
                  "give a file in a folder that can be written");
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  expect_refused({"--checkpoint", checkpoint, "--format", "safetensors", "--out", folder_ / "pipe"},
+                 "it is a device or a pipe");
   expect_refused({"--checkpoint", checkpoint, "--out", out_}, "--format is required");
   expect_refused({"--checkpoint", folder_ / "none", "--format", "onnx", "--out", out_}, "none");
   std::filesystem::create_directory(folder_ / "empty");

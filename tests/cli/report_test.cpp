@@ -1,12 +1,17 @@
 // `trireme report` as users start it.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "run_command.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "trireme/base/unique_fd.hpp"
 #include "trireme/report/page_texts.hpp"
 #include "trireme/report/run_record.hpp"
 
@@ -65,6 +70,18 @@ TEST_F(Report, TextFormatsGoToStdout) {
   EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 11);
   EXPECT_EQ(run_trireme({"report", folder, "--format", "markdown"}).out.rfind("# batches\n", 0), 0U);
   EXPECT_EQ(run_trireme({"report", folder, "--format", "svg", "--out", "-"}).out.rfind("<svg", 0), 0U);
+}
+
+TEST_F(Report, DevicesAreWrittenToAndNotReplaced) {
+  const std::string folder = study("s", 100, 150);
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_EQ(run_trireme({"report", folder, "--format", "csv", "--out", pipe}).exit_code, 0);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  std::array<char, 6> begin{};
+  ASSERT_EQ(::read(reader.get(), begin.data(), begin.size()), 6);
+  EXPECT_EQ(std::string(begin.data(), begin.size()), "study,");
 }
 
 TEST_F(Report, FoldersGetAFilePerFigure) {

@@ -69,6 +69,7 @@ TEST(BenchmarkConfig, BadNumbersAreRefusedByName) {
   expect_refused([](auto& o) { o.display_every = 0; }, "--display-every 0");
   expect_refused([](auto& o) { o.num_classes = 1; }, "--num-classes 1");
   expect_refused([](auto& o) { o.max_seconds = kNaN; }, "--max-seconds nan");
+  expect_refused([](auto& o) { o.tune_cache = "/dev/null"; }, "--tune-cache '/dev/null'");
   expect_refused([](auto& o) { o.init_learning_rate = kNaN; }, "--init-learning-rate nan");
   expect_refused([](auto& o) { o.init_learning_rate = 0; }, "--init-learning-rate 0");
   expect_refused([](auto& o) { o.init_learning_rate = -0.1; }, "--init-learning-rate -0.1");

@@ -14,6 +14,7 @@
 
 #include "trireme/base/cache_folder.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 
 namespace trireme {
 namespace {
@@ -90,7 +91,8 @@ TuneCache::Entries TuneCache::read() const {
 
 TuneCache::Entries TuneCache::parse(const nlohmann::json& json) {
   Entries entries;
-  if (!json.is_object() || json.value("version", 0) != kVersion || !json.contains("entries")) return entries;
+  if (!json.is_object() || json.value("version", nlohmann::json()) != kVersion || !json.contains("entries"))
+    return entries;
   for (const auto& [problem, kernels] : json["entries"].items()) {
     if (!kernels.is_object()) continue;
     for (const auto& [kernel, seconds] : kernels.items()) {
@@ -101,20 +103,9 @@ TuneCache::Entries TuneCache::parse(const nlohmann::json& json) {
 }
 
 void TuneCache::write(const Entries& entries) const {
-  const std::string aside = fmt::format("{}.{}", path_, getpid());
-  {
-    std::ofstream file(aside);
-    file << nlohmann::json{{"version", kVersion}, {"entries", entries}}.dump(1) << '\n';
-    file.close();
-    if (!file) {
-      std::error_code ignored;
-      std::filesystem::remove(aside, ignored);
-      fail(ErrorKind::failed, "cannot write the tune cache '{}'", path_);
-    }
-  }
-  std::error_code error;
-  std::filesystem::rename(aside, path_, error);
-  if (error) fail(ErrorKind::failed, "cannot write the tune cache '{}': {}", path_, error.message());
+  NewFile file(path_);
+  file.write(nlohmann::json{{"version", kVersion}, {"entries", entries}}.dump(1) + "\n");
+  file.commit_unsynced();  // times can be taken again
 }
 
 int TuneCache::added() const {

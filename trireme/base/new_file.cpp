@@ -1,6 +1,7 @@
 #include "trireme/base/new_file.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -25,13 +26,23 @@ std::string aside_of(const std::string& target) {
   return fmt::format("{}.{}-{}.tmp", target, getpid(), count++);
 }
 
+[[noreturn]] void write_failed(const std::string& path, const char* why) {
+  throw WriteError(fmt::format("cannot write '{}': {}", path, why));
+}
+
+void write_directly(const std::string& text, const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.is_open() || !write_all(file.get(), std::as_bytes(std::span(text)))) {
+    write_failed(path, std::strerror(errno));
+  }
+}
+
 }  // namespace
 
-NewFile::NewFile(const std::string& path)
-    : path_(path),
-      target_(behind_links(path)),
-      aside_(aside_of(target_)),
-      file_(open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+NewFile::NewFile(const std::string& path) : path_(path), target_(behind_links(path)), aside_(aside_of(target_)) {
+  if (is_special(target_)) write_failed(path, "it is a device or a pipe, not a file");
+  if (std::error_code ignored; std::filesystem::is_directory(target_, ignored)) write_failed(path, "it is a folder");
+  file_.reset(open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file_.is_open()) fail_to("write", errno);
 }
 
@@ -67,6 +78,26 @@ void NewFile::commit_unsynced() {
 
 void NewFile::fail_to(const char* what, int code) const {
   throw WriteError(fmt::format("cannot {} '{}': {}", what, path_, std::strerror(code)));
+}
+
+// A path that cannot even be looked at is for who opens it.
+bool is_special(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  return !error && std::filesystem::is_other(status);
+}
+
+void write_text(const std::string& text, const std::string& path) {
+  if (path == "-") {
+    std::fflush(stdout);
+    if (!write_all(STDOUT_FILENO, std::as_bytes(std::span(text)))) write_failed("stdout", std::strerror(errno));
+  } else if (is_special(path)) {
+    write_directly(text, path);
+  } else {
+    NewFile file(path);
+    file.write(text);
+    file.commit();
+  }
 }
 
 }  // namespace trireme

@@ -1,5 +1,6 @@
 // A file that appears under its name only when it is complete: written aside, then renamed. Until then whatever had the
-// name stays as it was, also when the process is killed. Used for everything that must not be lost half-written.
+// name stays as it was, also when the process is killed. Used for everything that must not be lost half-written. What
+// people may also want on stdout or in a pipe is for write_text().
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ class WriteError : public Error {
 
 class NewFile {
  public:
-  // A name that is a link stays one: the file behind it is replaced. WriteError names the path.
+  // A name that is a link stays one: the file behind it is replaced. What is no regular file is not: to rename over a
+  // device would destroy it. WriteError names the path.
   explicit NewFile(const std::string& path);
   ~NewFile();  // what was not committed is removed
   NewFile(const NewFile&) = delete;
@@ -46,5 +48,11 @@ class NewFile {
   UniqueFd file_;
   std::int64_t written_ = 0;
 };
+
+// A device or a pipe, as /dev/null and /dev/stdout are: written to directly or not at all.
+bool is_special(const std::string& path);
+
+// To where the user says: "-" is stdout, a device or a pipe gets the text, and a file appears whole or not at all.
+void write_text(const std::string& text, const std::string& path);
 
 }  // namespace trireme

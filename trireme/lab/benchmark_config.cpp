@@ -12,6 +12,7 @@
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -107,7 +108,7 @@ Recompute parse_recompute(std::string_view text) {
 std::string checked_tune_cache(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code error;
-  if (path.empty() || std::filesystem::is_directory(path, error) ||
+  if (path.empty() || std::filesystem::is_directory(path, error) || is_special(path) ||
       (!folder.empty() && !std::filesystem::is_directory(folder, error))) {
     bad_input("--tune-cache '{}': must be a file in a folder that exists", path);
   }

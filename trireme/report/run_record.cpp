@@ -1,23 +1,18 @@
 #include "trireme/report/run_record.hpp"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <span>
 #include <string_view>
 #include <system_error>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
-#include "trireme/base/write_all.hpp"
 
 namespace trireme::report {
 namespace {
@@ -80,21 +75,6 @@ Json to_json(const Results& results) {
           {"utilisation", number(results.utilisation)}};
 }
 
-// Devices and pipes (/dev/null, /dev/stdout) are written directly: a rename would replace them by a file.
-bool is_special(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
-}
-
-[[noreturn]] void write_failed(const std::string& path, int code) {
-  fail(ErrorKind::failed, "cannot write '{}': {}", path, std::strerror(code));
-}
-
-void write_special(const std::string& text, const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.is_open() || !write_all(file.get(), std::as_bytes(std::span(text)))) write_failed(path, errno);
-}
-
 }  // namespace
 
 Json to_json(const RunRecord& record) {
@@ -145,17 +125,7 @@ void check_writable(const std::string& path, const std::string& what) {
 
 void write_json(const Json& json, const std::string& path) {
   // Names that are not UTF-8 (a host, an argument) must not cost the record.
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (path == "-") {
-    std::fflush(stdout);
-    if (!write_all(STDOUT_FILENO, std::as_bytes(std::span(text)))) write_failed("stdout", errno);
-  } else if (is_special(path)) {
-    write_special(text, path);
-  } else {
-    NewFile file(path);
-    file.write(text);
-    file.commit();
-  }
+  write_text(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", path);
 }
 
 }  // namespace trireme::report
