@@ -7,15 +7,13 @@
 #include <utility>
 
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/signals.hpp"
 
 namespace trireme::cli {
 
 // The signals are blocked in this thread and all that it starts, so that only the waiter gets them, and gets them as
 // values: no handler, and nothing of the process is interrupted in a system call.
-Interrupt::Interrupt(std::string answer) : answer_(std::move(answer)) {
-  sigemptyset(&signals_);
-  sigaddset(&signals_, SIGINT);
-  sigaddset(&signals_, SIGTERM);
+Interrupt::Interrupt(std::string answer) : answer_(std::move(answer)), signals_(cluster::end_signals()) {
   pthread_sigmask(SIG_BLOCK, &signals_, &previous_);
   waiter_ = std::thread([this] { wait_for_signals(); });
 }

@@ -141,6 +141,19 @@ TEST_F(Sweep, CtrlCEndsTheRunAndSaysHowToGoOn) {
   EXPECT_TRUE(records().empty());
 }
 
+TEST_F(Sweep, EndsWithItsTerminal) {
+  json plan = tiny_plan({{"batch-size", {1}}});
+  plan["fixed"]["num-batches"] = 1'000'000;
+  const auto previous = signal(SIGHUP, SIG_DFL);  // which the sweep inherits; tests may run under nohup
+  RunningCommand sweep(arguments(plan));
+  signal(SIGHUP, previous);
+  ASSERT_TRUE(testkit::wait_until([&] { return fs::exists(out() / "logs/batch-size-1.r1.log"); }, 60s));
+  kill(sweep.pid(), SIGHUP);
+  EXPECT_EQ(sweep.exit_code(), 130);
+  EXPECT_TRUE(leaves_nothing(sweep));
+  EXPECT_TRUE(records().empty());
+}
+
 TEST_F(Sweep, KilledDuringALaunchItLeavesNothing) {
   json plan = tiny_plan({{"workers", {2}}});
   plan["fixed"]["num-batches"] = 1'000'000;

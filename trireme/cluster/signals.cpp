@@ -12,12 +12,17 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-EndRequests::EndRequests() {
+sigset_t end_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  if (!is_ignored(SIGHUP)) sigaddset(&signals, SIGHUP);  // nohup: the job is to outlive the terminal
+  if (!is_ignored(SIGHUP)) sigaddset(&signals, SIGHUP);
+  return signals;
+}
+
+EndRequests::EndRequests() {
+  const sigset_t signals = end_signals();
   pthread_sigmask(SIG_BLOCK, &signals, &previous_mask_);
   requests_.reset(signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
   // A reader of the output that goes away is seen when writing.

@@ -8,6 +8,9 @@
 
 namespace trireme::cluster {
 
+// SIGINT, SIGTERM and, unless it is ignored, SIGHUP: under nohup a job is to outlive its terminal.
+sigset_t end_signals();
+
 class EndRequests {
  public:
   EndRequests();
