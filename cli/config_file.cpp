@@ -4,13 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
-#include "cli/json_text.hpp"
 #include "cli/option_catalog.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/report/json_text.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -40,10 +38,7 @@ std::optional<std::string> take_config(Words& words) {
 }
 
 Json read_config(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) bad_input("--config {}: cannot be read; is there such a file?", path);
-  Json config = parse_json(text, path);
+  Json config = report::read_json(path);
   if (!config.is_object()) bad_input("{}: must be an object of options: {{\"batch-size\": 16, ...}}", path);
   return config;
 }

@@ -3,16 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "cli/json_text.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/ready_plans.hpp"
 #include "trireme/perf/machine.hpp"
+#include "trireme/report/json_text.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -33,12 +30,9 @@ Json find_plan(const std::string& plan) {
               fmt::join(ready_names(), ", "));
   }
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(plan, ignored)) {
-    std::ifstream file(plan, std::ios::binary);
-    return parse_json(std::string(std::istreambuf_iterator<char>(file), {}), plan);
-  }
+  if (std::filesystem::is_regular_file(plan, ignored)) return report::read_json(plan);
   for (const lab::ReadyPlan& ready : lab::ready_plans()) {
-    if (ready.name == plan) return parse_json(ready.text, plan);
+    if (ready.name == plan) return report::parse_json(ready.text, plan);
   }
   bad_input("{}: there is no such file, and the ready-made plans are {}", plan, fmt::join(ready_names(), ", "));
 }

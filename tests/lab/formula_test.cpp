@@ -74,6 +74,34 @@ TEST(Formula, ErrorsSayWhereAndWhat) {
   EXPECT_NE(error_of("").find("is missing at the end"), std::string::npos);
 }
 
+TEST(Formula, WrongCharactersAreNamedAsAWhole) {
+  EXPECT_NE(error_of("'ü' == 'ü' × 2").find("'×' at character 12 has no meaning here"), std::string::npos)
+      << error_of("'ü' == 'ü' × 2");
+  EXPECT_THROW(number(std::string("1 \0 2", 5)), Error) << "no end before the end";
+}
+
+TEST(Formula, NumbersThatAreTooLargeAreRefused) {
+  std::string power = "10";
+  for (int i = 0; i < 400; ++i) power += "*10";
+  EXPECT_NE(error_of(power).find(" * 10 is too large a number"), std::string::npos);
+  EXPECT_NE(error_of("0 * (" + power + ")").find("too large"), std::string::npos);
+}
+
+TEST(Formula, MayNotBeDeepOrLong) {
+  const auto repeated = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(number(repeated("(", 40) + "1" + repeated(")", 40)), 1);
+  EXPECT_EQ(number("0" + repeated(" + 1", 400)), 400);
+  for (const std::string& deep :
+       {repeated("(", 1000) + "1" + repeated(")", 999), repeated("-", 1999) + "1", repeated("not ", 400) + "true"}) {
+    EXPECT_NE(error_of(deep).find("it is nested more than 50 deep"), std::string::npos);
+  }
+  EXPECT_EQ(error_of(repeated("(", 200'000)), "here: has 200000 characters; at most 2000 are allowed");
+}
+
 TEST(Formula, AConditionIsNoNumberAndTheOtherWayRound) {
   EXPECT_THROW(number("1 < 2"), Error);
   EXPECT_THROW(holds("1 + 2"), Error);

@@ -75,6 +75,9 @@ TEST_F(RecordFiles, AFileThatWasNamedMustBeARecord) {
   EXPECT_NE(error_of({path("broken.json")}).find("not JSON"), std::string::npos);
   EXPECT_NE(error_of({path("later.json")}).find("this trireme reads trireme.run/1"), std::string::npos);
   EXPECT_NE(error_of({path("none.json")}).find("no such file"), std::string::npos);
+  write_file(path("deep.json"), "{\"schema\": \"trireme.run/1\", \"machine\": " + std::string(200'000, '[') +
+                                    std::string(200'000, ']') + "}");
+  EXPECT_NE(error_of({path("deep.json")}).find("is nested more than 100 deep"), std::string::npos);
 }
 
 TEST_F(RecordFiles, NothingToReportIsAnError) {

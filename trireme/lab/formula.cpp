@@ -24,8 +24,13 @@ namespace {
 
 using Node = Formula::Node;
 
+// What people write is far below; formulas are read and evaluated by recursion.
+constexpr std::size_t kLongest = 2000;
+constexpr int kDeepest = 50;
+
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0u) == 0x80; }  // of UTF-8
 
 struct Token {
   std::string text;  // empty: the end
@@ -62,6 +67,11 @@ class Tokens {
   void take_text();
   void take_symbol();
   char at(std::size_t place) const { return place < text_.size() ? text_[place] : '\0'; }
+  std::size_t column() const {  // in characters
+    return 1 + place_ -
+           static_cast<std::size_t>(
+               std::count_if(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(place_), continues_character));
+  }
 
   std::string_view text_;
   std::size_t place_ = 0;
@@ -76,9 +86,9 @@ bool Tokens::is_in_name(std::size_t place) const {
 
 void Tokens::advance() {
   while (std::isspace(static_cast<unsigned char>(at(place_))) != 0) ++place_;
-  current_ = {.text = "", .kind = Token::Kind::symbol, .column = place_ + 1};
-  const char c = at(place_);
-  if (c == '\0') return;
+  current_ = {.text = "", .kind = Token::Kind::symbol, .column = column()};
+  if (place_ == text_.size()) return;
+  const char c = text_[place_];
   if (is_digit(c) || (c == '.' && is_digit(at(place_ + 1)))) return take_number();
   if (c == '\'' || c == '"') return take_text();
   if (!is_letter(c)) return take_symbol();
@@ -110,8 +120,10 @@ void Tokens::take_symbol() {
       return;
     }
   }
+  std::size_t end = place_ + 1;
+  while (continues_character(at(end))) ++end;
   bad_input("'{}' at character {} has no meaning here; there are + - * / % == != < <= > >= and or not ( )",
-            text_[place_], current_.column);
+            text_.substr(place_, end - place_), current_.column);
 }
 
 constexpr std::array<std::string_view, 6> kComparisons{"==", "!=", "<=", ">=", "<", ">"};
@@ -127,55 +139,69 @@ class Parser {
 
  private:
   static Node join(std::string operation, Node left, Node right) {
-    return {.operation = std::move(operation), .value = {}, .operands = {std::move(left), std::move(right)}};
+    Node node{.operation = std::move(operation), .value = {}, .operands = {}};
+    node.operands.push_back(std::move(left));
+    node.operands.push_back(std::move(right));
+    return node;
+  }
+  // What is one level further in.
+  Node inner(Node (Parser::*parse)()) {
+    if (++depth_ > kDeepest) bad_input("it is nested more than {} deep", kDeepest);
+    Node node = (this->*parse)();
+    --depth_;
+    return node;
   }
   Node any_of() {
     Node left = all_of();
-    while (auto word = tokens_.take(std::array<std::string_view, 1>{"or"})) left = join(*word, left, all_of());
+    while (auto word = tokens_.take(std::array<std::string_view, 1>{"or"}))
+      left = join(*word, std::move(left), all_of());
     return left;
   }
   Node all_of() {
     Node left = negation();
-    while (auto word = tokens_.take(std::array<std::string_view, 1>{"and"})) left = join(*word, left, negation());
+    while (auto word = tokens_.take(std::array<std::string_view, 1>{"and"}))
+      left = join(*word, std::move(left), negation());
     return left;
   }
   Node negation() {
     if (auto word = tokens_.take(std::array<std::string_view, 1>{"not"})) {
-      return {.operation = *word, .value = {}, .operands = {negation()}};
+      return {.operation = *word, .value = {}, .operands = {inner(&Parser::negation)}};
     }
     return comparison();
   }
   Node comparison() {
     Node left = sum();
-    if (auto symbol = tokens_.take(kComparisons)) left = join(*symbol, left, sum());
+    if (auto symbol = tokens_.take(kComparisons)) left = join(*symbol, std::move(left), sum());
     if (tokens_.take(kComparisons)) bad_input("comparisons do not chain; write a <= b and b <= c");
     return left;
   }
   Node sum() {
     Node left = product();
-    while (auto symbol = tokens_.take(std::array<std::string_view, 2>{"+", "-"})) left = join(*symbol, left, product());
+    while (auto symbol = tokens_.take(std::array<std::string_view, 2>{"+", "-"}))
+      left = join(*symbol, std::move(left), product());
     return left;
   }
   Node product() {
     Node left = sign();
     while (auto symbol = tokens_.take(std::array<std::string_view, 3>{"*", "/", "%"}))
-      left = join(*symbol, left, sign());
+      left = join(*symbol, std::move(left), sign());
     return left;
   }
   Node sign() {
     if (!tokens_.take(std::array<std::string_view, 1>{"-"})) return single();
-    return join("-", {.operation = "value", .value = 0.0, .operands = {}}, sign());
+    return join("-", {.operation = "value", .value = 0.0, .operands = {}}, inner(&Parser::sign));
   }
   Node single();
 
   Tokens tokens_;
+  int depth_ = 0;
 };
 
 Node Parser::single() {
   if (tokens_.take(std::array<std::string_view, 1>{"("})) {
-    Node inner = any_of();
+    Node node = inner(&Parser::any_of);
     if (!tokens_.take(std::array<std::string_view, 1>{")"})) tokens_.expected("')'");
-    return inner;
+    return node;
   }
   const Token token = tokens_.current();
   Node node{.operation = "value", .value = token.text, .operands = {}};
@@ -225,6 +251,11 @@ FormulaValue arithmetic(const std::string& operation, double left, double right)
   return operation == "/" ? left / right : std::fmod(left, right);
 }
 
+bool is_too_large(const FormulaValue& value) {
+  const auto* number = std::get_if<double>(&value);
+  return number != nullptr && !std::isfinite(*number);
+}
+
 bool are_equal(const FormulaValue& left, const FormulaValue& right) {
   if (left.index() != right.index()) {
     bad_input("{} and {} are of different kinds and cannot be compared", shown(left), shown(right));
@@ -245,12 +276,16 @@ FormulaValue value_of(const Node& node, const Formula::Lookup& lookup) {
   const FormulaValue right = value_of(node.operands[1], lookup);
   if (operation == "==") return are_equal(left, right);
   if (operation == "!=") return !are_equal(left, right);
-  return arithmetic(operation, as_number(left, operation), as_number(right, operation));
+  const FormulaValue result = arithmetic(operation, as_number(left, operation), as_number(right, operation));
+  if (is_too_large(result)) bad_input("{} {} {} is too large a number", shown(left), operation, shown(right));
+  return result;
 }
 
 }  // namespace
 
 Formula::Formula(std::string text, std::string where) : text_(std::move(text)), where_(std::move(where)) {
+  if (text_.size() > kLongest)
+    bad_input("{}: has {} characters; at most {} are allowed", where_, text_.size(), kLongest);
   try {
     root_ = std::make_shared<const Node>(Parser(text_).whole());
   } catch (const Error& error) {

@@ -24,7 +24,7 @@ class Formula {
   // character.
   Formula(std::string text, std::string where);
 
-  // Error(bad_input) where values are of the wrong kind, or something is divided by zero.
+  // Error(bad_input) where values are of the wrong kind, something is divided by zero, or a number becomes too large.
   FormulaValue evaluate(const Lookup& lookup) const;
   bool holds(const Lookup& lookup) const;     // of a condition; anything else is an error
   double number(const Lookup& lookup) const;  // of a number; likewise

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/report/json_fields.hpp"
+#include "trireme/report/json_text.hpp"
 
 namespace trireme::report {
 namespace {
@@ -19,15 +18,6 @@ namespace fs = std::filesystem;
 constexpr const char* kTrainSchema = "trireme.train/1";
 constexpr const char* kNetSchema = "trireme.net/1";
 constexpr const char* kPlanSchema = "trireme.plan/1";
-
-Json parse_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) bad_input("{}: cannot be read", path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) bad_input("{}: not JSON; was it written whole?", path);
-  return json;
-}
 
 StudyPlan read_plan(const Json& json) {
   StudyPlan plan{.name = text_field(json, {"name"}),
@@ -64,7 +54,7 @@ class RecordLoader {
   void add_file(const std::string& path) {
     std::error_code error;
     if (!files_.insert(fs::weakly_canonical(path, error)).second) return;  // another path led here
-    const Json json = parse_file(path);
+    const Json json = read_json(path);
     const std::string schema = text_field(json, {"schema"});
     if (schema == kRunSchema) {
       add_run(json, path);
