@@ -172,11 +172,14 @@ Command add_report(CLI::App& parent) {
       "--fail-if-slower", arguments->fail_if_slower,
       "With --baseline: exit code 1 where the test shows a loss of more than so many percent, as in 5%, or\n"
       "what was measured before fails or is missing");
-  app->add_option("--trace", arguments->trace, "A file of bench or train --trace instead: where the time of steps goes")
-      ->excludes("records")
-      ->excludes("--baseline");
+  CLI::Option* trace = app->add_option(
+      "--trace", arguments->trace, "A file of bench or train --trace instead: where the time of steps goes, as text");
+  for (const char* of_records : {"records", "--format", "--out", "--figure", "--baseline", "--fail-if-slower"}) {
+    trace->excludes(of_records);
+  }
   app->add_option("--operations", arguments->operations, "With --trace: operations that are listed, the longest first")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(trace);
   return {app, [arguments] { return run(*arguments); }};
 }
 

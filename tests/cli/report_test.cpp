@@ -131,6 +131,12 @@ TEST_F(Report, BadInputIsRefused) {
   refused({folder, "--format", "svg", "--figure", "other", "--out", "-"}, "batches-over-batch-size");
   std::ofstream(folder_ / "broken.json") << "{";
   refused({folder_ / "broken.json"}, "not JSON");
+  const std::vector<std::vector<std::string>> of_records{
+      {"--format", "csv"}, {"--out", "x"}, {"--figure", "x"}, {"--fail-if-slower", "5%"}, {"--baseline", folder}};
+  for (const std::vector<std::string>& option : of_records) {
+    refused({"--trace", "trace.json", option[0], option[1]}, option[0]);
+  }
+  refused({folder, "--operations", "3"}, "--trace");
 }
 
 }  // namespace

@@ -151,6 +151,32 @@ TEST(TraceAnalysis, BucketsAreAsFastAsOnTheRankThatCameLast) {
   EXPECT_EQ(analysis.buckets[1].peers, "ranks 0-1");
 }
 
+TEST(TraceAnalysis, BucketsOfTheLastRankCountThoughItsSpanIsNotTheShortest) {
+  HandMadeTrace trace(2);
+  for (const int rank : {0, 1}) trace.add_step(rank, 0, 10);
+  trace.add_bucket(0, 1, 1, 4);
+  trace.add_bucket(1, 1, 2, 6);  // the last to begin, and to end
+  const TraceAnalysis analysis = trace.analysis();
+  ASSERT_EQ(analysis.buckets.size(), 1u);
+  EXPECT_NEAR(analysis.buckets[0].seconds, 4 * kMs, 1e-9);
+}
+
+TEST(TraceAnalysis, BucketsInWhichRanksDoNotMeetAreEachOnesOwn) {
+  HandMadeTrace trace(2);
+  for (const int rank : {0, 1}) trace.add_step(rank, 0, 10);
+  trace.add_bucket(0, 1, 1, 2);
+  trace.add_bucket(1, 1, 5, 8);
+  EXPECT_NEAR(trace.analysis().buckets.at(0).seconds, 2 * kMs, 1e-9) << "the median of 1 and 3";
+}
+
+TEST(TraceAnalysis, StepsWithoutLengthAreNone) {
+  HandMadeTrace trace(1, 1);
+  trace.add_step(0, 5, 5);
+  EXPECT_THROW(trace.analysis(), Error);
+  trace.add_step(0, 6, 8, 2);
+  EXPECT_EQ(trace.analysis().ranks[0].steps, 1);
+}
+
 TEST(TraceAnalysis, ThePathGoesThroughTheLateRank) {
   const CriticalPath path = two_ranks().analysis().slowest_step;
   EXPECT_EQ(path.step, 1);
@@ -190,6 +216,20 @@ TEST(TraceAnalysis, ThePathGoesThroughBucketsThatFollowEachOther) {
   ASSERT_FALSE(analysis.path.empty());
   EXPECT_EQ(analysis.path[0].kind, "communication");
   EXPECT_NEAR(analysis.path[0].share, 0.7, 1e-9);
+}
+
+TEST(TraceAnalysis, OnlyBucketsAreCommunication) {
+  HandMadeTrace trace(1);
+  trace.add_step(0, 0, 10);
+  trace.add(0, 0, "compute", 0, 6, "work");
+  trace.add_wait(0, 1, 6, 10);
+  trace.add(0, 1, "compute", 1, 5, "sum");  // on the thread of the buckets, right before one
+  trace.add_bucket(0, 1, 5, 10);
+  const CriticalPath path = trace.analysis().slowest_step;
+  ASSERT_EQ(path.pieces.size(), 2u);
+  EXPECT_EQ(path.pieces[0].kind, "compute");
+  EXPECT_EQ(path.pieces[1].kind, "communication");
+  EXPECT_NEAR(path.pieces[1].seconds, 5 * kMs, 1e-9);
 }
 
 TEST(TraceAnalysis, AWaitThatNothingExplainsIsAWait) {
@@ -271,6 +311,10 @@ TEST(TraceFile, SaysWhatIsWrongAndWhere) {
   expect(changed([](Json& json) { json["traceEvents"][2]["dur"] = -1; }), "lasts -1");
   expect(changed([](Json& json) { json["traceEvents"][2]["cat"] = "cats"; }), "category 'cats'");
   expect(changed([](Json& json) { json["traceEvents"][2]["pid"] = 7; }), "rank 7");
+  expect(
+      changed([](Json& json) { json["traceEvents"][5]["args"]["bucket"] = 1'000'000'000'000; }),
+      "event 6 of \"traceEvents\" is broken: \"bucket\" is 1000000000000; it must be a whole number from 0 to 100000");
+  expect(changed([](Json& json) { json["traceEvents"][5]["args"]["bytes"] = 1e300; }), "\"bytes\" is 1e+300");
   expect(changed([](Json& json) { json["traceEvents"] = Json::array(); }), "no step");
 }
 
@@ -323,7 +367,8 @@ TEST(TraceFile, BrokenFilesAreNamed) {
   const testkit::TemporaryFolder folder;
   const std::string path = folder / "half.json";
   std::ofstream(path) << "{\"traceEvents\":[";
-  for (const std::string& each : {path, folder / "none.json"}) {
+  std::ofstream(folder / "deep.json") << std::string(200'000, '[') + std::string(200'000, ']');
+  for (const std::string& each : {path, folder / "deep.json", folder / "none.json", folder.path().string()}) {
     try {
       read_trace(each);
       ADD_FAILURE() << each;

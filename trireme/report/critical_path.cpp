@@ -1,6 +1,7 @@
 #include "trireme/report/critical_path.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace trireme::report {
@@ -108,13 +109,15 @@ class PathWalk {
     }
   }
 
+  // The bucket at whose end this one began, on the same thread.
   Exchange before(const Exchange& exchange) const {
     if (exchange.thread == nullptr || time_ <= span_of(rank_).begin) return {};
-    for (const TraceSpan& span : exchange.thread->spans) {
-      if (span.begin < exchange.span->begin && span.end > exchange.span->begin - kHandOver)
-        return {&span, exchange.thread};
-    }
-    return {};
+    const auto& spans = exchange.thread->spans;
+    const auto found = std::find_if(spans.rbegin(), spans.rend(), [&](const TraceSpan& span) {
+      return span.kind == SpanKind::communication && span.begin < exchange.span->begin &&
+             std::abs(span.end - exchange.span->begin) < kHandOver;
+    });
+    return found == spans.rend() ? Exchange{} : Exchange{&*found, exchange.thread};
   }
 
   const TraceSteps& steps_;

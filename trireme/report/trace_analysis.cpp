@@ -100,17 +100,15 @@ std::vector<BucketTime> bucket_times(const TraceSteps& steps) {
     std::vector<double> seconds;
     std::int64_t link_bytes = 0;
     for (std::size_t step = 0; step < steps.steps(); ++step) {
-      const TraceSpan* shortest = nullptr;
       for (std::size_t rank = 0; rank < steps.ranks().size(); ++rank) {
         const TraceSpan* span = steps.exchange(rank, step, bucket).span;
-        if (span != nullptr && (shortest == nullptr || span->seconds() < shortest->seconds())) shortest = span;
+        if (span == nullptr || steps.last_to_begin(rank, step, bucket) != rank) continue;
+        seconds.push_back(span->seconds());
+        time.gradients = span->detail;
+        time.peers = span->peers;
+        time.bytes = span->bytes;
+        link_bytes = span->link_bytes;
       }
-      if (shortest == nullptr) continue;
-      seconds.push_back(shortest->seconds());
-      time.gradients = shortest->detail;
-      time.peers = shortest->peers;
-      time.bytes = shortest->bytes;
-      link_bytes = shortest->link_bytes;
     }
     if (seconds.empty()) continue;
     time.seconds = perf::median(seconds);

@@ -34,8 +34,8 @@ struct ServerTime {
   double busy = 0;  // share of the time in which it applied gradients, in any thread
 };
 
-// A bucket's time is that on the rank that came to it last: on the others it includes waiting for that one. Medians
-// over the steps.
+// A bucket's time is that on the rank that came to it last: on the others it includes waiting for that one. Where ranks
+// do not meet in it, each one's time counts. Medians over the steps.
 struct BucketTime {
   std::int64_t bucket = 0;
   std::string gradients = {}, peers = {};

@@ -1,18 +1,21 @@
 #include "trireme/report/trace_file.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 
 #include "trireme/base/error.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/json_text.hpp"
 #include "trireme/report/trace_writer.hpp"
 
 namespace trireme::report {
 namespace {
+
+constexpr std::int64_t kMostBuckets = 100'000;  // there is a table of them; the gradients of a network have fewer
+constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
 std::optional<perf::SpanKind> kind_of(const std::string& category) {
   for (int kind = 0; kind < perf::kSpanKinds; ++kind) {
@@ -25,6 +28,16 @@ double microseconds_of(const Json& event, const char* key) {
   const double value = event.at(key).get<double>();
   if (!std::isfinite(value)) bad_input("\"{}\" is no number", key);
   return value;
+}
+
+// 0 where there is none.
+std::int64_t count_of(const Json& arguments, std::string_view key, std::int64_t most) {
+  const Json value = field(arguments, {std::string(key).c_str()});
+  if (value.is_null()) return 0;
+  if (!value.is_number_integer() || value < 0 || value > most) {
+    bad_input("\"{}\" is {}; it must be a whole number from 0 to {}", key, value.dump(), most);
+  }
+  return value.get<std::int64_t>();
 }
 
 TraceSpan span_from(const Json& event) {
@@ -42,9 +55,10 @@ TraceSpan span_from(const Json& event) {
   const char* const detail = span.kind == perf::SpanKind::communication ? "gradients" : "operation";
   span.detail = arguments.value(detail, "");
   span.peers = arguments.value("peers", "");
-  span.number = arguments.value(std::string(number_name(span.kind)), std::int64_t{0});
-  span.bytes = arguments.value("bytes", std::int64_t{0});
-  span.link_bytes = arguments.value("link_bytes", std::int64_t{0});
+  const bool is_bucket = span.kind == perf::SpanKind::communication;
+  span.number = count_of(arguments, number_name(span.kind), is_bucket ? kMostBuckets : kAny);
+  span.bytes = count_of(arguments, "bytes", kAny);
+  span.link_bytes = count_of(arguments, "link_bytes", kAny);
   return span;
 }
 
@@ -138,16 +152,6 @@ TraceFile parse_trace(const Json& json, const std::string& name) {
   return file;
 }
 
-TraceFile read_trace(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) bad_input("cannot read '{}': {}", path, std::strerror(errno));
-  Json json;
-  try {
-    json = Json::parse(file);
-  } catch (const Json::exception& error) {
-    bad_input("{}: no JSON: {}", path, error.what());
-  }
-  return parse_trace(json, path);
-}
+TraceFile read_trace(const std::string& path) { return parse_trace(read_json(path), path); }
 
 }  // namespace trireme::report

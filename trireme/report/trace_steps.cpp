@@ -8,15 +8,17 @@ namespace {
 
 using perf::SpanKind;
 
+// One that takes no time is none: nothing could be a share of it.
+bool is_step(const TraceSpan& span) { return span.kind == SpanKind::step && span.seconds() > 0; }
+
 StepsOfRank steps_of(const TraceRank& rank) {
   StepsOfRank steps{.rank = &rank};
   for (const TraceThread& thread : rank.threads) {
-    const bool runs_steps = std::any_of(thread.spans.begin(), thread.spans.end(),
-                                        [](const TraceSpan& span) { return span.kind == SpanKind::step; });
-    if (!runs_steps) continue;
+    if (std::none_of(thread.spans.begin(), thread.spans.end(), is_step)) continue;
     steps.main = &thread;
     for (const TraceSpan& span : thread.spans) {
-      (span.kind == SpanKind::step ? steps.steps : steps.main_work).push_back(&span);
+      if (is_step(span)) steps.steps.push_back(&span);
+      if (span.kind != SpanKind::step) steps.main_work.push_back(&span);
     }
     break;
   }
