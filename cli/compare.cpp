@@ -20,6 +20,7 @@
 #include "trireme/lab/comparison_output.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/sweep_output.hpp"
+#include "trireme/report/json_fields.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -64,11 +65,8 @@ Json study_plan(const std::string& study) {
   return find_plan(study);
 }
 
-std::string folder_name(const CompareArguments& arguments) {
-  if (!arguments.study.empty()) return "";
-  const std::vector<std::string> models =
-      arguments.model.empty() ? std::vector<std::string>{"resnet50"} : arguments.model;
-  return fmt::format("compare-{}", fmt::join(models, "-"));
+std::string name_of(const std::vector<std::string>& models) {
+  return models.empty() ? "resnet50" : fmt::format("{}", fmt::join(models, "-"));
 }
 
 Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& options) {
@@ -76,6 +74,7 @@ Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& opti
   if (!plan.is_object()) return plan;  // which is an error that the parser explains
   for (const char* part : {"fixed", "vary"}) {
     if (!plan.contains(part)) plan[part] = Json::object();
+    if (!plan[part].is_object()) return plan;  // likewise
   }
   put(plan, "model", arguments.model, options);
   put(plan, "batch-size", arguments.batch_size, options);
@@ -93,8 +92,8 @@ Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& opti
     lab::parse_duration(arguments.budget, "--budget");
     plan["budget"] = arguments.budget;
   }
-  const std::string own_name = folder_name(arguments);
-  plan["name"] = own_name.empty() ? "compare-" + plan.value("name", "") : own_name;
+  const std::string name = arguments.study.empty() ? name_of(arguments.model) : report::text_field(plan, {"name"});
+  if (!name.empty()) plan["name"] = "compare-" + name;
   return plan;
 }
 
@@ -173,8 +172,10 @@ int run_compare(const CompareArguments& arguments) {
                               .retry_failed = arguments.retry_failed};
   const std::string introduction =
       lab::introduction(plan, comparison.cells.size()) + lab::field_text(field, notes_of(catalogs, comparison));
+  const Json kept = kept_plan(plan, field, own, differences);
   if (arguments.dry_run) {
-    const auto known = lab::read_states(out, comparison.cells, static_cast<int>(plan.repeats));
+    check_plan(out, kept);
+    const auto known = lab::read_states(out, setup);
     fmt::print("{}{}\nWhat is the same, and what differs:\n- {}\n", introduction, lab::dry_run_text(setup, known),
                fmt::join(differences, "\n- "));
     return 0;
@@ -182,7 +183,7 @@ int run_compare(const CompareArguments& arguments) {
   check_not_launched("a comparison");
   Interrupt interrupt("interrupted: ending this run (once more to end at once)");
   const lab::StudyFolder folder(out);
-  take_plan(folder, kept_plan(plan, field, own, differences));
+  take_plan(folder, kept);
   fmt::print("{}", introduction);
   std::fflush(stdout);
   lab::SweepText text(comparison.cells, stdout, cluster::shows_progress() ? stderr : nullptr);

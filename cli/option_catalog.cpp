@@ -44,7 +44,7 @@ lab::OptionCatalog option_catalog() {
   std::vector<lab::OptionInfo> catalog;
   append_options(catalog, *bench.app, false);
   append_options(catalog, *launch.app, true);
-  return lab::OptionCatalog(std::move(catalog));
+  return lab::OptionCatalog(std::move(catalog), {kNotForStudies.begin(), kNotForStudies.end()});
 }
 
 }  // namespace trireme::cli

@@ -49,8 +49,12 @@ void check_not_launched(const std::string& who) {
   }
 }
 
+void check_plan(const std::filesystem::path& folder, const Json& plan) {
+  if (const auto kept = lab::read_plan(folder)) lab::check_same_study(*kept, plan, folder.string());
+}
+
 void take_plan(const lab::StudyFolder& folder, const Json& plan) {
-  if (const auto kept = folder.read_plan()) lab::check_same_study(*kept, plan, folder.path().string());
+  check_plan(folder.path(), plan);
   folder.write_plan(plan);
 }
 

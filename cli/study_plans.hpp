@@ -2,6 +2,7 @@
 // study begins and goes on. Used by `sweep`, `tune` and `compare`.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "trireme/lab/study_folder.hpp"
@@ -18,7 +19,9 @@ lab::StudyMachine this_machine();
 // Error(bad_input) where this process is one of several: `who`, as in "a sweep", starts its own.
 void check_not_launched(const std::string& who);
 
-// Leaves the plan in the folder. Error(bad_input) where that has another one.
+// Error(bad_input) where the folder, which need not exist, has another plan.
+void check_plan(const std::filesystem::path& folder, const report::Json& plan);
+// Leaves the plan in the folder. Error(bad_input) likewise.
 void take_plan(const lab::StudyFolder& folder, const report::Json& plan);
 
 // How to go on with a study that has ended early.

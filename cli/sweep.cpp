@@ -80,7 +80,8 @@ int run_sweep(const SweepArguments& arguments) {
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
                               .retry_failed = arguments.retry_failed};
   if (arguments.dry_run) {
-    const auto known = lab::read_states(out, cells, static_cast<int>(plan.repeats));
+    check_plan(out, to_json(plan));
+    const auto known = lab::read_states(out, setup);
     fmt::print("{}{}", lab::introduction(plan, cells.size()), lab::dry_run_text(setup, known));
     return 0;
   }

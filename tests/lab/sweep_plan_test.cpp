@@ -119,7 +119,10 @@ TEST(SweepPlan, FormulasFollowFromOtherOptionsAndLabels) {
   EXPECT_EQ(*find(found[1].configuration, "workers"), 4);
   EXPECT_EQ(*find(found[2].configuration, "batch-size"), 6);
   EXPECT_EQ(plan_error(R"({"name": "x", "fixed": {"batch-size": "=7 / cores"}})"),
-            "the cell '': batch-size is a whole number; it cannot be 1.75");
+            "p.json: the only cell: '=7 / cores': batch-size is a whole number; it cannot be 1.75");
+  EXPECT_EQ(
+      plan_error(R"({"name": "x", "fixed": {"batch-size": "=7 / (workers - 2) + 1"}, "vary": {"workers": [1, 2]}})"),
+      "p.json: the cell 'workers=2': batch-size: '7 / (workers - 2) + 1': 7 / 0: nothing can be divided by zero");
   EXPECT_NE(
       plan_error(R"({"name": "x", "fixed": {"batch-size": "=batch-size + 1"}})").find("batch-size asks for itself"),
       std::string::npos);
@@ -206,6 +209,15 @@ TEST(SweepPlan, TheResolvedPlanGivesTheSameCellsElsewhere) {
   EXPECT_EQ(to_json(again), json);
 }
 
+TEST(SweepPlan, WhatFormulasMakeTheSameIsOneCell) {
+  EXPECT_EQ(texts(cells(R"({"name": "x", "vary": {"batch-size": [8, "=4*2", 4, "=16/cores"]}})")),
+            (std::vector<std::string>{"batch-size=8", "batch-size=4"}));
+  EXPECT_EQ(
+      plan_error(R"({"name": "x", "vary": {"mode": [{"label": "1", "workers": 1}, {"label": 1, "workers": 2}]}})"),
+      "p.json: two cells would be called mode-1, one with workers=1, the other with workers=2; give them other "
+      "labels");
+}
+
 TEST(SweepPlan, SlugsAreFileNamesAndDiffer) {
   std::set<std::string> slugs;
   for (const Cell& cell : cells(R"({"name": "x", "vary": {"model": ["a/b", "a b", "a-b", ")" + std::string(300, 'x') +
@@ -252,6 +264,25 @@ TEST(SweepPlan, AChangedPlanIsNamed) {
                            "cores is 8 and was 4", "repeats is 1 and was 2"}) {
     EXPECT_NE(changed.find(part), std::string::npos) << changed;
   }
+}
+
+TEST(SweepPlan, AnotherOrderOfAxesIsAnotherPlan) {
+  const auto plan = [](const std::string& vary) { return to_json(parse(R"({"name": "x", "vary": )" + vary + "}")); };
+  const Json kept = plan(R"({"workers": [1, 2], "ps": [0]})");
+  EXPECT_NE(error_of([&] {
+              check_same_study(kept, plan(R"({"ps": [0], "workers": [1, 2]})"), "out");
+            }).find("the order in vary is ps, workers and was workers, ps"),
+            std::string::npos);
+}
+
+TEST(Options, AreHintedAtWhenNearlyRight) {
+  const OptionCatalog catalog({{"seed", OptionKind::integer, false}, {"model", OptionKind::text, false}}, {"record"});
+  const auto error = [&](const std::string& name) { return error_of([&] { catalog.get(name, "here"); }); };
+  EXPECT_NE(error("sede").find("there is no option 'sede'; did you mean 'seed'? "), std::string::npos) << error("sede");
+  EXPECT_NE(error("nosuch").find("there is no option 'nosuch'. Options are "), std::string::npos) << error("nosuch");
+  EXPECT_NE(error("md").find("'md'. Options are "), std::string::npos) << error("md");
+  EXPECT_EQ(error("record"),
+            "here: 'record' is not for studies, which decide themselves what is run and where results go");
 }
 
 TEST(Duration, IsReadAndWrittenWithUnits) {

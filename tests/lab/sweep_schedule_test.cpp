@@ -112,9 +112,9 @@ TEST(StudyFolder, IsHeldByOneAndCleansUp) {
     std::ofstream(folder / "study/runs/a.r3.json") << "{ half";
   }
   const StudyFolder study(folder / "study");
-  EXPECT_EQ(study.read_run({"a", 1}), Json({{"x", 1}}));
-  EXPECT_FALSE(study.read_run({"a", 2}));
-  EXPECT_FALSE(study.read_run({"a", 3}));
+  EXPECT_EQ(read_run(study.path(), {"a", 1}), Json({{"x", 1}}));
+  EXPECT_FALSE(read_run(study.path(), {"a", 2}));
+  EXPECT_FALSE(read_run(study.path(), {"a", 3}));
   EXPECT_FALSE(std::filesystem::exists(folder / "study/runs/a.r2.json.123-0.tmp"));
 }
 

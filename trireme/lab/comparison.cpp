@@ -6,7 +6,9 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
+#include "trireme/lab/trial.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/report/json_fields.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -196,12 +198,11 @@ CellFigures read_figures(const std::filesystem::path& folder, const Cell& cell, 
   for (int round = 1; round <= rounds; ++round) {
     figures.images_per_second.emplace_back();
     const auto record = read_run(folder, {cell.slug, round});
-    if (!record || !record->contains("results") || !(*record)["results"].is_object()) continue;
-    const Json& results = (*record)["results"];
-    if (record->contains("error") || !results.value("images_per_second", Json()).is_number()) continue;
-    figures.images_per_second.back() = results["images_per_second"].get<double>();
-    figures.peak_rss_bytes.push_back(results.value("peak_rss_bytes", 0.0));
-    for (const Json& warning : record->value("build", Json::object()).value("warnings", Json::array())) {
+    if (!record || has_failed(*record) || !(images_per_second(*record) > 0)) continue;
+    figures.images_per_second.back() = images_per_second(*record);
+    figures.peak_rss_bytes.push_back(report::number_field(*record, {"results", "peak_rss_bytes"}).value_or(0));
+    const Json warnings = report::field(*record, {"build", "warnings"});
+    for (const Json& warning : warnings) {
       const std::string text = value_text(warning);
       if (std::find(figures.warnings.begin(), figures.warnings.end(), text) == figures.warnings.end()) {
         figures.warnings.push_back(text);

@@ -98,13 +98,26 @@ const OptionInfo* OptionCatalog::find(const std::string& name) const {
 
 const OptionInfo& OptionCatalog::get(const std::string& name, const std::string& where) const {
   if (const OptionInfo* option = find(name)) return *option;
-  const auto nearest = std::min_element(options_.begin(), options_.end(), [&](const auto& a, const auto& b) {
-    return distance(name, a.name) < distance(name, b.name);
-  });
+  if (std::find(refused_.begin(), refused_.end(), name) != refused_.end()) {
+    bad_input("{}: '{}' is not for studies, which decide themselves what is run and where results go", where, name);
+  }
+  const std::string meant = nearest(name);
   bad_input(
-      "{}: there is no option '{}'; did you mean '{}'? Options are those of `trireme bench --help` and `trireme "
-      "launch --help`, without the dashes in front",
-      where, name, nearest->name);
+      "{}: there is no option '{}'{} Options are those of `trireme bench --help` and `trireme launch --help`, without "
+      "the dashes in front",
+      where, name, meant.empty() ? "." : fmt::format("; did you mean '{}'?", meant));
+}
+
+std::string OptionCatalog::nearest(const std::string& name) const {
+  std::string found;
+  std::size_t least = std::max<std::size_t>(3, name.size() / 3 + 1);  // from here on it is another word
+  for (const OptionInfo& option : options_) {
+    const std::size_t changes = distance(name, option.name);
+    if (changes >= std::min(least, name.size())) continue;
+    least = changes;
+    found = option.name;
+  }
+  return found;
 }
 
 const Json* find(const Configuration& configuration, const std::string& option) {

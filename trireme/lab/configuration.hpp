@@ -20,14 +20,19 @@ struct OptionInfo {
 
 class OptionCatalog {
  public:
-  explicit OptionCatalog(std::vector<OptionInfo> options) : options_(std::move(options)) {}
+  // `refused` are options that the commands have, but not for who uses the catalog.
+  explicit OptionCatalog(std::vector<OptionInfo> options, std::vector<std::string> refused = {})
+      : options_(std::move(options)), refused_(std::move(refused)) {}
 
   const OptionInfo* find(const std::string& name) const;  // null: there is none
-  // Error(bad_input), with the nearest name and where to read about them. `where` begins the message.
+  // Error(bad_input), with a name that is nearly the same and where to read about them. `where` begins the message.
   const OptionInfo& get(const std::string& name, const std::string& where) const;
 
  private:
+  std::string nearest(const std::string& name) const;  // empty: none is nearly the same
+
   std::vector<OptionInfo> options_;
+  std::vector<std::string> refused_;
 };
 
 struct Setting {

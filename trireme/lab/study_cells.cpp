@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "trireme/base/error.hpp"
@@ -24,6 +25,10 @@ std::string text_of(const Json& varied) {
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value_text(value));
   }
   return text;
+}
+
+std::string in_words(const Cell& cell) {
+  return cell.varied.empty() ? "the only cell" : fmt::format("the cell '{}'", text_of(cell.varied));
 }
 
 // What names mean in the formulas of one cell.
@@ -56,8 +61,8 @@ class CellNames {
     for (const auto& [axis, value] : cell_.varied.items()) names.push_back(axis);
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    bad_input("there is no '{}' in the cell '{}', which has {}; a further option can be set in fixed", name,
-              text_of(cell_.varied), fmt::join(names, ", "));
+    bad_input("there is no '{}' in {}, which has {}; a further option can be set in fixed", name, in_words(cell_),
+              fmt::join(names, ", "));
   }
 
   const StudyPlan& plan_;
@@ -67,9 +72,13 @@ class CellNames {
 
 void resolve_formulas(const StudyPlan& plan, Cell& cell) {
   const Cell unresolved = cell;
-  const CellNames names(plan, unresolved);
   for (Setting& setting : cell.configuration) {
-    if (formula_text(setting.value)) setting.value = json_value(names(setting.option));
+    if (!formula_text(setting.value)) continue;
+    try {
+      setting.value = json_value(CellNames(plan, unresolved)(setting.option));
+    } catch (const Error& error) {
+      bad_input("{}: {}: {}", plan.file, in_words(unresolved), error.what());
+    }
   }
   for (auto& [name, value] : cell.varied.items()) {
     const Json* resolved = find(cell.configuration, name);
@@ -77,10 +86,13 @@ void resolve_formulas(const StudyPlan& plan, Cell& cell) {
   }
 }
 
-void check_values(const Cell& cell, const OptionCatalog& options) {
-  for (const Setting& setting : cell.configuration) {
-    const std::string where = fmt::format("the cell '{}'", text_of(cell.varied));
-    check_value(options.get(setting.option, where), setting.value, where);
+// What formulas have given; plain values were checked when the plan was read. `written` has the formulas.
+void check_values(const StudyPlan& plan, const Cell& cell, const Configuration& written, const OptionCatalog& options) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const auto formula = formula_text(written[i].value);
+    if (!formula) continue;
+    const std::string where = fmt::format("{}: {}: '={}'", plan.file, in_words(cell), *formula);
+    check_value(options.get(written[i].option, where), cell.configuration[i].value, where);
   }
 }
 
@@ -149,16 +161,24 @@ std::string repeat_line(const Cell& cell, const OptionCatalog& options) {
 std::vector<Cell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
   const std::size_t count = number_of_combinations(plan);
   std::vector<Cell> cells;
+  std::map<std::string, std::string> settings;  // of the cell of each slug
   for (std::size_t number = 0; number < count; ++number) {
     Cell cell = combination(plan, number);
+    const Configuration written = cell.configuration;
     resolve_formulas(plan, cell);
     if (!is_allowed(plan, cell)) continue;
-    check_values(cell, options);
+    check_values(plan, cell, written, options);
     cell.slug = slug_of(cell.varied);
-    cells.push_back(std::move(cell));
+    const auto [same, is_new] = settings.emplace(cell.slug, to_text(cell.configuration));
+    if (is_new) {
+      cells.push_back(std::move(cell));
+    } else if (same->second != to_text(cell.configuration)) {
+      bad_input("{}: two cells would be called {}, one with {}, the other with {}; give them other labels", plan.file,
+                cell.slug, same->second, to_text(cell.configuration));
+    }
   }
   if (cells.empty())
-    bad_input("{}: the constraints leave none of its {} combinations on this machine", plan.name, count);
+    bad_input("{}: the constraints leave none of its {} combinations on this machine", plan.file, count);
   return cells;
 }
 

@@ -25,8 +25,8 @@ std::vector<std::string> run_command(const Cell& cell, const OptionCatalog& opti
 // The shell line that repeats the run by hand.
 std::string repeat_line(const Cell& cell, const OptionCatalog& options);
 
-// In the order of the plan. Error(bad_input) where a constraint or a formula asks for something that the plan does not
-// set, gives what the option cannot be, or where no cell is left.
+// In the order of the plan; what formulas make the same is there once. Error(bad_input) where a constraint or a formula
+// asks for something that the plan does not set, gives what the option cannot be, or where no cell is left.
 std::vector<Cell> cells_of(const StudyPlan& plan, const OptionCatalog& options);
 
 }  // namespace trireme::lab

@@ -11,13 +11,14 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <span>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/write_all.hpp"
-#include "trireme/lab/configuration.hpp"
+#include "trireme/lab/study_plan.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/json_text.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -25,14 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using report::Json;
 
-constexpr std::array<const char*, 6> kOwnNames{"plan.json", "runs", "logs", "journal.log", "lock", ".running"};
-
-std::optional<Json> read_json(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  Json json = Json::parse(file, nullptr, false);
-  if (!file || json.is_discarded()) return std::nullopt;
-  return json;
-}
+constexpr const char* kPlanFile = "plan.json";
+constexpr std::array<const char*, 6> kOwnNames{kPlanFile, "runs", "logs", "journal.log", "lock", ".running"};
 
 UniqueFd open_to_append(const fs::path& path) {
   UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -41,7 +36,7 @@ UniqueFd open_to_append(const fs::path& path) {
 }
 
 bool is_study_or_empty(const fs::path& folder) {
-  if (fs::exists(folder / "plan.json")) return true;
+  if (fs::exists(folder / kPlanFile)) return true;
   return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(), [](const fs::directory_entry& entry) {
     return std::find(kOwnNames.begin(), kOwnNames.end(), entry.path().filename()) != kOwnNames.end();
   });
@@ -98,12 +93,39 @@ std::map<std::string, std::string> decisive_parts(const Json& plan) {
   return parts;
 }
 
+// Cells are named by them in this order.
+std::vector<std::string> axis_names(const Json& plan) {
+  std::vector<std::string> names;
+  const Json axes = report::field(plan, {"vary"});
+  for (const auto& [name, values] : axes.items()) names.push_back(name);
+  return names;
+}
+
 }  // namespace
 
 std::string to_string(const RunName& run) { return fmt::format("{}.r{}", run.cell, run.repeat); }
 
+fs::path run_file(const fs::path& folder, const RunName& run) { return folder / "runs" / (to_string(run) + ".json"); }
+
 std::optional<Json> read_run(const fs::path& folder, const RunName& run) {
-  return read_json(folder / "runs" / (to_string(run) + ".json"));
+  if (std::error_code ignored; !fs::exists(run_file(folder, run), ignored)) return std::nullopt;
+  try {
+    return report::read_json(run_file(folder, run));
+  } catch (const Error&) {  // half a record is none: the run is made again
+    return std::nullopt;
+  }
+}
+
+std::optional<Json> read_plan(const fs::path& folder) {
+  const fs::path path = folder / kPlanFile;
+  if (std::error_code ignored; !fs::exists(path, ignored)) return std::nullopt;
+  try {
+    Json plan = report::read_json(path);
+    if (report::text_field(plan, {"schema"}) == kPlanSchema) return plan;
+  } catch (const Error& error) {
+    bad_input("--out: {}; put the plan back that the folder was begun with, or give another one", error.what());
+  }
+  bad_input("--out: {} is no plan (schema {}); give another folder", path.string(), kPlanSchema);
 }
 
 StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
@@ -115,15 +137,13 @@ StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
   journal_ = open_to_append(path_ / "journal.log");
 }
 
-std::optional<Json> StudyFolder::read_plan() const { return read_json(path_ / "plan.json"); }
-
-void StudyFolder::write_plan(const Json& plan) const { report::write_json(plan, path_ / "plan.json"); }
+void StudyFolder::write_plan(const Json& plan) const { report::write_json(plan, path_ / kPlanFile); }
 
 void StudyFolder::write_run(const RunName& run, const Json& record) const {
-  report::write_json(record, path_ / "runs" / (to_string(run) + ".json"));
+  report::write_json(record, run_file(path_, run));
 }
 
-void StudyFolder::remove_run(const RunName& run) const { fs::remove(path_ / "runs" / (to_string(run) + ".json")); }
+void StudyFolder::remove_run(const RunName& run) const { fs::remove(run_file(path_, run)); }
 
 std::string StudyFolder::log_file(const RunName& run) const { return path_ / "logs" / (to_string(run) + ".log"); }
 
@@ -145,15 +165,19 @@ void check_same_study(const Json& kept, const Json& plan, const std::string& fol
   for (const auto& [key, value] : before) {
     if (!now.contains(key)) differences.push_back(fmt::format("{} is not set and was {}", key, value));
   }
-  const std::int64_t repeats_before = kept.value("repeats", std::int64_t{0});
-  if (plan.value("repeats", std::int64_t{0}) < repeats_before) {
-    differences.push_back(
-        fmt::format("repeats is {} and was {}; more would do", plan["repeats"].dump(), repeats_before));
+  if (differences.empty() && axis_names(kept) != axis_names(plan)) {
+    differences.push_back(fmt::format("the order in vary is {} and was {}", fmt::join(axis_names(plan), ", "),
+                                      fmt::join(axis_names(kept), ", ")));
+  }
+  const auto repeats = report::number_field(plan, {"repeats"}),
+             repeats_before = report::number_field(kept, {"repeats"});
+  if (repeats < repeats_before) {
+    differences.push_back(fmt::format("repeats is {:g} and was {:g}; more would do", *repeats, *repeats_before));
   }
   if (differences.empty()) return;
   bad_input(
       "the folder '{}' has the results of another plan: {}; give another --out, or the plan it was begun with, {}",
-      folder, fmt::join(differences, "; "), (fs::path(folder) / "plan.json").string());
+      folder, fmt::join(differences, "; "), (fs::path(folder) / kPlanFile).string());
 }
 
 }  // namespace trireme::lab

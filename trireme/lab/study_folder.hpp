@@ -24,8 +24,11 @@ struct RunName {
 };
 std::string to_string(const RunName& run);  // "workers-2.r1"
 
-// A run's record where there is a whole one, of a folder that need not exist or be held.
+// Of a folder that need not exist or be held. A run's file; what is in it, where that is JSON and whole.
+std::filesystem::path run_file(const std::filesystem::path& folder, const RunName& run);
 std::optional<report::Json> read_run(const std::filesystem::path& folder, const RunName& run);
+// The plan, likewise; nothing where there is none. Error(bad_input) where something else has its name.
+std::optional<report::Json> read_plan(const std::filesystem::path& folder);
 
 class StudyFolder {
  public:
@@ -34,9 +37,7 @@ class StudyFolder {
   explicit StudyFolder(std::filesystem::path folder);
 
   const std::filesystem::path& path() const { return path_; }
-  std::optional<report::Json> read_plan() const;
   void write_plan(const report::Json& plan) const;
-  std::optional<report::Json> read_run(const RunName& run) const { return lab::read_run(path_, run); }
   void write_run(const RunName& run, const report::Json& record) const;
   void remove_run(const RunName& run) const;
 
@@ -51,8 +52,8 @@ class StudyFolder {
 };
 
 // Error(bad_input) names what differs, where the cells of the plan that a folder has are not those of this one: its
-// fixed and varied options, constraints, the cores that they count with, and the frameworks that are compared. More
-// repeats are no difference, nor are texts and the budget.
+// fixed and varied options, the order of these, constraints, the cores that they count with, and the frameworks that
+// are compared. More repeats are no difference, nor are texts and the budget.
 void check_same_study(const report::Json& kept, const report::Json& plan, const std::string& folder);
 
 }  // namespace trireme::lab

@@ -69,7 +69,8 @@ StudyPlan PlanParser::parse(const Json& json, const StudyMachine& machine) const
   if (const std::string command = text(json, "command"); command != "bench" && !command.empty()) {
     wrong("command: '{}' cannot be swept; it must be bench", command);
   }
-  StudyPlan plan{.name = name(json),
+  StudyPlan plan{.file = source_,
+                 .name = name(json),
                  .title = text(json, "title"),
                  .question = text(json, "question"),
                  .source = text(json, "source"),

@@ -32,6 +32,7 @@ struct StudyMachine {
 };
 
 struct StudyPlan {
+  std::string file;  // where it was read from: messages begin with it
   std::string name, title, question, source;
   std::string figure;  // which figure answers the question; empty: no word on that
   Configuration fixed;

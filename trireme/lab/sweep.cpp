@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "trireme/lab/study_record.hpp"
 #include "trireme/lab/trial.hpp"
-#include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/facts.hpp"
+#include "trireme/report/json_fields.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -16,33 +16,23 @@ namespace {
 using report::Json;
 using Clock = std::chrono::steady_clock;
 
-bool has_failed(const Json& record) { return record.contains("error"); }
-
 void add_record(CellState& cell, const Json& record) {
   if (has_failed(record)) {
     if (++cell.failures == 1) cell.error = value_text(record["error"]);
     return;
   }
-  cell.images_per_second.push_back(record["results"]["images_per_second"].get<double>());
-  cell.seconds.push_back(record["study"].value("seconds", 0.0));
+  cell.images_per_second.push_back(images_per_second(record));
+  cell.seconds.push_back(report::number_field(record, {"study", "seconds"}).value_or(0));
 }
 
-// Written by a sweep, and whole.
-bool is_study_record(const Json& record) {
-  if (!record.is_object() || !record.contains("study") || !record["study"].is_object()) return false;
-  return has_failed(record) || (record.contains("results") && record["results"].is_object() &&
-                                record["results"].value("images_per_second", Json()).is_number());
-}
+RunName name_of(const SweepSetup& setup, const ScheduledRun& run) { return {setup.cells[run.cell].slug, run.repeat}; }
 
-Json study_part(const SweepSetup& setup, const ScheduledRun& run, double seconds) {
+// With the command: of another framework it has the interpreter and the environment, which a plan does not.
+Json study_of(const SweepSetup& setup, const ScheduledRun& run) {
   const Cell& cell = setup.cells[run.cell];
-  return {{"name", setup.plan.name},
-          {"kind", setup.plan.figure.empty() ? Json(nullptr) : Json(setup.plan.figure)},
-          {"cell", cell.varied},
-          {"repeat", run.repeat},
-          {"framework", cell.framework.empty() ? "trireme" : cell.framework},
-          {"command", repeat_line(cell, setup.options)},
-          {"seconds", seconds}};
+  Json study = identity_of(setup.plan, cell, run.repeat);
+  study["command"] = repeat_line(cell, setup.options);
+  return study;
 }
 
 }  // namespace
@@ -55,13 +45,11 @@ std::optional<double> expected_seconds(const std::vector<CellState>& cells, std:
   return perf::median(all);
 }
 
-std::vector<CellState> read_states(const std::filesystem::path& folder, const std::vector<Cell>& cells, int repeats) {
-  std::vector<CellState> states(cells.size());
-  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
-    for (int repeat = 1; repeat <= repeats; ++repeat) {
-      const auto record = read_run(folder, {cells[cell].slug, repeat});
-      if (record && is_study_record(*record)) add_record(states[cell], *record);
-    }
+std::vector<CellState> read_states(const std::filesystem::path& folder, const SweepSetup& setup) {
+  std::vector<CellState> states(setup.cells.size());
+  for (const ScheduledRun& run : setup.schedule) {
+    const auto record = find_record(folder, name_of(setup, run), study_of(setup, run));
+    if (record) add_record(states[run.cell], *record);
   }
   return states;
 }
@@ -76,10 +64,10 @@ Sweep::Sweep(const SweepSetup& setup, const StudyFolder& folder, SweepObserver& 
 
 void Sweep::find_earlier_runs() {
   for (const ScheduledRun& run : setup_.schedule) {
-    const auto record = folder_.read_run(name_of(run));
-    if (!record || !is_study_record(*record)) continue;
+    const auto record = find_record(folder_.path(), name_of(setup_, run), study_of(setup_, run));
+    if (!record) continue;
     if (has_failed(*record) && setup_.retry_failed) {
-      folder_.remove_run(name_of(run));
+      folder_.remove_run(name_of(setup_, run));
       continue;
     }
     add_record(result_.cells[run.cell], *record);
@@ -130,7 +118,7 @@ SweepResult Sweep::run(std::stop_token stop) {
 }
 
 std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop) {
-  const RunName name = name_of(run);
+  const RunName name = name_of(setup_, run);
   folder_.note("start " + to_string(name));
   TrialResult trial = run_trial({.command = run_command(setup_.cells[run.cell], setup_.options, setup_.program),
                                  .scratch_folder = folder_.scratch_folder(),
@@ -142,10 +130,9 @@ std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop
     folder_.note("interrupted " + to_string(name));
     return std::nullopt;
   }
-  // What is not Trireme, and what failed before it could look, has run on this machine all the same.
-  if (!trial.record.contains("machine"))
-    trial.record["machine"] = report::to_json(perf::read_machine(trial.load_before));
-  trial.record["study"] = study_part(setup_, run, trial.seconds);
+  Json study = study_of(setup_, run);
+  study["kind"] = setup_.plan.figure.empty() ? Json(nullptr) : Json(setup_.plan.figure);
+  complete_record(trial, std::move(study));
   folder_.write_run(name, trial.record);
   folder_.note(fmt::format("{} {}", has_failed(trial.record) ? "failed" : "measured", to_string(name)));
   add_record(result_.cells[run.cell], trial.record);

@@ -57,8 +57,8 @@ struct SweepResult {
 // How long a run of this cell takes: the median of its earlier ones, or else of all; nothing: there are none.
 std::optional<double> expected_seconds(const std::vector<CellState>& cells, std::size_t cell);
 
-// The cells as the records of a folder, which need not exist, have them.
-std::vector<CellState> read_states(const std::filesystem::path& folder, const std::vector<Cell>& cells, int repeats);
+// The cells as the records of a folder, which need not exist, have them. Error(bad_input) where these are of others.
+std::vector<CellState> read_states(const std::filesystem::path& folder, const SweepSetup& setup);
 
 class Sweep {
  public:
@@ -72,7 +72,6 @@ class Sweep {
   // The record; nothing: it was interrupted.
   std::optional<report::Json> run_one(const ScheduledRun& run, std::stop_token stop);
   SweepProgress progress(std::size_t next) const;
-  RunName name_of(const ScheduledRun& run) const { return {setup_.cells[run.cell].slug, run.repeat}; }
 
   SweepSetup setup_;
   const StudyFolder& folder_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "trireme/lab/duration.hpp"
+#include "trireme/lab/trial.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/table.hpp"
 #include "trireme/report/terminal.hpp"
@@ -29,8 +30,8 @@ std::string left_text(const SweepProgress& progress) {
 }
 
 std::string outcome_text(const Json& record) {
-  if (record.contains("error")) return "failed: " + value_text(record["error"]).substr(0, kLongestError);
-  return fmt::format("{:.2f} images/sec", record["results"]["images_per_second"].get<double>());
+  if (has_failed(record)) return "failed: " + value_text(record["error"]).substr(0, kLongestError);
+  return fmt::format("{:.2f} images/sec", images_per_second(record));
 }
 
 // In the plan's own values, a column for each axis.

@@ -21,6 +21,7 @@
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/perf/machine.hpp"
+#include "trireme/report/json_fields.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -142,17 +143,16 @@ std::string failure_text(const TrialRequest& request, const cluster::Ending& end
 }
 
 bool is_measured(const Json& record) {
-  return record.is_object() && record.value("schema", Json()) == report::kRunSchema && !record.contains("error") &&
-         !record.contains("interrupted") && record.contains("results") && record["results"].is_object() &&
-         record["results"].value("images_per_second", Json()).is_number();
+  return report::text_field(record, {"schema"}) == report::kRunSchema && !has_failed(record) &&
+         !record.contains("interrupted") && images_per_second(record) > 0;
 }
 
 Json failure_record(Json printed, const TrialRequest& request, const std::string& started, const std::string& error) {
-  if (!printed.is_object() || printed.value("schema", Json()) != report::kRunSchema) {
+  if (report::text_field(printed, {"schema"}) != report::kRunSchema) {
     printed = {
         {"schema", report::kRunSchema}, {"command", request.command}, {"started", started}, {"results", nullptr}};
   }
-  if (!printed.contains("error")) printed["error"] = shortened(error);
+  if (!has_failed(printed)) printed["error"] = shortened(error);
   return printed;
 }
 
@@ -175,6 +175,12 @@ class ScratchFolder {
 };
 
 }  // namespace
+
+bool has_failed(const Json& record) { return !report::field(record, {"error"}).is_null(); }
+
+double images_per_second(const Json& record) {
+  return report::number_field(record, {"results", "images_per_second"}).value_or(0);
+}
 
 std::vector<std::string> trial_command(const std::string& program, std::vector<std::string> words) {
   words.insert(words.begin(), program);

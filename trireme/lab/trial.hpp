@@ -33,6 +33,10 @@ struct TrialResult {
   bool was_refused = false;  // a failure that is the input's: nothing was run
 };
 
+// What a record says, whoever wrote it.
+bool has_failed(const report::Json& record);
+double images_per_second(const report::Json& record);  // 0: nothing was measured
+
 // `trireme` as the program, the words after it (command_words()), and what makes it print its record.
 std::vector<std::string> trial_command(const std::string& program, std::vector<std::string> words);
 

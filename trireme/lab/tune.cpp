@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "trireme/cluster/shell_text.hpp"
+#include "trireme/lab/study_record.hpp"
 #include "trireme/lab/trial.hpp"
 #include "trireme/perf/peak.hpp"
+#include "trireme/report/json_fields.hpp"
+#include "trireme/report/json_text.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -21,26 +22,18 @@ double seconds_of(const TuneTrial& trial, double first_round) {
   return trial.round == TuneRound::explore ? first_round : 2 * first_round;
 }
 
-// Of a trial at least as long as this one.
-bool suits(const Json& record, double seconds) {
-  if (!record.is_object() || !record.contains("study") || !record["study"].is_object()) return false;
-  if (record["study"].value("trial_seconds", 0.0) < seconds) return false;
-  return record.contains("error") || (record.contains("results") && record["results"].is_object() &&
-                                      record["results"].value("images_per_second", Json()).is_number());
-}
-
-double read_number(const Json& json, const char* key) {
-  const Json value = json.is_object() ? json.value(key, Json()) : Json();
-  return value.is_number() ? value.get<double>() : 0;
-}
-
 }  // namespace
 
+// Of a trial at least as long as this one.
 std::optional<Json> TuneTrials::kept_record(const TuneTrial& trial) const {
-  auto record = folder_.read_run({setup_.space.cells[trial.candidate].slug, trial.repeat});
-  if (!record || !suits(*record, seconds_of(trial, setup_.trial_seconds))) return std::nullopt;
+  const Cell& cell = setup_.space.cells[trial.candidate];
+  auto record =
+      find_record(folder_.path(), {cell.slug, trial.repeat}, identity_of(setup_.space.plan, cell, trial.repeat));
+  if (!record) return std::nullopt;
+  const auto seconds = report::number_field(*record, {"study", "trial_seconds"});
+  if (seconds < seconds_of(trial, setup_.trial_seconds)) return std::nullopt;
   const bool counts = !setup_.retry_failed && trial.candidate != setup_.space.default_cell;
-  if (record->contains("error") && !counts) return std::nullopt;
+  if (has_failed(*record) && !counts) return std::nullopt;
   return record;
 }
 
@@ -52,9 +45,9 @@ std::vector<std::string> TuneTrials::command_of(const TuneTrial& trial) const {
 }
 
 TuneOutcome TuneTrials::outcome_of(const TuneTrial& trial, const Json& record) const {
-  if (record.contains("error")) return {.ending = TuneOutcome::Ending::failed, .error = value_text(record["error"])};
+  if (has_failed(record)) return {.ending = TuneOutcome::Ending::failed, .error = value_text(record["error"])};
   const double images = setup_.space.candidates[trial.candidate].layout.images();
-  return {.step_seconds = images / record["results"]["images_per_second"].get<double>()};
+  return {.step_seconds = images / images_per_second(record)};
 }
 
 TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
@@ -81,17 +74,14 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
   }
   std::vector<std::string> line = words;
   line.insert(line.begin(), "trireme");
-  result.record["study"] = {{"name", setup_.space.plan.name},
-                            {"kind", setup_.space.plan.figure},
-                            {"cell", cell.varied},
-                            {"repeat", trial.repeat},
-                            {"framework", "trireme"},
-                            {"command", cluster::shell_line(line)},
-                            {"seconds", result.seconds},
-                            {"round", to_string(trial.round)},
-                            {"trial_seconds", seconds_of(trial, setup_.trial_seconds)}};
+  Json study = identity_of(setup_.space.plan, cell, trial.repeat);
+  study["command"] = cluster::shell_line(line);
+  study["kind"] = setup_.space.plan.figure;
+  study["round"] = to_string(trial.round);
+  study["trial_seconds"] = seconds_of(trial, setup_.trial_seconds);
+  complete_record(result, std::move(study));
   folder_.write_run(name, result.record);
-  folder_.note(fmt::format("{} {}", result.record.contains("error") ? "failed" : "measured", to_string(name)));
+  folder_.note(fmt::format("{} {}", has_failed(result.record) ? "failed" : "measured", to_string(name)));
   ++runs_made_;
   TuneOutcome outcome = outcome_of(trial, result.record);
   outcome.seconds = result.seconds;
@@ -101,12 +91,11 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
 
 CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space) {
   const std::filesystem::path path = folder.path() / kFactsFile;
-  std::ifstream file(path, std::ios::binary);
-  const Json kept = Json::parse(file, nullptr, false);
+  const Json kept = std::filesystem::exists(path) ? report::read_json(path) : Json();
   CostFacts facts{.flops_per_image = space.flops_per_image,
                   .gradient_bytes = space.gradient_bytes,
-                  .flops_per_second = read_number(kept, "core_flops_per_second"),
-                  .bytes_per_second = read_number(kept, "memory_bytes_per_second")};
+                  .flops_per_second = report::number_field(kept, {"core_flops_per_second"}).value_or(0),
+                  .bytes_per_second = report::number_field(kept, {"memory_bytes_per_second"}).value_or(0)};
   if (facts.flops_per_second > 0 && facts.bytes_per_second > 0) return facts;
   facts.flops_per_second = perf::measure_fma_peak(1).flops_per_second;
   facts.bytes_per_second = perf::measure_memory_bandwidth(space.plan.machine.cores).copy_bytes_per_second;

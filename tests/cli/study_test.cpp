@@ -1,0 +1,68 @@
+// Commands that run studies, as far as they come without running anything: what they refuse, and in which words.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/run_command.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+class Study : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) const {
+    fs::create_directories(fs::path(folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  static void expect_refused(const Words& words, const std::string& part) {
+    const CommandResult result = run_trireme(words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("internal"), std::string::npos) << result.err;
+  }
+  Words dry_sweep(const std::string& plan) const {
+    return {"sweep", file("plan.json", plan), "--out", folder_ / "out", "--dry-run"};
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Study, ADryRunLooksAtTheFolder) {
+  const Words words = dry_sweep(R"({"name": "x", "vary": {"batch-size": [1]}, "repeats": 1})");
+  EXPECT_EQ(run_trireme(words).exit_code, 0);
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  file("out/plan.json", R"({"schema": "trireme.plan/1", "name": "y"})");
+  expect_refused(words, "has the results of another plan: ");
+  file("out/plan.json", R"({"schema": "trire)");
+  expect_refused(words, "out/plan.json: is not JSON");
+  file("out/plan.json", "[]");
+  expect_refused(words, "out/plan.json is no plan");
+  fs::remove(folder_ / "out/plan.json");
+  file("out/runs/batch-size-1.r1.json", R"({"results": {"images_per_second": 5}, "study": {"name": "x"}})");
+  expect_refused(words, "out/runs/batch-size-1.r1.json is the record of another run: its study.cell is null, not ");
+
+  const Words tune{"tune", "--model", "lenet", "--out", folder_ / "out", "--dry-run"};
+  EXPECT_EQ(run_trireme(tune).exit_code, 0);
+  file("out/plan.json", R"({"schema": "trireme.plan/1", "name": "y"})");
+  expect_refused(tune, "has the results of another plan: ");
+}
+
+TEST_F(Study, PlansThatAreNoneAreExplained) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  expect_refused(dry_sweep(R"({"name": "x", "fixed": )" + deep + "}"), "plan.json: is nested more than 100 deep");
+  expect_refused(dry_sweep(R"({"name": "x", "fixed": {"record": "r.json"}})"), "'record' is not for studies");
+  expect_refused({"compare", "--study", file("study.json", R"({"name": "x", "fixed": 5})")},
+                 "fixed: must be an object");
+  expect_refused({"compare", "--study", file("study.json", R"({"name": "x", "vary": 5})")}, "vary: must be an object");
+  expect_refused({"compare", "--study", file("study.json", R"({"name": 5})")}, "name: must be a text, not 5");
+  expect_refused({"compare", "--study", file("study.json", "[]")}, "a plan is a JSON object");
+}
+
+}  // namespace
+}  // namespace trireme::testkit
