@@ -64,8 +64,8 @@ int dry_run(const lab::TuneSpace& space, const lab::TuneObjective& objective, co
   return 0;
 }
 
-int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const lab::TuneResult& result,
-           const std::filesystem::path& out) {
+int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const lab::OptionCatalog& options,
+           const lab::TuneResult& result, const std::filesystem::path& out) {
   fmt::print("{}", lab::conclusion(space, arguments.request.objective, result));
   if (result.failures > 0)
     fmt::print("the logs of failed trials: {}; to try them again: --retry-failed\n", (out / "logs").string());
@@ -77,9 +77,9 @@ int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const la
                                         report::rfc3339(std::chrono::system_clock::now()), lab::gain_text(result));
   report::write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
   if (arguments.config_out == "-") return 0;
-  const bool launches = space.candidates[result.chosen].layout.workers > 1;
-  fmt::print("configuration: {}; to use it: trireme {} --config {}{}\n", arguments.config_out,
-             launches ? "launch" : "bench", cluster::shell_line({arguments.config_out}), launches ? " -- bench" : "");
+  const std::string command = lab::command_words(space.cells[result.chosen].configuration, options).front();
+  fmt::print("configuration: {}; to use it: trireme {} --config {}{}\n", arguments.config_out, command,
+             cluster::shell_line({arguments.config_out}), command == "launch" ? " -- bench" : "");
   return 0;
 }
 
@@ -99,11 +99,14 @@ int run_tune(TuneArguments arguments) {
   const double trial_seconds = lab::parse_duration(arguments.trial_time, "--trial-time");
   const double run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit");
   const lab::TuneObjective& objective = arguments.request.objective;
-  if (arguments.dry_run) return dry_run(space, objective, settings);
+  const std::filesystem::path out = arguments.out.empty() ? space.plan.name : arguments.out;
+  if (arguments.dry_run) {
+    check_plan(out, to_json(space.plan));
+    return dry_run(space, objective, settings);
+  }
   check_not_launched("a tune");
   report::check_writable(arguments.config_out, "the configuration");
   Interrupt interrupt("interrupted: ending this trial (once more to end at once)");
-  const std::filesystem::path out = arguments.out.empty() ? space.plan.name : arguments.out;
   const lab::StudyFolder folder(out);
   take_plan(folder, to_json(space.plan));
   fmt::print("{}", lab::introduction(space, objective, settings));
@@ -122,7 +125,7 @@ int run_tune(TuneArguments arguments) {
   const lab::TuneResult result = search.run();
   text.erase_line();
   fmt::print("{}", count_text(trials, space, result));
-  return finish(arguments, space, result, out);
+  return finish(arguments, space, options, result, out);
 }
 
 }  // namespace

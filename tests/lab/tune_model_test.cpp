@@ -41,6 +41,7 @@ TEST(TuneSpace, HasOnlyWhatMakesSenseOnTheMachine) {
   const TuneSpace inference = make_space({.model = "lenet", .set = {"forward-only=true"}});
   EXPECT_FALSE(inference.cells.front().varied.contains("all-reduce"));
   EXPECT_EQ(inference.gradient_bytes, 0);
+  EXPECT_EQ(make_space({.model = "lenet", .set = {"forward_only=true"}}).cells.size(), inference.cells.size());
   const TuneSpace rings = make_space({.model = "lenet", .set = {"all-reduce=ring"}});
   EXPECT_EQ(rings.candidates[rings.default_cell].layout.workers, 1) << "what is set of workers leaves one alone";
 }
@@ -73,6 +74,10 @@ TEST(TuneSpace, RefusesWhatCannotBe) {
   EXPECT_THROW(make_space({.model = "lenet", .workers_up_to = 0}), Error);
   EXPECT_THROW(make_space({.model = "lenet", .set = {"batch-sise=4"}}), Error);
   EXPECT_THROW(make_space({.model = "no-such"}), Error);
+  EXPECT_THROW(make_space({.model = "lenet", .set = {"model=mnist"}}), Error);
+  EXPECT_THROW(make_space({.model = "lenet", .set = {"max_seconds=3"}}), Error);
+  const TuneObjective at_six{.goal = Goal::images_per_second_at_batch, .effective_batch = 6};
+  EXPECT_THROW(make_space({.model = "lenet", .objective = at_six, .set = {"batch-size=4"}}), Error);
 }
 
 constexpr CostFacts kFacts{

@@ -26,17 +26,23 @@ Json doublings(std::int64_t first, std::int64_t last) {
   return values;
 }
 
-bool is_set(const TuneRequest& request, const std::string& beginning) {
-  return std::any_of(request.set.begin(), request.set.end(),
-                     [&](const std::string& assignment) { return assignment.starts_with(beginning); });
+// What the user has said with --set; the last word counts, and '_' is '-' as on the command line.
+std::optional<std::string> said(const TuneRequest& request, const std::string& option) {
+  std::optional<std::string> value;
+  for (const std::string& assignment : request.set) {
+    std::string name = assignment.substr(0, assignment.find('='));
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (name == option) value = assignment.substr(std::min(name.size() + 1, assignment.size()));
+  }
+  return value;
 }
 
-bool trains(const TuneRequest& request) { return !is_set(request, "forward-only=true"); }
+bool trains(const TuneRequest& request) { return said(request, "forward-only") != "true"; }
+bool runs_on_gpus(const TuneRequest& request) { return said(request, "device") == "cuda"; }
 
 std::int64_t most_workers(const TuneRequest& request, const StudyMachine& machine, const TuneAbilities& abilities) {
   if (!request.workers_up_to) {
-    const bool is_for_cores = !is_set(request, "device=cuda");
-    return abilities.starts_workers && is_for_cores ? machine.cores : 1;
+    return abilities.starts_workers && !runs_on_gpus(request) ? machine.cores : 1;
   }
   if (*request.workers_up_to < 1) bad_input("--workers-up-to {}: must be at least 1", *request.workers_up_to);
   if (*request.workers_up_to > 1 && !abilities.starts_workers) {
@@ -66,6 +72,12 @@ Json batch_sizes(const TuneRequest& request) {
   return doublings(std::min(kSmallestBatch, own), own);
 }
 
+// What has an option of its own, by which more is decided than by --set.
+void check_settings(const TuneRequest& request) {
+  if (said(request, "model")) bad_input("--set model: the network is for --model");
+  if (said(request, "max-seconds")) bad_input("--set max-seconds: how long a trial is, is for --trial-time");
+}
+
 void check_objective(const TuneRequest& request) {
   const TuneObjective& objective = request.objective;
   const bool at_batch = objective.goal == TuneObjective::Goal::images_per_second_at_batch;
@@ -77,6 +89,9 @@ void check_objective(const TuneRequest& request) {
   }
   if (at_batch && !request.batches.empty()) {
     bad_input("--batches: with --effective-batch each worker has its share of that; leave one of them out");
+  }
+  if (at_batch && said(request, "batch-size")) {
+    bad_input("--set batch-size: with --effective-batch each worker has its share of that; leave one of them out");
   }
   const bool by_epoch = objective.goal == TuneObjective::Goal::epoch_time;
   if (by_epoch && objective.samples < 1) {
@@ -98,7 +113,7 @@ Json tune_plan(const TuneRequest& request, const StudyMachine& machine, const Tu
             {"constraints", Json::array()},
             {"repeats", 1}};
   Json& vary = plan["vary"];
-  if (!is_set(request, "device=cuda")) {
+  if (!runs_on_gpus(request)) {
     vary["num-intra-threads"] = doublings(1, machine.cores);
     if (machine.cores > 1) vary["num-inter-threads"] = {1, 2};
   }
@@ -206,7 +221,7 @@ std::string TuneObjective::text(double score) const {
 TuneSpace make_tune_space(const TuneRequest& request, const OptionCatalog& options, const StudyMachine& machine,
                           const TuneAbilities& abilities) {
   check_objective(request);
-  if (is_set(request, "max-seconds=")) bad_input("--set max-seconds: how long a trial is, is for --trial-time");
+  check_settings(request);
   const std::int64_t own_batch = find_model(request.model).batch_size;
   Graph graph;
   const ModelCounts counts = count(graph, build_model(graph, request.model, {.batch_size = 1}));
