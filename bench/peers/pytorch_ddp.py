@@ -37,19 +37,25 @@ def start_workers(workers):
         c_library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.sched_setaffinity(0, cores)
 
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # not without tidying up
     share = max(1, len(measure.USABLE_PROCESSORS) // workers)
     environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ}
     with tempfile.TemporaryDirectory() as folder:
         meeting = str(pathlib.Path(folder) / "meeting")
         processes = []
-        for rank in range(workers):
-            first = rank * share % len(measure.USABLE_PROCESSORS)
-            cores = set(measure.USABLE_PROCESSORS[first : first + share])
-            command = [sys.executable, "-B", *sys.argv, "--rank", str(rank), "--meeting", meeting]
-            processes.append(subprocess.Popen(
-                command, stdout=measure.record_stream(), env=environment,
-                preexec_fn=lambda cores=cores: prepare(cores)))  # fmt: skip
-        return wait_for(processes)
+        try:
+            for rank in range(workers):
+                first = rank * share % len(measure.USABLE_PROCESSORS)
+                cores = set(measure.USABLE_PROCESSORS[first : first + share])
+                command = [sys.executable, "-B", *sys.argv, "--rank", str(rank), "--meeting", meeting]
+                processes.append(subprocess.Popen(
+                    command, stdout=measure.record_stream(), env=environment,
+                    preexec_fn=lambda cores=cores: prepare(cores)))  # fmt: skip
+            return wait_for(processes)
+        finally:
+            for process in processes:  # before the folder goes, into which they write
+                process.kill()
+                process.wait()
 
 
 def wait_for(processes):

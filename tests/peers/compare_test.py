@@ -3,12 +3,15 @@ code 77: there is no PyTorch here."""
 
 import copy
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SKIPPED = 77
@@ -211,6 +214,26 @@ class Compare(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         failed = [record["study"]["framework"] for record in self.records().values() if "error" in record]
         self.assertEqual(failed, ["pytorch"])
+
+    def test_several_processes_that_are_ended_leave_nothing(self):
+        command = [sys.executable, "-B", str(PEERS / "pytorch_ddp.py"), "--workers=2", "--model=mnist",
+                   "--num-batches=1000000"]  # fmt: skip
+        with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(self.folder)}) as starter:
+            end = time.monotonic() + 60
+            while not list(self.folder.glob("*/meeting")) and time.monotonic() < end:
+                time.sleep(0.05)
+            self.assertTrue(list(self.folder.glob("*/meeting")))
+            starter.terminate()
+            self.assertEqual(starter.wait(60), 128 + signal.SIGTERM)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_an_environment_that_has_changed_is_refused(self):
+        self.assertEqual(self.run_compare(rounds=1).returncode, 0)
+        peers = self.own_peers("describe.py", '"OMP_PLACES": "cores"', '"OMP_PLACES": "threads"')
+        done = self.run_compare(rounds=2, peers=peers)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertRegex(done.stderr, r"framework-pytorch\.r1\.json is the record of another run: its study\.command is ")
+        self.assertIn("OMP_PLACES=threads", done.stderr)
 
     def test_python_without_frameworks(self):
         peers = self.own_peers("describe.py", "        import torch\n", "        raise ImportError('No module named torch')\n")
