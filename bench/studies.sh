@@ -28,7 +28,7 @@ run servers
 run placement
 run io-overhead --set data-dir=shapes
 if wanted forward-backward; then
-  trireme compare --study cineca --batch-size 16 --max-seconds 6 --num-warmup-batches 1 --out forward-backward
+  trireme compare --study cineca --batch-size 16 --rounds 4 --max-seconds 6 --num-warmup-batches 1 --out forward-backward
 fi
 mapfile -t finished < <(find . -mindepth 2 -maxdepth 2 -name plan.json -printf '%h\n' | sort)
 trireme report "${finished[@]}" --out report.html

@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import pathlib
 import platform
 import re
 import subprocess
@@ -40,21 +41,27 @@ def configuration(name, what, script, options=(), environment=None, modes=("trai
             "modes": list(modes), "precisions": list(precisions), "several_workers": several_workers}  # fmt: skip
 
 
-def pytorch_configurations(tcmalloc, can_compile):
-    """The first is the one that was fastest on the networks of docs/performance.md."""
+def tuned_environment(tcmalloc):
+    """With threads bound; with tcmalloc too, where it is; and how to say so."""
     bound = {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
     if has_avx512():  # some builds do not find it by themselves
         bound["ATEN_CPU_CAPABILITY"] = "avx512"
-    tuned, suffix = bound, ", threads bound"
-    if tcmalloc:
-        tuned, suffix = {**bound, "LD_PRELOAD": tcmalloc}, ", threads bound, tcmalloc"
+    if not tcmalloc:
+        return bound, bound, ", threads bound"
+    return bound, {**bound, "LD_PRELOAD": tcmalloc}, ", threads bound, tcmalloc"
+
+
+def pytorch_configurations(tcmalloc, can_compile):
+    """The first is the one that was fastest on the networks of docs/performance.md."""
+    bound, tuned, suffix = tuned_environment(tcmalloc)
     script = "pytorch_train.py"
     both = ("fp32", "bf16")
     found = [
         configuration("pytorch", "channels_last" + suffix, script, ["--layout", "channels_last"], tuned,
                       precisions=both),
-        configuration("pytorch-ddp", "DistributedDataParallel over gloo, channels_last" + suffix, "pytorch_ddp.py",
-                      ["--layout", "channels_last"], tuned, ("train",), both, several_workers=True),
+        configuration("pytorch-ddp", "DistributedDataParallel over gloo, channels_last" + suffix,
+                      "pytorch_processes.py", ["--layout", "channels_last"], tuned, ("train",), both,
+                      several_workers=True),
         configuration("pytorch-as-installed", "NCHW, nothing tuned but the number of threads", script,
                       ["--layout", "nchw"], precisions=both),
         configuration("pytorch-nchw", "NCHW" + suffix, script, ["--layout", "nchw"], tuned, precisions=both),
@@ -70,6 +77,15 @@ def pytorch_configurations(tcmalloc, can_compile):
         found.append(configuration("pytorch-compile", "torch.compile, channels_last" + suffix, script,
                                    ["--layout", "channels_last", "--compile"], tuned, precisions=both))  # fmt: skip
     return found
+
+
+def horovod_configurations(tcmalloc):
+    _, tuned, suffix = tuned_environment(tcmalloc)
+    return [
+        configuration("horovod", "Horovod of PyTorch over gloo, channels_last" + suffix, "pytorch_processes.py",
+                      ["--exchange", "horovod", "--layout", "channels_last"], tuned, ("train",), ("fp32", "bf16"),
+                      several_workers=True),
+    ]  # fmt: skip
 
 
 def tensorflow_configurations():
@@ -89,6 +105,17 @@ def find_pytorch(tcmalloc):
         return {"name": "pytorch", "missing": str(error)}
     found = pytorch_configurations(tcmalloc, hasattr(torch, "compile"))
     return {"name": "pytorch", "version": torch.__version__, "configurations": found}
+
+
+def find_horovod(tcmalloc):
+    """By its files alone: it loads PyTorch, and what it can do was decided when it was compiled."""
+    found = importlib.util.find_spec("horovod")
+    if found is None:
+        return {"name": "horovod", "missing": "No module named 'horovod'"}
+    if not any(list(pathlib.Path(folder).glob("torch/mpi_lib*.so")) for folder in found.submodule_search_locations):
+        return {"name": "horovod", "missing": "it was compiled without PyTorch"}
+    return {"name": "horovod", "version": importlib.metadata.version("horovod"),
+            "configurations": horovod_configurations(tcmalloc)}  # fmt: skip
 
 
 def find_tensorflow():
@@ -111,7 +138,7 @@ def main():
         "python": platform.python_version(),
         "options": measure.option_names(),
         "unset": TUNING_VARIABLES,
-        "frameworks": [find_pytorch(tcmalloc), find_tensorflow()],
+        "frameworks": [find_pytorch(tcmalloc), find_horovod(tcmalloc), find_tensorflow()],
         "networks": {name: differences.of_network(name) for name in differences.NETWORKS},
         "measurement": differences.MEASUREMENT,
         "notes": [] if tcmalloc else [NO_TCMALLOC],

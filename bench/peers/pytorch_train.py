@@ -7,6 +7,7 @@ needed.
 """
 
 import contextlib
+import functools
 import re
 
 import measure  # before torch: see there
@@ -61,14 +62,15 @@ def make_optimizer(model):
         return torch.optim.SGD(model.parameters(), **settings)
 
 
-def make_training_step(model, images, labels, options):
-    optimizer = make_optimizer(model)
+def make_training_step(model, images, labels, options, share_optimizer):
+    optimizer = share_optimizer(make_optimizer(model), model)
     criterion = nn.CrossEntropyLoss()
+    clear_gradients = functools.partial(model.zero_grad, set_to_none=True)  # Horovod's optimizer knows no such option
     if options.compile:
         model = torch.compile(model)
 
     def step():
-        optimizer.zero_grad(set_to_none=True)
+        clear_gradients()
         with autocast(options):
             loss = criterion(model(images), labels)
         loss.backward()
@@ -96,13 +98,14 @@ def make_forward_step(model, images, labels, options):
     return step
 
 
-def make_step(model, options):
-    """`model` is in the mode and layout of the options; see prepare()."""
+def make_step(model, options, share_optimizer=lambda optimizer, model: optimizer):
+    """`model` is in the mode and layout of the options; see prepare(). Several processes may share the optimizer."""
     network = find_network(options.model, options.num_classes)
     images = torch.randn(options.batch_size, *network.image_shape).to(memory_format=LAYOUTS[options.layout])
     labels = torch.randint(network.classes, (options.batch_size,))
-    make = make_forward_step if options.forward_only else make_training_step
-    return make(model, images, labels, options)
+    if options.forward_only:
+        return make_forward_step(model, images, labels, options)
+    return make_training_step(model, images, labels, options, share_optimizer)
 
 
 def prepare(model, options):

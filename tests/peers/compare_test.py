@@ -2,6 +2,7 @@
 code 77: there is no PyTorch here."""
 
 import copy
+import importlib.util
 import json
 import os
 import pathlib
@@ -192,6 +193,18 @@ class Compare(unittest.TestCase):
             self.assertEqual(len(record["steps"]), 2)
             self.assertEqual(len([task for task in record["cluster"] if task["role"] == "worker"]), 2)
 
+    @unittest.skipIf(importlib.util.find_spec("horovod") is None, "needs Horovod")
+    def test_horovod(self):
+        done = self.run_compare("--workers=2", frameworks="pytorch,horovod", rounds=1)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        records = {record["study"]["framework"]: record for record in self.records().values()}
+        self.assertEqual(sorted(records), ["horovod", "pytorch", "trireme"])
+        self.assertEqual(records["horovod"]["build"]["distributed"], "Horovod, gloo")
+        # The same weights, batches and updates, whoever averages the gradients.
+        for ours, theirs in zip(records["horovod"]["losses"], records["pytorch"]["losses"]):
+            for a, b in zip(ours[0], theirs[0]):
+                self.assertAlmostEqual(a, b, places=4)
+
     def test_a_script_that_fails_half_way_is_recorded_and_the_rest_goes_on(self):
         peers = self.own_peers("pytorch_train.py", "        return loss.item()\n\n    return step\n\n\ndef make_forward",
                                "        raise RuntimeError('no such luck')\n\n    return step\n\n\ndef make_forward")  # fmt: skip
@@ -208,15 +221,15 @@ class Compare(unittest.TestCase):
         self.assertRegex(done.stdout, r"mnist +4 +true +pytorch +[\d.]+")
 
     def test_one_worker_that_fails_ends_the_others(self):
-        peers = self.own_peers("pytorch_ddp.py", "    ranks = [None]",
-                               "    if own.rank == 1:\n        sys.exit('lost')\n    ranks = [None]")  # fmt: skip
+        peers = self.own_peers("pytorch_processes.py", "    ranks = exchange",
+                               "    if rank == 1:\n        sys.exit('lost')\n    ranks = exchange")  # fmt: skip
         done = self.run_compare("--workers=2", peers=peers, rounds=1)
         self.assertEqual(done.returncode, 1, done.stderr)
         failed = [record["study"]["framework"] for record in self.records().values() if "error" in record]
         self.assertEqual(failed, ["pytorch"])
 
     def test_several_processes_that_are_ended_leave_nothing(self):
-        command = [sys.executable, "-B", str(PEERS / "pytorch_ddp.py"), "--workers=2", "--model=mnist",
+        command = [sys.executable, "-B", str(PEERS / "pytorch_processes.py"), "--workers=2", "--model=mnist",
                    "--num-batches=1000000"]  # fmt: skip
         with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(self.folder)}) as starter:
             end = time.monotonic() + 60
