@@ -80,10 +80,11 @@ def pytorch_configurations(tcmalloc, can_compile):
 
 
 def horovod_configurations(tcmalloc):
+    """NCHW: it averages contiguous gradients only."""
     _, tuned, suffix = tuned_environment(tcmalloc)
     return [
-        configuration("horovod", "Horovod of PyTorch over gloo, channels_last" + suffix, "pytorch_processes.py",
-                      ["--exchange", "horovod", "--layout", "channels_last"], tuned, ("train",), ("fp32", "bf16"),
+        configuration("horovod", "Horovod of PyTorch over gloo, NCHW" + suffix, "pytorch_processes.py",
+                      ["--exchange", "horovod", "--layout", "nchw"], tuned, ("train",), ("fp32", "bf16"),
                       several_workers=True),
     ]  # fmt: skip
 
