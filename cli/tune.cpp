@@ -105,9 +105,9 @@ int run_tune(TuneArguments arguments) {
     return dry_run(space, objective, settings);
   }
   check_not_launched("a tune");
-  report::check_writable(arguments.config_out, "the configuration");
   Interrupt interrupt("interrupted: ending this trial (once more to end at once)");
   const lab::StudyFolder folder(out);
+  report::check_writable(arguments.config_out, "the configuration");  // which may be in that folder
   take_plan(folder, to_json(space.plan));
   fmt::print("{}", lab::introduction(space, objective, settings));
   std::fflush(stdout);

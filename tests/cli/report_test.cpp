@@ -1,5 +1,6 @@
 // `trireme report` as users start it.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,6 +71,15 @@ TEST_F(Report, TextFormatsGoToStdout) {
   EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 11);
   EXPECT_EQ(run_trireme({"report", folder, "--format", "markdown"}).out.rfind("# batches\n", 0), 0U);
   EXPECT_EQ(run_trireme({"report", folder, "--format", "svg", "--out", "-"}).out.rfind("<svg", 0), 0U);
+  // Another name of stdout: what is in the file already stays.
+  const std::string kept = folder_ / "kept";
+  const CommandResult added =
+      testkit::run_command({"/bin/sh", "-c",
+                            fmt::format("echo before > {0}; {1} report {2} --format svg --out /dev/stdout "
+                                        ">> {0}; cat {0}",
+                                        kept, TRIREME_BINARY, folder)});
+  EXPECT_EQ(added.out.rfind("before\n", 0), 0U) << added.out;
+  EXPECT_NE(added.out.find("</svg>"), std::string::npos);
 }
 
 TEST_F(Report, DevicesAreWrittenToAndNotReplaced) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/support/temporary_folder.hpp"
@@ -97,6 +98,15 @@ TEST(StudyFolderPlan, MustBeOne) {
   ASSERT_TRUE(kept);
   const Json plan{{"schema", kPlanSchema}, {"name", "x"}, {"repeats", 5}, {"vary", Json::object()}};
   EXPECT_THROW(check_same_study(*kept, plan, folder.path()), Error);
+}
+
+TEST(StudyFolderPlan, OfAnotherProgramLeavesTheFolderAsItIs) {
+  const testkit::TemporaryFolder folder;
+  std::ofstream(folder / "plan.json") << R"({"schema": "other"})";
+  std::ofstream(folder / "kept.tmp") << "theirs";
+  EXPECT_THROW(StudyFolder(folder.path()), Error);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()),
+            2);
 }
 
 }  // namespace

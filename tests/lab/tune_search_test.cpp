@@ -229,6 +229,49 @@ TEST_F(TuneSearchTest, LeavesOutWhatFails) {
   EXPECT_THROW(search(space, nothing_works, {}), Error);
 }
 
+TEST_F(TuneSearchTest, AFinalistThatFailsIsNotChosen) {
+  const TuneSpace space = space_of("lenet", 2);
+  const Surface surface = surfaces()[0];
+  ArtificialMachine machine(space, surface, 3);
+  const auto dies_later = [&](const TuneTrial& trial) -> TuneOutcome {
+    if (trial.round == TuneRound::finals && trial.candidate != space.default_cell && trial.repeat > 3) {
+      return {.ending = TuneOutcome::Ending::failed, .seconds = 1, .error = "killed"};
+    }
+    return machine(trial);
+  };
+  const TuneResult result = search(space, dies_later, settings_for(20));
+  EXPECT_GT(result.failures, 0u);
+  EXPECT_EQ(result.chosen, space.default_cell);
+}
+
+TEST_F(TuneSearchTest, FinalsThatWereCutShortDecideNothing) {
+  const TuneSpace space = space_of("lenet", 2);
+  const Surface surface = surfaces()[0];
+  ArtificialMachine machine(space, surface, 3, 0);
+  bool default_was_in_finals = false;
+  const auto ends_after_one = [&](const TuneTrial& trial) -> TuneOutcome {
+    if (trial.round == TuneRound::finals && (default_was_in_finals || trial.candidate != space.default_cell))
+      return {.ending = TuneOutcome::Ending::interrupted};
+    default_was_in_finals = default_was_in_finals || trial.round == TuneRound::finals;
+    return machine(trial);
+  };
+  const TuneResult result = search(space, ends_after_one, settings_for(20));
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_TRUE(result.finalists.empty());
+  EXPECT_NE(result.chosen, space.default_cell);  // others were faster in their trials
+}
+
+TEST_F(TuneSearchTest, TheDefaultHasAnOpponentThoughItLooksBest) {
+  const TuneSpace space = space_of("lenet", 2);
+  const Surface surface{"the default is best", [&](const Cell& cell, const WorkLayout& layout) {
+                          return layout.images() * (&cell == &space.cells[space.default_cell] ? 1e-3 : 2e-3);
+                        }};
+  ArtificialMachine machine(space, surface, 3);
+  const TuneResult result = search(space, std::ref(machine), settings_for(12));
+  EXPECT_EQ(result.chosen, space.default_cell);
+  EXPECT_EQ(result.finalists.size(), 2u);
+}
+
 TEST_F(TuneSearchTest, MakesNoMoreTrialsThanAskedFor) {
   const TuneSpace space = space_of("resnet20", 4);
   const Surface surface = surfaces()[0];

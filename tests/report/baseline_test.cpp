@@ -177,6 +177,22 @@ TEST(Baseline, OtherHardwareIsRefusedByAGateAndWarnedOfOtherwise) {
   EXPECT_NE(sides.compare(false).warnings[0].find("Another CPU"), std::string::npos);
 }
 
+TEST(Baseline, AMachineAndItsGpuAreTheSameHardwareOnBothSides) {
+  const auto on = [](const char* build, const char* gpu) {
+    RecordBuilder run = batch(8, build);
+    return *gpu == 0 ? run.config("device", "cpu") : run.gpu(gpu);
+  };
+  Sides sides;
+  for (const char* gpu : {"", "cuda:0 (A)"}) {
+    add_runs(sides.before, on("old", gpu), about(100));
+    add_runs(sides.after, on("new", gpu), about(100));
+  }
+  for (const std::string& warning : sides.compare(true).warnings)
+    EXPECT_EQ(warning.find("hardware"), std::string::npos) << warning;
+  add_runs(sides.after, on("new", "cuda:0 (B)"), about(100));
+  EXPECT_THROW(sides.compare(true), Error);
+}
+
 TEST(Baseline, AnotherHostOfTheSameKindIsAWarning) {
   Sides sides;
   add_runs(sides.before, batch(8, "old"), about(100));

@@ -117,6 +117,32 @@ TEST(Findings, MachinesAreNotCompared) {
   ASSERT_EQ(document.warnings.size(), 1U);
 }
 
+TEST(Findings, FourRunsInManySettingsTellFrameworksApartTogether) {
+  RecordSet records;
+  const std::vector<double> four{99, 100, 101, 102};
+  for (const char* model : {"a", "b", "c", "d", "e", "f"}) {
+    const Json cell{{"model", model}};
+    for (const double speed : four) {
+      add_runs(records, RecordBuilder().study("s", cell).config("model", model), {1.5 * speed});
+      add_runs(records, RecordBuilder().study("s", cell).config("model", model).framework("pytorch"), {speed});
+    }
+  }
+  const Document document = make_document(records);
+  EXPECT_NE(find(document, "Trireme beats pytorch as a whole: 1.50x over 6 settings, from 1.50x to 1.50x (p < 0.001)"),
+            nullptr)
+      << all_text(document);
+  EXPECT_EQ(find(document, "Trireme against pytorch"), nullptr) << "each by itself is not worth a line";
+}
+
+TEST(Findings, GpusAreNotCompared) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().gpu("cuda:0 (A)"), about(100));
+  add_runs(records, RecordBuilder().gpu("cuda:0 (B)"), about(300));
+  const Document document = make_document(records);
+  EXPECT_TRUE(document.findings.empty()) << all_text(document);
+  ASSERT_EQ(document.warnings.size(), 1U);
+}
+
 TEST(Findings, ScalingHasItsEfficiency) {
   RecordSet records;
   for (const auto& [workers, speed] : {std::pair{1, 100.0}, {2, 180.0}, {4, 300.0}}) {

@@ -9,7 +9,7 @@ import subprocess
 
 import config
 from system import (BAD_INPUT, FAILED, Problem, bits_per_second, check_delay, check_folder, check_machine,
-                    has_own_clocks, one_at_a_time, run, wait_until)
+                    has_own_clocks, one_at_a_time, own_clock, run, wait_until)
 
 CLAIMS = "/run/trireme-testcluster"
 LOCK = "/run/trireme-testcluster.lock"  # of whoever makes or removes a cluster on this machine
@@ -92,7 +92,7 @@ class Cluster:
         if pid is None:
             raise Problem(FAILED, f"{host} is not running; start it with: testcluster start {host}")
         environment = ["env", f"SLURM_CONF={self.folder}/slurm/slurm.conf"] if self.settings_now["slurm"] else []
-        clock = ["-T"] if os.path.exists(f"/proc/{pid}/ns/time") else []
+        clock = ["-T"] if own_clock(pid) else []
         return ["nsenter", "-t", str(pid), "-m", "-u", "-i", "-n", "-p", *clock, f"--wd={os.getcwd()}", *environment,
                 *command]
 

@@ -1,6 +1,7 @@
 #include "trireme/base/new_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "trireme/base/write_all.hpp"
 
@@ -35,6 +37,17 @@ void write_directly(const std::string& text, const std::string& path) {
   if (!file.is_open() || !write_all(file.get(), std::as_bytes(std::span(text)))) {
     write_failed(path, std::strerror(errno));
   }
+}
+
+// The stream that a path is a name of, as /dev/stdout is: a file that took its place would end what is written there.
+std::optional<int> stream_of(const std::string& path) {
+  if (path == "-") return STDOUT_FILENO;
+  struct stat named = {}, open = {};
+  if (stat(path.c_str(), &named) != 0) return std::nullopt;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (fstat(stream, &open) == 0 && open.st_dev == named.st_dev && open.st_ino == named.st_ino) return stream;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -88,9 +101,9 @@ bool is_special(const std::string& path) {
 }
 
 void write_text(const std::string& text, const std::string& path) {
-  if (path == "-") {
+  if (const auto stream = stream_of(path)) {
     std::fflush(stdout);
-    if (!write_all(STDOUT_FILENO, std::as_bytes(std::span(text)))) write_failed("stdout", std::strerror(errno));
+    if (!write_all(*stream, std::as_bytes(std::span(text)))) write_failed(path, std::strerror(errno));
   } else if (is_special(path)) {
     write_directly(text, path);
   } else {

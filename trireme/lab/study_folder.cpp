@@ -130,6 +130,7 @@ std::optional<Json> read_plan(const fs::path& folder) {
 
 StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
   make_folder(path_);
+  read_plan(path_);  // nothing is touched in a folder whose plan is not ours
   lock_ = take_lock(path_);
   fs::create_directories(path_ / "runs");
   fs::create_directories(path_ / "logs");

@@ -9,10 +9,11 @@
 
 #include "trireme/lab/configuration.hpp"
 #include "trireme/lab/formula.hpp"
+#include "trireme/report/record_set.hpp"
 
 namespace trireme::lab {
 
-inline constexpr const char* kPlanSchema = "trireme.plan/1";
+using report::kPlanSchema;
 
 // One value of an axis: of one option, or several options that are set together under a label.
 struct Choice {

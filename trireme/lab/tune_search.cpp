@@ -238,6 +238,7 @@ void TuneSearch::explore(std::size_t trials) {
 
 std::vector<std::size_t> TuneSearch::narrow(std::size_t trials) {
   std::vector<std::size_t> ranked = by_estimate(measured());
+  std::erase(ranked, result_.default_candidate);  // it is in the finals anyway, against the best of the others
   end(TuneRound::explore, ranked, trials);
   ranked.resize(std::min(trials, ranked.size()));
   begin(TuneRound::narrow);
@@ -245,7 +246,6 @@ std::vector<std::size_t> TuneSearch::narrow(std::size_t trials) {
     if (has_time(kNarrowUntil)) measure(candidate, TuneRound::narrow);
   }
   std::erase_if(ranked, [&](std::size_t candidate) { return states_[candidate].failed; });
-  std::erase(ranked, result_.default_candidate);  // it is in the finals anyway, against the best of the others
   ranked = by_estimate(std::move(ranked));
   end(TuneRound::narrow, ranked, settings_.finalists);
   ranked.resize(std::min(settings_.finalists, ranked.size()));
@@ -266,11 +266,14 @@ void TuneSearch::hold_finals() {
 
 void TuneSearch::decide() {
   std::vector<std::size_t>& finalists = result_.finalists;
-  std::erase_if(finalists, [&](std::size_t candidate) { return result_.finals_of(candidate).empty(); });
+  std::erase_if(finalists, [&](std::size_t candidate) { return states_[candidate].failed; });
+  const bool all_ran = std::none_of(finalists.begin(), finalists.end(),
+                                    [&](std::size_t candidate) { return result_.finals_of(candidate).empty(); });
+  if (!all_ran) finalists.clear();
   const auto speed = [&](std::size_t candidate) { return perf::median(result_.finals_of(candidate)); };
   std::stable_sort(finalists.begin(), finalists.end(),
                    [&](std::size_t a, std::size_t b) { return speed(a) > speed(b); });
-  if (finalists.empty()) {  // no time for finals: what the trials say
+  if (finalists.empty()) {  // no time for all finals: what the trials say
     const std::vector<std::size_t> ranked = by_estimate(measured());
     if (!ranked.empty()) result_.chosen = ranked.front();
     return;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "trireme/base/error.hpp"
+#include "trireme/lab/distribution.hpp"
 #include "trireme/models/model.hpp"
 
 namespace trireme::lab {
@@ -38,7 +39,7 @@ std::optional<std::string> said(const TuneRequest& request, const std::string& o
 }
 
 bool trains(const TuneRequest& request) { return said(request, "forward-only") != "true"; }
-bool runs_on_gpus(const TuneRequest& request) { return said(request, "device") == "cuda"; }
+bool runs_on_gpus(const TuneRequest& request) { return said(request, "device").value_or("").starts_with("cuda"); }
 
 std::int64_t most_workers(const TuneRequest& request, const StudyMachine& machine, const TuneAbilities& abilities) {
   if (!request.workers_up_to) {
@@ -165,7 +166,7 @@ double bucket_bytes_of(const Cell& cell, double gradient_bytes) {
     std::from_chars(text.data(), text.data() + text.size(), megabytes);
   }
   if (megabytes > 0) return megabytes * kMegabyte;
-  return std::clamp(gradient_bytes / 16, kMegabyte, 25 * kMegabyte);  // as --bucket-mb auto has it
+  return static_cast<double>(bucket_bytes_for({}, static_cast<std::int64_t>(gradient_bytes)));
 }
 
 TuneCandidate candidate_of(const Cell& cell, double gradient_bytes, std::int64_t own_batch) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 
-#include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::perf {
@@ -23,6 +23,19 @@ Comparison compare(std::span<const double> first, std::span<const double> second
   const RankTest test = rank_test(first, second);
   Comparison comparison{.ratio = median(first) / median(second),
                         .interval = ratio_interval(first, second),
+                        .p = test.p,
+                        .smallest_p = test.smallest_p,
+                        .direction = test.direction};
+  comparison.verdict = verdict_of(comparison);
+  return comparison;
+}
+
+Comparison compare_overall(std::span<const SamplePair> pairs) {
+  if (pairs.empty()) return {};
+  double logarithms = 0;
+  for (const SamplePair& pair : pairs) logarithms += std::log(median(pair.first) / median(pair.second));
+  const OverallTest test = overall_rank_test(pairs);
+  Comparison comparison{.ratio = std::exp(logarithms / static_cast<double>(pairs.size())),
                         .p = test.p,
                         .smallest_p = test.smallest_p,
                         .direction = test.direction};

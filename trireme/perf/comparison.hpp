@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/perf/intervals.hpp"
+#include "trireme/perf/rank_test.hpp"
 
 namespace trireme::perf {
 
@@ -39,6 +40,9 @@ Verdict verdict_of(const Comparison& comparison);
 
 // Samples of which larger is better or worse, as the caller knows; all above 0.
 Comparison compare(std::span<const double> first, std::span<const double> second);
+
+// Pairs that are compared within the pair only, as one: the ratio is the geometric mean of theirs, without an interval.
+Comparison compare_overall(std::span<const SamplePair> pairs);
 
 // Of several comparisons that are looked at together: p values as Holm corrects them, and the verdicts that remain.
 void correct_together(std::span<Comparison> comparisons);

@@ -166,7 +166,7 @@ class RankedSets {
   }
 
   // The logarithm of what p is at least: of all orders, any one counts together with those in which sets of equal size
-  // have changed places.
+  // have changed places; and with its mirror image, which is another one where no sizes are equal.
   double smallest_share() const {
     double logarithm = -std::lgamma(static_cast<double>(ranks_.size()) + 1);
     std::map<std::size_t, int> alike;
@@ -175,6 +175,7 @@ class RankedSets {
       ++alike[size];
     }
     for (const auto& [size, count] : alike) logarithm += std::lgamma(static_cast<double>(count) + 1);
+    if (alike.size() == sizes_.size() && sizes_.size() > 1) logarithm += std::log(2.0);
     return logarithm;
   }
 

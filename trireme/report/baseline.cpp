@@ -38,15 +38,24 @@ void other_hardware(const std::string& what, bool must_match, std::vector<std::s
 
 void check_machines(const RecordSet& old_records, const RecordSet& new_records, bool must_match,
                     std::vector<std::string>& warnings) {
-  const auto old_hardware = values_of(old_records, &Run::hardware),
-             new_hardware = values_of(new_records, &Run::hardware);
-  std::set<std::string> all = old_hardware;
-  all.insert(new_hardware.begin(), new_hardware.end());
-  if (all.size() > 1) {
-    other_hardware(fmt::format("the baseline was measured on other hardware ({}) than the new runs ({})",
-                               fmt::join(old_hardware, "; "), fmt::join(new_hardware, "; ")),
-                   must_match, warnings);
-  } else if (all.count(kUnknownMachine) > 0) {
+  std::set<std::string> all;
+  for (const auto part : {&Run::hardware, &Run::gpu}) {
+    auto old_values = values_of(old_records, part), new_values = values_of(new_records, part);
+    if (part == &Run::gpu) {  // those on the CPU have none
+      old_values.erase("");
+      new_values.erase("");
+    }
+    std::set<std::string> values = old_values;
+    values.insert(new_values.begin(), new_values.end());
+    if (values.size() > 1) {
+      other_hardware(fmt::format("the baseline was measured on other hardware ({}) than the new runs ({})",
+                                 fmt::join(old_values, "; "), fmt::join(new_values, "; ")),
+                     must_match, warnings);
+      return;
+    }
+    all.merge(values);
+  }
+  if (all.count(kUnknownMachine) > 0) {
     other_hardware("the records do not say on what machine they were measured", must_match, warnings);
   } else if (values_of(old_records, &Run::machine) != values_of(new_records, &Run::machine)) {
     warnings.emplace_back("The two sides were measured on different hosts of the same kind.");
@@ -165,17 +174,8 @@ void add_study(const Study& study, bool must_match, BaselineComparison& result) 
 
 void compare_overall(BaselineComparison& result) {
   std::vector<perf::SamplePair> pairs;
-  double logarithms = 0;
-  for (const CellChange& change : result.changes) {
-    pairs.push_back({change.new_speeds, change.old_speeds});
-    logarithms += std::log(change.comparison.ratio);
-  }
-  const perf::OverallTest test = perf::overall_rank_test(pairs);
-  result.overall = {.ratio = std::exp(logarithms / static_cast<double>(pairs.size())),
-                    .p = test.p,
-                    .smallest_p = test.smallest_p,
-                    .direction = test.direction};
-  result.overall.verdict = perf::verdict_of(result.overall);
+  for (const CellChange& change : result.changes) pairs.push_back({change.new_speeds, change.old_speeds});
+  result.overall = perf::compare_overall(pairs);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ namespace {
 using perf::Comparison;
 using perf::Verdict;
 
+using CellPair = std::pair<const Cell*, const Cell*>;
+
 struct Pair {
   const Cell* first;
   const Cell* second;
@@ -24,7 +26,7 @@ struct Pair {
 };
 
 // Compared on their own merits: several pairs of one question are corrected together.
-std::vector<Pair> compared(std::vector<std::pair<const Cell*, const Cell*>> cells) {
+std::vector<Pair> compared(std::vector<CellPair> cells) {
   std::vector<Comparison> comparisons;
   for (const auto& [first, second] : cells)
     comparisons.push_back(perf::compare(first->run_speeds(), second->run_speeds()));
@@ -151,7 +153,8 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
                {"batch", cell->example().effective_batch()},
                {"cores", workers_of(*cell) * threads_of(*cell)}};
       for (const auto& [option, value] : cell->settings.items()) {
-        const bool is_label = !cell->example().options.contains(option);  // of several options together
+        // Of several options together; where it ran is none of them.
+        const bool is_label = !cell->example().options.contains(option) && option != "gpu" && option != "hosts";
         if (option != "workers" && option != "num-intra-threads" && option != "batch-size" && !is_label)
           key[option] = value;
       }
@@ -159,7 +162,7 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
     }
   }
   // The fastest of several was chosen by looking, so all of them count as questions.
-  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  std::vector<CellPair> questions;
   std::set<const Cell*> chosen;
   for (auto& [key, cells] : groups) {
     const auto fewest = std::min_element(cells.begin(), cells.end(),
@@ -180,7 +183,7 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
 void add_scaling(const Study& study, const std::vector<Figure>& figures, std::vector<Finding>& findings) {
   if (!study.varies("workers") || !study.dimension("workers")->is_numeric() || shares_cores(study)) return;
   const std::string figure = figure_ending(figures, "-efficiency");
-  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  std::vector<CellPair> questions;
   std::map<const Cell*, Point> shares;
   for (const Efficiency& efficiency : efficiencies(study)) {
     shares[efficiency.cell] = efficiency.share;
@@ -199,18 +202,72 @@ void add_scaling(const Study& study, const std::vector<Figure>& figures, std::ve
   }
 }
 
+// Each cell once: else the pairs depend on each other.
+bool are_independent(const std::vector<CellPair>& pairs) {
+  std::set<const Cell*> cells;
+  for (const auto& [first, second] : pairs) cells.insert({first, second});
+  return cells.size() == 2 * pairs.size();
+}
+
+// Over all settings, though each by itself may have too few runs: "A beats B as a whole: 1.87x over 6 settings ...".
+Finding overall_finding(const std::vector<CellPair>& pairs, const Comparison& overall, const std::string& first,
+                        const std::string& second, const std::string& figure) {
+  std::vector<double> ratios;
+  for (const CellPair& pair : pairs) ratios.push_back(pair.first->median_speed() / pair.second->median_speed());
+  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  const std::string what = fmt::format("{} over {} settings, from {} to {} ({})", times_text(overall.ratio),
+                                       pairs.size(), times_text(*least), times_text(*most), perf::p_text(overall));
+  if (overall.verdict == Verdict::larger) {
+    return {.kind = Finding::Kind::shown,
+            .text = fmt::format("{} {} {} as a whole: {}.", first, beats(first), second, what),
+            .figure = figure};
+  }
+  if (overall.verdict == Verdict::smaller) {
+    return {.kind = Finding::Kind::worse,
+            .text = fmt::format("{} is behind {} as a whole: {}.", first, second, what),
+            .figure = figure};
+  }
+  return {.kind = Finding::Kind::not_shown,
+          .text = fmt::format("No difference between {} and {} as a whole could be shown: {}.", first, second, what),
+          .figure = figure};
+}
+
+// Cells that differ in this option alone, in several settings: all together, and each by itself where it has the runs.
+void add_pairs(const std::vector<CellPair>& questions, const std::string& option, const std::string& figure,
+               std::vector<Finding>& findings) {
+  const auto value = [&](const Cell& cell) { return setting_text(option, field(cell.settings, {option.c_str()})); };
+  std::map<std::string, std::vector<CellPair>> by_second;
+  for (const CellPair& pair : questions) by_second[value(*pair.second)].push_back(pair);
+  std::erase_if(by_second, [](const auto& entry) { return entry.second.size() < 2 || !are_independent(entry.second); });
+  std::vector<Comparison> overall;
+  for (const auto& [second, pairs] : by_second) {
+    std::vector<perf::SamplePair> samples;
+    for (const CellPair& pair : pairs) samples.push_back({pair.first->run_speeds(), pair.second->run_speeds()});
+    overall.push_back(perf::compare_overall(samples));
+  }
+  perf::correct_together(overall);
+  std::size_t index = 0;
+  for (const auto& [second, pairs] : by_second) {
+    const Comparison& comparison = overall[index++];
+    if (comparison.verdict != Verdict::too_few_runs)
+      findings.push_back(overall_finding(pairs, comparison, value(*pairs.front().first), second, figure));
+  }
+  for (const Pair& pair : compared(questions)) {
+    if (pair.comparison.verdict == Verdict::too_few_runs && !by_second.empty()) continue;  // they have said it together
+    const std::string rest = settings_text(settings_without(*pair.first, {option}));
+    findings.push_back(versus(pair, value(*pair.first), value(*pair.second), rest.empty() ? "" : " with " + rest,
+                              questions.size(), figure));
+  }
+}
+
 // What backward and update cost.
 void add_passes(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
   if (!study.varies("forward-only")) return;
-  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  std::vector<CellPair> questions;
   for (const CellGroup& group : group_apart_from(study, {"forward-only"})) {
     if (group.cells.size() == 2) questions.emplace_back(group.cells.front(), group.cells.back());
   }
-  for (const Pair& pair : compared(questions)) {
-    const std::string rest = settings_text(settings_without(*pair.first, {"forward-only"}));
-    findings.push_back(versus(pair, setting_text("forward-only", true), setting_text("forward-only", false),
-                              rest.empty() ? "" : " with " + rest, questions.size(), figure));
-  }
+  add_pairs(questions, "forward-only", figure, findings);
 }
 
 // All that the other framework's cell says of itself is so for this one too.
@@ -224,23 +281,22 @@ bool are_alike(const Cell& own, const Cell& other) {
 
 void add_frameworks(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
   if (!study.varies("framework")) return;
-  std::vector<std::pair<const Cell*, const Cell*>> questions;
+  std::vector<CellPair> questions;
   for (const Cell& own : study.cells) {
     if (!own.example().is_own()) continue;
     for (const Cell& other : study.cells) {
       if (!other.example().is_own() && are_alike(own, other)) questions.emplace_back(&own, &other);
     }
   }
-  for (const Pair& pair : compared(questions)) {
-    const std::string rest = settings_text(settings_without(*pair.first, {"framework"}));
-    findings.push_back(versus(pair, pair.first->example().framework, pair.second->example().framework,
-                              rest.empty() ? "" : " with " + rest, questions.size(), figure));
-  }
+  add_pairs(questions, "framework", figure, findings);
 }
 
 Json work_of(const Run& run) {
-  Json work{
-      {"framework", run.framework}, {"machine", run.machine}, {"build", run.build}, {"exchange", exchange_of(run)}};
+  Json work{{"framework", run.framework},
+            {"machine", run.machine},
+            {"gpu", run.gpu},
+            {"build", run.build},
+            {"exchange", exchange_of(run)}};
   for (const char* option : {"model", "forward-only", "precision", "device", "data-name", "num-classes"})
     work[option] = field(run.options, {option});
   return work;

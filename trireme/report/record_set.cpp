@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTrainSchema = "trireme.train/1";
 constexpr const char* kNetSchema = "trireme.net/1";
-constexpr const char* kPlanSchema = "trireme.plan/1";
 
 StudyPlan read_plan(const Json& json) {
   StudyPlan plan{.name = text_field(json, {"name"}),

@@ -10,6 +10,8 @@
 
 namespace trireme::report {
 
+inline constexpr const char* kPlanSchema = "trireme.plan/1";  // of a study's plan.json
+
 // What a plan (trireme.plan/1) says about its study.
 struct StudyPlan {
   std::string name, title, question, source, figure;

@@ -83,10 +83,6 @@ std::string hardware_line(const Json& machine) {
   return line;
 }
 
-std::string with_gpu(const std::string& hardware, const std::string& gpu) {
-  return gpu.empty() ? hardware : hardware + ", " + gpu;
-}
-
 std::vector<std::string> hosts_of(const Json& record) {
   std::set<std::string> hosts;
   if (const Json cluster = field(record, {"cluster"}); cluster.is_array()) {
@@ -134,7 +130,7 @@ Run read_run(const Json& record, const std::string& file) {
   run.build_facts = field(record, {"build"});
   run.machine = host_line(run.machine_facts);
   run.gpu = gpu_name(run.machine_facts);
-  run.hardware = with_gpu(hardware_line(run.machine_facts), run.gpu);
+  run.hardware = hardware_line(run.machine_facts);
   run.hosts = hosts_of(record);
   run.build = build_line(run.build_facts);
   if (const Json warnings = field(run.machine_facts, {"warnings"}); warnings.is_array()) {
@@ -167,7 +163,10 @@ std::string host_line(const Json& machine) {
 
 std::string gpu_name(const Json& machine) { return text_field(machine, {"gpu", "device"}); }
 
-std::string machine_line(const Json& machine) { return with_gpu(host_line(machine), gpu_name(machine)); }
+std::string machine_line(const Json& machine) {
+  const std::string gpu = gpu_name(machine);
+  return host_line(machine) + (gpu.empty() ? "" : ", " + gpu);
+}
 
 std::string build_line(const Json& build) {
   const std::string version = text_field(build, {"version"}), git = text_field(build, {"git"});

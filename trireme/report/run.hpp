@@ -22,7 +22,7 @@ struct Run {
   std::string started;
   std::string machine;   // what makes machines comparable, in one line: host, CPU, cores
   std::string gpu;       // that it ran on; empty: on the CPU
-  std::string hardware;  // all of it without the host's name
+  std::string hardware;  // CPU and cores
   std::string build;     // version and commit
   Json machine_facts, build_facts;
   std::vector<std::string> hosts;  // that its tasks ran on, each once, in order; none: not known

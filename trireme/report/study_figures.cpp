@@ -49,7 +49,7 @@ Figures suitable(const Study& study) {
 }
 
 Figures speed_figures(const Study& study) {
-  for (const char* origin : {"machine", "build"}) {  // never in one figure
+  for (const char* origin : {"machine", "gpu", "build"}) {  // never in one figure
     if (!study.varies(origin)) continue;
     Figures figures;
     for (const Study& part : facets(study, origin)) append(figures, speed_figures(part));
