@@ -12,7 +12,7 @@ while read -r line; do
   command=${line%%#*}
   if [[ $command == "trireme bench"* || $command == *" -- bench "* ]]; then
     command=$(sed -E 's/--(batch-size|num-batches|repeats) [0-9]+//g' <<<"$command")
-    command+=" --batch-size 1 --num-batches 1 --num-warmup-batches 0"
+    command+=" --batch-size 1 --num-batches 1 --num-warmup-batches 0 --autotune off"
   fi
   echo "+ $command"
   # Words of the README are options, not shell.
