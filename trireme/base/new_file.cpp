@@ -103,7 +103,8 @@ bool is_special(const std::string& path) {
 void write_text(const std::string& text, const std::string& path) {
   if (const auto stream = stream_of(path)) {
     std::fflush(stdout);
-    if (!write_all(*stream, std::as_bytes(std::span(text)))) write_failed(path, std::strerror(errno));
+    if (!write_all(*stream, std::as_bytes(std::span(text))))
+      write_failed(path == "-" ? "stdout" : path, std::strerror(errno));
   } else if (is_special(path)) {
     write_directly(text, path);
   } else {
