@@ -19,6 +19,7 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/perf/build_info.hpp"
+#include "trireme/perf/threads.hpp"
 
 namespace {
 
@@ -176,6 +177,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  trireme::perf::limit_spinning(argv);
   trireme::keep_freed_memory();
   std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: a write fails as on a full disk, instead of ending the process
   try {
