@@ -191,7 +191,6 @@ std::string banner(const BenchmarkSetup& setup, const std::string& steps) {
   if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",
                                       format_flops(setup.flops_per_step / static_cast<double>(config.batch_size)))});
-  table.add_row({"Peak:", peak_text(setup.peak)});
   table.add_row({"Seed:", fmt::format("{}", config.seed)});
   std::string text = fmt::format("TRIREME {}\n{}", perf::build_info().version, table.text());
   for (const std::string& warning : setup.warnings) text += fmt::format("Warning: {}\n", warning);
@@ -230,9 +229,9 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   if (result.loss_scale)
     text += fmt::format("loss scale:  {:g}, {} updates skipped\n", result.loss_scale->scale,
                         result.loss_scale->skipped_updates);
-  text += fmt::format("compute:     {}/s{}, {:.1f} % of the measured {} peak of {}/s\n", format_flops(flops_per_second),
+  text += fmt::format("compute:     {}/s{}, {:.1f} % of the peak: {}\n", format_flops(flops_per_second),
                       workers == 1 ? "" : " per worker", 100 * flops_per_second / setup.peak.flops_per_second,
-                      to_string(setup.peak.type), format_flops(setup.peak.flops_per_second));
+                      peak_text(setup.peak));
   if (!setup.device.empty()) text += floors_text(setup, summary.median);
   const std::string on_gpu =
       setup.device.empty() ? "" : format_bytes(static_cast<double>(result.device_bytes)) + " of the GPU's, ";
