@@ -24,7 +24,7 @@ constexpr std::size_t kUsualWidth = 100;                   // of a file or pipe
 constexpr std::size_t kLeastWidth = 60, kMostWidth = 120;  // longer lines are hard to read
 constexpr std::size_t kMargin = 2, kMostNameWidth = 28;    // longer names have a line of their own
 
-// COLUMNS, where a user has exported it; what the terminal says; or that of a file.
+// COLUMNS, if the user has exported it; what the terminal says; or that of a file.
 std::size_t help_width() {
   std::size_t width = 0;
   if (const char* told = std::getenv("COLUMNS")) std::from_chars(told, told + std::strlen(told), width);

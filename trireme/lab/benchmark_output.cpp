@@ -97,13 +97,18 @@ std::string kernels_text(const BenchmarkSetup& setup) {
   return fmt::format("{}: {} timed in {}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds));
 }
 
+// As --precision has it.
+const char* precision_name(DataType type) {
+  return type == DataType::bf16 ? "bf16" : type == DataType::f16 ? "fp16" : "fp32";
+}
+
 std::string peak_text(const perf::Peak& peak) {
   if (peak.threads == 0) {
     return fmt::format("{:.1f} TFLOP/s of {} {}, {:.2f} TB/s copied", peak.flops_per_second / 1e12,
-                       to_string(peak.type), peak.instruction_set, peak.bytes_per_second / 1e12);
+                       precision_name(peak.type), peak.instruction_set, peak.bytes_per_second / 1e12);
   }
   return fmt::format("{:.1f} GFLOP/s of {} multiply-add ({}, {} thread{})", peak.flops_per_second / 1e9,
-                     to_string(peak.type), peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
+                     precision_name(peak.type), peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
 }
 
 std::string repeats_text(const JobFigures& figures) {
