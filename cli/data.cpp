@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/data_parts.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/perf/machine.hpp"
@@ -15,7 +16,7 @@ namespace trireme::cli {
 
 void add_threads_option(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "Threads that work; as many as there are usable cores by default")
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number(1, 1024));
 }
 
 int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
@@ -45,7 +46,7 @@ Command add_data(CLI::App& parent) {
   return {app, [commands] {
             const auto chosen = std::find_if(commands->begin(), commands->end(),
                                              [](const Command& command) { return command.app->parsed(); });
-            if (chosen == commands->end()) bad_input("data: make, convert, inspect or verify? see trireme data --help");
+            if (chosen == commands->end()) bad_input("data: make, convert, inspect or verify? See trireme data --help");
             return chosen->run();
           }};
 }

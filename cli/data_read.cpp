@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
@@ -218,9 +219,9 @@ Command add_data_inspect(CLI::App& parent) {
   auto options = std::make_shared<ReadOptions>();
   add_common_options(*app, *options);
   app->add_option("--samples", options->samples, "Samples of each split to look at, taken at random; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->capture_default_str();
-  app->add_option("--first", options->first, "Samples to list")->check(CLI::Range(0, 10000))->capture_default_str();
+  app->add_option("--first", options->first, "Samples to list")->check(whole_number(0, 10000))->capture_default_str();
   return {app, [options] { return inspect(*options); }};
 }
 

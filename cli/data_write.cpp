@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
@@ -47,11 +48,11 @@ struct ConvertOptions {
 void add_output_options(CLI::App& app, OutputOptions& options) {
   app.add_option("--out", options.out, "Folder to write; must not be there, or be empty")->required();
   app.add_option("--shards", options.shards, "TFRecord files of training data; one per 1,250 samples by default")
-      ->check(CLI::Range(1, 99999));
+      ->check(whole_number(1, 99999));
   app.add_option("--validation-shards", options.validation_shards, "The same of validation data")
-      ->check(CLI::Range(1, 99999));
+      ->check(whole_number(1, 99999));
   app.add_option("--quality", options.quality, "Of JPEG images made from pixels, 1 to 100")
-      ->check(CLI::Range(1, 100))
+      ->check(whole_number(1, 100))
       ->capture_default_str();
   add_threads_option(app, options.threads);
 }
@@ -248,10 +249,10 @@ Command add_data_make(CLI::App& parent) {
   add_output_options(*app, options->output);
   app->add_option("--format", options->output.format, "idx, folder or tfrecord")->capture_default_str();
   app->add_option("--samples", options->samples, "For training")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+      ->check(whole_number(1, std::int64_t{1} << 31))
       ->capture_default_str();
   app->add_option("--validation-samples", options->validation_samples, "For validation; 0: none")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->check(whole_number(0, std::int64_t{1} << 31))
       ->capture_default_str();
   app->add_option("--classes", options->classes, "2 to 10 digits, or 2 to 1,000 kinds of figures")
       ->capture_default_str();
@@ -270,7 +271,7 @@ Command add_data_convert(CLI::App& parent) {
       ->capture_default_str();
   app->add_option("--max-bad-records", options->max_bad_records,
                   "Broken samples that are named and left out; one more is an error, as is the first by default")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->capture_default_str();
   app->add_flag("--in-order", options->in_order, "TFRecords in the order of the source, not shuffled");
   app->add_option("--seed", options->output.seed, "Of the order of TFRecords")->capture_default_str();

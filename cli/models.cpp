@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/bench_options.hpp"
+#include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/models_placement.hpp"
 #include "trireme/backend/registry.hpp"
@@ -248,14 +249,14 @@ Command add_models(CLI::App& parent) {
       app->add_option("--ps", options->servers, "Show on which of this many parameter servers its variables would be")
           ->needs(model)
           ->excludes(plan)
-          ->check(CLI::Range(1, 4096));
+          ->check(whole_number(1, 4096));
   app->add_option("--placement", options->placement,
                   "round_robin: in order of creation; greedy: to the server with the fewest bytes so far; split: large "
                   "variables in a piece per server")
       ->needs(servers)
       ->capture_default_str();
   app->add_option("--num-classes", benchmark.num_classes, "Classes, where not the network's own")
-      ->check(CLI::Range(2, 1 << 24));
+      ->check(whole_number(2, 1 << 24));
   app->add_option("--batch-size", benchmark.batch_size, "Per worker; the network's own by default")->needs(plan);
   app->add_flag("--forward-only", benchmark.forward_only, "Plan inference, not training")->needs(plan);
   app->add_option("--data-format", benchmark.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/checks.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/launch_plan.hpp"
@@ -248,7 +249,6 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
 void add_options(CLI::App& app, NetArguments& arguments) {
   lab::NetworkPlan& plan = arguments.plan;
   constexpr const char *kWork = "Work", *kOutput = "Output";
-  const auto size_text = CLI::AsSizeValue(true);  // 64k, 256MB, 1Mi
   app.add_flag("--local", arguments.local, "Start two tasks on this machine by itself")->group(kWork);
   app.add_option("--pairs", plan.pairs,
                  "Who talks: hosts (the first tasks of every two hosts, and the first two of each), all, or\n"
@@ -260,11 +260,11 @@ void add_options(CLI::App& app, NetArguments& arguments) {
                  "or those of --protocol)")
       ->group(kWork);
   app.add_option("--min-bytes", plan.options.min_bytes, "Smallest message; 64k and 256MB can be written too")
-      ->transform(size_text)
+      ->transform(byte_count())
       ->capture_default_str()
       ->group(kWork);
   app.add_option("--max-bytes", plan.options.max_bytes, "Largest message; sizes in between double")
-      ->transform(size_text)
+      ->transform(byte_count())
       ->capture_default_str()
       ->group(kWork);
   app.add_option("--perturbation", plan.options.perturbation, "Measure each size with so many bytes less and more too")

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
@@ -160,7 +161,7 @@ Command add_report(CLI::App& parent) {
   app->add_option("--format", arguments->format,
                   "html: one page that needs no other file; markdown; csv: a row per run; svg: a drawing per figure")
       ->capture_default_str()
-      ->check(CLI::IsMember({"html", "markdown", "csv", "svg"}));
+      ->check(one_of({"html", "markdown", "csv", "svg"}));
   app->add_option(
       "--out", arguments->out,
       "File to write, - for stdout, or a folder: a file per figure (default: report.html or figures/ beside\n"

@@ -7,28 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/run_command.hpp"
+#include "tests/cli/refusal.hpp"
 #include "trireme/models/model.hpp"
 
 namespace trireme::testkit {
 namespace {
 
 using nlohmann::json;
-
-::testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "no '" << part << "' in: " << text;
-}
-
-// Bad input: exit code 2, nothing on stdout, one line on stderr with all of these parts.
-void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
-  const CommandResult result = run_trireme(arguments);
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_EQ(result.out, "");
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_EQ(result.err.rfind("trireme: error: ", 0), 0U) << result.err;
-  for (const std::string& part : parts) EXPECT_TRUE(contains(result.err, part));
-}
 
 json run_json(const std::vector<std::string>& arguments) {
   const CommandResult result = run_trireme(arguments);
@@ -50,39 +35,6 @@ TEST(Cli, ThreadsThatWaitSoonLetOthersRun) {
   EXPECT_FALSE(contains(settings("OMP_WAIT_POLICY=active").err, "GOMP_SPINCOUNT = '3000'"));
 }
 
-TEST(Cli, VersionAndHelp) {
-  const CommandResult version = run_trireme({"--version"});
-  EXPECT_EQ(version.exit_code, 0);
-  EXPECT_EQ(version.out.rfind("trireme ", 0), 0U) << version.out;
-
-  const CommandResult help = run_trireme({"--help"});
-  EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"bench", "models", "data", "doctor"}) {
-    EXPECT_TRUE(contains(help.out, command));
-    const CommandResult command_help = run_trireme({command, "--help"});
-    EXPECT_EQ(command_help.exit_code, 0) << command;
-    EXPECT_TRUE(contains(command_help.out, "--help"));
-  }
-}
-
-TEST(Cli, WithoutCommandShowsHelp) {
-  const CommandResult result = run_trireme({});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(contains(result.err, "doctor"));
-}
-
-TEST(Cli, UnknownCommandListsTheCommands) {
-  expect_refused({"fly"},
-                 {"unknown command 'fly'",
-                  "bench, train, eval, sweep, tune, compare, report, models, data, export, net, doctor, launch"});
-}
-
-TEST(Cli, UnknownOptionNamesTheHelp) {
-  expect_refused({"models", "--colour", "red"}, {"unknown option '--colour'", "see trireme models --help"});
-  expect_refused({"--colour"}, {"--colour", "see trireme --help"});
-  expect_refused({"doctor", "now"}, {"unknown argument 'now'", "see trireme doctor --help"});
-}
-
 TEST(Cli, OptionsMayBeWrittenWithUnderscores) {
   const json dashes = run_json({"models", "--model", "lenet", "--num-classes", "10", "--json"});
   const json underscores = run_json({"models", "--model=lenet", "--num_classes=10", "--json"});
@@ -91,7 +43,8 @@ TEST(Cli, OptionsMayBeWrittenWithUnderscores) {
 }
 
 TEST(Cli, UnknownModelListsTheModels) {
-  expect_refused({"models", "--model", "resnet5"}, {"resnet5", "resnet50", "vgg16"});
+  expect_refused({"models", "--model", "resnet5"}, {"'resnet5'; did you mean 'resnet50'?", "vgg16"});
+  expect_refused({"models", "--model", "mine"}, {"unknown model 'mine'. The models are: ", "vgg16"});
 }
 
 TEST(Cli, BadOptionsOfModels) {

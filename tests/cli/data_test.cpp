@@ -157,8 +157,8 @@ TEST(CliData, AFolderThatCannotBeMadeIsNamed) {
 TEST(CliData, BadInput) {
   const TemporaryFolder folder;
   expect_refused({}, {"make, convert, inspect or verify?"});
-  expect_refused({"fly"}, {"unknown argument 'fly'", "trireme data --help"});
-  expect_refused({"make"}, {"--out is required", "trireme data make --help"});
+  expect_refused({"fly"}, {"unknown command 'fly' of data", "trireme data --help"});
+  expect_refused({"make"}, {"--out is missing", "trireme data make --help"});
   expect_refused({"make", "--out", folder / "a", "--colour"},
                  {"unknown option '--colour'", "trireme data make --help"});
   expect_refused({"make", "--out", folder / "a", "--format", "png"}, {"'png'", "tfrecord, folder, idx"});
@@ -168,7 +168,7 @@ TEST(CliData, BadInput) {
   expect_refused({"make", "--out", folder / "a", "--samples", "0"}, {"--samples"});
   expect_refused({"inspect", folder / "a"}, {"there is no folder or file"});
   expect_refused({"verify", folder.path()}, {"holds no data set", "it holds nothing"});
-  expect_refused({"convert", folder.path(), "--out", folder / "a"}, {"--format is required"});
+  expect_refused({"convert", folder.path(), "--out", folder / "a"}, {"--format is missing"});
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -86,7 +86,8 @@ std::string checked_backend(const std::string& name, const std::string& device) 
   if (name.empty()) return default_backend();
   const auto names = backend_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    bad_input("--backend {}: this build has: {}", name, fmt::join(names, ", "));
+    fail(name == "onednn" ? ErrorKind::unavailable : ErrorKind::bad_input, "--backend {}: this build has: {}", name,
+         fmt::join(names, ", "));
   }
   return name;
 }
@@ -217,10 +218,10 @@ Precision resolve_precision(const std::string& name, const std::string& backend,
   const Precision precision = parse_precision(name);
   if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
   if (precision != Precision::bf16) bad_input("--precision {}: only GPUs have it: --device cuda", name);
-  bad_input(
-      "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
-      "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
-      backend);
+  fail(backend == "reference" ? ErrorKind::bad_input : ErrorKind::unavailable,
+       "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
+       "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
+       backend);
 }
 
 void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {

@@ -208,7 +208,7 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
   result.record = Json::parse(printed_record(request), nullptr, false);
   if (!ending.is_success() || trial.reason() == Reason::limit || !is_measured(result.record)) {
     result.ending = TrialResult::Ending::failed;
-    result.was_refused = ending.exit_code() == exit_code(ErrorKind::bad_input);
+    result.error = error_kind(ending.exit_code());
     result.record =
         failure_record(std::move(result.record), request, started, failure_text(request, ending, trial.reason()));
   }

@@ -85,7 +85,7 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
   ++runs_made_;
   TuneOutcome outcome = outcome_of(trial, result.record);
   outcome.seconds = result.seconds;
-  outcome.was_refused = result.was_refused;
+  outcome.error_kind = result.error;
   return outcome;
 }
 
