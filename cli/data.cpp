@@ -1,6 +1,5 @@
 // `trireme data`: making, converting, inspecting and checking data sets.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "cli/checks.hpp"
 #include "cli/data_parts.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/environment.hpp"
 #include "trireme/perf/machine.hpp"
 
 namespace trireme::cli {
@@ -21,10 +21,10 @@ void add_threads_option(CLI::App& app, int& threads) {
 
 int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
 
-ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(cluster::shows_progress()) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_ >= 0) std::fputs(fmt::format("\r{:{}}\r", "", what_.size() + 8).c_str(), stderr);
+  if (shown_ >= 0) std::fputs("\r\x1b[K", stderr);
 }
 
 std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler() {
@@ -33,7 +33,7 @@ std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler()
     const std::lock_guard lock(mutex_);
     if (100 * done / all <= shown_) return;
     shown_ = 100 * done / all;
-    std::fputs(fmt::format("\r{}: {} %", what_, shown_).c_str(), stderr);
+    std::fputs(fmt::format("\r{}: {} %\x1b[K", what_, shown_).c_str(), stderr);
     std::fflush(stderr);
   };
 }

@@ -20,7 +20,7 @@ Command add_data_verify(CLI::App& parent);
 void add_threads_option(CLI::App& app, int& threads);
 int threads_or_cores(int threads);
 
-// "writing: 45 %" on a terminal, on one line; nothing where stderr is a file.
+// "writing: 45 %" on a terminal, on one line; nothing where stderr is a file. `trireme eval` has one too.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);

@@ -64,7 +64,10 @@ Outcome run_first(const TrainArguments& arguments, lab::Training& training, cons
     attempt([&] { fmt::print(text_stream, "checkpoint: {}\n", path); });
   }
   if (const auto bad = training.bad_records(); bad > 0) {
-    attempt([&] { fmt::print(text_stream, "bad records: {} passed over\n", bad); });
+    attempt([&] {
+      fmt::print(text_stream, "bad records: {} passed over, {} of them validation images\n", bad,
+                 training.bad_validation_records());
+    });
   }
   return outcome;
 }
@@ -121,6 +124,9 @@ void add_training(CLI::App& app, lab::TrainingOptions& options) {
       ->group(kTraining);
   app.add_option("--eval-batch-size", options.eval_batch_size, "Images at a time (default: --batch-size)")
       ->group(kTraining);
+  app.add_option("--eval-crop", options.step.data.eval_crop,
+                 "Of validation images: none or centre (default: none if images and network are small)")
+      ->group(kTraining);
   app.add_option("--target-accuracy", options.target_accuracy, "End when this share of top-1 is reached; 0: never")
       ->capture_default_str()
       ->group(kTraining);
@@ -153,6 +159,9 @@ void add_training(CLI::App& app, lab::TrainingOptions& options) {
       ->capture_default_str()
       ->group(kCheckpoints);
   app.add_flag("--resume", options.resume, "Go on from the last one, where there is one")->group(kCheckpoints);
+  app.add_flag("--allow-other-data", options.allow_other_data,
+               "With --resume: also on another data set than that of the checkpoint")
+      ->group(kCheckpoints);
 }
 
 }  // namespace

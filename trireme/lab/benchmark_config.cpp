@@ -373,7 +373,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   BenchmarkConfig config;
   config.model = model.name;
   config.distribution = resolve(options.distribution, job, options.forward_only);
-  config.data = resolve_data(options.data);
+  config.data = resolve_data(options.data, options.forward_only);
   resolve_size(options, model, config);
   if (options.num_classes) {
     // Two at least: synthetic labels are drawn below the last class.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
@@ -21,31 +22,41 @@ std::shared_ptr<comm::Communicator> not_owned(comm::Communicator& communicator) 
   return {std::shared_ptr<void>(), &communicator};
 }
 
-// Nothing where a worker was stopped: what the others have counted is of a part of the samples.
-train::Evaluation evaluation_of(std::span<const std::optional<train::Accuracy>> workers) {
+}  // namespace
+
+train::Evaluation added_up(std::span<const std::optional<train::Accuracy>> workers) {
   train::Accuracy all;
   for (const std::optional<train::Accuracy>& each : workers) {
     if (!each) return {.accuracy = std::nullopt, .stopped = true};
     all.add(*each);
   }
+  if (all.samples == 0 && all.broken > 0) {
+    fail(ErrorKind::failed, "none of the {} validation images is good", all.broken);
+  }
   return {.accuracy = all};
 }
 
-}  // namespace
-
 EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size) {
   EvaluationData evaluation;
-  evaluation.dataset = data::open_dataset(config.dir, {.name = config.name, .split = data::Split::validation});
+  data::OpenOptions open{.name = config.name, .split = data::Split::validation};
+  if (config.max_bad_records > 0) open.on_broken_file = say_passed_over;
+  evaluation.dataset = data::open_dataset(config.dir, open);
+  evaluation.images = data::glimpse(*evaluation.dataset);
   data::PipelineOptions& pipeline = evaluation.pipeline;
   pipeline.batch_size = batch_size;
   pipeline.shuffle = false;
   pipeline.end = evaluation.dataset->size();
   pipeline.classes = static_cast<std::int32_t>(model.classes);
-  pipeline.preprocessing = data::preprocessing_for(evaluation.dataset->info(), static_cast<int>(model.image_size),
-                                                   static_cast<int>(model.channels), false);
+  pipeline.preprocessing = data::preprocessing_for(evaluation.images, static_cast<int>(model.image_size),
+                                                   static_cast<int>(model.channels), false, config.preprocessing);
   pipeline.threads = config.threads;
   pipeline.prefetch = config.prefetch;
   pipeline.max_bad_samples = config.max_bad_records;
+  pipeline.replace_bad = false;  // each image counts once, or not at all
+  // With every evaluation comes a pipeline, and with it the broken ones again.
+  pipeline.on_bad_sample = [said = std::make_shared<std::set<std::string>>()](const std::string& problem) {
+    if (said->insert(problem).second) say_passed_over(problem);
+  };
   return evaluation;
 }
 
@@ -55,10 +66,13 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
   if (!config_.checkpoint_dir.empty()) open_checkpoint(crew.workers);
   Workplace::Options options{
       .with_servers = crew.with_servers, .on_tuning = std::move(on_tuning), .recorder = crew.recorder};
+  options.on_data = [this](const DataInput& input) { check_data(input); };
   if (resumed_) options.restore = [this](Session& session) { resumed_->restore(session.variables()); };
   options.first_sample = first_sample_;
   place_ = std::make_unique<Workplace>(config_.step, not_owned(crew.workers), options);
   BenchmarkConfig& step = place_->setup().config;
+  config_.step.num_classes = step.num_classes;
+  config_.step.data.preprocessing = step.data.preprocessing;
   step.schedule.steps_per_epoch = static_cast<double>(samples()) / static_cast<double>(config_.samples_per_update());
   if (config_.reference_batch > 0) {
     step.schedule.scale = linear_scaling(config_.samples_per_update(), config_.reference_batch);
@@ -84,7 +98,7 @@ Training::~Training() {
 
 // The first worker looks, and tells the others where to go on.
 void Training::open_checkpoint(comm::Communicator& workers) {
-  nlohmann::json found{{"step", 0}, {"samples", 0}, {"error", ""}};
+  nlohmann::json found{{"step", 0}, {"samples", 0}, {"classes", 0}, {"others", train::Metadata()}, {"error", ""}};
   if (workers.rank() == 0) {
     try {
       resumed_ = train::open_latest_checkpoint(config_.checkpoint_dir);
@@ -98,6 +112,8 @@ void Training::open_checkpoint(comm::Communicator& workers) {
         check_is_ours(resumed_->state());
         found["step"] = resumed_->state().step;
         found["samples"] = resumed_->state().samples;
+        found["classes"] = resumed_->state().classes;
+        found["others"] = resumed_->state().others;
       }
       checkpoints_ = std::make_unique<train::CheckpointWriter>(config_.checkpoint_dir, config_.keep_checkpoints);
     } catch (const Error& error) {
@@ -110,6 +126,45 @@ void Training::open_checkpoint(comm::Communicator& workers) {
   if (const std::string error = found["error"]; !error.empty()) bad_input("{}", error);
   first_step_ = found["step"];
   first_sample_ = found["samples"];
+  go_on_with(found["classes"], found["others"].get<train::Metadata>());
+}
+
+// What was not said is as it was; what was said must be, unless other data are allowed.
+void Training::go_on_with(std::int64_t classes, const train::Metadata& metadata) {
+  if (classes == 0) return;  // there is no checkpoint
+  BenchmarkConfig& step = config_.step;
+  if (step.num_classes == 0) step.num_classes = classes;
+  trained_on_ = train::trained_on(metadata);
+  if (!trained_on_) return;
+  step.data.preprocessing.complete_with(trained_on_->preprocessing);
+  if (config_.allow_other_data || step.data.preprocessing == trained_on_->preprocessing) return;
+  const data::PreprocessingOptions &was = trained_on_->preprocessing, &now = step.data.preprocessing;
+  bad_input(
+      "{}: this training had --crop {} --eval-crop {} --augment {} --mean {} --std {}, and now it is --crop {} "
+      "--eval-crop {} --augment {} --mean {} --std {}; leave them out to go on as before, or begin in another folder",
+      config_.checkpoint_dir, data::to_string(*was.crop), data::to_string(*was.eval_crop),
+      data::to_string(*was.augment), data::to_string(was.mean), data::to_string(was.deviation),
+      data::to_string(*now.crop), data::to_string(*now.eval_crop), data::to_string(*now.augment),
+      data::to_string(now.mean), data::to_string(now.deviation));
+}
+
+void Training::check_data(const DataInput& input) const {
+  std::string other;
+  if (trained_on_ && !config_.allow_other_data) {
+    other = train::difference_in_training(*trained_on_, input.trained_on());
+  }
+  if (!other.empty()) {
+    bad_input(
+        "--data-dir {} is not the data set of the checkpoint in {}, which was trained on {}; give that one, or "
+        "--allow-other-data to go on with this",
+        config_.step.data.dir, config_.checkpoint_dir, other);
+  }
+  input.check_suits(config_.step);
+  if (const std::int64_t update = config_.samples_per_update(); update > input.samples()) {
+    bad_input("--accumulate {}: an update takes {} images, and {} has {}; --accumulate {} at most",
+              config_.transform.accumulate, update, config_.step.data.dir, input.samples(),
+              input.samples() / config_.step.global_batch_size());
+  }
 }
 
 void Training::check_is_ours(const train::TrainingState& state) const {
@@ -123,6 +178,8 @@ void Training::check_is_ours(const train::TrainingState& state) const {
     refuse("a global batch (workers x batch size x runs) of", state.global_batch_size, config_.samples_per_update());
   }
   const std::string optimizer(op::to_string(config_.step.optimizer.kind));
+  const std::int64_t classes = config_.step.num_classes;
+  if (classes > 0 && state.classes != classes) refuse("--num-classes", state.classes, classes);
   if (state.optimizer != optimizer) refuse("--optimizer", state.optimizer, optimizer);
 }
 
@@ -190,7 +247,9 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
   finish_checkpoints();
   workers.set_context("waiting for all workers to end");
   place_->leave_lost_behind();
-  bad_records_ = place_->input()->count_bad_records(place_->workers());  // which all wait for
+  const std::vector<std::int64_t> bad(bad_evaluated_.begin(), bad_evaluated_.end());
+  bad_validation_records_ = count_different(place_->workers(), bad);  // which all wait for
+  bad_records_ = place_->input()->count_bad_records(place_->workers()) + bad_validation_records_;
   if (place_->replicas() != nullptr) place_->replicas()->sync().leave();
   return end;
 }
@@ -273,14 +332,15 @@ train::Evaluation Training::evaluate(const std::stop_token& stop) {
     }
     data::Pipeline pipeline(evaluation_.dataset, evaluation_.pipeline);
     counted = evaluator_->run(pipeline, stop);
+    for (const std::int64_t index : pipeline.bad_samples()) bad_evaluated_.insert(index);
   }
-  if (!together) return evaluation_of({&counted, 1});
+  if (!together) return added_up({&counted, 1});
   const auto timeout = workers.timeout();
   workers.set_timeout(kUnevenTimeout);
   workers.set_context("adding up the evaluation");
   const std::vector<std::optional<train::Accuracy>> all = comm::all_gather_value(workers, counted);
   workers.set_timeout(timeout);
-  return evaluation_of(all);
+  return added_up(all);
 }
 
 // Only the first worker writes: it has all there is, or gets it from the servers.
@@ -298,7 +358,8 @@ void Training::save(std::int64_t step) {
                                              .step = step,
                                              .samples = step * config_.samples_per_update(),
                                              .global_batch_size = config_.samples_per_update(),
-                                             .optimizer = std::string(op::to_string(config_.step.optimizer.kind))}));
+                                             .optimizer = std::string(op::to_string(config_.step.optimizer.kind)),
+                                             .others = train::to_metadata(place_->input()->trained_on())}));
   if (averages_) averages_->add_to(*checkpoint);
   last_saved_ = checkpoint;
   try {

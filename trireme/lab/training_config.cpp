@@ -63,10 +63,12 @@ void resolve_checkpoints(const TrainingOptions& options, TrainingConfig& config)
   if (options.checkpoint_dir.empty() && (options.resume || options.checkpoint_every > 0)) {
     bad_input("{} needs --checkpoint-dir", options.resume ? "--resume" : "--checkpoint-every");
   }
+  if (options.allow_other_data && !options.resume) bad_input("--allow-other-data is for --resume");
   config.checkpoint_dir = options.checkpoint_dir;
   config.checkpoint_every = options.checkpoint_every;
   config.keep_checkpoints = static_cast<int>(options.keep_checkpoints);
   config.resume = options.resume;
+  config.allow_other_data = options.allow_other_data;
 }
 
 }  // namespace
@@ -127,6 +129,7 @@ report::Json to_json(const TrainingConfig& config) {
   json["checkpoint_every"] = config.checkpoint_every;
   json["keep_checkpoints"] = config.keep_checkpoints;
   json["resume"] = config.resume;
+  json["allow_other_data"] = config.allow_other_data;
   return json;
 }
 

@@ -28,6 +28,7 @@ struct TrainingOptions {
   std::int64_t checkpoint_every = 0;
   std::int64_t keep_checkpoints = 3;
   bool resume = false;
+  bool allow_other_data = false;
 };
 
 enum class EvaluateOn : std::uint8_t { nobody, first, all };
@@ -46,6 +47,7 @@ struct TrainingConfig {
   std::int64_t checkpoint_every = 0;
   int keep_checkpoints = 3;
   bool resume = false;
+  bool allow_other_data = false;  // to go on with, than the checkpoint's
 
   std::int64_t samples_per_update() const { return step.global_batch_size() * transform.accumulate; }
 };

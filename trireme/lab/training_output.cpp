@@ -22,20 +22,25 @@ constexpr int kBarWidth = 24;
 
 std::string evaluation_text(const Training& training) {
   if (training.evaluated_samples() == 0) return "none";
-  return fmt::format(
-      "{} images, {}", format_count(static_cast<double>(training.evaluated_samples())),
-      training.config().evaluate_on == EvaluateOn::all ? "shared by all workers" : "by the first worker");
+  return fmt::format("{} images, {}, {}", format_count(static_cast<double>(training.evaluated_samples())),
+                     training.config().evaluate_on == EvaluateOn::all ? "shared by all workers" : "by the first worker",
+                     training.evaluation_preprocessing());
 }
 
 // The end of a line.
 std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
   if (!accuracy) return "";
-  return fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
+  std::string text =
+      fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
+  if (accuracy->broken > 0)
+    text += fmt::format(" ({} images, {} broken left out)", accuracy->samples, accuracy->broken);
+  return text;
 }
 
 void add_accuracy(const std::optional<train::Accuracy>& accuracy, report::Json& json) {
   json["top1"] = accuracy ? report::Json(accuracy->top1_share()) : report::Json(nullptr);
   json["top5"] = accuracy ? report::Json(accuracy->top5_share()) : report::Json(nullptr);
+  if (accuracy) json["validation_samples"] = accuracy->samples;
   json["validation_loss"] = accuracy ? report::Json(accuracy->mean_loss()) : report::Json(nullptr);
 }
 
@@ -246,6 +251,7 @@ report::Json TrainingRecord::json(const Training& training) const {
   report::Json json = json_;
   json["input_wait_seconds"] = training.step_seconds().input_wait;
   json["bad_records"] = training.bad_records();
+  json["bad_validation_records"] = training.bad_validation_records();
   json["checkpoint"] = training.last_checkpoint();
   if (const auto loss_scale = training.loss_scale()) {
     json["loss_scale"] = loss_scale->scale;

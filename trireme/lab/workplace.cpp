@@ -47,6 +47,25 @@ std::string keep_timings(TuneCache& cache) {
   return "";
 }
 
+void choose_gpu(BenchmarkConfig& config, const comm::Communicator& workers) {
+  const int gpus = config.device == "cuda" ? gpu_count() : 0;
+  if (gpus < 2 || workers.size() == 1) return;
+  int local_rank = 0;
+  for (int rank = 0; rank < workers.rank(); ++rank) {
+    if (workers.members()[static_cast<std::size_t>(rank)].node == workers.self().node) ++local_rank;
+  }
+  config.backend = fmt::format("cuda:{}", local_rank % gpus);
+}
+
+void share_cores(BenchmarkConfig& config, comm::Communicator& workers, std::vector<std::string>& warnings) {
+  if (workers.size() == 1) return;
+  const std::string place = share_processors(workers);
+  if (place.empty()) return;
+  warnings.push_back(place);
+  config.bind = false;
+  if (config.intra_threads == 0) config.intra_threads = 1;
+}
+
 Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, Options options)
     : workers_(std::move(workers)), options_(std::move(options)) {
   if (workers_->size() != config.distribution.workers) {
@@ -57,10 +76,10 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
     workers_->set_timeout(std::chrono::duration<double>(config.distribution.comm_timeout));
     check_same_options(*workers_, to_json(config));
   }
-  choose_gpu();
+  choose_gpu(setup_.config, *workers_);
   const perf::Machine machine = perf::read_machine();
   setup_.warnings = machine.warnings;
-  share_cores();
+  share_cores(setup_.config, *workers_, setup_.warnings);
   const std::vector<int> processors = perf::usable_processors();
   open_data();
   setup_.threads = perf::plan_threads(setup_.config.intra_threads, setup_.config.inter_threads, setup_.config.bind);
@@ -100,6 +119,10 @@ void Workplace::open_data() {
   if (!setup_.config.data.is_real()) return;
   setup_.config.data.set_threads(setup_.config.on_gpu());
   input_ = std::make_unique<DataInput>(setup_.config, *workers_);
+  if (options_.on_data) options_.on_data(*input_);
+  input_->check_suits(setup_.config);
+  setup_.config.num_classes = input_->classes();
+  setup_.config.data.preprocessing = input_->preprocessing();
   setup_.dataset = input_->describe();
   setup_.preprocessing = input_->describe_preprocessing();
   set_epoch(setup_.config, input_->samples());
@@ -111,30 +134,6 @@ void Workplace::leave_lost_behind() {
   if (static_cast<int>(left.size()) == workers_->size()) return;
   workers_ = workers_->subgroup(left);
   replicas_->set_communicator(*workers_);
-}
-
-// `trireme launch` has given every worker processors of its own. Other launchers may have left all workers of a machine
-// with all of its processors; then they divide them here.
-void Workplace::share_cores() {
-  if (workers_->size() == 1) return;
-  BenchmarkConfig& config = setup_.config;
-  const std::string place = share_processors(*workers_);
-  if (place.empty()) return;
-  setup_.warnings.push_back(place);
-  config.bind = false;
-  if (config.intra_threads == 0) config.intra_threads = 1;
-}
-
-// The workers of a machine take its GPUs in turn, unless one was named.
-void Workplace::choose_gpu() {
-  BenchmarkConfig& config = setup_.config;
-  const int gpus = config.device == "cuda" ? gpu_count() : 0;
-  if (gpus < 2 || workers_->size() == 1) return;
-  int local_rank = 0;
-  for (int rank = 0; rank < workers_->rank(); ++rank) {
-    if (workers_->members()[static_cast<std::size_t>(rank)].node == workers_->self().node) ++local_rank;
-  }
-  config.backend = fmt::format("cuda:{}", local_rank % gpus);
 }
 
 void Workplace::divide_cores() {

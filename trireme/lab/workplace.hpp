@@ -56,11 +56,20 @@ TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& c
 // Saves the timings; gives back a warning where they cannot be kept.
 std::string keep_timings(TuneCache& cache);
 
+// The workers of a machine take its GPUs in turn, unless one was named.
+void choose_gpu(BenchmarkConfig& config, const comm::Communicator& workers);
+
+// Collective. `trireme launch` has given every worker processors of its own. Other launchers may have left all workers
+// of a machine with all of its processors; then they divide them here.
+void share_cores(BenchmarkConfig& config, comm::Communicator& workers, std::vector<std::string>& warnings);
+
 class Workplace {
  public:
   struct Options {
     comm::Communicator* with_servers = nullptr;  // the workers' ranks and then the servers, where there are any
     std::function<void()> on_tuning = {};        // called when kernels have to be timed first, which takes seconds
+    // Called when the data set is open, before anything is compiled; may refuse it.
+    std::function<void(const DataInput&)> on_data = {};
     // Called on the first worker when the step is compiled: sets other values than the initial ones, for all workers.
     std::function<void(Session&)> restore = {};
     std::int64_t first_sample = 0;       // of the data set's sequence: what comes first
@@ -108,8 +117,6 @@ class Workplace {
   comm::CostModel network_cost();
   std::unique_ptr<train::Replicas> make_replicas();
   std::string why_not_between_gpus() const;
-  void choose_gpu();
-  void share_cores();
   void open_data();
   void divide_cores();
   void prepare();
