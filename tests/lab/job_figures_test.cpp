@@ -18,7 +18,7 @@ BenchmarkSetup setup_of_four() {
   for (int rank = 0; rank < 4; ++rank)
     setup.members.push_back({.world_rank = rank, .name = "", .host = "", .node = rank});
   setup.network =
-      TransportFits{.same_host = std::nullopt, .other_host = LinkFit{.cost = {1e-5, kLink}}, .measured = ""};
+      TransportFits{.same_host = std::nullopt, .other_host = KeptFit{.fit = {.cost = {1e-5, kLink}}, .when = {}}};
   return setup;
 }
 

@@ -47,7 +47,7 @@ std::optional<GradientTraffic> traffic_of(const BenchmarkSetup& setup, double co
     return member.node != setup.members.front().node;
   });
   if (crosses_hosts && setup.network && setup.network->other_host) {
-    traffic.link_bytes_per_second = setup.network->other_host->cost.bytes_per_second;
+    traffic.link_bytes_per_second = setup.network->other_host->fit.cost.bytes_per_second;
   }
   return traffic;
 }
