@@ -109,10 +109,17 @@ class NetworkText : public lab::NetworkObserver {
 };
 
 void keep_fits(const NetArguments& arguments, const lab::NetworkReport& report, const std::string& started) {
-  const lab::NetworkFits fits = lab::fits_of(report.pairs, started);
+  lab::NetworkFits fits = lab::fits_of(report.pairs, {.started = started, .load = report.load, .cores = report.cores});
   if (arguments.no_network_file || arguments.network_file.empty() || fits.empty()) return;
-  lab::update_network_file(arguments.network_file, fits);
-  fmt::print(text_stream(arguments), "\nkept for --all-reduce auto: {}\n", arguments.network_file);
+  std::FILE* stream = text_stream(arguments);
+  fmt::print(stream, "\n");
+  const std::vector<std::string> problems = lab::remove_bad(fits);
+  if (!fits.empty()) {
+    lab::update_network_file(arguments.network_file, fits);
+    fmt::print(stream, "kept for --all-reduce auto in {}, measured under a load of {:.1f} on {} cores: {}\n",
+               arguments.network_file, report.load, report.cores, fmt::join(lab::names_of(fits), "; "));
+  }
+  for (const std::string& problem : problems) fmt::print(stream, "not kept for --all-reduce auto: {}\n", problem);
 }
 
 report::Json config_json(const NetArguments& arguments, const lab::NetworkPlan& plan) {

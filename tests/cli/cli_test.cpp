@@ -159,6 +159,10 @@ TEST(Cli, DoctorMeasures) {
   EXPECT_GT(doctor.at("machine").at("memory").get<double>(), 0);
   EXPECT_GT(doctor.at("fma_peak").at("flops_per_second").get<double>(), 0);
   EXPECT_GT(doctor.at("memory_bandwidth").at("copy_bytes_per_second").get<double>(), 0);
+  const json& passes = doctor.at("memory_bandwidth").at("copy_passes");
+  EXPECT_GE(passes.at("count"), 5);
+  EXPECT_LE(passes.at("worst"), passes.at("best"));
+  EXPECT_GE(doctor.at("gpus"), 0);
   EXPECT_FALSE(doctor.at("build").at("version").get<std::string>().empty());
   // What is supported is either in the build or named with its package.
   const json& missing = doctor.at("missing_libraries");
@@ -177,7 +181,8 @@ TEST(Cli, DoctorMeasures) {
 TEST(Cli, DoctorReads) {
   const CommandResult result = run_trireme({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  for (const char* part : {"cores", "caches", "NUMA", "FMA peak", "memory bandwidth", "oneDNN", "libopenmpi-dev"}) {
+  for (const char* part : {"cores", "caches", "NUMA", "FMA peak", "memory bandwidth", "oneDNN", "libopenmpi-dev",
+                           "GPUs", "load now", "passes"}) {
     EXPECT_TRUE(contains(result.out, part));
   }
 }

@@ -191,7 +191,10 @@ std::string banner(const BenchmarkSetup& setup, const std::string& steps) {
   table.add_row({"Variables:", variables_text(setup)});
   table.add_row({"Update mode:", update_text(setup)});
   if (!setup.transport.empty()) table.add_row({"Transport:", setup.transport});
-  if (setup.network) table.add_row({"Network:", to_string(*setup.network)});
+  if (setup.network) table.add_row({"Network:", to_string(*setup.network, std::chrono::system_clock::now())});
+  for (const std::string& problem : setup.network_problems) {
+    table.add_row({"Network:", fmt::format("a measurement is not used: {}", problem)});
+  }
   table.add_row({"Memory:", memory_text(setup.memory)});
   if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",

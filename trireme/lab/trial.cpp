@@ -193,7 +193,7 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
   const UniqueFd log = open_for_writing(request.log_file);
   const UniqueFd out = open_for_writing(request.scratch_folder + "/out");
   const std::string started = report::rfc3339(std::chrono::system_clock::now());
-  const double load = perf::busy_cores(kLookAtLoad);
+  const double load = perf::current_load(kLookAtLoad);
   RunningTrial trial(request, {.command = with_kept_output(request.command, request.scratch_folder),
                                .environment = {{perf::kLoadVariable, fmt::format("{:.2f}", load)}},
                                .out = out.get(),

@@ -42,6 +42,7 @@ struct BenchmarkSetup {
   std::vector<std::int64_t> bucket_bytes;
   std::string transport;                 // what carries them
   std::optional<TransportFits> network;  // what was measured of it, by which all-reduce is chosen; none: it was not
+  std::vector<std::string> network_problems;  // why other measurements of it were not used
   std::vector<ps::ServerLoad> server_loads;
   std::vector<comm::Member> servers;
   std::string all_reduce;              // what the largest bucket is reduced by

@@ -112,6 +112,9 @@ std::int64_t busy_ticks() {
   return user + nice + system + interrupts + soft_interrupts + stolen;
 }
 
+// Threads of the whole system that run or wait for a core, the calling one too; 0 if the system does not say.
+double runnable_threads() { return first_number(value_of("/proc/stat", "procs_running", ' ')); }
+
 Machine read_with_load(double load, const char* kind) {
   Machine machine;
   machine.load = load;
@@ -142,13 +145,21 @@ Machine read_with_load(double load, const char* kind) {
 
 }  // namespace
 
-double busy_cores(std::chrono::milliseconds during) {
+double current_load(std::chrono::milliseconds during) {
+  constexpr std::chrono::milliseconds kBetweenLooks{5};
   const std::int64_t before = busy_ticks();
   const auto start = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(during);
+  double runnable = 0;
+  int looks = 0;
+  do {
+    std::this_thread::sleep_for(kBetweenLooks);
+    runnable += std::max(runnable_threads() - 1, 0.0);
+    ++looks;
+  } while (std::chrono::steady_clock::now() - start < during);
   const auto ticks = static_cast<double>(busy_ticks() - before);
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / passed.count();
+  const double busy_cores = ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / passed.count();
+  return std::max(busy_cores, runnable / looks);
 }
 
 Machine read_machine(double load) { return read_with_load(load, "load of other programs"); }

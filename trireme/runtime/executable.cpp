@@ -221,10 +221,7 @@ void Executable::feed(Tensor placeholder, const HostTensor& value) {
 
 void Executable::execute(std::size_t index, int thread) {
   perf::Track* const track = trace_.tracks[static_cast<std::size_t>(thread)];
-  if (meets_[index]) {
-    const perf::ScopedSpan span(track, trace_.meet);
-    context_.meet();
-  }
+  if (meets_[index]) context_.meet();
   if (skips_[index]) return;
   const perf::ScopedSpan span(track, trace_.instructions[index]);
   if (!profiling_) {
@@ -271,7 +268,9 @@ void Executable::run_share() {
               .statistics_groups = statistics_groups(place_, replica_),
               .statistics_group = replica_.statistics != nullptr ? replica_.replica : place_.group,
               .meeting = place_.meeting,
-              .replicas = replica_.statistics};
+              .replicas = replica_.statistics,
+              .track = main_track(),
+              .meet_label = trace_.meet};
   if (!device_.is_host()) {
     run_on_device();
     return;
