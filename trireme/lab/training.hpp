@@ -73,7 +73,6 @@ class Training {
   std::unique_ptr<train::CheckpointFile> resumed_;  // on the first worker
   std::int64_t first_step_ = 0, first_sample_ = 0;
   std::unique_ptr<Workplace> place_;
-  std::unique_ptr<train::GradientTransform> transform_;
   std::unique_ptr<train::WeightAverages> averages_;
   std::unique_ptr<train::Evaluator> evaluator_;
   EvaluationData evaluation_;
