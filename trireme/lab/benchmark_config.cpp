@@ -348,20 +348,11 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
     config.distribution.gpu_sums = GpuSums::never;
   }
   if (distribution.workers == 1 && !distribution.uses_servers()) return;
-  if (config.batch_split > 1) {
-    bad_input("--batch-split {}: workers that train together work on their batch as a whole; use more workers instead",
-              config.batch_split);
-  }
-  config.batch_split = 1;
-  const bool exchanges = distribution.is_synchronous() || distribution.uses_servers();
-  if (exchanges && config.precision == Precision::fp16) {
+  if (config.batch_split == 0) config.batch_split = 1;
+  if (distribution.uses_servers() && config.precision == Precision::fp16) {
     bad_input(
-        "--precision fp16: workers that exchange gradients would have to agree on which updates to skip, which this "
-        "build cannot; use --precision bf16, or one worker");
-  }
-  if (exchanges && config.inter_threads > 1) {
-    bad_input("--num-inter-threads {}: workers that exchange gradients run one operation at a time",
-              config.inter_threads);
+        "--precision fp16: whether an update is skipped depends on all gradients, and each parameter server has a part "
+        "of them; use --variable-update all_reduce, or --precision bf16");
   }
 }
 

@@ -77,12 +77,13 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
   if (config_.reference_batch > 0) {
     step.schedule.scale = linear_scaling(config_.samples_per_update(), config_.reference_batch);
   }
-  Executable& executable = place_->step().executable();
-  if (config_.transform.does_something()) {
-    train::Replicas* replicas = place_->replicas();
-    transform_ = std::make_unique<train::GradientTransform>(
-        place_->step().session(), executable, replicas != nullptr ? &replicas->sync() : nullptr, config_.transform);
-    executable.set_exchange(transform_.get());
+  if (config_.gradients.changes_step()) {
+    BatchSplit& split = place_->step().split();
+    if (place_->replicas() != nullptr) {
+      place_->replicas()->exchange_gradients(split, config_.gradients);
+    } else {
+      split.set_exchange(nullptr, config_.gradients);
+    }
   }
   if (config_.average_decay > 0) {
     averages_ = std::make_unique<train::WeightAverages>(place_->step().session().variables(), config_.average_decay);
@@ -92,9 +93,7 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
   if (config_.evaluate_on != EvaluateOn::nobody) prepare_evaluation();
 }
 
-Training::~Training() {
-  if (transform_) place_->step().executable().forget_exchange();
-}
+Training::~Training() = default;
 
 // The first worker looks, and tells the others where to go on.
 void Training::open_checkpoint(comm::Communicator& workers) {
@@ -278,7 +277,7 @@ double Training::run_update(double learning_rate) {
   trace_.set_recording(is_traced());
   const perf::ScopedSpan span = trace_.step(++updates_);
   double loss = 0;
-  for (int run = 0; run < config_.transform.accumulate; ++run) {
+  for (int run = 0; run < config_.gradients.accumulate; ++run) {
     place_->step().set_first_sample((run * place_->workers().size() + place_->workers().rank()) *
                                     config_.step.batch_size);
     loss += place_->run_step(learning_rate);
@@ -289,7 +288,7 @@ double Training::run_update(double learning_rate) {
     averages_->update();
   }
   add_step_seconds();
-  return loss / config_.transform.accumulate;
+  return loss / config_.gradients.accumulate;
 }
 
 void Training::add_step_seconds() {

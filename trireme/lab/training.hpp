@@ -89,7 +89,6 @@ class Training {
   std::int64_t first_step_ = 0, first_sample_ = 0;
   std::optional<train::TrainedOn> trained_on_;  // by the checkpoint
   std::unique_ptr<Workplace> place_;
-  std::unique_ptr<train::GradientTransform> transform_;
   std::unique_ptr<train::WeightAverages> averages_;
   std::unique_ptr<train::Evaluator> evaluator_;
   EvaluationData evaluation_;

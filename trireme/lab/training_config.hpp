@@ -7,7 +7,7 @@
 #include <string>
 
 #include "trireme/lab/benchmark_config.hpp"
-#include "trireme/train/gradient_transform.hpp"
+#include "trireme/plan/schedule.hpp"
 
 namespace trireme::lab {
 
@@ -37,7 +37,7 @@ struct TrainingConfig {
   BenchmarkConfig step;
   double epochs = 1;
   std::int64_t reference_batch = 0;
-  train::TransformOptions transform;
+  GradientOptions gradients;
   double average_decay = 0;  // 0: no averages
   EvaluateOn evaluate_on = EvaluateOn::all;
   std::int64_t evaluate_every = 1;
@@ -49,7 +49,7 @@ struct TrainingConfig {
   bool resume = false;
   bool allow_other_data = false;  // to go on with, than the checkpoint's
 
-  std::int64_t samples_per_update() const { return step.global_batch_size() * transform.accumulate; }
+  std::int64_t samples_per_update() const { return step.global_batch_size() * gradients.accumulate; }
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.

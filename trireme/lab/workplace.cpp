@@ -112,7 +112,7 @@ const data::Batch& Workplace::next_batch() {
 }
 
 Workplace::~Workplace() {
-  if (step_) step_->executable().forget_exchange();
+  if (step_) step_->split().forget_exchange();
 }
 
 void Workplace::open_data() {

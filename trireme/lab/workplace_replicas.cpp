@@ -60,7 +60,7 @@ void Workplace::describe_workers() {
     setup_.bucket_bytes.push_back(bucket.bytes());
     largest = std::max(largest, bucket.bytes());
   }
-  if (replicas_->sync().works_on_device()) setup_.all_reduce = "nccl";
+  if (replicas_->sync().kind() == Exchange::reduce_on_device) setup_.all_reduce = "nccl";
   const auto* sync = dynamic_cast<const train::AllReduceSync*>(&replicas_->sync());
   if (sync == nullptr) return;
   setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
