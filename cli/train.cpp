@@ -37,7 +37,7 @@ struct Outcome {
 Outcome run_first(const TrainArguments& arguments, lab::Training& training, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
   lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, training);
-  lab::TrainingRecord record(training.config());
+  lab::TrainingRecord record(training);
   std::vector<train::TrainerObserver*> observers{&text, &record};
   std::optional<lab::TrainingCsv> csv;
   std::optional<lab::TrainingCurves> curves;

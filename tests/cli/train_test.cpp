@@ -100,7 +100,7 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   const Words common{"--epochs", "4", "--optimizer", "adam", "--average", "0.99", "--eval", "first"};
   const auto with = [&](const std::string& folder, bool resume) {
     Words words = common;
-    words.insert(words.end(), {"--checkpoint-dir", folder});
+    words.insert(words.end(), {"--checkpoint-dir", folder, "--record", folder + ".json"});
     if (resume) words.push_back("--resume");
     return words;
   };
@@ -110,7 +110,16 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   EXPECT_EQ(interrupted.exit_code, 130) << interrupted.out << interrupted.err;
   const CommandResult resumed = run(with(folder_ / "parts", true));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_NE(resumed.out.find("goes on after step"), std::string::npos) << resumed.out;
+  EXPECT_NE(resumed.out.find("resumed at step "), std::string::npos) << resumed.out;
+  EXPECT_NE(resumed.out.find(" of training in this part, "), std::string::npos) << resumed.out;
+  const json whole = read(folder_ / "whole.json"), last = read(folder_ / "parts.json");
+  EXPECT_EQ(last["epochs"].front()["loss"], whole["epochs"][4 - last["epochs"].size()]["loss"])
+      << "of all steps of the epoch";
+  EXPECT_EQ(last["train_seconds"].get<double>(),
+            last["resumed"]["train_seconds"].get<double>() + last["train_seconds_here"].get<double>());
+  EXPECT_FALSE(whole.contains("resumed"));
+  const CommandResult report = run_trireme({"report", folder_ / "parts.json"});
+  EXPECT_NE(report.out.find("of it since it was resumed at step "), std::string::npos) << report.out << report.err;
   expect_same_tensors(train::checkpoint_path(folder_ / "whole", 120), train::checkpoint_path(folder_ / "parts", 120));
 }
 
@@ -186,6 +195,15 @@ TEST_F(Train, HalfTheBitsTrainAsWell) {
 
 TEST_F(Train, ItEndsWhenItIsGoodEnough) {
   const CommandResult trained =
+TEST_F(Train, ALossThatIsNotANumberIsCalledSo) {
+  const CommandResult result = run({"--init-learning-rate", "1e30"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_TRUE(result.err.find("the loss is not a number (NaN) in step ") != std::string::npos ||
+              result.err.find("the loss is infinite in step ") != std::string::npos)
+      << result.err;
+  EXPECT_EQ(result.err.find("nan"), std::string::npos) << result.err;
+}
+
       run({"--epochs", "50", "--target-accuracy", "0.5", "--record", folder_ / "r.json", "--eval", "all"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_LT(read(folder_ / "r.json")["epochs"].size(), 10u);
