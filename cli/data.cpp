@@ -9,6 +9,7 @@
 
 #include "cli/data_parts.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
 #include "trireme/perf/machine.hpp"
 
 namespace trireme::cli {
@@ -19,6 +20,10 @@ void add_threads_option(CLI::App& app, int& threads) {
 }
 
 int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
+
+std::string counted(std::int64_t count, const std::string& one, const std::string& several) {
+  return fmt::format("{} {}", format_count(static_cast<double>(count)), count == 1 ? one : several);
+}
 
 ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
 

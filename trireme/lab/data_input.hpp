@@ -26,6 +26,7 @@ class DataInput {
   const data::Batch& next() { return pipeline_->next(); }
 
   std::int64_t samples() const { return dataset_->size(); }
+  const data::DatasetInfo& info() const { return dataset_->info(); }
   std::string describe() const;                // what it is
   std::string describe_preprocessing() const;  // and what is done to it
   // Collective: different ones that were passed over, by whichever workers.

@@ -11,6 +11,8 @@
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/survivors.hpp"
 #include "trireme/lab/same_options.hpp"
+#include "trireme/data/formats.hpp"
+#include "trireme/lab/memory_check.hpp"
 #include "trireme/lab/share_processors.hpp"
 #include "trireme/perf/machine.hpp"
 
@@ -104,6 +106,9 @@ void Workplace::open_data() {
   setup_.preprocessing = input_->describe_preprocessing();
   set_epoch(setup_.config, input_->samples());
 }
+  if (const std::string others = data::other_files_text(input_->info()); !others.empty()) {
+    setup_.warnings.push_back(fmt::format("--data-dir {}: there {}", setup_.config.data.dir, others));
+  }
 
 void Workplace::leave_lost_behind() {
   if (!setup_.config.distribution.survives_lost_workers() || workers_->size() == 1) return;
