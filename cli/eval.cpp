@@ -10,6 +10,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
+#include "trireme/lab/memory_check.hpp"
 #include "trireme/lab/training.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/report/run_record.hpp"
@@ -40,6 +41,9 @@ int run_eval(EvalArguments arguments) {
   arguments.options.forward_only = true;
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, {});
   if (!config.data.is_real()) bad_input("eval needs --data-dir");
+  for (const std::string& warning : lab::check_memory({config}, {{.host = "", .free = perf::free_memory()}})) {
+    log_line("warning: " + warning);
+  }
   const perf::ThreadPlan threads = perf::plan_threads(config.intra_threads, 1, config.bind);
   perf::apply(threads);
   const TuningOptions tuning = lab::tuning_options(config, perf::read_machine().cpu);

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -193,8 +195,6 @@ TEST_F(Train, HalfTheBitsTrainAsWell) {
   EXPECT_NEAR(*bf16, *top1_with("fp32"), 0.02);  // six of 300 images
 }
 
-TEST_F(Train, ItEndsWhenItIsGoodEnough) {
-  const CommandResult trained =
 TEST_F(Train, ALossThatIsNotANumberIsCalledSo) {
   const CommandResult result = run({"--init-learning-rate", "1e30"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
@@ -204,10 +204,37 @@ TEST_F(Train, ALossThatIsNotANumberIsCalledSo) {
   EXPECT_EQ(result.err.find("nan"), std::string::npos) << result.err;
 }
 
+TEST_F(Train, ItEndsWhenItIsGoodEnough) {
+  const CommandResult trained =
       run({"--epochs", "50", "--target-accuracy", "0.5", "--record", folder_ / "r.json", "--eval", "all"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_LT(read(folder_ / "r.json")["epochs"].size(), 10u);
   EXPECT_NE(trained.out.find("reached the accuracy asked for"), std::string::npos) << trained.out;
+}
+
+// Before kernels are timed, with nothing left behind.
+TEST_F(Train, WhatCannotBeWrittenIsRefusedAtOnce) {
+  std::ofstream(folder_ / "file") << "x";
+  for (const auto& [option, path, text] :
+       std::vector<std::array<std::string, 3>>{{"--csv", folder_ / "none/log.csv", "No such file or directory"},
+                                               {"--csv", folder_.path(), "it is a folder"},
+                                               {"--tensorboard", folder_ / "file/tb", "Not a directory"},
+                                               {"--record", folder_ / "none/r.json", "No such file or directory"},
+                                               {"--trace", folder_ / "none/t.json", "No such file or directory"},
+                                               {"--checkpoint-dir", folder_ / "file/c", "Not a directory"}}) {
+    CommandOptions own_cache;
+    own_cache.environment = {"XDG_CACHE_HOME=" + (folder_ / "cache")};
+    const CommandResult result = run_trireme({"train", "--model", "resnet20", "--data-dir", *data_ / "digits",
+                                              "--epochs", "0.01", "--batch-size", "4", option, path},
+                                             own_cache);
+    EXPECT_EQ(result.exit_code, 2) << option << result.err;
+    EXPECT_NE(result.err.find(path), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("timing the kernels"), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "") << option;
+  }
+  std::filesystem::remove_all(folder_ / "cache");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "the file of this test";
 }
 
 TEST_F(Train, WhatCannotBeIsRefused) {

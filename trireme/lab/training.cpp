@@ -31,6 +31,17 @@ train::Evaluation evaluation_of(std::span<const std::optional<train::Accuracy>> 
   return {.accuracy = all};
 }
 
+// What an evaluation runs, to find out what memory it takes.
+std::vector<BenchmarkConfig> evaluation_programs(const TrainingConfig& config) {
+  if (config.evaluate_on == EvaluateOn::nobody) return {};
+  BenchmarkConfig program = config.step;
+  program.forward_only = true;
+  program.batch_size = config.eval_batch_size;
+  program.recompute = Recompute::none;
+  program.data.cache_bytes = 0;
+  return {program};
+}
+
 // What the first worker tells the others of a checkpoint. Numbers keep all their bits.
 nlohmann::json progress_json(const train::TrainingState& state) {
   nlohmann::json json{{"step", state.step},
@@ -68,6 +79,7 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
       .with_servers = crew.with_servers, .on_tuning = std::move(on_tuning), .recorder = crew.recorder};
   if (resumed_) options.restore = [this](Session& session) { resumed_->restore(session.variables()); };
   options.first_sample = first_sample_;
+  if (config_.evaluate_on == EvaluateOn::all || crew.workers.size() == 1) options.beside = evaluation_programs(config_);
   place_ = std::make_unique<Workplace>(config_.step, not_owned(crew.workers), options);
   BenchmarkConfig& step = place_->setup().config;
   step.schedule.steps_per_epoch = static_cast<double>(samples()) / static_cast<double>(config_.samples_per_update());

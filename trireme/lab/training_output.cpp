@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <span>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/base/write_all.hpp"
 #include "trireme/lab/benchmark_output.hpp"
@@ -33,9 +36,6 @@ std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
   return fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
 }
 
-void add_accuracy(const std::optional<train::Accuracy>& accuracy, report::Json& json) {
-  json["top1"] = accuracy ? report::Json(accuracy->top1_share()) : report::Json(nullptr);
-  json["top5"] = accuracy ? report::Json(accuracy->top5_share()) : report::Json(nullptr);
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -51,6 +51,9 @@ std::string resumed_text(const Training& training) {
                      training.resumed_from());
 }
 
+void add_accuracy(const std::optional<train::Accuracy>& accuracy, report::Json& json) {
+  json["top1"] = accuracy ? report::Json(accuracy->top1_share()) : report::Json(nullptr);
+  json["top5"] = accuracy ? report::Json(accuracy->top5_share()) : report::Json(nullptr);
   json["validation_loss"] = accuracy ? report::Json(accuracy->mean_loss()) : report::Json(nullptr);
 }
 
@@ -87,15 +90,15 @@ std::string banner(const Training& training) {
                   format_count(static_cast<double>(training.samples())), config.samples_per_update());
   if (const std::string resumed = resumed_text(training); !resumed.empty()) steps += "; " + resumed;
   std::string text = banner(training.setup(), steps);
-  text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(training),
-                      config.checkpoint_dir.empty() ? "none" : config.checkpoint_dir);
-  return text;
   if (const std::int64_t unknown = training.unknown_steps(); unknown > 0) {
     text += fmt::format(
         "Warning: the checkpoint does not have the losses of {} step{} of this epoch, which the "
         "epoch's mean loss leaves out\n",
         unknown, unknown == 1 ? "" : "s");
   }
+  text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(training),
+                      config.checkpoint_dir.empty() ? "none" : config.checkpoint_dir);
+  return text;
 }
 
 TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const Training& training)
@@ -153,15 +156,28 @@ void TrainingText::on_end(const train::EndReport& report) {
   erase();
   fmt::print(stream_, "{}; waited for input: {}\n", to_string(report.end),
              format_seconds(training_.step_seconds().input_wait));
-  if (const auto loss_scale = training_.loss_scale()) {
-    fmt::print(stream_, "loss scale: {:g}, {} updates skipped\n", loss_scale->scale, loss_scale->skipped_updates);
-  }
   if (const std::string resumed = resumed_text(training_); !resumed.empty()) {
     fmt::print(stream_, "{}; {} of training in this part, {} in all\n", resumed,
                format_seconds(report.train_seconds_here),
                report.train_seconds ? format_seconds(*report.train_seconds) : "an unknown time");
   }
+  if (const auto loss_scale = training_.loss_scale()) {
+    fmt::print(stream_, "loss scale: {:g}, {} updates skipped\n", loss_scale->scale, loss_scale->skipped_updates);
+  }
   std::fflush(stream_);
+}
+
+void TrainingCsv::check(const std::string& path) {
+  constexpr const char* kAdvice = "give a file in a folder that exists and can be written";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) bad_input("--csv {}: it is a folder; {}", path, kAdvice);
+  if (access(path.c_str(), W_OK) == 0) return;
+  if (errno != ENOENT) bad_input("--csv {}: cannot write: {}; {}", path, std::strerror(errno), kAdvice);
+  try {
+    NewFile trial(path);
+  } catch (const Error& error) {
+    bad_input("--csv: {}; {}", error.what(), kAdvice);
+  }
 }
 
 TrainingCsv::TrainingCsv(const std::string& path)
@@ -196,6 +212,7 @@ TrainingCurves::TrainingCurves(const std::string& folder, const Training& traini
     : file_(folder), training_(training), steps_before_(training.first_step()) {}
 
 void TrainingCurves::on_step(const train::StepReport& report) {
+  seconds_ += report.seconds;
   if (!is_displayed(report.step, training_.config().step.display_every)) return;
   const auto samples = static_cast<double>(training_.config().samples_per_update());
   file_.add("loss", report.step, static_cast<float>(report.loss));
@@ -212,7 +229,6 @@ void TrainingCurves::add_breakdown(const train::EpochReport& report) {
   };
   const double input_wait = now.input_wait - before_.input_wait, exposed = now.exposed - before_.exposed,
                update = now.update - before_.update;
-  seconds_ += report.seconds;
   add("compute", seconds_ - input_wait - exposed - update);
   add("input_wait", input_wait);
   if (training_.setup().members.size() > 1) {
@@ -222,6 +238,7 @@ void TrainingCurves::add_breakdown(const train::EpochReport& report) {
   }
   before_ = now;
   steps_before_ = report.step;
+  seconds_ = 0;
 }
 
 void TrainingCurves::on_epoch(const train::EpochReport& report) {
@@ -239,7 +256,6 @@ void TrainingCurves::on_epoch(const train::EpochReport& report) {
 TrainingRecord::TrainingRecord(const Training& training)
     : display_every_(training.config().step.display_every),
       seconds_before_(training.first().train_seconds.value_or(0)),
-  seconds_ = 0;
       json_{{"schema", "trireme.train/1"},
             {"command", report::command_line()},
             {"started", report::rfc3339(std::chrono::system_clock::now())},

@@ -45,6 +45,7 @@ class TrainingText : public train::TrainerObserver {
 class TrainingCsv : public train::TrainerObserver {
  public:
   explicit TrainingCsv(const std::string& path);  // Error(bad_input) where it cannot be written
+  static void check(const std::string& path);     // the same, and makes nothing
   void on_epoch(const train::EpochReport& report) override;
   // Lines that a full disk has refused so far. Error(failed) where it still does.
   void flush();
@@ -71,8 +72,8 @@ class TrainingCurves : public train::TrainerObserver {
   // Of the end of the last epoch.
   StepSeconds before_;
   std::int64_t steps_before_;
-};
   double seconds_ = 0;  // of steps since
+};
 
 // Every epoch, the curve of the loss and, at the end, how it ended: {"schema": "trireme.train/1", "epochs": [...],
 // "curve": [...], ...}. Made right before the training runs: that is when its seconds begin.
