@@ -13,7 +13,6 @@
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
-#include "trireme/base/units.hpp"
 #include "trireme/data/drawn.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/sample_order.hpp"
@@ -61,8 +60,6 @@ int shards_of(data::Split split, const OutputOptions& options) {
   return split == data::Split::train ? options.shards : options.validation_shards;
 }
 
-std::string integer(std::int64_t value) { return format_count(static_cast<double>(value)); }
-
 constexpr const char* kNotComplete = "not complete: the same command goes on from here\n";
 
 int write(const std::vector<data::SplitSource>& sources, const OutputOptions& options, const std::string& origin,
@@ -84,8 +81,9 @@ int write(const std::vector<data::SplitSource>& sources, const OutputOptions& op
   }
   for (const data::SplitSource& source : sources) {
     const std::int32_t classes = source.samples->info().classes;  // 0: not known
-    fmt::print("{}: {} {} samples{}, {}\n", options.out, integer(source.samples->size()), data::to_string(source.split),
-               classes == 0 ? "" : fmt::format(" of {} classes", integer(classes)), options.format);
+    const std::string split(data::to_string(source.split));
+    fmt::print("{}: {}{}, {}\n", options.out, counted(source.samples->size(), split + " sample", split + " samples"),
+               classes == 0 ? "" : " of " + counted(classes, "class", "classes"), options.format);
   }
   return 0;
 }
@@ -235,7 +233,7 @@ int convert(const ConvertOptions& options) {
   const int code = write(
       sources, options.output,
       fmt::format("{} as {}, {}", std::filesystem::absolute(options.from).string(), contents.format, order), stop);
-  if (code == 0 && bad.count() > 0) fmt::print("left out: {} broken\n", integer(bad.count()));
+  if (code == 0 && bad.count() > 0) fmt::print("left out: {} broken\n", bad.count());
   return code;
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -8,6 +9,7 @@
 
 #include "tests/cli/run_command.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "trireme/perf/machine.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -162,12 +164,28 @@ TEST_F(Bench, InterruptEndsWithTotalsAndRecord) {
   EXPECT_GE(json["steps"][0][0].size(), 1u);
 }
 
+// Four times what there is: it is refused before kernels are timed, which would not help.
+TEST_F(Bench, WhatDoesNotFitIntoMemoryIsRefused) {
+  const double available = static_cast<double>(perf::free_memory().bytes + perf::free_memory().swap_bytes);
+  constexpr double kBytesPerImage = 50e6;  // of ResNet-50's activations; in truth there are more
+  const auto images = static_cast<std::int64_t>(4 * available / kBytesPerImage);
+  CommandOptions own_cache;
+  own_cache.environment = {"XDG_CACHE_HOME=" + (folder_ / "cache")};
+  const CommandResult result =
+      run_trireme({"bench", "--model", "resnet50", "--batch-size", std::to_string(images)}, own_cache);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find(fmt::format("--batch-size {}: ", images)), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("of memory are needed"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(" images fit; --recompute cheap or full needs less"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("timing the kernels"), std::string::npos) << result.err;
+}
+
 TEST_F(Bench, FailureIsInTheRecord) {
   const CommandResult result = bench(
       {"--num-batches", "200", "--num-warmup-batches", "0", "--init-learning-rate", "1e30", "--record", record_path()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("--init-learning-rate"), std::string::npos) << result.err;
-  EXPECT_NE(record()["error"].get<std::string>().find("the loss of mnist became"), std::string::npos);
+  EXPECT_NE(record()["error"].get<std::string>().find("the loss of mnist is "), std::string::npos);
 }
 
 TEST_F(Bench, ProfileListsInstructionsAndOperations) {

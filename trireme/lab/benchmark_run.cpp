@@ -9,6 +9,7 @@
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/train/trainer.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -67,11 +68,12 @@ bool Benchmark::ends(bool asked, bool out_of_time, bool first) {
 void Benchmark::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
   if (!place_.step().trains())
-    fail(ErrorKind::failed, "the loss of {} is {} in step {}", place_.config().model, loss, steps_done_);
+    fail(ErrorKind::failed, "the loss of {} is {} in step {}", place_.config().model, train::name_of_loss(loss),
+         steps_done_);
   fail(ErrorKind::failed,
-       "the loss of {} became {} in step {} (warm-up included) at a learning rate of {}; "
+       "the loss of {} is {} in step {} (warm-up included) at a learning rate of {}; "
        "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
-       place_.config().model, loss, steps_done_, place_.config().schedule.at(steps_done_ - 1));
+       place_.config().model, train::name_of_loss(loss), steps_done_, place_.config().schedule.at(steps_done_ - 1));
 }
 
 void Benchmark::check_replicas() {

@@ -8,6 +8,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/lab/memory_check.hpp"
 #include "trireme/lab/same_options.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/threads.hpp"
@@ -57,6 +58,7 @@ CheckpointEvaluation::CheckpointEvaluation(const EvaluationOptions& options, com
   data_.pipeline.rank = workers_.rank();
   data_.pipeline.ranks = workers_.size();
   check_data();
+  check_memory();
   choose_gpu(config_, workers_);
   share_cores(config_, workers_, warnings_);
   if (config_.bind) {  // compute is about to be bound to cores of its own, and threads begin where they are made
@@ -83,6 +85,15 @@ void CheckpointEvaluation::check_data() const {
   if (other.empty()) return;
   bad_input("--data-dir {}: {} was trained on {}; --allow-other-data evaluates all the same", config_.data.dir,
             checkpoint_->path(), other);
+}
+
+void CheckpointEvaluation::check_memory() {
+  if (config_.on_gpu()) return;
+  const auto members = workers_.members();
+  const auto here = std::count_if(members.begin(), members.end(),
+                                  [&](const comm::Member& member) { return member.node == workers_.self().node; });
+  const HostMemory memory{.host = workers_.self().host, .workers = static_cast<int>(here), .free = perf::free_memory()};
+  for (std::string& warning : lab::check_memory({config_}, {memory})) warnings_.push_back(std::move(warning));
 }
 
 // The first worker times what has to be, and tells the others.

@@ -38,6 +38,7 @@ class CheckpointEvaluation {
 
  private:
   void check_data() const;
+  void check_memory();
   void make_evaluator();
 
   comm::Communicator& workers_;

@@ -43,6 +43,7 @@ class DataInput {
   std::int64_t classes() const { return classes_; }
   const data::PreprocessingOptions& preprocessing() const { return config_.preprocessing; }  // complete
   train::TrainedOn trained_on() const { return train::trained_on(*dataset_, images_, config_.preprocessing); }
+  const data::DatasetInfo& info() const { return dataset_->info(); }
   std::string describe() const;                // what it is
   std::string describe_preprocessing() const;  // and what is done to it
   // Collective: different ones that were passed over, by whichever workers.

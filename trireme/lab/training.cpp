@@ -36,6 +36,32 @@ train::Evaluation added_up(std::span<const std::optional<train::Accuracy>> worke
   return {.accuracy = all};
 }
 
+namespace {
+
+// What an evaluation runs, to find out what memory it takes.
+std::vector<BenchmarkConfig> evaluation_programs(const TrainingConfig& config) {
+  if (config.evaluate_on == EvaluateOn::nobody) return {};
+  BenchmarkConfig program = config.step;
+  program.forward_only = true;
+  program.batch_size = config.eval_batch_size;
+  program.recompute = Recompute::none;
+  program.data.cache_bytes = 0;
+  return {program};
+}
+
+// What the first worker tells the others of a checkpoint. Numbers keep all their bits.
+nlohmann::json progress_json(const train::TrainingState& state) {
+  nlohmann::json json{{"step", state.step},
+                      {"samples", state.samples},
+                      {"epoch_steps", state.epoch.steps},
+                      {"epoch_loss", state.epoch.loss},
+                      {"epoch_seconds", state.epoch.seconds}};
+  if (state.train_seconds) json["train_seconds"] = *state.train_seconds;
+  return json;
+}
+
+}  // namespace
+
 EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size) {
   EvaluationData evaluation;
   data::OpenOptions open{.name = config.name, .split = data::Split::validation};
@@ -69,6 +95,7 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
   options.on_data = [this](const DataInput& input) { check_data(input); };
   if (resumed_) options.restore = [this](Session& session) { resumed_->restore(session.variables()); };
   options.first_sample = first_sample_;
+  if (config_.evaluate_on == EvaluateOn::all || crew.workers.size() == 1) options.beside = evaluation_programs(config_);
   place_ = std::make_unique<Workplace>(config_.step, not_owned(crew.workers), options);
   BenchmarkConfig& step = place_->setup().config;
   config_.step.num_classes = step.num_classes;
@@ -88,7 +115,7 @@ Training::Training(const TrainingConfig& config, const Crew& crew, std::function
   if (config_.average_decay > 0) {
     averages_ = std::make_unique<train::WeightAverages>(place_->step().session().variables(), config_.average_decay);
     if (resumed_) averages_->restore(*resumed_);
-    if (first_step_ > 0) comm::broadcast(place_->workers(), averages_->arena());
+    if (first_.step > 0) comm::broadcast(place_->workers(), averages_->arena());
   }
   if (config_.evaluate_on != EvaluateOn::nobody) prepare_evaluation();
 }
@@ -97,7 +124,7 @@ Training::~Training() = default;
 
 // The first worker looks, and tells the others where to go on.
 void Training::open_checkpoint(comm::Communicator& workers) {
-  nlohmann::json found{{"step", 0}, {"samples", 0}, {"classes", 0}, {"others", train::Metadata()}, {"error", ""}};
+  nlohmann::json found{{"classes", 0}, {"others", train::Metadata()}, {"error", ""}};
   if (workers.rank() == 0) {
     try {
       resumed_ = train::open_latest_checkpoint(config_.checkpoint_dir);
@@ -109,8 +136,7 @@ void Training::open_checkpoint(comm::Communicator& workers) {
       }
       if (resumed_) {
         check_is_ours(resumed_->state());
-        found["step"] = resumed_->state().step;
-        found["samples"] = resumed_->state().samples;
+        found.update(progress_json(resumed_->state()));
         found["classes"] = resumed_->state().classes;
         found["others"] = resumed_->state().others;
       }
@@ -123,14 +149,17 @@ void Training::open_checkpoint(comm::Communicator& workers) {
   workers.set_context("looking for checkpoints");
   found = nlohmann::json::parse(comm::broadcast_text(workers, found.dump()));
   if (const std::string error = found["error"]; !error.empty()) bad_input("{}", error);
-  first_step_ = found["step"];
+  if (!found.contains("step")) return;
   first_sample_ = found["samples"];
+  first_ = {
+      .step = found["step"],
+      .train_seconds = found.contains("train_seconds") ? std::optional<double>(found["train_seconds"]) : std::nullopt,
+      .epoch = {.steps = found["epoch_steps"], .loss = found["epoch_loss"], .seconds = found["epoch_seconds"]}};
   go_on_with(found["classes"], found["others"].get<train::Metadata>());
 }
 
 // What was not said is as it was; what was said must be, unless other data are allowed.
 void Training::go_on_with(std::int64_t classes, const train::Metadata& metadata) {
-  if (classes == 0) return;  // there is no checkpoint
   BenchmarkConfig& step = config_.step;
   if (step.num_classes == 0) step.num_classes = classes;
   trained_on_ = train::trained_on(metadata);
@@ -161,9 +190,19 @@ void Training::check_data(const DataInput& input) const {
   input.check_suits(config_.step);
   if (const std::int64_t update = config_.samples_per_update(); update > input.samples()) {
     bad_input("--accumulate {}: an update takes {} images, and {} has {}; --accumulate {} at most",
-              config_.transform.accumulate, update, config_.step.data.dir, input.samples(),
+              config_.gradients.accumulate, update, config_.step.data.dir, input.samples(),
               input.samples() / config_.step.global_batch_size());
   }
+}
+
+double Training::first_epoch() const {
+  return static_cast<double>(first_.step * config_.samples_per_update()) / static_cast<double>(samples());
+}
+
+std::int64_t Training::unknown_steps() const {
+  const std::int64_t batch = config_.samples_per_update(), done = first_.step * batch;
+  const std::int64_t begin = (done / samples() * samples() + batch - 1) / batch;  // the epoch's first step, from 0
+  return first_.step - begin - first_.epoch.steps;
 }
 
 void Training::check_is_ours(const train::TrainingState& state) const {
@@ -216,7 +255,7 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
   train::Trainer::Parts parts;
   parts.step = [this](double rate) { return run_update(rate); };
   parts.evaluate = [this](const std::stop_token& asked) { return evaluate(asked); };
-  if (!config_.checkpoint_dir.empty()) parts.save = [this](std::int64_t step) { save(step); };
+  if (!config_.checkpoint_dir.empty()) parts.save = [this](const auto& progress) { save(progress); };
   parts.observers = std::move(observers);
   if (place_->replicas() != nullptr) parts.sync = &place_->replicas()->sync();
   if (place_->in_lock_step()) {
@@ -237,8 +276,8 @@ train::TrainingEnd Training::run(std::vector<train::TrainerObserver*> observers,
                                             .evaluate_every = config_.evaluate_every,
                                             .checkpoint_every = config_.checkpoint_every,
                                             .target_accuracy = config_.target_accuracy,
-                                            .first_step = first_step_});
-  traced_from_ = std::min(kStepsBeforeTrace, (trainer.steps() - first_step_) / 2);
+                                            .first = first_});
+  traced_from_ = std::min(kStepsBeforeTrace, (trainer.steps() - first_.step) / 2);
   const train::TrainingEnd end = trainer.run(stop);
   trace_.set_recording(false);
   workers.set_timeout(kUnevenTimeout);
@@ -343,7 +382,7 @@ train::Evaluation Training::evaluate(const std::stop_token& stop) {
 }
 
 // Only the first worker writes: it has all there is, or gets it from the servers.
-void Training::save(std::int64_t step) {
+void Training::save(const train::TrainingProgress& progress) {
   if (!checkpoints_) return;
   if (train::Replicas* replicas = place_->replicas(); replicas != nullptr) {
     replicas->sync().settle();
@@ -354,10 +393,12 @@ void Training::save(std::int64_t step) {
       place_->step().session().variables(), {.model = config_.step.model,
                                              .classes = place_->config().num_classes,
                                              .seed = config_.step.seed,
-                                             .step = step,
-                                             .samples = step * config_.samples_per_update(),
+                                             .step = progress.step,
+                                             .samples = progress.step * config_.samples_per_update(),
                                              .global_batch_size = config_.samples_per_update(),
                                              .optimizer = std::string(op::to_string(config_.step.optimizer.kind)),
+                                             .train_seconds = progress.train_seconds,
+                                             .epoch = progress.epoch,
                                              .others = train::to_metadata(place_->input()->trained_on())}));
   if (averages_) averages_->add_to(*checkpoint);
   last_saved_ = checkpoint;

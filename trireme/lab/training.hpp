@@ -56,7 +56,12 @@ class Training {
   const BenchmarkSetup& setup() const { return place_->setup(); }
   std::int64_t samples() const { return place_->input()->samples(); }  // in an epoch
   std::int64_t evaluated_samples() const { return evaluation_.dataset ? evaluation_.dataset->size() : 0; }
-  std::int64_t first_step() const { return first_step_; }
+  std::int64_t first_step() const { return first_.step; }
+  double first_epoch() const;                                                    // the same in epochs
+  const train::TrainingProgress& first() const { return first_; }                // where earlier runs have left it
+  std::string resumed_from() const { return resumed_ ? resumed_->path() : ""; }  // on the first worker
+  // How many steps of the epoch that goes on are not in what is known of it: the checkpoint is an old one.
+  std::int64_t unknown_steps() const;
   std::string last_checkpoint() const { return checkpoints_ ? checkpoints_->last_path() : ""; }
   const std::string& checkpoint_problem() const { return checkpoint_problem_; }  // why the last one was not written
   const StepSeconds& step_seconds() const { return step_seconds_; }
@@ -80,13 +85,14 @@ class Training {
   bool is_traced() const;
   void add_step_seconds();
   train::Evaluation evaluate(const std::stop_token& stop);
-  void save(std::int64_t step);
+  void save(const train::TrainingProgress& progress);
   void finish_checkpoints();
   bool takes_part_in_evaluation() const;
 
   TrainingConfig config_;
   std::unique_ptr<train::CheckpointFile> resumed_;  // on the first worker
-  std::int64_t first_step_ = 0, first_sample_ = 0;
+  train::TrainingProgress first_;
+  std::int64_t first_sample_ = 0;
   std::optional<train::TrainedOn> trained_on_;  // by the checkpoint
   std::unique_ptr<Workplace> place_;
   std::unique_ptr<train::WeightAverages> averages_;

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/survivors.hpp"
+#include "trireme/data/formats.hpp"
+#include "trireme/lab/memory_check.hpp"
 #include "trireme/lab/same_options.hpp"
 #include "trireme/lab/share_processors.hpp"
 #include "trireme/perf/machine.hpp"
@@ -82,6 +85,7 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
   share_cores(setup_.config, *workers_, setup_.warnings);
   const std::vector<int> processors = perf::usable_processors();
   open_data();
+  check_memory();
   setup_.threads = perf::plan_threads(setup_.config.intra_threads, setup_.config.inter_threads, setup_.config.bind);
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
@@ -125,7 +129,29 @@ void Workplace::open_data() {
   setup_.config.data.preprocessing = input_->preprocessing();
   setup_.dataset = input_->describe();
   setup_.preprocessing = input_->describe_preprocessing();
+  if (const std::string others = data::other_files_text(input_->info()); !others.empty()) {
+    setup_.warnings.push_back(fmt::format("--data-dir {}: there {}", setup_.config.data.dir, others));
+  }
   set_epoch(setup_.config, input_->samples());
+}
+
+// All workers see what is free before any of them takes some, and all come to the same end.
+void Workplace::check_memory() {
+  if (setup_.config.on_gpu()) return;
+  workers_->set_context("comparing what memory there is");
+  const std::vector<perf::FreeMemory> free = comm::all_gather_value(*workers_, perf::free_memory());
+  std::map<int, HostMemory> by_node;
+  for (std::size_t rank = 0; rank < free.size(); ++rank) {
+    const comm::Member& member = workers_->members()[rank];
+    const auto [node, is_new] = by_node.try_emplace(member.node, HostMemory{member.host, 0, free[rank]});
+    ++node->second.workers;
+    if (free[rank].bytes < node->second.free.bytes) node->second.free = free[rank];
+  }
+  std::vector<HostMemory> hosts;
+  for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
+  std::vector<BenchmarkConfig> programs = options_.beside;
+  programs.insert(programs.begin(), setup_.config);
+  for (std::string& warning : lab::check_memory(programs, hosts)) setup_.warnings.push_back(std::move(warning));
 }
 
 void Workplace::leave_lost_behind() {

@@ -75,6 +75,8 @@ class Workplace {
     std::function<void(Session&)> restore = {};
     std::int64_t first_sample = 0;       // of the data set's sequence: what comes first
     perf::Recorder* recorder = nullptr;  // gets the spans of steps; none: nobody traces
+    // Programs that will have memory beside the step's, such as evaluation's.
+    std::vector<BenchmarkConfig> beside = {};
   };
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. Collective where there are
   // several workers, who must have the same configuration. The communicators outlive this.
@@ -119,6 +121,7 @@ class Workplace {
   std::unique_ptr<train::Replicas> make_replicas();
   std::string why_not_between_gpus() const;
   void open_data();
+  void check_memory();
   void divide_cores();
   void prepare();
   void compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile);

@@ -137,13 +137,24 @@ Machine read_with_load(double load, const char* kind) {
   machine.caches = topology.caches();
 
   machine.memory_bytes = kib_line("/proc/meminfo", "MemTotal");
-  machine.available_bytes = kib_line("/proc/meminfo", "MemAvailable");
+  machine.available_bytes = free_memory().bytes;
   machine.transparent_huge_pages = transparent_huge_pages();
   machine.warnings = warnings_of(machine, quota, kind);
   return machine;
 }
 
 }  // namespace
+
+// Control groups count swap by themselves: where one limits memory, none is counted on.
+FreeMemory free_memory() {
+  FreeMemory free{.bytes = kib_line("/proc/meminfo", "MemAvailable"),
+                  .swap_bytes = kib_line("/proc/meminfo", "SwapFree")};
+  const std::optional<double> left = memory_left();
+  if (left && *left < static_cast<double>(free.bytes)) {
+    free = {.bytes = static_cast<std::int64_t>(*left), .swap_bytes = 0, .by_group = true};
+  }
+  return free;
+}
 
 double current_load(std::chrono::milliseconds during) {
   constexpr std::chrono::milliseconds kBetweenLooks{5};

@@ -36,6 +36,15 @@ constexpr const char* kLoadVariable = "TRIREME_LOAD";
 Machine read_machine();
 Machine read_machine(double load);
 
+// What can be taken without anybody being ended for it: of the machine, and within the limits of this process's control
+// group.
+struct FreeMemory {
+  std::int64_t bytes = 0;
+  std::int64_t swap_bytes = 0;  // beside, slowly
+  bool by_group = false;        // the group's limit is the nearer one
+};
+FreeMemory free_memory();
+
 // Threads that run or wait for a core, on average from now on and over so long, without the calling one. Unlike the
 // number of busy cores it goes on growing when all cores are busy.
 double current_load(std::chrono::milliseconds during);
