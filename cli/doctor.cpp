@@ -38,7 +38,7 @@ struct OptionalLibrary {
 constexpr std::array kOptionalLibraries{
     OptionalLibrary{"oneDNN", "libdnnl-dev", "fast kernels on the CPU", true},
     OptionalLibrary{"MPI", "openmpi-bin, libopenmpi-dev", "several processes and nodes", true},
-    OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler-grpc", "parameter servers over TCP", true},
+    OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler", "parameter servers over TCP", true},
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
     OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
     OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, as MNIST is given out", true},
