@@ -91,7 +91,7 @@ Program Compiler::run() {
     }
   }
   training_ = program_.updates || std::any_of(graph().nodes().begin(), graph().nodes().end(), [](const Node& node) {
-                return name_of(node.op).find("backward") != std::string_view::npos;
+                return is_backward(node.op);
               });
   for (const NodeId id : execution_order(graph())) {
     const Node& node = graph().node(id);
