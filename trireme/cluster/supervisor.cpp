@@ -190,6 +190,7 @@ void Supervisor::handle_end_request(int signal) {
     return;
   }
   if (phase_ == Phase::leaving) return ask_to_end();
+  if (signal == SIGHUP && asked_here_) return;  // of a terminal that goes away several come, of nobody's impatience
   const bool again = asked_here_ || is_failing() || phase_ == Phase::starting;
   asked_here_ = true;
   if (!again) return ask_workers_to_end(signal);
