@@ -112,7 +112,8 @@ void HostAgent::wait_for_something() {
   const bool reading = link_.channel().unsent_bytes() < kEnoughUnsent;
   std::vector<pollfd> polled{{link_.channel().descriptor(), POLLIN, 0},
                              {listener_.descriptor(), POLLIN, 0},
-                             {end_requests_.descriptor(), POLLIN, 0}};
+                             {end_requests_.descriptor(), POLLIN, 0},
+                             {guard_.poll_descriptor(), POLLIN, 0}};
   if (link_.channel().unsent_bytes() > 0) polled.push_back({link_.channel().output_descriptor(), POLLOUT, 0});
   for (const Channel& newcomer : newcomers_) polled.push_back({newcomer.descriptor(), POLLIN, 0});
   for (const Runner& runner : runners_) {
@@ -122,6 +123,7 @@ void HostAgent::wait_for_something() {
     }
   }
   poll(polled.data(), polled.size(), static_cast<int>(HostLink::kInterval.count()));
+  guard_.replace_if_ended();
   pass_on_end_requests();
   listen_to_launcher();
   greet_newcomers();

@@ -59,6 +59,9 @@ void Supervisor::wait_for_events(std::chrono::milliseconds timeout) {
   };
   add(end_requests_.descriptor(), POLLIN, [this] { handle_end_request(end_requests_.next()); });
   add(console_.descriptor(), POLLOUT, [] {});
+  add(guard_.poll_descriptor(), POLLIN, [this] {
+    if (const std::string news = guard_.replace_if_ended(); !news.empty()) console_.say("trireme: " + news);
+  });
   add(listener_.descriptor(), POLLIN, [this] { accept_runners(); });
   const int input = console_.is_full() ? 0 : POLLIN;
   for (int task = 0; task < tasks_.count(); ++task) {
