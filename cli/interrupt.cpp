@@ -34,7 +34,10 @@ void Interrupt::wait_for_signals() {
     if (sigwaitinfo(&signals_, &request) < 0) continue;
     if (closing_) return;
     if (obeys_parent_alone && request.si_pid != getppid()) continue;
-    if (!listening_ || source_.stop_requested()) _exit(kInterruptedExitCode);
+    const bool again = source_.stop_requested();
+    if (again && request.si_signo == SIGHUP)
+      continue;  // of a terminal that goes away several come, of nobody's impatience
+    if (!listening_ || again) _exit(kInterruptedExitCode);
     source_.request_stop();
     if (!is_silent) std::fputs(("\n" + answer_ + "\n").c_str(), stderr);
   }

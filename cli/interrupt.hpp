@@ -1,7 +1,7 @@
 // Ctrl-C (and SIGTERM, and the terminal going away) as a request to stop: the first one asks the running command to end
-// after what it is doing, with its results; the second ends the process at once. So does the first while there is
-// nothing yet to end well. Held by a command while it runs; made before anything starts threads, those of libraries
-// included: a signal goes to any thread that does not block it.
+// after what it is doing, with its results; the second, by SIGINT or SIGTERM, ends the process at once. So does the
+// first while there is nothing yet to end well. Held by a command while it runs; made before anything starts threads,
+// those of libraries included: a signal goes to any thread that does not block it.
 #pragma once
 
 #include <atomic>

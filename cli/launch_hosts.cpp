@@ -54,11 +54,11 @@ void report(const std::vector<HostReport>& hosts) {
   fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, {} for one", bad, hosts.size(), first.host);
 }
 
-void report(const std::vector<cluster::HostQuestion>& questions, const std::vector<cluster::HostAnswer>& answers) {
+void report(const std::vector<cluster::RemoteHost>& asked, const std::vector<cluster::HostAnswer>& answers) {
   std::vector<HostReport> hosts;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     hosts.push_back(
-        {.host = questions[i].host.name,
+        {.host = asked[i].name,
          .line = fmt::format("reached, {} cores, same build{}", answers[i].facts.core_limit, clock_text(answers[i])),
          .problem = answers[i].problem});
   }
@@ -118,15 +118,25 @@ std::vector<std::string> addresses_of(const std::vector<cluster::HostTasks>& tas
   return given;
 }
 
-void check_loopback(const std::vector<HostShare>& shares) {
-  if (shares.size() < 2) return;
-  for (const HostShare& share : shares) {
-    const std::string& address = share.addresses.workers.front();
-    if (address.starts_with("127.") || address.starts_with("[::1]")) {
-      bad_input("{} would be found at {}, which is no address for the other hosts; give --network", share.host,
-                address);
+void check_loopback(const std::vector<cluster::HostTasks>& tasks, const std::vector<std::string>& found_at) {
+  if (tasks.size() < 2) return;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (found_at[i].starts_with("127.") || found_at[i] == "::1") {
+      bad_input("{} would be found at {}, which is no address for the other hosts; give --network", tasks[i].host,
+                found_at[i]);
     }
   }
+}
+
+cluster::PortsWanted ports_wanted(const comm::JobSize& tasks, const TaskDemand& demand, bool at_addresses) {
+  if (!at_addresses) return {.tasks = {.workers = 0, .servers = 0}};
+  return {.tasks = tasks,
+          .first_worker = demand.worker_port,
+          .first_server = tasks.servers > 0 ? demand.ps_port : std::nullopt};
+}
+
+comm::ClusterSpec addresses(const std::string& host, const cluster::TaskPorts& ports) {
+  return {.workers = addresses(host, ports.workers), .servers = addresses(host, ports.servers)};
 }
 
 }  // namespace
@@ -137,13 +147,8 @@ HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, clu
                   .cores = cluster::divide_this_machine(demand.cores),
                   .addresses = {}};
   if (!at_addresses) return share;
-  const cluster::TaskPorts claimed =
-      cluster::claim_ports({.tasks = {.workers = demand.cores.workers, .servers = demand.cores.servers},
-                            .first_worker = demand.worker_port,
-                            .first_server = demand.ps_port},
-                           ports);
-  share.addresses = {.workers = addresses("127.0.0.1", claimed.workers),
-                     .servers = addresses("127.0.0.1", claimed.servers)};
+  const comm::JobSize tasks{.workers = demand.cores.workers, .servers = demand.cores.servers};
+  share.addresses = addresses("127.0.0.1", cluster::claim_ports(ports_wanted(tasks, demand, true), ports));
   return share;
 }
 
@@ -170,34 +175,28 @@ std::vector<cluster::HostSlots> read_hosts(const HostOptions& options) {
 }
 
 std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<cluster::HostSlots>& hosts,
-                                       const TaskDemand& demand) {
+                                       const TaskDemand& demand, bool at_addresses) {
   const auto tasks = cluster::spread_tasks(hosts, {.workers = demand.cores.workers, .servers = demand.cores.servers});
   const std::vector<std::string> programs = programs_on(tasks, options);
-  std::vector<cluster::HostQuestion> questions;
+  std::vector<cluster::RemoteHost> asked;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const comm::JobSize& size = tasks[i].size;
-    questions.push_back({.host = {.name = tasks[i].host, .program = programs[i]},
-                         .ports = {.tasks = size,
-                                   .first_worker = demand.worker_port,
-                                   .first_server = size.servers > 0 ? demand.ps_port : std::nullopt}});
+    asked.push_back(
+        {.name = tasks[i].host, .program = programs[i], .ports = ports_wanted(tasks[i].size, demand, at_addresses)});
   }
-  const auto answers = cluster::ask_hosts(questions, reach_of(options));
-  report(questions, answers);
+  const auto answers = cluster::ask_hosts(asked, reach_of(options));
+  report(asked, answers);
   const std::vector<std::string> found_at = addresses_of(tasks, answers, options.network);
+  check_loopback(tasks, found_at);
   std::vector<HostShare> shares;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const cluster::HostFacts& facts = answers[i].facts;
-    HostShare share{.host = tasks[i].host,
-                    .program = programs[i],
-                    .cores = divide(tasks[i], facts, demand.cores),
-                    .addresses = {.workers = addresses(found_at[i], facts.ports.workers),
-                                  .servers = addresses(found_at[i], facts.ports.servers)},
-                    .ports = facts.ports.workers,
-                    .network = cluster::network_of(found_at[i], facts)};
-    share.ports.insert(share.ports.end(), facts.ports.servers.begin(), facts.ports.servers.end());
-    shares.push_back(std::move(share));
+    shares.push_back({.host = tasks[i].host,
+                      .program = programs[i],
+                      .cores = divide(tasks[i], facts, demand.cores),
+                      .addresses = addresses(found_at[i], cluster::expected_ports(asked[i].ports)),
+                      .ports = asked[i].ports,
+                      .network = cluster::network_of(found_at[i], facts)});
   }
-  check_loopback(shares);
   return shares;
 }
 

@@ -44,7 +44,7 @@ struct HostShare {
   std::string program;          // the `trireme` binary there
   cluster::CoreDivision cores;  // workers and servers of this host
   comm::ClusterSpec addresses;  // of the same; empty where they need none
-  std::vector<int> ports = {};
+  cluster::PortsWanted ports = {};
   std::string network = {};  // of the addresses, as "10.0.0.0/24"; empty: unknown
 };
 
@@ -59,7 +59,7 @@ std::vector<cluster::HostSlots> read_hosts(const HostOptions& options);
 // What each of these hosts contributes. Asks all of them, prints a line on stderr for each. Error(unavailable) names
 // the first that cannot be used, after a line for each of them; Error(bad_input) where tasks do not fit.
 std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<cluster::HostSlots>& hosts,
-                                       const TaskDemand& demand);
+                                       const TaskDemand& demand, bool at_addresses);
 
 std::string this_binary();
 

@@ -63,13 +63,18 @@ Command add_launch_guard(CLI::App& parent) {
           }};
 }
 
+// As cluster::add_port_options() writes them.
+void add_port_options(CLI::App& app, cluster::PortsWanted& ports) {
+  app.add_option("--workers", ports.tasks.workers);
+  app.add_option("--ps", ports.tasks.servers);
+  app.add_option("--worker-port", ports.first_worker);
+  app.add_option("--ps-port", ports.first_server);
+}
+
 Command add_launch_probe(CLI::App& parent) {
   CLI::App* app = add_hidden(parent, "launch-probe", "Says what a launch has to know of this host");
   auto ports = std::make_shared<cluster::PortsWanted>();
-  app->add_option("--workers", ports->tasks.workers);
-  app->add_option("--ps", ports->tasks.servers);
-  app->add_option("--worker-port", ports->first_worker);
-  app->add_option("--ps-port", ports->first_server);
+  add_port_options(*app, *ports);
   return {app, [ports] {
             cluster::HostFacts facts = cluster::read_host_facts(*ports);
             facts.hears_launcher = cluster::hears_launcher();
@@ -82,7 +87,7 @@ Command add_launch_host(CLI::App& parent) {
   CLI::App* app = add_hidden(parent, "launch-host", "Looks after the tasks of a launch on this host");
   auto options = std::make_shared<cluster::HostAgentOptions>();
   app->add_option("--tasks", options->tasks)->delimiter(',')->required();
-  app->add_option("--ports", options->ports)->delimiter(',');
+  add_port_options(*app, options->ports);
   app->add_option("--folder", options->folder);
   app->add_option("--address", options->address);
   return {app, [options] {
@@ -99,11 +104,19 @@ Command add_launch_relay(CLI::App& parent) {
   return {app, [command] { return cluster::run_host_relay(*command, launcher_address()); }};
 }
 
+// What an MPI launcher starts by itself on another host, and is nobody's there once the job is over.
+Command add_launch_daemon(CLI::App& parent) {
+  CLI::App* app = add_hidden(parent, "launch-daemon", "Runs what belongs to a launch, while that runs");
+  auto command = std::make_shared<std::vector<std::string>>();
+  app->add_option("command", *command, "After --")->required();
+  return {app, [command]() -> int { cluster::become_part_of_job(launcher_address(), *command); }};
+}
+
 }  // namespace
 
 std::vector<Command> add_launch_parts(CLI::App& parent) {
-  return {add_launch_task(parent), add_launch_guard(parent), add_launch_probe(parent), add_launch_host(parent),
-          add_launch_relay(parent)};
+  return {add_launch_task(parent), add_launch_guard(parent), add_launch_probe(parent),
+          add_launch_host(parent), add_launch_relay(parent), add_launch_daemon(parent)};
 }
 
 }  // namespace trireme::cli

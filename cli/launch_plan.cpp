@@ -182,16 +182,6 @@ Environment sharing_environment(int threads) {
           {"OMP_WAIT_POLICY", "passive"}};
 }
 
-// Where all tasks meet, and the secret by which they know each other.
-Environment meeting_environment(const std::vector<HostShare>& hosts) {
-  comm::ClusterSpec spec;
-  for (const HostShare& host : hosts) {
-    spec.workers.insert(spec.workers.end(), host.addresses.workers.begin(), host.addresses.workers.end());
-    spec.servers.insert(spec.servers.end(), host.addresses.servers.begin(), host.addresses.servers.end());
-  }
-  return {{cluster::kClusterVariable, comm::to_json_text(spec)}, {cluster::kJobSecretVariable, cluster::make_secret()}};
-}
-
 std::string program_on(const HostShare& host, const LaunchOptions& options) {
   if (options.program.empty()) return host.program;
   return options.hosts.are_given() ? options.program : cluster::find_program(options.program);
@@ -204,11 +194,14 @@ void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, 
   const int count = are_workers ? options.tasks.cores.workers : options.tasks.cores.servers;
   int index = 0;
   for (const HostShare& host : hosts) {
-    for (const std::vector<int>& processors : are_workers ? host.cores.workers : host.cores.servers) {
+    const auto& processors = are_workers ? host.cores.workers : host.cores.servers;
+    const std::vector<std::string>& addresses = are_workers ? host.addresses.workers : host.addresses.servers;
+    for (std::size_t i = 0; i < processors.size(); ++i) {
       cluster::Task task = model;
       task.index = index++;
       task.host = host.host;
-      task.processors = processors;
+      task.processors = processors[i];
+      if (!addresses.empty()) task.address = addresses[i];
       task.command = {program_on(host, options)};
       task.command.insert(task.command.end(), options.command.begin(), options.command.end());
       if (host.cores.shared) task.environment.merge(sharing_environment(host.cores.cores_per_worker));
@@ -222,7 +215,9 @@ void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, 
 
 // Workers first, then servers: task i is rank i.
 cluster::Job make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
-  cluster::Task task{.environment = at_addresses ? meeting_environment(hosts) : Environment{}};
+  cluster::Task task;
+  if (at_addresses)
+    task.environment[cluster::kJobSecretVariable] = cluster::make_secret();  // by which they know each other
   if (options.hosts.slurm) task.environment[cluster::kEndRequestsVariable] = cluster::kFromLauncher;
   cluster::Job job;
   add_tasks(task, hosts, options, job);
@@ -268,7 +263,7 @@ LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command)
   check_suits_starter(options, needs);
   LaunchPlan plan;
   if (options.hosts.are_given()) {
-    plan.hosts = shares_of_hosts(options.hosts, hosts, options.tasks);
+    plan.hosts = shares_of_hosts(options.hosts, hosts, options.tasks, at_addresses);
     plan.starter = starter_for_hosts(options, needs, plan.hosts);
   } else {
     plan.hosts = {share_of_this_machine(options.tasks, at_addresses, plan.ports)};
@@ -301,9 +296,11 @@ std::string commands_text(const LaunchPlan& plan) {
     text += fmt::format("  {}\n", shell_text(start.environment, start.command));
   }
   text += "which runs:\n";
-  for (std::size_t i = 0; i < plan.job.tasks.size(); ++i) {
-    const cluster::Task& task = plan.job.tasks[i];
-    text += fmt::format("  {}{}\n", plan.job.prefix(static_cast<int>(i)), shell_text(task.environment, task.command));
+  cluster::Job job = plan.job;
+  cluster::tell_addresses(job);
+  for (std::size_t i = 0; i < job.tasks.size(); ++i) {
+    const cluster::Task& task = job.tasks[i];
+    text += fmt::format("  {}{}\n", job.prefix(static_cast<int>(i)), shell_text(task.environment, task.command));
   }
   return text;
 }

@@ -2,6 +2,7 @@
 #include "trireme/cluster/ship.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -12,6 +13,7 @@ namespace trireme::cluster {
 namespace {
 
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 // The script is what runs before the command, as a shell has its own at its start.
@@ -80,6 +82,39 @@ TEST(Ship, ACopyThatDoesNotMoveIsGivenUp) {
       ship(shipment(3'000'000), {"a"}, reach_after(greets_and_stops), folder.path(), {.answer = 60s, .progress = 300ms})
           .front();
   EXPECT_EQ(result.problem, "the copying to it has not moved for 0.3 s: disk is slow");
+}
+
+TEST(Ship, AFolderThatOthersCanChangeIsRefused) {
+  const testkit::TemporaryFolder folder;
+  const HostReach reach = reach_after("");
+  const auto problem = [&](const std::string& path) { return ship(shipment(), {"a"}, reach, path).front().problem; };
+  const auto make = [&](const std::string& path, unsigned mode) {
+    fs::create_directory(path);
+    fs::permissions(path, static_cast<fs::perms>(mode));
+    return path;
+  };
+  const std::string open = make(folder / "open", 0777), sticky = make(folder / "sticky", 01777);
+  const std::string is_not = " is not yours alone: ";
+  EXPECT_NE(problem(open).find(open + is_not), std::string::npos) << problem(open);
+  EXPECT_NE(problem(open + "/mine").find(open + is_not), std::string::npos) << "whose name can be another's next";
+  EXPECT_NE(problem(sticky).find(sticky + is_not), std::string::npos);
+  EXPECT_EQ(problem(sticky + "/mine"), "") << "which nobody can take away there";
+  EXPECT_EQ(fs::status(sticky + "/mine").permissions(), fs::perms::owner_all);
+
+  fs::create_directory_symlink(make(folder / "private", 0700), folder / "link");
+  EXPECT_EQ(problem(folder / "link/way"), "") << "a link of our own";
+  fs::create_directory_symlink(folder / "open", folder / "to open");
+  EXPECT_NE(problem(folder / "to open/x").find(open + is_not), std::string::npos) << problem(folder / "to open/x");
+  if (geteuid() != 0) return;
+  const std::string planted = sticky + "/planted";
+  fs::create_directory_symlink(folder / "private", planted);
+  ASSERT_EQ(lchown(planted.c_str(), 65534, 65534), 0);
+  EXPECT_NE(problem(planted).find(planted + is_not), std::string::npos) << problem(planted);
+  EXPECT_NE(problem(planted + "/x").find(planted + is_not), std::string::npos) << problem(planted + "/x");
+  EXPECT_FALSE(fs::exists(folder / "private/x")) << "it was followed";
+  const std::string others = make(sticky + "/others", 0755);
+  ASSERT_EQ(chown(others.c_str(), 65534, 65534), 0);
+  EXPECT_NE(problem(others).find(others + is_not), std::string::npos) << problem(others);
 }
 
 TEST(Ship, AHostThatRefusesSaysWhy) {

@@ -81,6 +81,25 @@ TEST_P(LaunchEnd, AKilledLauncherLeavesNothing) {
   }
 }
 
+// A guard alone is no loss, but without one a killed launcher would leave something.
+TEST_P(LaunchEnd, AKilledGuardIsReplacedAndItsSuccessorDoesItsWork) {
+  LaunchedJob job(shell(GetParam(), kClinging));
+  ASSERT_TRUE(job.wait_for_output("[2] up"));
+  const auto guard = [&] {
+    for (const JobProcess& process : job.processes()) {
+      if (has(process.command, " launch-guard ")) return process.pid;
+    }
+    return pid_t{0};
+  };
+  const pid_t first = guard();
+  ASSERT_NE(first, 0);
+  kill(first, SIGKILL);
+  EXPECT_TRUE(job.wait_for_output("was killed by signal 9 (SIGKILL); another has taken its place", 5s)) << job.err();
+  ASSERT_TRUE(wait_until([&] { return guard() != 0 && guard() != first; }, 5s)) << job.err();
+  kill(job.pid(), SIGKILL);
+  EXPECT_TRUE(job.is_gone_within(5s));
+}
+
 // Asks twice, as for workers that do not listen. What comes before the workers run ends the launch at once.
 void end_by_hand(const LaunchedJob& job) {
   kill(job.pid(), SIGTERM);

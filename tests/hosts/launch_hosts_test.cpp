@@ -80,6 +80,20 @@ TEST_F(LaunchHosts, AHostThatCrashesIsNamed) {
   expect_nothing_left();
 }
 
+TEST_F(LaunchHosts, AGuardOfAHostIsReplacedAndItsSuccessorDoesItsWork) {
+  LaunchedJob job(script_on("n0,n1", 2, "trap '' HUP; setsid sleep 60 & echo ready; sleep 60"));
+  ASSERT_TRUE(job.wait_for_output("[0] ready") && job.wait_for_output("[1] ready")) << job.err();
+  const CommandOutcome replaced =
+      cluster_.on("n1",
+                  "old=$(pgrep -f '[l]aunch-guard') && kill -KILL $old && for i in $(seq 50); do "
+                  "new=$(pgrep -f '[l]aunch-guard') && [ \"$new\" != \"$old\" ] && exit 0; sleep 0.1; done; exit 1");
+  EXPECT_EQ(replaced.code, 0) << replaced.output;
+  cluster_.on("n1", "pkill -KILL -f '[l]aunch-host'");
+  EXPECT_NE(job.exit_code(15s), 0);
+  EXPECT_TRUE(has(job.err(), "error: rank 1 (n1, pid ")) << job.err();
+  expect_nothing_left();
+}
+
 TEST_F(LaunchHosts, TheLastWordsOfAHostArriveThoughNobodyReadsForAWhile) {
   Words arguments =
       script_on("n0,n1", 2,

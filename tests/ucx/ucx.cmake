@@ -12,6 +12,12 @@ add_test(NAME ucx.lost_rank.noticed COMMAND ucx_lost_rank untold)
 set_tests_properties(ucx.lost_rank ucx.lost_rank.tcp ucx.lost_rank.noticed PROPERTIES
   LABELS distributed TIMEOUT 120 PROCESSORS 2)
 
+# A rank waits for another that does not look at its connections.
+add_executable(ucx_idle_wait ucx/ucx_idle_wait.cpp ucx/socket_control.cpp)
+target_link_libraries(ucx_idle_wait PRIVATE trireme::trireme trireme_warnings)
+add_test(NAME ucx.idle_wait COMMAND ${CMAKE_COMMAND} -E env UCX_TLS=tcp,self $<TARGET_FILE:ucx_idle_wait>)
+set_tests_properties(ucx.idle_wait PROPERTIES LABELS distributed TIMEOUT 120)
+
 if(NOT MPI_CXX_FOUND)
   return()
 endif()

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
-#include <thread>
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/greeting.hpp"
@@ -151,16 +150,11 @@ UniqueFd Listener::accept() const {
   return accepted;
 }
 
-UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patience) {
-  using namespace std::chrono_literals;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+UniqueFd connect_to(const std::string& address) {
   UniqueFd socket = make_socket();
   const Address name(address);
-  while (connect(socket.get(), name.get(), name.length) != 0) {
-    if (errno != ECONNREFUSED || std::chrono::steady_clock::now() >= deadline) {
-      fail(ErrorKind::failed, "cannot reach the launcher of this task: {}", std::strerror(errno));
-    }
-    std::this_thread::sleep_for(20ms);
+  if (connect(socket.get(), name.get(), name.length) != 0) {
+    fail(ErrorKind::failed, "cannot reach the launcher of this task: {}", std::strerror(errno));
   }
   if (!is_of_this_user(socket)) {
     fail(ErrorKind::failed, "cannot reach the launcher of this task: its address is another user's");

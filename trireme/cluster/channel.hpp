@@ -3,21 +3,24 @@
 // it is ready.
 //
 // The messages, by "type":
-//   runner to supervisor   hello {task, host}            once connected
+//   runner to supervisor   ready {task, port}            from the agent of another host: the runner may come, and the
+//                                                        task will listen there, if it meets others at an address
+//                          hello {task, host}            once connected
 //                          started {pid} | not_started {reason}
 //                          output {stream: 1|2, text}    as it comes
 //                          error {text}                  the program's own words, before it ends
 //                          stopped {signal} | continued
 //                          ended {code, signal}          signal 0: by itself, with this exit code
-//                          lost {reason}                 from the relay of a runner on another host: it is out of reach
+//                          lost {reason}                 from the relay of a runner on another host: that is out of
+//                          reach here                          likewise from the agent there: the answer to ping
 //                          end_request                   likewise: somebody there (Slurm) wants the job to end
 //   supervisor to runner   run {task: Task}              when all tasks have said hello
 //                          signal {signal}               to the program and what it has started
+//                          ping                          to one runner of each other host
 //                          release                       the runner may leave
 //   program to runner      error {text}
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -72,7 +75,7 @@ class Listener {
   UniqueFd socket_;
 };
 
-// Error(failed) where nobody of this user listens there, within the time given.
-UniqueFd connect_to(const std::string& address, std::chrono::milliseconds patience = {});
+// Error(failed) where nobody of this user listens there.
+UniqueFd connect_to(const std::string& address);
 
 }  // namespace trireme::cluster

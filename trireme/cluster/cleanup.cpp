@@ -33,16 +33,11 @@ fs::path folder_for_segments() {
   return fs::temp_directory_path();
 }
 
-// MPI's daemon on this host may have been faster.
+constexpr int kMostGuards = 5;  // something is against them
+
 void make_private_folder(const std::string& folder) {
-  struct stat status {};
   if (mkdir(folder.c_str(), S_IRWXU) == 0) return;
-  const int reason = errno;
-  const bool is_ours =
-      reason == EEXIST && lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
-  if (!is_ours) {
-    fail(ErrorKind::failed, "cannot make the folder {} for what the workers share: {}", folder, std::strerror(reason));
-  }
+  fail(ErrorKind::failed, "cannot make the folder {} for what the workers share: {}", folder, std::strerror(errno));
 }
 
 void remove_folder(const fs::path& folder) {
@@ -75,29 +70,64 @@ void end_marked_processes(const std::string& mark) {
   }
 }
 
+namespace {
+
+// The folder goes first: who carries the mark and has still seen it is found, and nobody sees it after that
+// (become_part_of_job()). And last: those who were found may have made it again.
+void end_job(const std::string& mark, const std::string& folder) {
+  remove_folder(folder);
+  end_marked_processes(mark);
+  remove_folder(folder);
+}
+
+}  // namespace
+
 std::string job_folder(const std::string& mark) { return (folder_for_segments() / mark).string(); }
 
 Guard::Guard(const std::string& program, const std::string& mark)
-    : mark_(mark), folder_(job_folder(mark)), lifeline_(make_pipe()) {
-  process_.emplace(
-      ChildOptions{.command = {program, "launch-guard", mark, folder_}, .in = lifeline_.read.get(), .outlives = true});
-  lifeline_.read.reset();
+    : program_(program), mark_(mark), folder_(job_folder(mark)) {
+  start();
   make_private_folder(folder_);
 }
 
+void Guard::start() {
+  PipeEnds lifeline = make_pipe();
+  process_.emplace(
+      ChildOptions{.command = {program_, "launch-guard", mark_, folder_}, .in = lifeline.read.get(), .outlives = true});
+  lifeline_ = std::move(lifeline.write);
+}
+
+std::string Guard::replace_if_ended() {
+  const auto ending = process_->try_wait();
+  if (!ending || given_up_) return "";
+  const std::string what = fmt::format("the guard (pid {}), which cleans up should this process be killed, {}",
+                                       process_->pid(), ending_text(*ending));
+  given_up_ = ++replaced_ > kMostGuards;
+  if (given_up_) return what + "; no other takes its place any more";
+  start();
+  return what + "; another has taken its place";
+}
+
 Guard::~Guard() {
-  end_marked_processes(mark_);
-  remove_folder(folder_);
-  lifeline_.write.reset();
+  end_job(mark_, folder_);
+  lifeline_.reset();
   process_->wait();
+}
+
+void become_part_of_job(const std::string& mark, const std::vector<std::string>& command) {
+  if (access(job_folder(mark).c_str(), X_OK) != 0) fail(ErrorKind::failed, "the job that this is for is over");
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words.front(), words.data());
+  fail(ErrorKind::failed, "{} cannot be run: {}", command.front(), std::strerror(errno));
 }
 
 void run_guard(const std::string& mark, const std::string& folder) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
   char nothing = 0;
   while (read(STDIN_FILENO, &nothing, 1) > 0) continue;
-  end_marked_processes(mark);
-  remove_folder(folder);
+  end_job(mark, folder);
 }
 
 }  // namespace trireme::cluster

@@ -33,12 +33,23 @@ class Guard {
   Guard& operator=(const Guard&) = delete;
 
   const std::string& folder() const { return folder_; }
+  // Readable once it has ended.
+  int poll_descriptor() const { return given_up_ ? -1 : process_->poll_descriptor(); }
+  // Where it has ended before its time, another takes its place. What to tell about that; empty: it has not.
+  std::string replace_if_ended();
 
  private:
-  std::string mark_, folder_;
-  PipeEnds lifeline_;  // the write end is open for as long as this process lives
+  void start();
+
+  std::string program_, mark_, folder_;
+  UniqueFd lifeline_;  // open for as long as this process lives
   std::optional<ChildProcess> process_;
+  int replaced_ = 0;
+  bool given_up_ = false;
 };
+
+// Turns this process, which carries the mark, into the command; Error(failed) where the job is over on this machine.
+[[noreturn]] void become_part_of_job(const std::string& mark, const std::vector<std::string>& command);
 
 // The body of the guard: waits until standard input ends, then cleans up.
 void run_guard(const std::string& mark, const std::string& folder);

@@ -30,7 +30,11 @@ void open_files(const Task& task, bool only_workers, const std::string& folder, 
 }  // namespace
 
 Console::Console(const Job& job, const ConsoleOptions& options)
-    : job_(job), options_(options), shows_bar_(isatty(options.err) != 0), tasks_(job.tasks.size()) {
+    : job_(job),
+      options_(options),
+      shows_bar_(isatty(options.err) != 0),
+      out_is_terminal_(isatty(options.out) != 0),
+      tasks_(job.tasks.size()) {
   if (options.output_folder.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(options.output_folder, error);
@@ -127,7 +131,7 @@ bool Console::write_first_chunk() {
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return false;
   std::size_t done = chunk.text.size();  // a stream that nobody reads takes everything
   if (count >= 0) done = static_cast<std::size_t>(count);
-  if (count < 0 && chunk.descriptor == options_.out) broken_ = true;
+  if (count < 0 && chunk.descriptor == options_.out && !out_is_terminal_) broken_ = true;
   unwritten_bytes_ -= done;
   chunk.text.erase(0, done);
   if (chunk.text.empty()) unwritten_.pop_front();

@@ -56,6 +56,7 @@ class Console {
   const Job& job_;
   ConsoleOptions options_;
   bool shows_bar_;
+  bool out_is_terminal_;  // which goes away with a signal, or is to be outlived (nohup)
   std::vector<TaskOutput> tasks_;
   std::deque<Chunk> unwritten_;
   std::size_t unwritten_bytes_ = 0;

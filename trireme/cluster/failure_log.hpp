@@ -13,7 +13,8 @@ enum class Cause {  // the later, the closer to the origin
   starter_ended,    // often because a task did
   error,            // a task's own words or exit code: may be about a peer
   lost,             // the connection to a task ended without a word
-  killed,           // by a signal that we did not send
+  killed,           // by a signal that we did not send; mpirun kills its other ranks when a host has gone
+  host_lost,        // the host of a task is out of reach
   not_started,
 };
 

@@ -43,7 +43,7 @@ class HostAgent {
     bool gone = false;  // it had a channel, which has ended
   };
 
-  void claim_ports(const std::vector<int>& ports);
+  void report(const HostAgentOptions& options);
   ChildOptions runner_options(const std::string& program, int task) const;
   bool all_gone() const;
   void say_the_rest();
@@ -68,19 +68,21 @@ HostAgent::HostAgent(const HostAgentOptions& options)
     : link_(Channel(UniqueFd(dup(STDIN_FILENO)), UniqueFd(dup(STDOUT_FILENO)))),
       listener_(options.address.empty() ? random_address() : options.address),
       guard_(options.program, listener_.address()) {
-  claim_ports(options.ports);
+  report(options);
   for (const int task : options.tasks) {
     runners_.push_back({.task = task});
     if (options.address.empty()) runners_.back().process.emplace(runner_options(options.program, task));
   }
 }
 
-void HostAgent::claim_ports(const std::vector<int>& ports) {
-  for (const int port : ports) {
-    if (!ports_.try_claim(port)) {
-      bad_input("port {} of {} is in use, or may not be used; others can be given with --worker-port and --ps-port",
-                port, comm::host_name());
-    }
+// For each task that its runner may come now, and where the task will be found.
+void HostAgent::report(const HostAgentOptions& options) {
+  TaskPorts ports = claim_ports(options.ports, ports_);
+  ports.workers.insert(ports.workers.end(), ports.servers.begin(), ports.servers.end());
+  for (std::size_t i = 0; i < options.tasks.size(); ++i) {
+    json message{{"type", "ready"}, {"task", options.tasks[i]}};
+    if (i < ports.workers.size()) message["port"] = ports.workers[i];
+    link_.send({{"type", "from"}, {"task", options.tasks[i]}, {"message", message}});
   }
 }
 
@@ -112,7 +114,8 @@ void HostAgent::wait_for_something() {
   const bool reading = link_.channel().unsent_bytes() < kEnoughUnsent;
   std::vector<pollfd> polled{{link_.channel().descriptor(), POLLIN, 0},
                              {listener_.descriptor(), POLLIN, 0},
-                             {end_requests_.descriptor(), POLLIN, 0}};
+                             {end_requests_.descriptor(), POLLIN, 0},
+                             {guard_.poll_descriptor(), POLLIN, 0}};
   if (link_.channel().unsent_bytes() > 0) polled.push_back({link_.channel().output_descriptor(), POLLOUT, 0});
   for (const Channel& newcomer : newcomers_) polled.push_back({newcomer.descriptor(), POLLIN, 0});
   for (const Runner& runner : runners_) {
@@ -122,6 +125,7 @@ void HostAgent::wait_for_something() {
     }
   }
   poll(polled.data(), polled.size(), static_cast<int>(HostLink::kInterval.count()));
+  guard_.replace_if_ended();
   pass_on_end_requests();
   listen_to_launcher();
   greet_newcomers();
@@ -144,7 +148,13 @@ void HostAgent::listen_to_launcher() {
   connected_ = link_.receive(messages) && !link_.is_silent();
   for (const json& message : messages) {
     Runner* runner = runner_of(message.value("task", -1));
-    if (message["type"] == "to" && runner != nullptr && runner->channel) runner->channel->send(message.at("message"));
+    if (message["type"] != "to" || runner == nullptr) continue;
+    const json& inner = message.at("message");
+    if (inner.value("type", "") == "ping") {  // whether this host is there, whatever its runners do
+      link_.send({{"type", "from"}, {"task", runner->task}, {"message", {{"type", "here"}}}});
+    } else if (runner->channel) {
+      runner->channel->send(inner);
+    }
   }
 }
 

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "trireme/cluster/ports.hpp"
+
 namespace trireme::cluster {
 
 struct HostAgentOptions {
   std::string program;     // the `trireme` binary, for runners and guard
   std::vector<int> tasks;  // indices in the job
-  std::vector<int> ports;  // that they listen on: claimed for as long as they run
+  PortsWanted ports;       // for them, workers before servers as in the job: claimed for as long as they run
   std::string folder;      // to work in, where there is such a folder; else where we were put
   std::string address;     // where runners that others start will connect; empty: the agent starts them
 };

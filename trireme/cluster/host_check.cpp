@@ -28,21 +28,16 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::vector<std::string> probe_command(const HostQuestion& question) {
-  const PortsWanted& ports = question.ports;
-  std::vector<std::string> words{question.host.program, "launch-probe",
-                                 fmt::format("--workers={}", ports.tasks.workers),
-                                 fmt::format("--ps={}", ports.tasks.servers)};
-  if (ports.first_worker) words.push_back(fmt::format("--worker-port={}", *ports.first_worker));
-  if (ports.first_server) words.push_back(fmt::format("--ps-port={}", *ports.first_server));
+std::vector<std::string> probe_command(const RemoteHost& host) {
+  std::vector<std::string> words{host.program, "launch-probe"};
+  add_port_options(host.ports, words);
   return words;
 }
 
 // One question that is under way, and what it has said so far.
 class Probe {
  public:
-  Probe(const HostQuestion& question, const HostReach& reach)
-      : Probe(question, reach, make_pipe(), make_pipe(), make_pipe()) {}
+  Probe(const RemoteHost& host, const HostReach& reach) : Probe(host, reach, make_pipe(), make_pipe(), make_pipe()) {}
 
   bool is_over() const { return ending_ || is_chattering(); }
   std::array<pollfd, 3> descriptors() const {
@@ -53,12 +48,12 @@ class Probe {
   HostAnswer answer() const;
 
  private:
-  Probe(const HostQuestion& question, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err);
+  Probe(const RemoteHost& host, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err);
   std::string problem() const;
   bool is_greeted() const { return behind_greeting(said_) != std::string::npos; }
   bool is_chattering() const { return said_.size() > kMostChatter + kHostGreeting.size() && !is_greeted(); }
 
-  HostQuestion question_;
+  RemoteHost host_;
   HostReach reach_;
   double asked_ = seconds_since_1970(), answered_ = 0;
   ChildProcess process_;
@@ -67,10 +62,10 @@ class Probe {
   std::optional<Ending> ending_;
 };
 
-Probe::Probe(const HostQuestion& question, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err)
-    : question_(question),
+Probe::Probe(const RemoteHost& host, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err)
+    : host_(host),
       reach_(reach),
-      process_({.command = reach.command(question.host.name, probe_command(question)),
+      process_({.command = reach.command(host.name, probe_command(host)),
                 .in = in.read.get(),
                 .out = out.write.get(),
                 .err = err.write.get()}),
@@ -110,7 +105,7 @@ std::string Probe::problem() const {
   if (code == kNoSuchProgram || code == kCannotBeRun) {
     return fmt::format(
         "{} is not there, or cannot be run ({}); bring it there with --ship, or say where it is with --remote-program",
-        question_.host.program, words);
+        host_.program, words);
   }
   return words.empty() ? fmt::format("the check {}", ending_text(*ending_)) : words;
 }
@@ -121,7 +116,6 @@ HostFacts facts_from_json(const json& answer) {
                   .core_limit = answer.at("core_limit"),
                   .addresses = {},
                   .reached_address = answer.at("reached_address"),
-                  .ports = {answer.at("worker_ports"), answer.at("ps_ports")},
                   .time = answer.at("time"),
                   .hears_launcher = answer.at("hears_launcher")};
   for (const json& entry : answer.at("addresses")) facts.addresses.push_back({entry.at(0), entry.at(1), entry.at(2)});
@@ -154,10 +148,10 @@ HostAnswer Probe::answer() const {
 
 }  // namespace
 
-std::vector<HostAnswer> ask_hosts(const std::vector<HostQuestion>& questions, const HostReach& reach) {
+std::vector<HostAnswer> ask_hosts(const std::vector<RemoteHost>& hosts, const HostReach& reach) {
   std::vector<Probe> probes;
-  probes.reserve(questions.size());
-  for (const HostQuestion& question : questions) probes.emplace_back(question, reach);
+  probes.reserve(hosts.size());
+  for (const RemoteHost& host : hosts) probes.emplace_back(host, reach);
   const auto deadline = Clock::now() + kPatience;
   const auto is_over = [](const Probe& probe) { return probe.is_over(); };
   while (!std::all_of(probes.begin(), probes.end(), is_over) && Clock::now() < deadline) {

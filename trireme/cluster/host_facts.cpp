@@ -27,8 +27,6 @@
 namespace trireme::cluster {
 namespace {
 
-constexpr int kUsualWorkerPort = 2220, kUsualServerPort = 2230;
-
 template <typename Mask>
 int count_bits(const Mask& mask) {
   int bits = 0;
@@ -101,18 +99,11 @@ int read_slurm_cores(const std::vector<std::vector<int>>& cores) {
 
 }  // namespace
 
-TaskPorts claim_ports(const PortsWanted& wanted, PortClaims& claims) {
-  const PortRange workers{"--worker-port", wanted.first_worker, kUsualWorkerPort, wanted.tasks.workers};
-  const PortRange servers{"--ps-port", wanted.first_server, kUsualServerPort, wanted.tasks.servers};
-  TaskPorts ports;
-  if (wanted.first_server) ports.servers = claims.claim(servers);  // what is asked for comes before what gives way
-  ports.workers = claims.claim(workers);
-  if (!wanted.first_server) ports.servers = claims.claim(servers);
-  return ports;
-}
-
+// Those that are asked for are refused now rather than when the job starts. Others are the agent's business, and not
+// even claimed for a moment: another launch may have asked for them.
 HostFacts read_host_facts(const PortsWanted& ports) {
   PortClaims claims;
+  if (ports.first_worker || ports.first_server) claim_ports(ports, claims);
   HostFacts facts;
   facts.build = perf::build_text();
   facts.cores = perf::Topology().usable_cores();
@@ -122,7 +113,6 @@ HostFacts read_host_facts(const PortsWanted& ports) {
   }
   facts.addresses = read_addresses();
   facts.reached_address = read_reached_address();
-  facts.ports = claim_ports(ports, claims);
   facts.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   return facts;
 }
@@ -147,8 +137,6 @@ nlohmann::json to_json(const HostFacts& facts) {
           {"core_limit", facts.core_limit},
           {"addresses", addresses},
           {"reached_address", facts.reached_address},
-          {"worker_ports", facts.ports.workers},
-          {"ps_ports", facts.ports.servers},
           {"time", facts.time},
           {"hears_launcher", facts.hears_launcher}};
 }

@@ -25,19 +25,27 @@ std::string folder_option() { return "--folder=" + std::filesystem::current_path
 
 std::vector<std::string> agent_command(const RemoteHost& host, const std::vector<int>& tasks,
                                        const std::string& address) {
-  std::vector<std::string> words{host.program, "launch-host", "--tasks=" + list_text(tasks),
-                                 "--ports=" + list_text(host.ports), folder_option()};
+  std::vector<std::string> words{host.program, "launch-host", "--tasks=" + list_text(tasks), folder_option()};
+  add_port_options(host.ports, words);
   if (!address.empty()) words.push_back("--address=" + address);
   return words;
 }
 
 RunnerCommand runner_command(const RemoteHost& host, const std::string& address) {
-  return {.words = {"env", fmt::format("{}={}", kLaunchVariable, address), host.program, "launch-task",
+  return {.program = host.program,
+          .words = {"env", fmt::format("{}={}", kLaunchVariable, address), host.program, "launch-task",
                     "--first-task=0", folder_option()},
           .mark = address};
 }
 
 }  // namespace
+
+void add_port_options(const PortsWanted& ports, std::vector<std::string>& words) {
+  words.push_back(fmt::format("--workers={}", ports.tasks.workers));
+  words.push_back(fmt::format("--ps={}", ports.tasks.servers));
+  if (ports.first_worker) words.push_back(fmt::format("--worker-port={}", *ports.first_worker));
+  if (ports.first_server) words.push_back(fmt::format("--ps-port={}", *ports.first_server));
+}
 
 Starter host_starter(const std::string& program, const HostReach& reach, const std::vector<RemoteHost>& hosts,
                      const RunnerStarter& runners) {
@@ -54,7 +62,9 @@ Starter host_starter(const std::string& program, const HostReach& reach, const s
                           .tasks = tasks,
                           .reaches_other_host = true});
     }
-    if (runners) commands.push_back(runners(job, folder, runner_command(hosts.front(), address)));
+    if (!runners) return commands;
+    commands.push_back(runners(job, folder, runner_command(hosts.front(), address)));
+    commands.back().waits_for_hosts = true;
     return commands;
   };
 }

@@ -8,18 +8,22 @@
 #include <vector>
 
 #include "trireme/cluster/host_reach.hpp"
+#include "trireme/cluster/ports.hpp"
 #include "trireme/cluster/starter.hpp"
 
 namespace trireme::cluster {
 
 struct RemoteHost {
-  std::string name;             // as those who reach it know it
-  std::string program;          // the `trireme` binary there
-  std::vector<int> ports = {};  // that its tasks listen on
+  std::string name;        // as those who reach it know it
+  std::string program;     // the `trireme` binary there
+  PortsWanted ports = {};  // for its tasks
 };
+// The same as options of the commands that run there.
+void add_port_options(const PortsWanted& ports, std::vector<std::string>& words);
 
 // How an MPI launcher starts one runner for each task of the job, on the task's host, task i as rank i.
 struct RunnerCommand {
+  std::string program;             // the `trireme` binary on the hosts
   std::vector<std::string> words;  // the same on all hosts
   std::string mark;                // of the job on the other hosts, for what the MPI launcher starts there itself
 };

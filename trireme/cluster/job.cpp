@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "trireme/cluster/environment.hpp"
+#include "trireme/comm/cluster_spec.hpp"
+
 namespace trireme::cluster {
 
 nlohmann::json to_json(const Task& task) {
@@ -35,6 +38,19 @@ std::string Job::name(int task) const {
 std::string Job::prefix(int task) const {
   const Task& named = tasks.at(static_cast<std::size_t>(task));
   return has_only_workers() ? fmt::format("[{}] ", named.index) : fmt::format("[{} {}] ", named.role, named.index);
+}
+
+void tell_addresses(Job& job) {
+  comm::ClusterSpec spec;
+  for (const Task& task : job.tasks) {
+    if (task.address.empty()) return;
+    (task.role == kWorkerRole ? spec.workers : spec.servers).push_back(task.address);
+  }
+  for (Task& task : job.tasks) task.environment[kClusterVariable] = comm::to_json_text(spec);
+}
+
+void set_port(Task& task, int port) {
+  if (!task.address.empty()) task.address = fmt::format("{}:{}", task.address.substr(0, task.address.rfind(':')), port);
 }
 
 std::string names(const Job& job, const std::vector<int>& tasks) {

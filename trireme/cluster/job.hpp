@@ -19,6 +19,7 @@ struct Task {
   std::vector<int> processors = {};  // logical processors (OS index) that it may run on; empty: wherever it may now
   std::vector<std::string> command = {};                // program and arguments
   std::map<std::string, std::string> environment = {};  // beside what it inherits; wins over that
+  std::string address = {};  // at which the others find it: "10.0.0.7:2220"; empty: they need not
 };
 
 nlohmann::json to_json(const Task& task);
@@ -33,6 +34,11 @@ struct Job {
   std::string name(int task) const;    // "rank 2"; beside other roles "worker 2", "ps 0"
   std::string prefix(int task) const;  // of lines of output: "[2] "; beside other roles "[worker 2] "
 };
+
+// Tells every task where all of them meet, by its environment; nothing where they do not meet at addresses.
+void tell_addresses(Job& job);
+// The agent of its host has claimed another port for it than the one that was expected.
+void set_port(Task& task, int port);
 
 // "rank 2", "ranks 1, 2 and 4", "worker 0 and ps 1": the given tasks, not none.
 std::string names(const Job& job, const std::vector<int>& tasks);

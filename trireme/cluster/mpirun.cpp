@@ -10,6 +10,7 @@
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/shell_text.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -55,11 +56,11 @@ Environment local_environment(const std::string& folder) {
 }
 
 // A daemon on another host carries the mark of the job there, and writes into the job's folder there: it goes when the
-// agent goes, whatever becomes of this end. Our own settings are not for it.
-std::string daemon_command(const std::string& mark) {
-  std::vector<std::string> words{"env", fmt::format("{}={}", kLaunchVariable, mark)};
-  for (const auto& [name, value] : mpi_environment(job_folder(mark))) words.push_back(name + "=" + value);
-  words.emplace_back("orted");
+// agent goes, whatever becomes of this end, and does not come when the agent has gone. Our own settings are not for it.
+std::string daemon_command(const RunnerCommand& runner) {
+  std::vector<std::string> words{"env", fmt::format("{}={}", kLaunchVariable, runner.mark)};
+  for (const auto& [name, value] : mpi_environment(job_folder(runner.mark))) words.push_back(name + "=" + value);
+  words.insert(words.end(), {shell_quoted(runner.program), "launch-daemon", "--", "orted"});
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -73,13 +74,13 @@ void check_is_one_word(const char* option, const std::string& value) {
 }
 
 Environment ssh_environment(const std::string& folder, const Words& ssh, const Words& networks,
-                            const std::string& mark) {
+                            const RunnerCommand& runner) {
   Environment environment = mpi_environment(folder);
   environment.merge(Environment{{"OMPI_MCA_plm", "rsh"},
                                 {"OMPI_MCA_plm_rsh_agent", fmt::format("{}", fmt::join(ssh, " "))},
                                 {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},  // hosts may not reach each other by ssh
                                 {"OMPI_MCA_plm_rsh_pass_environ_mca_params", "0"},
-                                {"OMPI_MCA_orte_launch_agent", daemon_command(mark)}});
+                                {"OMPI_MCA_orte_launch_agent", daemon_command(runner)}});
   if (!networks.empty()) {
     environment.emplace("OMPI_MCA_btl_tcp_if_include", fmt::format("{}", fmt::join(networks, ",")));
   }
@@ -134,7 +135,7 @@ RunnerStarter mpirun_runners(const SshOptions& ssh, const Words& networks) {
                                                                   const RunnerCommand& runner) {
     return StartCommand{.name = "mpirun",
                         .command = with_parts(mpirun, job, runner.words),
-                        .environment = ssh_environment(folder, ssh, networks, runner.mark),
+                        .environment = ssh_environment(folder, ssh, networks, runner),
                         .dropped_variables = variables_of_another_job(),
                         .tasks = all_tasks(job)};
   };

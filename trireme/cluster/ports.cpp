@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <numeric>
 
 #include "trireme/base/error.hpp"
 
@@ -15,6 +16,7 @@ namespace trireme::cluster {
 namespace {
 
 constexpr int kLastPort = 65535;
+constexpr int kUsualWorkerPort = 2220, kUsualServerPort = 2230;
 
 // Not open where another process has the name. It ends with the socket, and so with the process, however that ends.
 UniqueFd bind_name(const std::string& name) {
@@ -58,6 +60,13 @@ bool can_listen_ipv6(int port) {
 // past that still linger are no obstacle.
 bool can_listen(int port) { return can_listen_ipv4(port) && can_listen_ipv6(port); }
 
+PortRange worker_range(const PortsWanted& wanted) {
+  return {"--worker-port", wanted.first_worker, kUsualWorkerPort, wanted.tasks.workers};
+}
+PortRange server_range(const PortsWanted& wanted) {
+  return {"--ps-port", wanted.first_server, kUsualServerPort, wanted.tasks.servers};
+}
+
 }  // namespace
 
 bool PortClaims::try_claim(int port) {
@@ -85,6 +94,23 @@ std::vector<int> PortClaims::claim(const PortRange& range) {
     fail(ErrorKind::unavailable, "there are no {} free ports from {} on", range.count, range.usual_first);
   }
   return ports;
+}
+
+TaskPorts claim_ports(const PortsWanted& wanted, PortClaims& claims) {
+  TaskPorts ports;
+  if (wanted.first_server) ports.servers = claims.claim(server_range(wanted));  // before what gives way
+  ports.workers = claims.claim(worker_range(wanted));
+  if (!wanted.first_server) ports.servers = claims.claim(server_range(wanted));
+  return ports;
+}
+
+TaskPorts expected_ports(const PortsWanted& wanted) {
+  const auto from_first = [](const PortRange& range) {
+    std::vector<int> ports(static_cast<std::size_t>(range.count));
+    std::iota(ports.begin(), ports.end(), range.first.value_or(range.usual_first));
+    return ports;
+  };
+  return {.workers = from_first(worker_range(wanted)), .servers = from_first(server_range(wanted))};
 }
 
 }  // namespace trireme::cluster

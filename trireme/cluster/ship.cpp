@@ -29,20 +29,50 @@ constexpr const char* kBegin = R"sh(eval "$(head -c "$1")")sh";
 // The host's half, for sh: the bytes of this text, greeting, name, bytes, folder. It says "there PATH", or "send" and
 // then, when all has arrived, "done PATH". What is not complete never has the name by which it is looked for; several
 // launches, on several hosts that share the folder, may do this at the same time. In braces: half of it does nothing.
+//
+// What is run from there must be ours. So every part of the way there, links included, belongs to the user or to root
+// and cannot be written by others, as sshd has it; except in a folder like /tmp (sticky), where nobody can replace what
+// is another's. It is made part by part, so that nothing is followed before it has been looked at. The user's own group
+// (of the same name) may write.
 constexpr std::string_view kReceive = R"sh({
 set -eu
 echo "$2"
 name=$3 bytes=$4 base=${5:-${XDG_CACHE_HOME:-$HOME/.cache}/trireme/ship}
 case $base in /*) ;; *) base=$HOME/$base ;; esac
-folder=$base/$name
 fail() { echo "$*" >&2; exit 1; }
+others_can() { [ -n "$(find "$1" -maxdepth 0 \( ! -user 0 ! -user "$(id -u)" -o ! -type l \
+  \( -perm -2 -o -perm -20 ! -group "$group" \) $2 \))" ]; }
 is_there() { [ -O "$folder" ] && [ -x "$folder/trireme" ]; }
+group=0
+[ "$(id -gn)" != "$(id -un)" ] || group=$(id -g)
+umask 077
+at='' rest=$base/ links=0
+while [ -n "$rest" ]; do
+  part=${rest%%/*} rest=${rest#*/}
+  case $part in '' | .) continue ;; ..) at=${at%/*}; continue ;; esac
+  next=$at/$part
+  [ -e "$next" ] || [ -h "$next" ] || mkdir "$next" 2>/dev/null || [ -e "$next" ] || mkdir "$next"
+  if others_can "$next" '! -perm -1000'; then
+    fail "$next is not yours alone: it belongs to another user, or others can write to it; see --ship-dir"
+  fi
+  if [ -h "$next" ]; then
+    links=$((links + 1))
+    [ $links -lt 40 ] || fail "$base: too many links"
+    target=$(readlink "$next")
+    case $target in /*) at='' ;; esac
+    rest=$target/$rest
+  else
+    at=$next
+  fi
+done
+base=$at
+if others_can "$base" ''; then fail "$base is not yours alone: others can write to it; see --ship-dir"; fi
+folder=$base/$name
 if is_there; then
   touch "$folder"
   echo "there $folder"
   exit 0
 fi
-mkdir -p "$base"
 free=$(df -Pk "$base" | awk 'NR == 2 { print $4 }')
 [ "$free" -gt $((bytes / 1024)) ] ||
   fail "$base has room for $((free * 1024 / 1000000)) MB, and $((bytes / 1000000)) MB are needed"

@@ -25,7 +25,7 @@ struct ShipPatience {
 };
 
 // The folder is for shipments, on the hosts; relative to the user's home there, and empty: in the usual place for
-// caches. In the order of the hosts.
+// caches. One in which others can write is refused: what lies there is run. In the order of the hosts.
 std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
                              const std::string& folder, const ShipPatience& patience = {});
 

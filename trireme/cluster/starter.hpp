@@ -19,6 +19,7 @@ struct StartCommand {
   std::vector<std::string> dropped_variables = {};  // as ChildOptions has them
   std::vector<int> tasks = {};                      // whose runners it starts
   bool reaches_other_host = false;                  // leaves, in order, when its standard input ends
+  bool waits_for_hosts = false;                     // is started when the agents of all hosts are there
 };
 
 // Made when the job starts, with the job's private folder.

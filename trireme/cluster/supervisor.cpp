@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "trireme/cluster/host_link.hpp"
 #include "trireme/cluster/survival.hpp"
 
 namespace trireme::cluster {
@@ -14,10 +15,11 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-constexpr auto kSettling = 200ms;          // failures that arrive together belong together
-constexpr auto kSettlingAtStart = 1500ms;  // mpirun takes this long to say whom it has lost
-constexpr auto kKilling = 500ms;           // for the runners to say that it is done
-constexpr auto kStartersLeave = 5s;        // after all tasks have ended well
+constexpr auto kSettling = 200ms;                     // failures that arrive together belong together
+constexpr auto kSettlingAtStart = 1500ms;             // mpirun takes this long to say whom it has lost
+constexpr auto kAnswering = HostLink::kSilence + 2s;  // for each host to answer, or to be given up
+constexpr auto kKilling = 500ms;                      // for the runners to say that it is done
+constexpr auto kStartersLeave = 5s;                   // after all tasks have ended well
 constexpr auto kNoDeadline = std::chrono::hours(24 * 365);
 
 bool is_asked_for(const Ending& ending) {
@@ -33,8 +35,17 @@ Supervisor::Supervisor(Job job, const Starter& starter, const SupervisorOptions&
       console_(job_, options.console),
       guard_(options.program, listener_.address()),
       tasks_(job_),
+      to_start_(starter(job_, guard_.folder())),
       deadline_(Clock::now() + options.start_timeout) {
-  for (const StartCommand& start : starter(job_, guard_.folder())) starters_.emplace_back(start, listener_.address());
+  start(false);
+}
+
+// An MPI launcher comes when every host has an agent, which sees to it that nothing stays there.
+void Supervisor::start(bool after_hosts) {
+  for (const StartCommand& command : to_start_) {
+    if (command.waits_for_hosts == after_hosts) starters_.emplace_back(command, listener_.address());
+  }
+  std::erase_if(to_start_, [=](const StartCommand& command) { return command.waits_for_hosts == after_hosts; });
 }
 
 int Supervisor::run() {
@@ -59,6 +70,9 @@ void Supervisor::wait_for_events(std::chrono::milliseconds timeout) {
   };
   add(end_requests_.descriptor(), POLLIN, [this] { handle_end_request(end_requests_.next()); });
   add(console_.descriptor(), POLLOUT, [] {});
+  add(guard_.poll_descriptor(), POLLIN, [this] {
+    if (const std::string news = guard_.replace_if_ended(); !news.empty()) console_.say("trireme: " + news);
+  });
   add(listener_.descriptor(), POLLIN, [this] { accept_runners(); });
   const int input = console_.is_full() ? 0 : POLLIN;
   for (int task = 0; task < tasks_.count(); ++task) {
@@ -93,16 +107,16 @@ void Supervisor::listen_to(Channel& newcomer) {
   const bool open = newcomer.receive(messages);
   if (messages.empty() && open) return;
   Channel channel = std::move(newcomer);
-  if (!messages.empty() && open) greet(std::move(channel), messages.front());
+  if (!messages.empty() && open) greet(std::move(channel), messages);
 }
 
-void Supervisor::greet(Channel channel, const json& hello) {
-  const int task = hello.value("task", -1);
-  if (hello["type"] != "hello" || task < 0 || task >= tasks_.count()) return;
+void Supervisor::greet(Channel channel, const std::vector<json>& messages) {
+  const int task = messages.front().value("task", -1);
+  if (task < 0 || task >= tasks_.count()) return;
   TaskState& greeted = tasks_[task];
   if (greeted.channel || greeted.over || phase_ != Phase::starting) return;
-  greeted.host = hello.value("host", "unknown host");
   greeted.channel.emplace(std::move(channel));
+  for (const json& message : messages) handle(task, message);
 }
 
 void Supervisor::listen_to(int task) {
@@ -111,13 +125,18 @@ void Supervisor::listen_to(int task) {
   std::vector<json> messages;
   const bool open = tasks_[task].channel->receive(messages);
   for (const json& message : messages) handle(task, message);
-  if (!open && !tasks_[task].over) lose(task, "its connection ended without a word");
+  if (!open && !tasks_[task].over) lose(task, Cause::lost, "its connection ended without a word");
   if (!open) tasks_[task].channel.reset();
 }
 
 void Supervisor::handle(int task, const json& message) {
   const std::string type = message.at("type");
-  if (type == "output") {
+  if (type == "ready") {
+    if (message.contains("port")) set_port(job_.tasks[static_cast<std::size_t>(task)], message["port"]);
+  } else if (type == "hello") {
+    tasks_[task].reported = true;
+    tasks_[task].host = message.value("host", "unknown host");
+  } else if (type == "output") {
     console_.add_output(task, message.at("stream"), message.at("text").get_ref<const std::string&>());
   } else if (type == "started") {
     tasks_[task].pid = message.at("pid");
@@ -138,7 +157,9 @@ void Supervisor::handle(int task, const json& message) {
   } else if (type == "end_request") {
     if (phase_ == Phase::running) ask_workers_to_end(SIGTERM);
   } else if (type == "lost") {
-    lose(task, message.at("reason"));
+    lose(task, Cause::host_lost, message.at("reason"));
+  } else if (type == "here") {
+    tasks_[task].pinged = false;
   } else if (type == "ended") {
     handle_ended(task, {.code = message.at("code"), .signal = message.at("signal")});
   }
@@ -154,11 +175,13 @@ void Supervisor::handle_ended(int task, const Ending& ending) {
             fmt::format(" {}", ending_text(ending)), ending.exit_code()});
 }
 
-void Supervisor::lose(int task, const std::string& reason) {
+// Whose runner has not come yet is missing; what was to bring it tells why.
+void Supervisor::lose(int task, Cause cause, const std::string& reason) {
+  if (!tasks_[task].reported) return;
   tasks_[task].over = true;
   console_.finish(task);
   if (phase_ >= Phase::ending) return;
-  fail_job({Cause::lost, task, tasks_.full_name(task), " was lost: " + reason, 1});
+  fail_job({cause, task, tasks_.full_name(task), " was lost: " + reason, 1});
 }
 
 void Supervisor::listen_to(StarterProcess& starter) {
@@ -190,6 +213,7 @@ void Supervisor::handle_end_request(int signal) {
     return;
   }
   if (phase_ == Phase::leaving) return ask_to_end();
+  if (signal == SIGHUP && asked_here_) return;  // of a terminal that goes away several come, of nobody's impatience
   const bool again = asked_here_ || is_failing() || phase_ == Phase::starting;
   asked_here_ = true;
   if (!again) return ask_workers_to_end(signal);
@@ -219,6 +243,21 @@ void Supervisor::fail_job(Failure failure) {
 void Supervisor::begin_settling() {
   deadline_ = Clock::now() + (phase_ == Phase::starting ? kSettlingAtStart : kSettling);
   phase_ = Phase::settling;
+  ping_hosts();
+}
+
+// A host that has gone makes tasks on others fail, who notice sooner than we do: what they say must not come first.
+void Supervisor::ping_hosts() {
+  answers_deadline_ = Clock::now() + kAnswering;
+  for (const StarterProcess& starter : starters_) {
+    if (!starter.start().reaches_other_host) continue;
+    const std::vector<int>& tasks = starter.start().tasks;
+    const auto asked = std::find_if(tasks.begin(), tasks.end(),
+                                    [this](int task) { return tasks_[task].channel && !tasks_[task].over; });
+    if (asked == tasks.end()) continue;
+    tasks_[*asked].pinged = true;
+    tasks_.tell(*asked, {{"type", "ping"}});
+  }
 }
 
 void Supervisor::go_on() {
@@ -236,6 +275,7 @@ void Supervisor::advance() {
     fail_job({Cause::error, -1, "standard output", ": nobody reads it any more", 128 + SIGPIPE});
   }
   if (phase_ == Phase::starting) {
+    if (!to_start_.empty() && tasks_.all_connected()) start(true);
     if (tasks_.missing().empty()) {
       run_tasks();
     } else if (is_late()) {
@@ -244,6 +284,9 @@ void Supervisor::advance() {
                             std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count()),
                 1});
     }
+  }
+  if (phase_ == Phase::settling && is_late() && !tasks_.hosts_answer()) {
+    deadline_ = std::min(Clock::now() + 50ms, answers_deadline_);
   }
   if (phase_ == Phase::settling && (is_late() || tasks_.all_over())) {
     if (started_ && survives(job_, failures_.all(), tasks_.lost())) {
@@ -264,6 +307,7 @@ void Supervisor::advance() {
 }
 
 void Supervisor::run_tasks() {
+  tell_addresses(job_);
   for (int task = 0; task < tasks_.count(); ++task) {
     tasks_.tell(task, {{"type", "run"}, {"task", to_json(job_.tasks[static_cast<std::size_t>(task)])}});
   }

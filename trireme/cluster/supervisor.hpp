@@ -54,18 +54,20 @@ class Supervisor {
   void accept_runners();
   void listen_to(Channel& newcomer);
   void listen_to(int task);
-  void greet(Channel channel, const nlohmann::json& hello);
+  void greet(Channel channel, const std::vector<nlohmann::json>& messages);
   void handle(int task, const nlohmann::json& message);
   void handle_ended(int task, const Ending& ending);
-  void lose(int task, const std::string& reason);
+  void lose(int task, Cause cause, const std::string& reason);
   void listen_to(StarterProcess& starter);
   void handle_end_request(int signal);
   void ask_workers_to_end(int signal);
 
   void advance();  // from phase to phase, by what has happened and by the clock
+  void start(bool after_hosts);
   void run_tasks();
   void begin_leaving();
   void begin_settling();
+  void ping_hosts();
   void begin_ending();
   void ask_to_end();
   void begin_killing();
@@ -77,23 +79,25 @@ class Supervisor {
   bool is_late() const { return Clock::now() >= deadline_; }
   std::string starter_text(const StarterProcess& starter, const Ending& ending) const;
 
-  const Job job_;
+  Job job_;
   const SupervisorOptions options_;
   Console console_;
   EndRequests end_requests_;
   Listener listener_;
   Guard guard_;  // before the starters: it ends everything when they are no longer needed
   TaskStates tasks_;
+  std::vector<StartCommand> to_start_;
   std::vector<StarterProcess> starters_;
   std::vector<Channel> newcomers_;  // connected, but have not said who they are
   FailureLog failures_;
   Phase phase_ = Phase::starting;
-  Clock::time_point deadline_;  // of the phase
-  bool started_ = false;        // the tasks were told to run
-  bool interrupted_ = false;    // the workers were asked to end
-  bool asked_here_ = false;     // by a signal to this process
-  bool killed_ = false;         // the user did not want to wait
-  bool abandoned_ = false;      // not even for the rest of the output
+  Clock::time_point deadline_;               // of the phase
+  Clock::time_point answers_deadline_ = {};  // of settling, for hosts that do not answer
+  bool started_ = false;                     // the tasks were told to run
+  bool interrupted_ = false;                 // the workers were asked to end
+  bool asked_here_ = false;                  // by a signal to this process
+  bool killed_ = false;                      // the user did not want to wait
+  bool abandoned_ = false;                   // not even for the rest of the output
 };
 
 }  // namespace trireme::cluster

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -28,7 +27,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kAgentStarts{30};    // beside us, by another connection
 constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the program's own writes have to wait
 
 void set_nonblocking(const UniqueFd& descriptor) { fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
@@ -199,7 +197,7 @@ std::vector<json> receive_task(Channel& supervisor) {
 void run_task(const std::string& address, int task) {
   // Ending is the supervisor's business: whoever started this runner may ask it to go, but it stays with its program.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
-  Channel supervisor(connect_to(address, kAgentStarts));
+  Channel supervisor(connect_to(address));
   supervisor.send({{"type", "hello"}, {"task", task}, {"host", comm::host_name()}});
   const std::vector<json> orders = receive_task(supervisor);
   if (orders.empty()) return;

@@ -7,7 +7,7 @@
 
 namespace trireme::cluster {
 
-// The address is that of the supervisor, or of the agent of this host, which may still have to be started itself.
+// The address is that of the supervisor, or of the agent of this host.
 // Returns when the supervisor has released the task or is gone; in the latter case the program has been killed.
 void run_task(const std::string& address, int task);
 

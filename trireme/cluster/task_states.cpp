@@ -29,8 +29,17 @@ bool TaskStates::any_runs() const {
                      [](const TaskState& state) { return state.channel && state.pid != 0 && !state.over; });
 }
 
+bool TaskStates::hosts_answer() const {
+  return std::none_of(states_.begin(), states_.end(),
+                      [](const TaskState& state) { return state.pinged && !state.over; });
+}
+
+bool TaskStates::all_connected() const {
+  return std::all_of(states_.begin(), states_.end(), [](const TaskState& state) { return state.channel.has_value(); });
+}
+
 std::vector<int> TaskStates::missing() const {
-  return those([](const TaskState& state) { return !state.channel && !state.over; });
+  return those([](const TaskState& state) { return !state.reported && !state.over; });
 }
 
 std::vector<int> TaskStates::left() const {

@@ -12,12 +12,14 @@
 namespace trireme::cluster {
 
 struct TaskState {
-  std::optional<Channel> channel = {};  // to its runner
+  std::optional<Channel> channel = {};  // to its runner, or to the agent that waits for it
+  bool reported = false;                // its runner is there
   std::string host = {};
-  int pid = 0;         // of its program; 0: not started yet
-  int stopped_by = 0;  // signal
-  bool over = false;   // ended, lost or never started
-  bool lost = false;   // it failed, and the job goes on without it
+  int pid = 0;          // of its program; 0: not started yet
+  int stopped_by = 0;   // signal
+  bool over = false;    // ended, lost or never started
+  bool lost = false;    // it failed, and the job goes on without it
+  bool pinged = false;  // and its host has not answered yet
 };
 
 class TaskStates {
@@ -31,7 +33,9 @@ class TaskStates {
   bool all_over() const;
   bool workers_over() const;  // or lost
   bool any_runs() const;
-  std::vector<int> missing() const;  // whose runners have not connected
+  bool hosts_answer() const;  // all that were pinged, unless they are over
+  bool all_connected() const;
+  std::vector<int> missing() const;  // whose runners have not reported
   std::vector<int> left() const;     // that are not over
   std::vector<int> lost() const;
   std::string full_name(int task) const;  // "rank 2 (host, pid 4711)"

@@ -210,14 +210,20 @@ void UcxCommunicator::move_along() {
 
 // What has progressed while one transfer was asked about may have completed another that was asked about before: then
 // there is something to look at. Otherwise the usual pause, which an event cuts short. No event tells that there is
-// room again in the shared memory of a slow receiver, so that waiting for events alone would be slow.
+// room again in the shared memory of a slow receiver, so that waiting for events alone would be slow. Nor is there
+// always something behind an event: of a TCP connection that its peer has not answered yet there is one at any time
+// (that it can be written to). Who were woken by it alone would spin, and take the processor from the peer.
 void UcxCommunicator::doze(Backoff& backoff) {
   help_others();
   bool is_armed = true;
   {
     const std::lock_guard lock(mutex_);
+    const bool was_woken = std::exchange(was_woken_, false);
     if (std::exchange(has_progressed_, false) || backoff.spin() || !why_useless_.empty()) return;
-    if (ucp_worker_arm(worker_->handle()) != UCS_OK) {  // something has happened, if perhaps nothing to move along
+    if (was_woken) {
+      is_armed = false;
+    } else if (ucp_worker_arm(worker_->handle()) !=
+               UCS_OK) {  // something has happened, if perhaps nothing to move along
       move_along();
       if (std::exchange(has_progressed_, false)) return;
       is_armed = false;
@@ -229,7 +235,7 @@ void UcxCommunicator::doze(Backoff& backoff) {
   }
   pollfd event{.fd = worker_->event_descriptor(), .events = POLLIN, .revents = 0};
   const timespec longest{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(backoff.next_sleep()).count()};
-  ppoll(&event, 1, &longest, nullptr);
+  was_woken_ = ppoll(&event, 1, &longest, nullptr) > 0;
 }
 
 // What this process has sent in another group, and counts as done, may still be on its way in UCX's queues, and the

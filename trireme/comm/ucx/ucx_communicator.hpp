@@ -97,6 +97,7 @@ class UcxCommunicator : public Communicator {
   std::vector<Peer> peers_;
   std::vector<State> states_;    // by slot
   bool has_progressed_ = false;  // since the last doze()
+  bool was_woken_ = false;       // from it, by an event; of the thread that waits
   bool has_more_ = false;        // to do, perhaps, when move_along() returned
   std::uint64_t looks_ = 0;      // how often test() has moved transfers along
   std::string why_useless_;      // empty: it is not
