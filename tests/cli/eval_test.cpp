@@ -1,6 +1,7 @@
 // What is done to images and how good a network is on them, as users of `train`, `eval` and `export` see it.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "trireme/backend/registry.hpp"
@@ -35,7 +36,7 @@ TEST(Precision, WhatABackendDoesNotHaveIsRefused) {
       const Model model = build_model(graph, "trivial", {.batch_size = 1, .training = false});
       Session session(graph, *backend, {.compile = {.precision = precision}});
       try {
-        session.prepare({{model.logits}});
+        session.prepare(std::array{model.logits});
         FAIL() << name;
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::bad_input);
