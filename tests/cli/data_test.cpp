@@ -118,7 +118,7 @@ TEST(CliData, InspectFailsWhereNothingCanBeRead) {
 TEST(CliData, InspectNamesWhatIsBrokenAndSaysWhatItLooksAt) {
   const TemporaryFolder folder;
   expect_done({"make", "--out", folder / "a", "--format", "folder", "--samples", "8", "--validation-samples", "0",
-               "--classes", "2", "--size", "32"});
+               "--classes", "2", "--size", "96"});
   std::vector<std::string> images;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "a/train")) {
     if (entry.is_regular_file()) images.push_back(entry.path());

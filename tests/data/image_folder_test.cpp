@@ -60,8 +60,8 @@ TEST(ImageFolder, FilesOfOtherTypesAreCountedAndNamed) {
                            "train/ant/more/4.jpg"}) {
     write_text(folder / file, file);
   }
-  const auto& info = open_dataset(folder.path(), {})->info();
-  EXPECT_EQ(data::other_files_text(info),
+  const auto dataset = open_dataset(folder.path(), {});
+  EXPECT_EQ(data::other_files_text(dataset->info()),
             fmt::format("are 5 files that are not JPEG images in folders of classes, which are left out: 1 without an "
                         "ending (such as {0}/train/ant/README), 1 .jpg (such as {0}/train/x.jpg), 2 .png (such as "
                         "{0}/train/cat/2.png), 1 folder (such as {0}/train/ant/more)",
