@@ -201,7 +201,7 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const lab::DistributionConfig distribution =
       lab::resolve(arguments.options.distribution, size, arguments.options.forward_only);
-  lab::resolve_data(arguments.options.data);
+  lab::resolve_data(arguments.options.data, arguments.options.forward_only);
   const std::string protocol = protocol_in_launch(arguments.cluster);
   // MPI does not go on without a rank.
   return {.protocol = protocol,

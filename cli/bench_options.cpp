@@ -62,8 +62,9 @@ void add_network(CLI::App& app, lab::BenchmarkOptions& options) {
   app.add_flag("--no-dropout", options.no_dropout, "Leave dropout out")->group(kNetwork);
 }
 
-void add_data(CLI::App& app, lab::DataOptions& options) {
-  app.add_option("--data-dir", options.dir, "Data set to train on (default: synthetic images)")->group(kData);
+// Of every command that reads images.
+void add_reading(CLI::App& app, lab::DataOptions& options, const std::string& data_dir_help) {
+  app.add_option("--data-dir", options.dir, data_dir_help)->group(kData);
   app.add_option("--data-name", options.name,
                  "Its format: tfrecord, folder, idx, cifar10, or auto: what the folder looks like (default)")
       ->group(kData);
@@ -71,13 +72,28 @@ void add_data(CLI::App& app, lab::DataOptions& options) {
                  "Threads of each worker that read and decode (default: 1; where a GPU computes, one per core)")
       ->group(kData);
   app.add_option("--prefetch", options.prefetch, "Batches that may be ready ahead (default: 2)")->group(kData);
-  app.add_option("--data-cache", options.cache_bytes, "Bytes of files that are kept in memory (default: 0)")
-      ->group(kData);
   app.add_option("--max-bad-records", options.max_bad_records,
                  "Broken records that each worker passes over, naming them (default: 0)")
       ->group(kData);
-  app.add_flag("--distortions", options.distortions, "Change brightness, saturation, hue and contrast at random")
+  app.add_option("--mean", options.mean,
+                 "Taken off each pixel's value, from 0 to 255: one number, or red,green,blue (default: 127.5)")
       ->group(kData);
+  app.add_option("--std", options.deviation, "What the values are divided by then (default: 127.5)")->group(kData);
+}
+
+void add_data(CLI::App& app, lab::DataOptions& options) {
+  add_reading(app, options, "Data set to train on (default: synthetic images)");
+  app.add_option("--data-cache", options.cache_bytes, "Bytes of files that are kept in memory (default: 0)")
+      ->group(kData);
+  app.add_option("--crop", options.crop,
+                 "Part of an image that is taken: none (all of it), random (as for photographs), padded (as for\n"
+                 "CIFAR-10) or centre (default: as suits the size of the images and of the network)")
+      ->group(kData);
+  app.add_option("--augment", options.augment,
+                 "Changes at random: none, or some of flip and colour (brightness, saturation, hue, contrast) with\n"
+                 "commas (default: flip; none for small grey images)")
+      ->group(kData);
+  app.add_flag("--distortions", options.distortions, "The same as --augment flip,colour")->group(kData);
 }
 
 void add_optimizer(CLI::App& app, lab::BenchmarkOptions& options) {
@@ -144,30 +160,40 @@ void add_trace_options(CLI::App& app, std::string& path, lab::BenchmarkOptions& 
 
 namespace {
 
-void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
+void add_device(CLI::App& app, lab::BenchmarkOptions& options, const std::string& more_help) {
   app.add_option("--device", options.device,
-                 "Where to compute: cpu, cuda, or cuda:N for one GPU of several;\nseveral with commas: one after the "
-                 "other, and how they compare")
+                 "Where to compute: cpu, cuda, or cuda:N for one GPU of several" + more_help)
       ->capture_default_str()
       ->group(kMachine);
+  app.add_option("--backend", options.backend, "Who computes: onednn or reference (default: the fastest of this build)")
+      ->group(kMachine);
+}
+
+void add_threads(CLI::App& app, lab::BenchmarkOptions& options, const std::string& help) {
+  app.add_option("--num-intra-threads", options.num_intra_threads, help)
+      ->capture_default_str()
+      ->envname("TRIREME_NUM_INTRA_THREADS")  // set by a launch whose workers share cores, as is the one below
+      ->group(kMachine);
+  app.add_flag("--bind,!--no-bind", options.bind, "Bind threads to cores (default), or leave them to the system")
+      ->envname("TRIREME_BIND")
+      ->group(kMachine);
+}
+
+void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
+  add_device(app, options, ";\nseveral with commas: one after the other, and how they compare");
   app.add_option(
          "--precision", options.precision,
          "fp32; bf16: activations and products in bf16, weights\nand sums in fp32; on GPUs also fp16: the same in fp16 "
          "with\na scaled loss, and tf32: products of 10 bits")
       ->capture_default_str()
       ->group(kMachine);
-  app.add_option("--backend", options.backend, "Who computes: onednn or reference (default: the fastest of this build)")
-      ->group(kMachine);
   app.add_option("--data-format", options.data_format, "Order of activations in memory: auto, nchw or nhwc")
       ->capture_default_str()
       ->group(kMachine);
   add_tuning_options(app, options, kMachine);
   add_recompute_option(app, options)->group(kMachine);
-  app.add_option("--num-intra-threads", options.num_intra_threads,
-                 "Threads of one operation, divided over the groups of --batch-split; 0: one per usable core")
-      ->capture_default_str()
-      ->envname("TRIREME_NUM_INTRA_THREADS")  // set by a launch whose workers share cores, as is the one below
-      ->group(kMachine);
+  add_threads(app, options,
+              "Threads of one operation, divided over the groups of --batch-split; 0: one per usable core");
   app.add_option("--num-inter-threads", options.num_inter_threads, "Operations at the same time; 0: one")
       ->capture_default_str()
       ->group(kMachine);
@@ -180,9 +206,6 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
                  "With a split batch, images that batch norm takes its statistics over: the whole batch, or each\n"
                  "group's own, as several processes would: batch or group")
       ->capture_default_str()
-      ->group(kMachine);
-  app.add_flag("--bind,!--no-bind", options.bind, "Bind threads to cores (default), or leave them to the system")
-      ->envname("TRIREME_BIND")
       ->group(kMachine);
 }
 
@@ -294,6 +317,18 @@ void add_training_step_options(CLI::App& app, lab::BenchmarkOptions& options) {
   add_machine(app, options);
   add_workers(app, options);
   add_servers(app, options.distribution);
+}
+
+void add_evaluation_options(CLI::App& app, lab::BenchmarkOptions& options) {
+  add_reading(app, options.data, "Data set; its validation images are taken");
+  app.get_option("--data-dir")->required();
+  app.add_option("--crop", options.data.crop, "none or centre (default: as the checkpoint says)")->group(kData);
+  app.get_option("--mean")->description(
+      "Taken off each pixel's value, from 0 to 255 (default: as the checkpoint says)");
+  app.get_option("--std")->description("What the values are divided by then (default: as the checkpoint says)");
+  add_device(app, options, "");
+  add_threads(app, options, "Threads of one operation; 0: one per usable core");
+  add_tuning_options(app, options, kMachine);
 }
 
 void add_bench_options(CLI::App& app, BenchArguments& arguments) {

@@ -23,6 +23,8 @@ void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std
 CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options);
 // What a step is: of every command that trains.
 void add_training_step_options(CLI::App& app, lab::BenchmarkOptions& options);
+// What evaluating a checkpoint takes: data, device and threads.
+void add_evaluation_options(CLI::App& app, lab::BenchmarkOptions& options);
 // --trace and --trace-steps.
 void add_trace_options(CLI::App& app, std::string& path, lab::BenchmarkOptions& options, const std::string& group);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);

@@ -8,6 +8,7 @@
 
 #include "cli/option_catalog.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/nearest_name.hpp"
 #include "trireme/report/json_text.hpp"
 
 namespace trireme::cli {
@@ -152,7 +153,8 @@ void ConfiguredLine::refuse(const std::string& file, const std::string& key) con
   Words allowed;
   own_.append_names(allowed);
   launched_.append_names(allowed);
-  bad_input("{}: there is no option '{}'; allowed are {}", file, key, fmt::join(allowed, ", "));
+  bad_input("{}: there is no option '{}'{} Allowed are {}", file, key, suggestion(key, allowed),
+            fmt::join(allowed, ", "));
 }
 
 }  // namespace

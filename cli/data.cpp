@@ -1,29 +1,35 @@
 // `trireme data`: making, converting, inspecting and checking data sets.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/data_parts.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/cluster/environment.hpp"
 #include "trireme/perf/machine.hpp"
 
 namespace trireme::cli {
 
 void add_threads_option(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "Threads that work; as many as there are usable cores by default")
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number(1, 1024));
 }
 
 int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
 
-ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
+std::string counted(std::int64_t count, const std::string& one, const std::string& several) {
+  return fmt::format("{} {}", format_count(static_cast<double>(count)), count == 1 ? one : several);
+}
+
+ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(cluster::shows_progress()) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_ >= 0) std::fputs(fmt::format("\r{:{}}\r", "", what_.size() + 8).c_str(), stderr);
+  if (shown_ >= 0) std::fputs("\r\x1b[K", stderr);
 }
 
 std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler() {
@@ -32,7 +38,7 @@ std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler()
     const std::lock_guard lock(mutex_);
     if (100 * done / all <= shown_) return;
     shown_ = 100 * done / all;
-    std::fputs(fmt::format("\r{}: {} %", what_, shown_).c_str(), stderr);
+    std::fputs(fmt::format("\r{}: {} %\x1b[K", what_, shown_).c_str(), stderr);
     std::fflush(stderr);
   };
 }
@@ -45,7 +51,7 @@ Command add_data(CLI::App& parent) {
   return {app, [commands] {
             const auto chosen = std::find_if(commands->begin(), commands->end(),
                                              [](const Command& command) { return command.app->parsed(); });
-            if (chosen == commands->end()) bad_input("data: make, convert, inspect or verify? see trireme data --help");
+            if (chosen == commands->end()) bad_input("data: make, convert, inspect or verify? See trireme data --help");
             return chosen->run();
           }};
 }

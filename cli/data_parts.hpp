@@ -20,7 +20,10 @@ Command add_data_verify(CLI::App& parent);
 void add_threads_option(CLI::App& app, int& threads);
 int threads_or_cores(int threads);
 
-// "writing: 45 %" on a terminal, on one line; nothing where stderr is a file.
+// "1 sample", "2,000 samples".
+std::string counted(std::int64_t count, const std::string& one, const std::string& several);
+
+// "writing: 45 %" on a terminal, on one line; nothing where stderr is a file. `trireme eval` has one too.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
@@ -42,10 +43,19 @@ struct SplitReport {
 
   std::string class_name(std::int32_t label) const {
     const auto& names = dataset->info().class_names;
-    return static_cast<std::size_t>(label) < names.size() ? names[static_cast<std::size_t>(label)] : "";
+    if (static_cast<std::size_t>(label) < names.size()) return names[static_cast<std::size_t>(label)];
+    const auto text = survey.texts.find(label);
+    return text == survey.texts.end() ? "" : text->second;
   }
   std::int64_t problems() const { return static_cast<std::int64_t>(survey.problems.size() + broken_files.size()); }
+  std::vector<std::string> problem_texts() const {
+    std::vector<std::string> texts = broken_files;
+    for (const auto& [index, problem] : survey.problems) texts.push_back(problem);
+    return texts;
+  }
 };
+
+std::string samples_text(std::int64_t count) { return counted(count, "sample", "samples"); }
 
 SplitReport report_of(const ReadOptions& options, const std::string& format, data::Split split,
                       const data::SurveyOptions& survey_options) {
@@ -55,6 +65,9 @@ SplitReport report_of(const ReadOptions& options, const std::string& format, dat
       options.path, {.name = format, .split = split, .on_broken_file = [&](const std::string& problem) {
                        report.broken_files.push_back(problem);
                      }});
+  if (report.dataset->size() == 0 && report.broken_files.empty()) {
+    bad_input("'{}' has no samples in its {} data: the files are empty", options.path, data::to_string(split));
+  }
   report.survey = data::survey(*report.dataset, survey_options);
   return report;
 }
@@ -89,11 +102,23 @@ std::vector<std::pair<std::string, data::Sample>> first_samples(const SplitRepor
   return samples;
 }
 
+// What `inspect` looks at; `verify` finds all that this finds, and more.
+constexpr const char* kInspected = " (by framing, labels and the headers of images; `verify` decodes them whole)";
+
+void print_problems(const SplitReport& report) {
+  constexpr std::size_t kMost = 3;
+  const std::vector<std::string> problems = report.problem_texts();
+  for (std::size_t i = 0; i < std::min(kMost, problems.size()); ++i) fmt::print("    {}\n", problems[i]);
+  if (problems.size() > kMost) {
+    fmt::print("    and {} more; --json lists them\n", integer(static_cast<std::int64_t>(problems.size() - kMost)));
+  }
+}
+
 void print_split(const SplitReport& report, int first) {
   const data::Survey& survey = report.survey;
   const data::DatasetInfo& info = report.dataset->info();
   const std::int64_t size = report.dataset->size();
-  fmt::print("\n{}: {} samples", data::to_string(report.split), integer(size));
+  fmt::print("\n{}: {}", data::to_string(report.split), samples_text(size));
   if (survey.samples < size) fmt::print("; the figures below are of {}, taken at random", integer(survey.samples));
   fmt::print("\n  images   {}", dimensions_text(survey));
   if (info.channels > 0) fmt::print(", {} channel{}", info.channels, info.channels == 1 ? "" : "s");
@@ -101,7 +126,10 @@ void print_split(const SplitReport& report, int first) {
       "\n  bytes    {}, {} each", format_bytes(static_cast<double>(survey.bytes)),
       format_bytes(static_cast<double>(survey.bytes) / static_cast<double>(std::max<std::int64_t>(1, survey.samples))));
   if (survey.boxes > 0) fmt::print("\n  boxes    {}", integer(survey.boxes));
-  fmt::print("\n  broken   {}\n\n", integer(report.problems()));
+  fmt::print("\n  broken   {}{}\n", integer(report.problems()), kInspected);
+  print_problems(report);
+  if (const std::string others = data::other_files_text(info); !others.empty()) fmt::print("  there {}\n", others);
+  fmt::print("\n");
 
   constexpr std::size_t kMostClasses = 20;
   report::Table classes({{"label", Align::right}, {"class"}, {"samples", Align::right}});
@@ -130,8 +158,10 @@ Json split_json(const SplitReport& report, int first) {
   for (const auto& [size, count] : survey.dimensions) {
     dimensions.push_back({{"width", size.first}, {"height", size.second}, {"samples", count}});
   }
-  Json problems = report.broken_files;
-  for (const auto& [index, problem] : survey.problems) problems.push_back(problem);
+  Json others = Json::array();
+  for (const auto& [ending, files] : report.dataset->info().other_files) {
+    others.push_back({{"ending", ending}, {"files", files.count}, {"example", files.example}});
+  }
   Json samples = Json::array();
   for (const auto& [where, sample] : first_samples(report, first)) {
     samples.push_back({{"where", where},
@@ -148,18 +178,28 @@ Json split_json(const SplitReport& report, int first) {
           {"classes", std::move(classes)},
           {"dimensions", std::move(dimensions)},
           {"broken", report.problems()},
-          {"problems", std::move(problems)},
+          {"problems", report.problem_texts()},
+          {"other_files", std::move(others)},
           {"first", std::move(samples)}};
+}
+
+// Not one sample that was looked at is whole.
+std::string unreadable_text(const SplitReport& report, const std::string& path) {
+  if (report.survey.samples > static_cast<std::int64_t>(report.survey.problems.size())) return "";
+  return fmt::format("nothing in the {} data of '{}' can be read: {}", data::to_string(report.split), path,
+                     report.problem_texts().front());
 }
 
 int inspect(const ReadOptions& options) {
   const data::Contents contents = data::look_into(options.path, options.name);
   Json splits = Json::array();
+  std::string unreadable;
   if (!options.json) fmt::print("{}: {}\n", options.path, contents.format);
   for (const data::Split split : contents.splits) {
     const SplitReport report =
         report_of(options, contents.format, split,
                   {.most_samples = options.samples, .threads = threads_or_cores(options.threads)});
+    if (unreadable.empty()) unreadable = unreadable_text(report, options.path);
     if (options.json) {
       splits.push_back(split_json(report, options.first));
     } else {
@@ -169,6 +209,7 @@ int inspect(const ReadOptions& options) {
   if (options.json) {
     fmt::print("{}\n", Json{{"path", options.path}, {"format", contents.format}, {"splits", splits}}.dump(2));
   }
+  if (!unreadable.empty()) bad_input("{}", unreadable);
   return 0;
 }
 
@@ -193,8 +234,11 @@ int verify(const ReadOptions& options) {
     }
     for (const std::string& problem : report.broken_files) fmt::print("broken file: {}\n", problem);
     for (const auto& [index, problem] : report.survey.problems) fmt::print("broken sample: {}\n", problem);
-    fmt::print("{}: {} samples read, {} broken\n", data::to_string(split), integer(report.survey.samples),
+    fmt::print("{}: {} read, {} broken\n", data::to_string(split), samples_text(report.survey.samples),
                integer(report.problems()));
+    if (const std::string others = data::other_files_text(report.dataset->info()); !others.empty()) {
+      fmt::print("{}: there {}\n", data::to_string(split), others);
+    }
   }
   if (options.json) {
     const Json whole{{"path", options.path}, {"format", contents.format}, {"broken", problems}, {"splits", splits}};
@@ -218,9 +262,9 @@ Command add_data_inspect(CLI::App& parent) {
   auto options = std::make_shared<ReadOptions>();
   add_common_options(*app, *options);
   app->add_option("--samples", options->samples, "Samples of each split to look at, taken at random; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->capture_default_str();
-  app->add_option("--first", options->first, "Samples to list")->check(CLI::Range(0, 10000))->capture_default_str();
+  app->add_option("--first", options->first, "Samples to list")->check(whole_number(0, 10000))->capture_default_str();
   return {app, [options] { return inspect(*options); }};
 }
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
-#include "trireme/base/units.hpp"
 #include "trireme/data/drawn.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/sample_order.hpp"
@@ -47,11 +47,11 @@ struct ConvertOptions {
 void add_output_options(CLI::App& app, OutputOptions& options) {
   app.add_option("--out", options.out, "Folder to write; must not be there, or be empty")->required();
   app.add_option("--shards", options.shards, "TFRecord files of training data; one per 1,250 samples by default")
-      ->check(CLI::Range(1, 99999));
+      ->check(whole_number(1, 99999));
   app.add_option("--validation-shards", options.validation_shards, "The same of validation data")
-      ->check(CLI::Range(1, 99999));
+      ->check(whole_number(1, 99999));
   app.add_option("--quality", options.quality, "Of JPEG images made from pixels, 1 to 100")
-      ->check(CLI::Range(1, 100))
+      ->check(whole_number(1, 100))
       ->capture_default_str();
   add_threads_option(app, options.threads);
 }
@@ -59,8 +59,6 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
 int shards_of(data::Split split, const OutputOptions& options) {
   return split == data::Split::train ? options.shards : options.validation_shards;
 }
-
-std::string integer(std::int64_t value) { return format_count(static_cast<double>(value)); }
 
 constexpr const char* kNotComplete = "not complete: the same command goes on from here\n";
 
@@ -83,8 +81,9 @@ int write(const std::vector<data::SplitSource>& sources, const OutputOptions& op
   }
   for (const data::SplitSource& source : sources) {
     const std::int32_t classes = source.samples->info().classes;  // 0: not known
-    fmt::print("{}: {} {} samples{}, {}\n", options.out, integer(source.samples->size()), data::to_string(source.split),
-               classes == 0 ? "" : fmt::format(" of {} classes", integer(classes)), options.format);
+    const std::string split(data::to_string(source.split));
+    fmt::print("{}: {}{}, {}\n", options.out, counted(source.samples->size(), split + " sample", split + " samples"),
+               classes == 0 ? "" : " of " + counted(classes, "class", "classes"), options.format);
   }
   return 0;
 }
@@ -234,7 +233,7 @@ int convert(const ConvertOptions& options) {
   const int code = write(
       sources, options.output,
       fmt::format("{} as {}, {}", std::filesystem::absolute(options.from).string(), contents.format, order), stop);
-  if (code == 0 && bad.count() > 0) fmt::print("left out: {} broken\n", integer(bad.count()));
+  if (code == 0 && bad.count() > 0) fmt::print("left out: {} broken\n", bad.count());
   return code;
 }
 
@@ -248,10 +247,10 @@ Command add_data_make(CLI::App& parent) {
   add_output_options(*app, options->output);
   app->add_option("--format", options->output.format, "idx, folder or tfrecord")->capture_default_str();
   app->add_option("--samples", options->samples, "For training")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+      ->check(whole_number(1, std::int64_t{1} << 31))
       ->capture_default_str();
   app->add_option("--validation-samples", options->validation_samples, "For validation; 0: none")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->check(whole_number(0, std::int64_t{1} << 31))
       ->capture_default_str();
   app->add_option("--classes", options->classes, "2 to 10 digits, or 2 to 1,000 kinds of figures")
       ->capture_default_str();
@@ -270,7 +269,7 @@ Command add_data_convert(CLI::App& parent) {
       ->capture_default_str();
   app->add_option("--max-bad-records", options->max_bad_records,
                   "Broken samples that are named and left out; one more is an error, as is the first by default")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->capture_default_str();
   app->add_flag("--in-order", options->in_order, "TFRecords in the order of the source, not shuffled");
   app->add_option("--seed", options->output.seed, "Of the order of TFRecords")->capture_default_str();

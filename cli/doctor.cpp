@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,7 +38,7 @@ struct OptionalLibrary {
 constexpr std::array kOptionalLibraries{
     OptionalLibrary{"oneDNN", "libdnnl-dev", "fast kernels on the CPU", true},
     OptionalLibrary{"MPI", "openmpi-bin, libopenmpi-dev", "several processes and nodes", true},
-    OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler-grpc", "parameter servers over TCP", true},
+    OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler", "parameter servers over TCP", true},
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
     OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
     OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, as MNIST is given out", true},
@@ -50,22 +51,40 @@ constexpr std::array kOptionalLibraries{
 
 struct Diagnosis {
   perf::Machine machine;
+  int gpus = 0;
   perf::ThreadPlan threads;
   perf::Peak peak_one, peak_all;
   std::optional<perf::Peak> peak_bf16;  // where it is faster than fp32
   perf::Bandwidth bandwidth;
 };
 
+// A best pass that is so many times the median one shows that others used the machine: they do not slow all alike.
+constexpr double kNoisyPasses = 1.2;
+
+void warn_of_noise(const char* what, const perf::PassRates& rates, std::vector<std::string>& warnings) {
+  if (rates.best < kNoisyPasses * rates.median) return;
+  warnings.push_back(fmt::format(
+      "{} went from {}/s to {}/s over {} passes: something else uses cores or memory; measure again when the "
+      "machine is quiet",
+      what, format_bytes(rates.worst), format_bytes(rates.best), rates.passes));
+}
+
+// The load is that of now, not the average over a minute, looked at before and after measuring.
 Diagnosis examine() {
+  constexpr std::chrono::milliseconds kLookAtLoad{300};
+  const double load_before = perf::current_load(kLookAtLoad);
   Diagnosis diagnosis;
-  diagnosis.machine = perf::read_machine();  // first: measuring raises the load
   diagnosis.threads = perf::plan_threads(0, 0);
   perf::apply(diagnosis.threads);
+  diagnosis.gpus = gpu_count();
   diagnosis.peak_one = perf::measure_fma_peak(1);
   diagnosis.peak_all = perf::measure_fma_peak(diagnosis.threads.intra_threads);
   if (make_backend(default_backend())->is_fast_in(Precision::bf16))
     diagnosis.peak_bf16 = perf::measure_fma_peak(diagnosis.threads.intra_threads, DataType::bf16);
   diagnosis.bandwidth = perf::measure_memory_bandwidth(diagnosis.threads.intra_threads);
+  diagnosis.machine = perf::read_machine(std::max(load_before, perf::current_load(kLookAtLoad)));
+  warn_of_noise("copying", diagnosis.bandwidth.copy, diagnosis.machine.warnings);
+  warn_of_noise("reading", diagnosis.bandwidth.read, diagnosis.machine.warnings);
   return diagnosis;
 }
 
@@ -80,6 +99,10 @@ std::string version_of(const std::string& library) {
   return "";
 }
 
+Json to_json(const perf::PassRates& rates) {
+  return {{"count", rates.passes}, {"worst", rates.worst}, {"median", rates.median}, {"best", rates.best}};
+}
+
 Json to_json(const Diagnosis& diagnosis) {
   Json missing = Json::array();
   for (const OptionalLibrary& library : kOptionalLibraries) {
@@ -92,6 +115,7 @@ Json to_json(const Diagnosis& diagnosis) {
   return {{"machine", report::to_json(diagnosis.machine)},
           {"build", report::build_json()},
           {"backends", backend_names()},
+          {"gpus", diagnosis.gpus},
           {"missing_libraries", std::move(missing)},
           {"threads",
            {{"intra", diagnosis.threads.intra_threads},
@@ -107,8 +131,10 @@ Json to_json(const Diagnosis& diagnosis) {
                                                    {"threads", diagnosis.peak_bf16->threads}}
                                             : Json(nullptr)},
           {"memory_bandwidth",
-           {{"copy_bytes_per_second", diagnosis.bandwidth.copy_bytes_per_second},
-            {"read_bytes_per_second", diagnosis.bandwidth.read_bytes_per_second},
+           {{"copy_bytes_per_second", diagnosis.bandwidth.copy.best},
+            {"copy_passes", to_json(diagnosis.bandwidth.copy)},
+            {"read_bytes_per_second", diagnosis.bandwidth.read.best},
+            {"read_passes", to_json(diagnosis.bandwidth.read)},
             {"threads", diagnosis.bandwidth.threads}}}};
 }
 
@@ -133,7 +159,18 @@ void print_section(const char* title, const Rows& rows) {
   fmt::print("{}\n{}\n", title, table.text());
 }
 
-void print_machine(const perf::Machine& machine) {
+std::string gpus_text(int gpus) {
+  if (version_of("CUDA").empty()) return "not looked for: this build has no CUDA";
+  if (gpus == 0) return "none found (no NVIDIA GPU or driver that this process can use)";
+  return std::to_string(gpus);
+}
+
+std::string rates_text(const char* what, const perf::PassRates& rates) {
+  return fmt::format("{} {}/s (median {}/s, worst {}/s of {} passes)", what, format_bytes(rates.best),
+                     format_bytes(rates.median), format_bytes(rates.worst), rates.passes);
+}
+
+void print_machine(const perf::Machine& machine, int gpus) {
   print_section(
       "Machine",
       {{"host", machine.host},
@@ -146,7 +183,8 @@ void print_machine(const perf::Machine& machine) {
        {"memory", fmt::format("{}, {} available", bytes(machine.memory_bytes), bytes(machine.available_bytes))},
        {"instruction sets", fmt::format("{}", fmt::join(machine.instruction_sets, " "))},
        {"huge pages", machine.transparent_huge_pages},
-       {"load average", fmt::format("{:.2f}", machine.load)}});
+       {"GPUs", gpus_text(gpus)},
+       {"load now", fmt::format("{:.1f} threads of other programs run or wait for a core", machine.load)}});
 }
 
 void print_speed(const Diagnosis& diagnosis) {
@@ -161,9 +199,8 @@ void print_speed(const Diagnosis& diagnosis) {
                                                        format_flops(diagnosis.peak_bf16->flops_per_second), threads,
                                                        diagnosis.peak_bf16->instruction_set)
                                          : "none: this CPU or build has no fast bf16, so --precision bf16 is refused"},
-       {"memory bandwidth",
-        fmt::format("copy {}/s, read {}/s on {}", format_bytes(diagnosis.bandwidth.copy_bytes_per_second),
-                    format_bytes(diagnosis.bandwidth.read_bytes_per_second), threads)}});
+       {"memory bandwidth", fmt::format("{}, {} on {}", rates_text("copy", diagnosis.bandwidth.copy),
+                                        rates_text("read", diagnosis.bandwidth.read), threads)}});
 }
 
 void print_build() {
@@ -202,7 +239,7 @@ int run(bool json) {
     fmt::print("{}\n", to_json(diagnosis).dump(2, ' ', false, Json::error_handler_t::replace));
     return 0;
   }
-  print_machine(diagnosis.machine);
+  print_machine(diagnosis.machine, diagnosis.gpus);
   print_speed(diagnosis);
   print_build();
   print_optional_libraries();

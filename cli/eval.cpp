@@ -2,90 +2,110 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
-#include "trireme/backend/registry.hpp"
+#include "cli/data_parts.hpp"
+#include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
-#include "trireme/lab/training.hpp"
-#include "trireme/perf/machine.hpp"
+#include "trireme/lab/checkpoint_evaluation.hpp"
+#include "trireme/ps/job_member.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme::cli {
 namespace {
 
 struct EvalArguments {
-  std::string checkpoint;
-  lab::BenchmarkOptions options;
+  lab::EvaluationOptions options;
+  ClusterArguments cluster;
   std::int64_t batch_size = 64;
-  bool average = false, json = false;
+  bool json = false;
 };
 
-std::unique_ptr<train::CheckpointFile> open_checkpoint(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return std::make_unique<train::CheckpointFile>(path);
-  auto file = train::open_latest_checkpoint(path);
-  if (!file) bad_input("--checkpoint {}: there are no checkpoints in this folder", path);
-  return file;
+void print_text(const lab::CheckpointEvaluation& evaluation, const train::Accuracy& accuracy) {
+  const train::CheckpointFile& file = evaluation.checkpoint();
+  fmt::print("{}: {} after step {}: top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}  ({} images{})\n", file.path(),
+             file.state().model, file.state().step, 100 * accuracy.top1_share(), 100 * accuracy.top5_share(),
+             accuracy.mean_loss(), accuracy.samples,
+             accuracy.broken > 0 ? fmt::format(", {} broken left out", accuracy.broken) : "");
+}
+
+void print_json(const lab::CheckpointEvaluation& evaluation, const train::Accuracy& accuracy) {
+  const train::CheckpointFile& file = evaluation.checkpoint();
+  report::write_json({{"checkpoint", file.path()},
+                      {"model", file.state().model},
+                      {"step", file.state().step},
+                      {"preprocessing", evaluation.preprocessing()},
+                      {"samples", accuracy.samples},
+                      {"bad_records", accuracy.broken},
+                      {"top1", accuracy.top1_share()},
+                      {"top5", accuracy.top5_share()},
+                      {"loss", accuracy.mean_loss()}},
+                     "-");
+}
+
+// The first worker speaks for all.
+int evaluate(const EvalArguments& arguments, comm::Communicator& workers, const std::stop_token& stop) {
+  const bool is_first = workers.rank() == 0;
+  lab::CheckpointEvaluation evaluation(arguments.options, workers);
+  if (is_first) {
+    for (const std::string& warning : evaluation.warnings()) log_line("warning: " + warning);
+  }
+  if (is_first && !arguments.json) {
+    fmt::print("images: {}\n", evaluation.preprocessing());
+    std::fflush(stdout);
+  }
+  std::optional<train::Accuracy> accuracy;
+  {
+    ProgressLine progress("evaluating");
+    train::Evaluator::OnProgress on_progress;
+    if (is_first) {
+      on_progress = [show = progress.handler(), all = evaluation.samples()](std::int64_t done) { show(done, all); };
+    }
+    accuracy = evaluation.run(stop, on_progress);
+  }
+  if (!accuracy) return kInterruptedExitCode;
+  if (is_first) (arguments.json ? print_json : print_text)(evaluation, *accuracy);
+  return 0;
 }
 
 int run_eval(EvalArguments arguments) {
-  if (arguments.batch_size < 1) bad_input("--batch-size {}: must be at least 1", arguments.batch_size);
-  const auto file = open_checkpoint(arguments.checkpoint);
-  arguments.options.model = file->state().model;
-  arguments.options.num_classes = file->state().classes;
-  arguments.options.batch_size = arguments.batch_size;
-  arguments.options.forward_only = true;
-  const lab::BenchmarkConfig config = lab::resolve(arguments.options, {});
-  if (!config.data.is_real()) bad_input("eval needs --data-dir");
-  const perf::ThreadPlan threads = perf::plan_threads(config.intra_threads, 1, config.bind);
-  perf::apply(threads);
-  const TuningOptions tuning = lab::tuning_options(config, perf::read_machine().cpu);
-  const auto backend = make_backend(config.backend, tuning);
-  train::Evaluator evaluator({.model = config.model,
-                              .classes = config.num_classes,
-                              .batch_size = arguments.batch_size,
-                              .session = {.compile = lab::compile_options(config)}},
-                             *backend);
-  if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
-    log_line("warning: " + problem);
-  }
-  file->restore_values(evaluator.variables(), arguments.average);
-  const lab::EvaluationData data = lab::open_evaluation_data(config.data, evaluator.model().info, arguments.batch_size);
-  data::Pipeline pipeline(data.dataset, data.pipeline);
-  const train::Accuracy accuracy = evaluator.run(pipeline);
-  if (arguments.json) {
-    report::write_json({{"checkpoint", file->path()},
-                        {"model", file->state().model},
-                        {"step", file->state().step},
-                        {"samples", accuracy.samples},
-                        {"top1", accuracy.top1_share()},
-                        {"top5", accuracy.top5_share()},
-                        {"loss", accuracy.mean_loss()}},
-                       "-");
-  } else {
-    fmt::print("{}: {} after step {}: top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}  ({} images)\n", file->path(),
-               file->state().model, file->state().step, 100 * accuracy.top1_share(), 100 * accuracy.top5_share(),
-               accuracy.mean_loss(), accuracy.samples);
-  }
-  return 0;
+  arguments.options.step.batch_size = arguments.batch_size;
+  const auto cluster = resolve_cluster(arguments.cluster);
+  Interrupt interrupt("interrupted: ending after this batch (once more to end at once)");
+  ps::JobMember job(cluster, log_line);
+  if (job.is_server()) bad_input("eval has no use for parameter servers");
+  const int code = evaluate(arguments, job.workers(), interrupt.listen());
+  job.leave();
+  return code;
+}
+
+LaunchNeeds launch_needs(const EvalArguments& arguments, const comm::JobSize& size) {
+  if (size.servers > 0) bad_input("--ps: `eval` has no use for parameter servers");
+  lab::resolve_data(arguments.options.step.data, true);
+  return {.protocol = protocol_in_launch(arguments.cluster), .needs_first_worker = true};
 }
 
 }  // namespace
 
 Command add_eval(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("eval", "Accuracy of a checkpoint on the validation images of a data set");
+  CLI::App* app = parent.add_subcommand("eval",
+                                        "Accuracy of a checkpoint on the validation images of a data set; `trireme "
+                                        "launch` divides them over several workers");
   auto arguments = std::make_shared<EvalArguments>();
-  app->add_option("--checkpoint", arguments->checkpoint, "File, or folder: the newest one in it")->required();
-  app->add_option("--data-dir", arguments->options.data.dir, "Data set")->required();
-  app->add_option("--data-name", arguments->options.data.name, "Its format (default: what the folder looks like)");
-  app->add_option("--batch-size", arguments->batch_size, "Images at a time")->capture_default_str();
-  app->add_flag("--average", arguments->average, "The averages of the variables, where the checkpoint has them");
-  app->add_option("--backend", arguments->options.backend, "Who computes: onednn or reference");
+  lab::EvaluationOptions& options = arguments->options;
+  app->add_option("--checkpoint", options.checkpoint, "File, or folder: the newest one in it")->required();
+  app->add_option("--batch-size", arguments->batch_size, "Images per worker at a time")->capture_default_str();
+  app->add_flag("--average", options.average, "The averages of the variables, where the checkpoint has them");
+  app->add_flag("--allow-other-data", options.allow_other_data,
+                "Also images whose size, colours or classes are not those that the network was trained on");
   app->add_flag("--json", arguments->json, "Print JSON");
-  return {app, [arguments] { return run_eval(*arguments); }};
+  add_evaluation_options(*app, options.step);
+  add_cluster_options(*app, arguments->cluster, "Cluster");
+  return {app, [arguments] { return run_eval(*arguments); },
+          [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
 }
 
 }  // namespace trireme::cli

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "trireme/base/units.hpp"
 
@@ -34,7 +35,7 @@ Command add_export(CLI::App& parent) {
   app->add_option("--format", options->format, "onnx: the network for inference; safetensors: its weights")->required();
   app->add_option("--out", options->out, "File to write")->required();
   app->add_option("--batch-size", options->batch_size, "onnx: for batches of this size only; any by default")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(whole_number(1, 1 << 20));
   app->add_flag("--average", options->average, "The moving averages of the weights instead of their last values");
   return {app, [options] { return run(*options); }};
 }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
+#include "cli/explain.hpp"
+#include "cli/help.hpp"
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
@@ -19,6 +22,7 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/perf/build_info.hpp"
+#include "trireme/perf/threads.hpp"
 
 namespace {
 
@@ -47,43 +51,6 @@ std::vector<std::string> normalised(std::vector<std::string> arguments) {
   return arguments;
 }
 
-bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
-
-std::string unknown_command(const CLI::App& app, const std::string& given) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    if (!is_hidden(*command)) names.push_back(command->get_name());
-  }
-  return fmt::format("unknown command '{}'; the commands are {}; see trireme --help", given, fmt::join(names, ", "));
-}
-
-// What was wrong with the command line, and where to read what is right.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const auto chosen = app.get_subcommands();
-  std::string help = "trireme";
-  const CLI::App* deepest = &app;  // `data make` is a command below a command
-  while (!deepest->get_subcommands().empty()) {
-    deepest = deepest->get_subcommands().front();
-    help += " " + deepest->get_name();
-  }
-  help += " --help";
-  const std::vector<std::string> unknown = deepest->remaining();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
-    const std::string& first = unknown.front();
-    const bool is_option = first.rfind('-', 0) == 0;
-    if (chosen.empty() && !is_option) return unknown_command(app, first);
-    return fmt::format("unknown {} '{}'; see {}", is_option ? "option" : "argument", first, help);
-  }
-  std::string message = error.what();
-  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
-    // "Could not convert: --batch-size = x"
-    const std::size_t option = message.find("--");
-    if (option != std::string::npos) message.erase(0, option);
-    message += ": not a number of the kind that is needed";
-  }
-  return fmt::format("{}; see {}", message, help);
-}
-
 class CommandLine {
  public:
   CommandLine();
@@ -105,11 +72,11 @@ trireme::cli::LaunchNeeds check_command(const std::vector<std::string>& argument
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0)
       trireme::bad_input("help is for one process: trireme {}", fmt::join(arguments, " "));
-    trireme::bad_input("{}", explain(line.app(), error));
+    trireme::bad_input("{}", trireme::cli::explain(line.app(), error));
   }
   const trireme::cli::Command* command = line.chosen();
-  if (command == nullptr || is_hidden(*command->app)) {
-    trireme::bad_input("{}", unknown_command(line.app(), arguments.front()));
+  if (command == nullptr || trireme::cli::is_hidden(*command->app)) {
+    trireme::bad_input("{}", trireme::cli::unknown_command(line.app(), arguments.front()));
   }
   if (command->launch_needs) return command->launch_needs(size);
   if (size.servers > 0) trireme::bad_input("--ps: `{}` has no use for parameter servers", command->app->get_name());
@@ -118,7 +85,9 @@ trireme::cli::LaunchNeeds check_command(const std::vector<std::string>& argument
 
 CommandLine::CommandLine() {
   using namespace trireme::cli;
-  app_.set_version_flag("--version", "trireme " + trireme::perf::build_text());
+  app_.formatter(std::make_shared<HelpFormatter>());  // first: commands take it from here
+  app_.set_help_flag("-h,--help", "Print this help");
+  app_.set_version_flag("-V,--version", "trireme " + trireme::perf::build_text(), "Print version and build");
   app_.require_subcommand(0, 1);
   commands_ = {add_bench(app_),
                add_train(app_),
@@ -132,14 +101,17 @@ CommandLine::CommandLine() {
                add_export(app_),
                add_net(app_),
                add_doctor(app_),
-               add_launch(app_, check_command)};
+               add_launch(app_, check_command),
+               add_help(app_)};
   for (Command& part : add_launch_parts(app_)) commands_.push_back(std::move(part));
 }
 
 void CommandLine::parse(const std::vector<std::string>& arguments, bool is_launched) {
+  trireme::cli::check_words(app_, arguments);
   std::vector<std::string> usual = trireme::cli::with_config(normalised(arguments), app_, is_launched);
   std::reverse(usual.begin(), usual.end());  // it takes them from the end
   app_.parse(usual);
+  trireme::cli::check_values(app_);
 }
 
 const trireme::cli::Command* CommandLine::chosen() const {
@@ -151,7 +123,7 @@ const trireme::cli::Command* CommandLine::chosen() const {
 int CommandLine::run() {
   const trireme::cli::Command* command = chosen();
   if (command == nullptr) {
-    std::fputs(app_.help().c_str(), stderr);
+    std::fputs(trireme::cli::help_text(app_).c_str(), stderr);
     return exit_code(ErrorKind::bad_input);
   }
   const int code = command->run();
@@ -168,7 +140,7 @@ int run(const std::vector<std::string>& arguments) {
     line.parse(arguments, !trireme::cluster::surrounding_launcher().empty());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return line.app().exit(error);  // --help, --version
-    return report(explain(line.app(), error), exit_code(ErrorKind::bad_input));
+    return report(trireme::cli::explain(line.app(), error), exit_code(ErrorKind::bad_input));
   }
   return line.run();
 }
@@ -176,6 +148,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  trireme::perf::limit_spinning(argv);
   trireme::keep_freed_memory();
   std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: a write fails as on a full disk, instead of ending the process
   try {

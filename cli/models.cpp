@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/bench_options.hpp"
+#include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/models_placement.hpp"
 #include "trireme/backend/registry.hpp"
@@ -18,7 +19,9 @@
 #include "trireme/lab/step_graph.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/plan/label.hpp"
-#include "trireme/plan/program.hpp"
+#include "trireme/plan/fuse.hpp"
+#include "trireme/plan/schedule.hpp"
+#include "trireme/ps/placement.hpp"
 #include "trireme/report/plan_table.hpp"
 #include "trireme/report/table.hpp"
 
@@ -32,7 +35,7 @@ struct ModelsOptions {
   std::string model;
   bool plan = false, json = false;
   lab::BenchmarkOptions benchmark;  // the part of it that the plan depends on
-  int servers = 0;
+  int servers = 0, workers = 1;
   std::string placement = "round_robin";
 };
 
@@ -201,15 +204,28 @@ Json plan_json(const Program& program, const lab::BenchmarkConfig& config) {
 void show_plan(const ModelsOptions& options) {
   lab::BenchmarkOptions benchmark = options.benchmark;
   benchmark.model = options.model;
+  if (options.servers > 0) benchmark.distribution.placement = options.placement;
   if (!benchmark.batch_size) benchmark.batch_size = find_model(options.model).batch_size;
-  const lab::BenchmarkConfig config = resolve(benchmark);
+  const lab::BenchmarkConfig config = resolve(benchmark, {.workers = options.workers, .servers = options.servers});
 
   Graph graph;
   const lab::StepGraph step = build_step(graph, config);
   const TuningOptions tuning = lab::tuning_options(config, perf::read_machine().cpu);
   const auto backend = make_backend(config.backend, tuning);
   VariableLayouts layouts;
-  const Program program = compile(graph, step.fetches, *backend, compile_options(config), layouts);
+  CompileOptions compiling = compile_options(config);
+  GradientOptions gradients;
+  if (config.distribution.uses_servers()) {
+    gradients.exchange = Exchange::serve;
+    compiling.owners = ps::Placement(graph, config.distribution.placement, options.servers).owners();
+  } else if (options.workers > 1 && !config.forward_only) {
+    gradients.exchange = Exchange::reduce;
+  }
+  if (gradients.exchange != Exchange::none) {
+    compiling.update_bytes = bucket_bytes_for(config.distribution, lab::trainable_bytes(graph));
+  }
+  compiling.owners = divide_by_rule(graph, compiling.owners);
+  const Program program = compile(graph, step.fetches, *backend, compiling, layouts);
   if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
     log_line("warning: " + problem);
   }
@@ -217,6 +233,9 @@ void show_plan(const ModelsOptions& options) {
   fmt::print("{}, {}, batch size {} per worker, backend {}, {}, data format {}\n\n{}", config.model,
              config.forward_only ? "forward only" : "training", config.batch_size, program.backend,
              lab::to_string(config.precision), lab::to_string(config.data_format), report::describe(program));
+  if (gradients.exchange == Exchange::none) return;
+  const RunPlace place{.on_host = backend->device().is_host()};
+  fmt::print("\n{}", report::describe(program, schedule_run(program, gradients, place, false)));
 }
 
 int run(const ModelsOptions& options) {
@@ -247,15 +266,17 @@ Command add_models(CLI::App& parent) {
   CLI::Option* servers =
       app->add_option("--ps", options->servers, "Show on which of this many parameter servers its variables would be")
           ->needs(model)
-          ->excludes(plan)
-          ->check(CLI::Range(1, 4096));
+          ->check(whole_number(1, 4096));
+  app->add_option("--workers", options->workers, "With --plan: the step of one of so many workers, and when gradients travel")
+      ->needs(plan)
+      ->check(whole_number(1, 1 << 20));
   app->add_option("--placement", options->placement,
                   "round_robin: in order of creation; greedy: to the server with the fewest bytes so far; split: large "
                   "variables in a piece per server")
       ->needs(servers)
       ->capture_default_str();
   app->add_option("--num-classes", benchmark.num_classes, "Classes, where not the network's own")
-      ->check(CLI::Range(2, 1 << 24));
+      ->check(whole_number(2, 1 << 24));
   app->add_option("--batch-size", benchmark.batch_size, "Per worker; the network's own by default")->needs(plan);
   app->add_flag("--forward-only", benchmark.forward_only, "Plan inference, not training")->needs(plan);
   app->add_option("--data-format", benchmark.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();

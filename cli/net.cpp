@@ -11,6 +11,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/checks.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/launch_plan.hpp"
@@ -108,10 +109,17 @@ class NetworkText : public lab::NetworkObserver {
 };
 
 void keep_fits(const NetArguments& arguments, const lab::NetworkReport& report, const std::string& started) {
-  const lab::NetworkFits fits = lab::fits_of(report.pairs, started);
+  lab::NetworkFits fits = lab::fits_of(report.pairs, {.started = started, .load = report.load, .cores = report.cores});
   if (arguments.no_network_file || arguments.network_file.empty() || fits.empty()) return;
-  lab::update_network_file(arguments.network_file, fits);
-  fmt::print(text_stream(arguments), "\nkept for --all-reduce auto: {}\n", arguments.network_file);
+  std::FILE* stream = text_stream(arguments);
+  fmt::print(stream, "\n");
+  const std::vector<std::string> problems = lab::remove_bad(fits);
+  if (!fits.empty()) {
+    lab::update_network_file(arguments.network_file, fits);
+    fmt::print(stream, "kept for --all-reduce auto in {}, measured under a load of {:.1f} on {} cores: {}\n",
+               arguments.network_file, report.load, report.cores, fmt::join(lab::names_of(fits), "; "));
+  }
+  for (const std::string& problem : problems) fmt::print(stream, "not kept for --all-reduce auto: {}\n", problem);
 }
 
 report::Json config_json(const NetArguments& arguments, const lab::NetworkPlan& plan) {
@@ -248,7 +256,6 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
 void add_options(CLI::App& app, NetArguments& arguments) {
   lab::NetworkPlan& plan = arguments.plan;
   constexpr const char *kWork = "Work", *kOutput = "Output";
-  const auto size_text = CLI::AsSizeValue(true);  // 64k, 256MB, 1Mi
   app.add_flag("--local", arguments.local, "Start two tasks on this machine by itself")->group(kWork);
   app.add_option("--pairs", plan.pairs,
                  "Who talks: hosts (the first tasks of every two hosts, and the first two of each), all, or\n"
@@ -260,11 +267,11 @@ void add_options(CLI::App& app, NetArguments& arguments) {
                  "or those of --protocol)")
       ->group(kWork);
   app.add_option("--min-bytes", plan.options.min_bytes, "Smallest message; 64k and 256MB can be written too")
-      ->transform(size_text)
+      ->transform(byte_count())
       ->capture_default_str()
       ->group(kWork);
   app.add_option("--max-bytes", plan.options.max_bytes, "Largest message; sizes in between double")
-      ->transform(size_text)
+      ->transform(byte_count())
       ->capture_default_str()
       ->group(kWork);
   app.add_option("--perturbation", plan.options.perturbation, "Measure each size with so many bytes less and more too")

@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
@@ -26,7 +29,7 @@ namespace fs = std::filesystem;
 
 struct ReportArguments {
   std::vector<std::string> paths;
-  std::string format = "html", out, figure, baseline, fail_if_slower;
+  std::string format, out, figure, baseline, fail_if_slower;  // no format: the ending of --out decides
   std::string trace;
   std::size_t operations = 15;
 };
@@ -34,6 +37,37 @@ struct ReportArguments {
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return (!path.empty() && path.back() == '/') || fs::is_directory(path, ignored);
+}
+
+// What the ending of a file's name stands for; empty for any other ending.
+std::string format_of_ending(const fs::path& path) {
+  static const std::map<std::string, std::string> kEndings{{".html", "html"},   {".htm", "html"},
+                                                           {".md", "markdown"}, {".markdown", "markdown"},
+                                                           {".csv", "csv"},     {".svg", "svg"}};
+  std::string ending = path.extension();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto found = kEndings.find(ending);
+  return found == kEndings.end() ? "" : found->second;
+}
+
+std::string resolve_format(const ReportArguments& arguments) {
+  const std::string given = arguments.format == "md" ? "markdown" : arguments.format;
+  const std::string& out = arguments.out;
+  if (out.empty() || out == "-" || is_folder(out)) return given.empty() ? "html" : given;
+  const std::string ending = format_of_ending(out);
+  if (given.empty() && ending.empty()) {
+    bad_input(
+        "--out {}: the ending decides what is written: .html, .md, .csv or .svg; or give --format, or a folder "
+        "(ending in /)",
+        out);
+  }
+  if (!given.empty() && !ending.empty() && given != ending) {
+    bad_input(
+        "--format {} and --out {} contradict each other: the ending stands for {}; leave --format out or change "
+        "the ending",
+        arguments.format, out, ending);
+  }
+  return given.empty() ? ending : given;
 }
 
 // "5%" or "5": a share of 0.05.
@@ -127,13 +161,14 @@ int run_trace(const ReportArguments& arguments) {
   return 0;
 }
 
-int run(const ReportArguments& arguments) {
+int run(ReportArguments arguments) {
   if (!arguments.trace.empty()) return run_trace(arguments);
   if (arguments.paths.empty()) bad_input("report needs records: folders or files, or --trace with a trace's file");
   if (!arguments.fail_if_slower.empty() && arguments.baseline.empty())
     bad_input("--fail-if-slower needs --baseline: slower than what?");
   std::optional<double> share;
   if (!arguments.fail_if_slower.empty()) share = parse_share(arguments.fail_if_slower);
+  arguments.format = resolve_format(arguments);
   const std::string out = arguments.out.empty() ? default_out(arguments) : arguments.out;
   const report::RecordSet records = report::load_records(arguments.paths);
   if (arguments.baseline.empty()) {
@@ -158,13 +193,13 @@ Command add_report(CLI::App& parent) {
   auto arguments = std::make_shared<ReportArguments>();
   app->add_option("records", arguments->paths, "Folders of records (as sweep makes them) or record files");
   app->add_option("--format", arguments->format,
-                  "html: one page that needs no other file; markdown; csv: a row per run; svg: a drawing per figure")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"html", "markdown", "csv", "svg"}));
+                  "html: one page that needs no other file; markdown (or md); csv: a row per run; svg: a drawing per\n"
+                  "figure (default: what the ending of --out stands for, otherwise html)")
+      ->check(one_of({"html", "markdown", "md", "csv", "svg"}));
   app->add_option(
       "--out", arguments->out,
-      "File to write, - for stdout, or a folder: a file per figure (default: report.html or figures/ beside\n"
-      "the records; markdown and csv: stdout)");
+      "File to write, whose ending (.html, .md, .csv, .svg) decides the format; - for stdout; or a folder: a\n"
+      "file per figure (default: report.html or figures/ beside the records; markdown and csv: stdout)");
   app->add_option("--figure", arguments->figure, "svg, csv: this figure alone");
   app->add_option("--baseline", arguments->baseline,
                   "Compare with the records of this folder: faster or slower, by a test");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/nearest_name.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/ready_plans.hpp"
@@ -16,9 +17,9 @@ namespace {
 
 using report::Json;
 
-std::vector<std::string_view> ready_names() {
-  std::vector<std::string_view> names;
-  for (const lab::ReadyPlan& ready : lab::ready_plans()) names.push_back(ready.name);
+std::vector<std::string> ready_names() {
+  std::vector<std::string> names;
+  for (const lab::ReadyPlan& ready : lab::ready_plans()) names.emplace_back(ready.name);
   return names;
 }
 
@@ -34,7 +35,9 @@ Json find_plan(const std::string& plan) {
   for (const lab::ReadyPlan& ready : lab::ready_plans()) {
     if (ready.name == plan) return report::parse_json(ready.text, plan);
   }
-  bad_input("{}: there is no such file, and the ready-made plans are {}", plan, fmt::join(ready_names(), ", "));
+  const auto names = ready_names();
+  bad_input("{}: there is no such file or ready-made plan{} The plans are {}", plan, suggestion(plan, names),
+            fmt::join(names, ", "));
 }
 
 lab::StudyMachine this_machine() {

@@ -18,6 +18,7 @@
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/ready_plans.hpp"
 #include "trireme/lab/sweep_output.hpp"
+#include "trireme/report/findings.hpp"
 #include "trireme/report/table.hpp"
 
 namespace trireme::cli {
@@ -54,10 +55,23 @@ lab::StudyPlan resolve_plan(const SweepArguments& arguments, const lab::OptionCa
   return lab::parse_plan(json, arguments.plan, options, this_machine());
 }
 
+// What may be said of the fastest, in the words of `trireme report`.
+std::string best_text(const lab::SweepResult& result, const std::filesystem::path& folder) {
+  const bool has_runs = std::any_of(result.cells.begin(), result.cells.end(),
+                                    [](const lab::CellState& cell) { return !cell.images_per_second.empty(); });
+  std::string text;
+  if (!has_runs) return text;
+  for (const report::Study& study : report::make_studies(report::load_records({folder}))) {
+    for (const report::Finding& finding : report::best_findings(study)) text += finding.text + "\n";
+  }
+  return text;
+}
+
 int finish(const lab::SweepSetup& setup, const lab::SweepResult& result, const std::filesystem::path& folder) {
   const bool has_failures = std::any_of(result.cells.begin(), result.cells.end(),
                                         [](const lab::CellState& cell) { return cell.failures > 0; });
-  fmt::print("\n{}{}", lab::result_table(setup.cells, result), lab::shortfall_text(setup.cells, result));
+  fmt::print("\n{}{}{}", lab::result_table(setup.cells, result), best_text(result, folder),
+             lab::shortfall_text(setup.cells, result));
   if (has_failures)
     fmt::print("the logs of failed runs: {}; to try them again: --retry-failed\n", (folder / "logs").string());
   if (result.interrupted || !result.left_out.empty()) std::fputs(go_on_text().c_str(), stdout);

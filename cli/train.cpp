@@ -37,7 +37,7 @@ struct Outcome {
 Outcome run_first(const TrainArguments& arguments, lab::Training& training, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
   lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, training);
-  lab::TrainingRecord record(training.config());
+  lab::TrainingRecord record(training);
   std::vector<train::TrainerObserver*> observers{&text, &record};
   std::optional<lab::TrainingCsv> csv;
   std::optional<lab::TrainingCurves> curves;
@@ -64,7 +64,10 @@ Outcome run_first(const TrainArguments& arguments, lab::Training& training, cons
     attempt([&] { fmt::print(text_stream, "checkpoint: {}\n", path); });
   }
   if (const auto bad = training.bad_records(); bad > 0) {
-    attempt([&] { fmt::print(text_stream, "bad records: {} passed over\n", bad); });
+    attempt([&] {
+      fmt::print(text_stream, "bad records: {} passed over, {} of them validation images\n", bad,
+                 training.bad_validation_records());
+    });
   }
   return outcome;
 }
@@ -78,11 +81,18 @@ Outcome run_worker(const TrainArguments& arguments, const lab::TrainingConfig& c
   return is_first ? run_first(arguments, training, stop) : Outcome{.end = training.run({}, stop)};
 }
 
+// Before anything takes time. What is not there yet is not made: the run may be refused for other reasons.
+void check_paths(const TrainArguments& arguments) {
+  if (!arguments.record.empty()) report::check_writable(arguments.record);
+  if (!arguments.trace.empty()) report::check_trace_path(arguments.trace);
+  if (!arguments.csv.empty()) lab::TrainingCsv::check(arguments.csv);
+  if (!arguments.tensorboard.empty()) train::EventFile::check(arguments.tensorboard);
+}
+
 int run_train(const TrainArguments& arguments) {
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
-  if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
-  if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
+  if (rank == 0) check_paths(arguments);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   const lab::TrainingConfig config = lab::resolve(arguments.options, size);
   Interrupt interrupt;
@@ -121,6 +131,9 @@ void add_training(CLI::App& app, lab::TrainingOptions& options) {
       ->group(kTraining);
   app.add_option("--eval-batch-size", options.eval_batch_size, "Images at a time (default: --batch-size)")
       ->group(kTraining);
+  app.add_option("--eval-crop", options.step.data.eval_crop,
+                 "Of validation images: none or centre (default: none if images and network are small)")
+      ->group(kTraining);
   app.add_option("--target-accuracy", options.target_accuracy, "End when this share of top-1 is reached; 0: never")
       ->capture_default_str()
       ->group(kTraining);
@@ -153,6 +166,9 @@ void add_training(CLI::App& app, lab::TrainingOptions& options) {
       ->capture_default_str()
       ->group(kCheckpoints);
   app.add_flag("--resume", options.resume, "Go on from the last one, where there is one")->group(kCheckpoints);
+  app.add_flag("--allow-other-data", options.allow_other_data,
+               "With --resume: also on another data set than that of the checkpoint")
+      ->group(kCheckpoints);
 }
 
 }  // namespace

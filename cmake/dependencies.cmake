@@ -57,13 +57,12 @@ endif()
 # gRPC is optional: without it there are no parameter servers. Found by pkg-config: its CMake package is not everywhere.
 find_package(Protobuf QUIET)
 pkg_check_modules(grpcpp QUIET IMPORTED_TARGET grpc++)
-find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin)
-if(Protobuf_FOUND AND Protobuf_PROTOC_EXECUTABLE AND grpcpp_FOUND AND GRPC_CPP_PLUGIN)
+if(Protobuf_FOUND AND Protobuf_PROTOC_EXECUTABLE AND grpcpp_FOUND)
   set(TRIREME_WITH_GRPC ON)
 else()
   set(TRIREME_WITH_GRPC OFF)
   message(WARNING "gRPC was not found: there are no parameter servers over it (packages libgrpc++-dev, "
-                  "protobuf-compiler-grpc, libprotobuf-dev, protobuf-compiler)")
+                  "libprotobuf-dev, protobuf-compiler)")
 endif()
 # UCX is optional: without it, data between parameter servers and workers goes by another protocol.
 pkg_check_modules(ucx QUIET IMPORTED_TARGET ucx)

@@ -19,6 +19,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
+#include "trireme/data/choose_preprocessing.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/models/model.hpp"
@@ -82,7 +83,7 @@ data::PipelineOptions pipeline_options(const data::Dataset& dataset, const Model
   data::PipelineOptions options;
   options.batch_size = batch;
   options.shuffle = training;
-  options.preprocessing = data::preprocessing_for(dataset.info(), static_cast<int>(model.image_size),
+  options.preprocessing = data::preprocessing_for(data::glimpse(dataset), static_cast<int>(model.image_size),
                                                   static_cast<int>(model.channels), training);
   if (!training) options.end = dataset.size();  // once; in training the sequence goes on, epoch after epoch
   return options;

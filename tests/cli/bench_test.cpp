@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -8,6 +9,7 @@
 
 #include "tests/cli/run_command.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "trireme/perf/machine.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -49,9 +51,11 @@ TEST_F(Bench, PrintsBannerStepLinesAndTotal) {
   for (const char* part :
        {"TRIREME", "Model:", "mnist", "Batch size:", "4 global = 4 per worker", "Optimizer:", "Seed:", "total_loss",
         "\n1\timages/sec: ", "\n10\timages/sec: ", "\n20\timages/sec: ", " +/- ",
-        "(jitter = ", "total images/sec: ", "(global, 1 worker)", "GFLOP/s", "peak memory:"}) {
+        "(jitter = ", "total images/sec: ", "(global, 1 worker)", "GFLOP/s", " % of the peak: ", "peak memory:"}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << " is not in\n" << result.out;
   }
+  EXPECT_EQ(result.out.find("Peak:"), std::string::npos) << "one that was measured earlier may be another:\n"
+                                                         << result.out;
 }
 
 TEST_F(Bench, WritesATraceThatReportReads) {
@@ -103,10 +107,11 @@ TEST_F(Bench, WhatThisBuildLacksIsSaid) {
                   "--variable-update parameter_server needs parameter servers: trireme launch --ps N");
 }
 
-// Whether the build lacks CUDA or the machine a GPU.
-TEST_F(Bench, WithoutAGpuTheCpuIsTheWayOut) {
+// Exit code 3 whether the build lacks CUDA or the machine a GPU. Where there are GPUs, the number is wrong.
+TEST_F(Bench, WithoutAGpuTheExitCodeSaysThatSomethingIsMissing) {
   const CommandResult result = run_trireme({"bench", "--device", "cuda:99", "--num-batches", "1"});
-  EXPECT_EQ(result.exit_code, 2) << result.err;
+  const bool has_gpu = result.err.find("counted from 0") != std::string::npos;
+  EXPECT_EQ(result.exit_code, has_gpu ? 2 : 3) << result.err;
   EXPECT_NE(result.err.find("--device cuda"), std::string::npos) << result.err;
   EXPECT_EQ(result.out, "");
 }
@@ -159,12 +164,28 @@ TEST_F(Bench, InterruptEndsWithTotalsAndRecord) {
   EXPECT_GE(json["steps"][0][0].size(), 1u);
 }
 
+// Four times what there is: it is refused before kernels are timed, which would not help.
+TEST_F(Bench, WhatDoesNotFitIntoMemoryIsRefused) {
+  const double available = static_cast<double>(perf::free_memory().bytes + perf::free_memory().swap_bytes);
+  constexpr double kBytesPerImage = 50e6;  // of ResNet-50's activations; in truth there are more
+  const auto images = static_cast<std::int64_t>(4 * available / kBytesPerImage);
+  CommandOptions own_cache;
+  own_cache.environment = {"XDG_CACHE_HOME=" + (folder_ / "cache")};
+  const CommandResult result =
+      run_trireme({"bench", "--model", "resnet50", "--batch-size", std::to_string(images)}, own_cache);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find(fmt::format("--batch-size {}: ", images)), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("of memory are needed"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(" images fit; --recompute cheap or full needs less"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("timing the kernels"), std::string::npos) << result.err;
+}
+
 TEST_F(Bench, FailureIsInTheRecord) {
   const CommandResult result = bench(
       {"--num-batches", "200", "--num-warmup-batches", "0", "--init-learning-rate", "1e30", "--record", record_path()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("--init-learning-rate"), std::string::npos) << result.err;
-  EXPECT_NE(record()["error"].get<std::string>().find("the loss of mnist became"), std::string::npos);
+  EXPECT_NE(record()["error"].get<std::string>().find("the loss of mnist is "), std::string::npos);
 }
 
 TEST_F(Bench, ProfileListsInstructionsAndOperations) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/run_command.hpp"
+#include "tests/cli/refusal.hpp"
 #include "trireme/models/model.hpp"
 
 namespace trireme::testkit {
@@ -15,58 +15,24 @@ namespace {
 
 using nlohmann::json;
 
-::testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "no '" << part << "' in: " << text;
-}
-
-// Bad input: exit code 2, nothing on stdout, one line on stderr with all of these parts.
-void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
-  const CommandResult result = run_trireme(arguments);
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_EQ(result.out, "");
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_EQ(result.err.rfind("trireme: error: ", 0), 0U) << result.err;
-  for (const std::string& part : parts) EXPECT_TRUE(contains(result.err, part));
-}
-
 json run_json(const std::vector<std::string>& arguments) {
   const CommandResult result = run_trireme(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return json::parse(result.out);
 }
 
-TEST(Cli, VersionAndHelp) {
-  const CommandResult version = run_trireme({"--version"});
-  EXPECT_EQ(version.exit_code, 0);
-  EXPECT_EQ(version.out.rfind("trireme ", 0), 0U) << version.out;
-
-  const CommandResult help = run_trireme({"--help"});
-  EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"bench", "models", "data", "doctor"}) {
-    EXPECT_TRUE(contains(help.out, command));
-    const CommandResult command_help = run_trireme({command, "--help"});
-    EXPECT_EQ(command_help.exit_code, 0) << command;
-    EXPECT_TRUE(contains(command_help.out, "--help"));
-  }
-}
-
-TEST(Cli, WithoutCommandShowsHelp) {
-  const CommandResult result = run_trireme({});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(contains(result.err, "doctor"));
-}
-
-TEST(Cli, UnknownCommandListsTheCommands) {
-  expect_refused({"fly"},
-                 {"unknown command 'fly'",
-                  "bench, train, eval, sweep, tune, compare, report, models, data, export, net, doctor, launch"});
-}
-
-TEST(Cli, UnknownOptionNamesTheHelp) {
-  expect_refused({"models", "--colour", "red"}, {"unknown option '--colour'", "see trireme models --help"});
-  expect_refused({"--colour"}, {"--colour", "see trireme --help"});
-  expect_refused({"doctor", "now"}, {"unknown argument 'now'", "see trireme doctor --help"});
+// libgomp says what it has read from the environment. Without a word from the user its threads spin shortly; with one
+// they do as the user says.
+TEST(Cli, ThreadsThatWaitSoonLetOthersRun) {
+  const auto settings = [](const std::string& given) {
+    return run_command({"env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", "OMP_DISPLAY_ENV=verbose", given,
+                        TRIREME_BINARY, "--version"});
+  };
+  const CommandResult usual = settings("A=B");
+  EXPECT_EQ(usual.exit_code, 0) << usual.err;
+  EXPECT_TRUE(contains(usual.err, "GOMP_SPINCOUNT = '3000'"));
+  EXPECT_FALSE(contains(settings("GOMP_SPINCOUNT=77").err, "GOMP_SPINCOUNT = '3000'"));
+  EXPECT_FALSE(contains(settings("OMP_WAIT_POLICY=active").err, "GOMP_SPINCOUNT = '3000'"));
 }
 
 TEST(Cli, OptionsMayBeWrittenWithUnderscores) {
@@ -77,7 +43,8 @@ TEST(Cli, OptionsMayBeWrittenWithUnderscores) {
 }
 
 TEST(Cli, UnknownModelListsTheModels) {
-  expect_refused({"models", "--model", "resnet5"}, {"resnet5", "resnet50", "vgg16"});
+  expect_refused({"models", "--model", "resnet5"}, {"'resnet5'; did you mean 'resnet50'?", "vgg16"});
+  expect_refused({"models", "--model", "mine"}, {"unknown model 'mine'. The models are: ", "vgg16"});
 }
 
 TEST(Cli, BadOptionsOfModels) {
@@ -192,6 +159,10 @@ TEST(Cli, DoctorMeasures) {
   EXPECT_GT(doctor.at("machine").at("memory").get<double>(), 0);
   EXPECT_GT(doctor.at("fma_peak").at("flops_per_second").get<double>(), 0);
   EXPECT_GT(doctor.at("memory_bandwidth").at("copy_bytes_per_second").get<double>(), 0);
+  const json& passes = doctor.at("memory_bandwidth").at("copy_passes");
+  EXPECT_GE(passes.at("count"), 5);
+  EXPECT_LE(passes.at("worst"), passes.at("best"));
+  EXPECT_GE(doctor.at("gpus"), 0);
   EXPECT_FALSE(doctor.at("build").at("version").get<std::string>().empty());
   // What is supported is either in the build or named with its package.
   const json& missing = doctor.at("missing_libraries");
@@ -210,7 +181,8 @@ TEST(Cli, DoctorMeasures) {
 TEST(Cli, DoctorReads) {
   const CommandResult result = run_trireme({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  for (const char* part : {"cores", "caches", "NUMA", "FMA peak", "memory bandwidth", "oneDNN", "libopenmpi-dev"}) {
+  for (const char* part : {"cores", "caches", "NUMA", "FMA peak", "memory bandwidth", "oneDNN", "libopenmpi-dev",
+                           "GPUs", "load now", "passes"}) {
     EXPECT_TRUE(contains(result.out, part));
   }
 }

@@ -63,13 +63,14 @@ TEST_F(ConfigFile, ALaunchTakesWhatIsItsOwnAndHandsTheRestOn) {
 
 TEST_F(ConfigFile, WhatIsWrongIsNamedWithFileAndKey) {
   const std::string unknown = config(R"({"batch-sise": 3})");
-  expect_refused({"bench", "--config", unknown},
-                 unknown + ": there is no option 'batch-sise'; allowed are model, batch-size,");
-  expect_refused({"launch", "--config", unknown, "--workers", "1", "--", "bench"}, "allowed are workers, ps,");
+  expect_refused(
+      {"bench", "--config", unknown},
+      unknown + ": there is no option 'batch-sise'; did you mean 'batch-size'? Allowed are model, batch-size,");
+  expect_refused({"launch", "--config", unknown, "--workers", "1", "--", "bench"}, "Allowed are workers, ps,");
   const std::string kind = config(R"({"batch-size": "many"})");
   expect_refused({"bench", "--config", kind}, kind + ": batch-size is a whole number; it cannot be \"many\"");
   expect_refused({"train", "--config=" + config(R"({"forward-only": true})")}, "there is no option 'forward-only'");
-  expect_refused({"bench", "--config", config(R"({"epochs": 3})")}, "there is no option 'epochs'; allowed are model,");
+  expect_refused({"bench", "--config", config(R"({"epochs": 3})")}, "there is no option 'epochs'. Allowed are model,");
   expect_refused({"launch", "--config", config(R"({"model": "lenet"})"), "--workers", "1"}, "nothing to launch");
   expect_refused({"models", "--config", kind}, "unknown option '--config'");
   expect_refused({"bench", "--config", config(R"({"bind": 1})")}, "bind is true or false; it cannot be 1");

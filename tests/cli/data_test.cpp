@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -88,6 +89,82 @@ TEST(CliData, VerifyNamesWhatIsBroken) {
   EXPECT_EQ(json::parse(as_json.out).at("broken"), 2);
 }
 
+TEST(CliData, CompressedTfRecordsAreReadLikeOthers) {
+  const TemporaryFolder folder;
+  expect_done({"make", "--out", folder / "a", "--format", "tfrecord", "--samples", "8", "--validation-samples", "1",
+               "--shards", "2", "--size", "32", "--classes", "4"});
+  ASSERT_EQ(std::system(("gzip " + (folder / "a/train-*")).c_str()), 0);
+  EXPECT_EQ(inspect(folder / "a").at("splits")[0].at("samples"), 8);
+  EXPECT_EQ(data({"verify", folder / "a"}).out,
+            "train: 8 samples read, 0 broken\nvalidation: 1 sample read, 0 broken\n");
+  const CommandResult one = data({"inspect", folder / "a/train-00000-of-00002.gz"});
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_NE(one.out.find("train: 4 samples"), std::string::npos) << one.out;
+}
+
+// What cannot be read is not a data set of 0 samples.
+TEST(CliData, InspectFailsWhereNothingCanBeRead) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "junk") << "this is not a file of TFRecords";
+  const CommandResult junk = data({"inspect", folder / "junk"});
+  EXPECT_EQ(junk.exit_code, 2) << junk.out;
+  EXPECT_NE(junk.err.find("nothing in the train data of '" + (folder / "junk")), std::string::npos) << junk.err;
+  EXPECT_NE(junk.err.find("byte 0: the CRC of the record's length is wrong"), std::string::npos) << junk.err;
+  std::ofstream(folder / "empty") << "";
+  expect_refused({"inspect", folder / "empty"}, {"has no samples"});
+  expect_refused({"verify", folder / "empty"}, {"has no samples"});
+}
+
+TEST(CliData, InspectNamesWhatIsBrokenAndSaysWhatItLooksAt) {
+  const TemporaryFolder folder;
+  expect_done({"make", "--out", folder / "a", "--format", "folder", "--samples", "8", "--validation-samples", "0",
+               "--classes", "2", "--size", "32"});
+  std::vector<std::string> images;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "a/train")) {
+    if (entry.is_regular_file()) images.push_back(entry.path());
+  }
+  std::ofstream(images[0]) << "no image";
+  std::filesystem::resize_file(images[1], std::filesystem::file_size(images[1]) / 2);  // its header is whole
+  std::ofstream(std::filesystem::path(images[2]).parent_path() / "a.png") << "x";
+  const CommandResult inspected = data({"inspect", folder / "a"}), verified = data({"verify", folder / "a"});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
+  EXPECT_NE(
+      inspected.out.find("broken   1 (by framing, labels and the headers of images; `verify` decodes them whole)"),
+      std::string::npos)
+      << inspected.out;
+  EXPECT_NE(inspected.out.find(images[0]), std::string::npos) << inspected.out;
+  EXPECT_NE(verified.out.find("train: 8 samples read, 2 broken"), std::string::npos) << verified.out;
+  for (const CommandResult& result : {inspected, verified}) {
+    EXPECT_NE(result.out.find("there is 1 file that is not a JPEG image in a folder of a class, which is left out: 1 "
+                              ".png (such as "),
+              std::string::npos)
+        << result.out;
+  }
+}
+
+TEST(CliData, NamesOfClassesThatAreInTheRecordsAreKept) {
+  const TemporaryFolder folder;
+  expect_done({"make", "--out", folder / "a", "--format", "tfrecord", "--samples", "12", "--validation-samples", "0",
+               "--size", "32", "--classes", "4"});
+  std::filesystem::remove(folder / "a/classes.txt");
+  const json before = inspect(folder / "a").at("splits")[0].at("classes");
+  EXPECT_EQ(before[1].at("name"), "square");
+  for (const std::string format : {"tfrecord", "folder", "idx"}) {
+    expect_done({"convert", folder / "a", "--out", folder / format, "--format", format});
+    EXPECT_TRUE(std::filesystem::exists(folder / (format + "/classes.txt"))) << format;
+    EXPECT_EQ(inspect(folder / format).at("splits")[0].at("classes"), before) << format;
+  }
+}
+
+TEST(CliData, OneIsSingular) {
+  const TemporaryFolder folder;
+  const CommandResult made = data({"make", "--out", folder / "a", "--samples", "1", "--validation-samples", "1"});
+  EXPECT_NE(made.out.find("a: 1 train sample of 10 classes, idx\n"), std::string::npos) << made.out;
+  EXPECT_NE(data({"inspect", folder / "a"}).out.find("train: 1 sample\n"), std::string::npos);
+  EXPECT_EQ(data({"verify", folder / "a"}).out,
+            "train: 1 sample read, 0 broken\nvalidation: 1 sample read, 0 broken\n");
+}
+
 TEST(CliData, ConvertLeavesBrokenSamplesOut) {
   const TemporaryFolder folder;
   expect_done({"make", "--out", folder / "a", "--format", "folder", "--samples", "40", "--validation-samples", "4",
@@ -157,8 +234,8 @@ TEST(CliData, AFolderThatCannotBeMadeIsNamed) {
 TEST(CliData, BadInput) {
   const TemporaryFolder folder;
   expect_refused({}, {"make, convert, inspect or verify?"});
-  expect_refused({"fly"}, {"unknown argument 'fly'", "trireme data --help"});
-  expect_refused({"make"}, {"--out is required", "trireme data make --help"});
+  expect_refused({"fly"}, {"unknown command 'fly' of data", "trireme data --help"});
+  expect_refused({"make"}, {"--out is missing", "trireme data make --help"});
   expect_refused({"make", "--out", folder / "a", "--colour"},
                  {"unknown option '--colour'", "trireme data make --help"});
   expect_refused({"make", "--out", folder / "a", "--format", "png"}, {"'png'", "tfrecord, folder, idx"});
@@ -168,7 +245,7 @@ TEST(CliData, BadInput) {
   expect_refused({"make", "--out", folder / "a", "--samples", "0"}, {"--samples"});
   expect_refused({"inspect", folder / "a"}, {"there is no folder or file"});
   expect_refused({"verify", folder.path()}, {"holds no data set", "it holds nothing"});
-  expect_refused({"convert", folder.path(), "--out", folder / "a"}, {"--format is required"});
+  expect_refused({"convert", folder.path(), "--out", folder / "a"}, {"--format is missing"});
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

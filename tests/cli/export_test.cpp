@@ -91,7 +91,7 @@ TEST_F(Export, RefusesWhatCannotBe) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   expect_refused({"--checkpoint", checkpoint, "--format", "safetensors", "--out", folder_ / "pipe"},
                  "it is a device or a pipe");
-  expect_refused({"--checkpoint", checkpoint, "--out", out_}, "--format is required");
+  expect_refused({"--checkpoint", checkpoint, "--out", out_}, "--format is missing");
   expect_refused({"--checkpoint", folder_ / "none", "--format", "onnx", "--out", out_}, "none");
   std::filesystem::create_directory(folder_ / "empty");
   expect_refused({"--checkpoint", folder_ / "empty", "--format", "onnx", "--out", out_}, "there is no checkpoint");

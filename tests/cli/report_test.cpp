@@ -82,6 +82,25 @@ TEST_F(Report, TextFormatsGoToStdout) {
   EXPECT_NE(added.out.find("</svg>"), std::string::npos);
 }
 
+TEST_F(Report, EndingOfTheFileDecidesTheFormat) {
+  const std::string folder = study("s", 100, 150);
+  const auto written = [&](const std::string& name, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"report", folder, "--out", folder_ / name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = run_trireme(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read(folder_ / name);
+  };
+  EXPECT_EQ(written("r.csv").rfind("study,framework,batch-size,images/s", 0), 0U);
+  EXPECT_EQ(written("r.md").rfind("# batches\n", 0), 0U);
+  EXPECT_EQ(written("R.MD").rfind("# batches\n", 0), 0U);
+  EXPECT_EQ(written("r.svg").rfind("<svg", 0), 0U);
+  EXPECT_EQ(written("r.txt", {"--format", "md"}).rfind("# batches\n", 0), 0U);
+  EXPECT_EQ(written("r.markdown", {"--format", "md"}).rfind("# batches\n", 0), 0U);
+  if (report::chart_script().empty()) return;  // a build without pages
+  EXPECT_NE(written("r.html").find("<title>"), std::string::npos);
+}
+
 TEST_F(Report, DevicesAreWrittenToAndNotReplaced) {
   const std::string folder = study("s", 100, 150);
   const std::string pipe = folder_ / "pipe";
@@ -136,6 +155,10 @@ TEST_F(Report, BadInputIsRefused) {
   refused({}, "records");
   refused({folder_ / "nowhere"}, "no such file or folder");
   refused({folder, "--format", "pdf"}, "pdf");
+  refused({folder, "--out", folder_ / "r.pdf"}, ".html, .md, .csv or .svg");
+  refused({folder, "--out", folder_ / "r"}, ".html, .md, .csv or .svg");
+  refused({folder, "--out", folder_ / "r.html", "--format", "csv"}, "contradict");
+  EXPECT_FALSE(fs::exists(folder_ / "r.html"));
   refused({folder, "--fail-if-slower", "5%"}, "--baseline");
   refused({folder, "--baseline", folder, "--fail-if-slower", "much"}, "percentage");
   refused({folder, "--format", "svg", "--figure", "other", "--out", "-"}, "batches-over-batch-size");

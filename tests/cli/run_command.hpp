@@ -20,8 +20,8 @@ struct CommandOptions {
   int signal = 0;
   std::chrono::milliseconds signal_delay{0};
   // Delays the signal further until stdout contains this text.
-  std::string signal_after_output;
-  std::vector<std::string> environment;  // "NAME=value", added to this process's
+  std::string signal_after_output = {};
+  std::vector<std::string> environment = {};  // "NAME=value", added to this process's
 };
 
 // arguments[0] is the program. Standard input is empty.

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -100,7 +102,7 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   const Words common{"--epochs", "4", "--optimizer", "adam", "--average", "0.99", "--eval", "first"};
   const auto with = [&](const std::string& folder, bool resume) {
     Words words = common;
-    words.insert(words.end(), {"--checkpoint-dir", folder});
+    words.insert(words.end(), {"--checkpoint-dir", folder, "--record", folder + ".json"});
     if (resume) words.push_back("--resume");
     return words;
   };
@@ -110,7 +112,16 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   EXPECT_EQ(interrupted.exit_code, 130) << interrupted.out << interrupted.err;
   const CommandResult resumed = run(with(folder_ / "parts", true));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_NE(resumed.out.find("goes on after step"), std::string::npos) << resumed.out;
+  EXPECT_NE(resumed.out.find("resumed at step "), std::string::npos) << resumed.out;
+  EXPECT_NE(resumed.out.find(" of training in this part, "), std::string::npos) << resumed.out;
+  const json whole = read(folder_ / "whole.json"), last = read(folder_ / "parts.json");
+  EXPECT_EQ(last["epochs"].front()["loss"], whole["epochs"][4 - last["epochs"].size()]["loss"])
+      << "of all steps of the epoch";
+  EXPECT_EQ(last["train_seconds"].get<double>(),
+            last["resumed"]["train_seconds"].get<double>() + last["train_seconds_here"].get<double>());
+  EXPECT_FALSE(whole.contains("resumed"));
+  const CommandResult report = run_trireme({"report", folder_ / "parts.json"});
+  EXPECT_NE(report.out.find("of it since it was resumed at step "), std::string::npos) << report.out << report.err;
   expect_same_tensors(train::checkpoint_path(folder_ / "whole", 120), train::checkpoint_path(folder_ / "parts", 120));
 }
 
@@ -184,12 +195,46 @@ TEST_F(Train, HalfTheBitsTrainAsWell) {
   EXPECT_NEAR(*bf16, *top1_with("fp32"), 0.02);  // six of 300 images
 }
 
+TEST_F(Train, ALossThatIsNotANumberIsCalledSo) {
+  const CommandResult result = run({"--init-learning-rate", "1e30"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_TRUE(result.err.find("the loss is not a number (NaN) in step ") != std::string::npos ||
+              result.err.find("the loss is infinite in step ") != std::string::npos)
+      << result.err;
+  EXPECT_EQ(result.err.find("nan"), std::string::npos) << result.err;
+}
+
 TEST_F(Train, ItEndsWhenItIsGoodEnough) {
   const CommandResult trained =
       run({"--epochs", "50", "--target-accuracy", "0.5", "--record", folder_ / "r.json", "--eval", "all"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_LT(read(folder_ / "r.json")["epochs"].size(), 10u);
   EXPECT_NE(trained.out.find("reached the accuracy asked for"), std::string::npos) << trained.out;
+}
+
+// Before kernels are timed, with nothing left behind.
+TEST_F(Train, WhatCannotBeWrittenIsRefusedAtOnce) {
+  std::ofstream(folder_ / "file") << "x";
+  for (const auto& [option, path, text] :
+       std::vector<std::array<std::string, 3>>{{"--csv", folder_ / "none/log.csv", "No such file or directory"},
+                                               {"--csv", folder_.path(), "it is a folder"},
+                                               {"--tensorboard", folder_ / "file/tb", "Not a directory"},
+                                               {"--record", folder_ / "none/r.json", "No such file or directory"},
+                                               {"--trace", folder_ / "none/t.json", "No such file or directory"},
+                                               {"--checkpoint-dir", folder_ / "file/c", "Not a directory"}}) {
+    CommandOptions own_cache;
+    own_cache.environment = {"XDG_CACHE_HOME=" + (folder_ / "cache")};
+    const CommandResult result = run_trireme({"train", "--model", "resnet20", "--data-dir", *data_ / "digits",
+                                              "--epochs", "0.01", "--batch-size", "4", option, path},
+                                             own_cache);
+    EXPECT_EQ(result.exit_code, 2) << option << result.err;
+    EXPECT_NE(result.err.find(path), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("timing the kernels"), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "") << option;
+  }
+  std::filesystem::remove_all(folder_ / "cache");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "the file of this test";
 }
 
 TEST_F(Train, WhatCannotBeIsRefused) {

@@ -45,6 +45,7 @@ TEST(Survival, WhatConcernsAllEndsAll) {
   EXPECT_FALSE(survives(job, {failure(Cause::starter_ended, -1)}, {}));
   EXPECT_FALSE(survives(job, {failure(Cause::not_started, 1)}, {}));
   EXPECT_FALSE(survives(job, {failure(Cause::error, 1, 2)}, {})) << "wrong input";
+  EXPECT_FALSE(survives(job, {failure(Cause::error, 1, 3)}, {})) << "the machine lacks something";
 }
 
 TEST(Survival, OnlyWhereTheJobSaysSo) {

@@ -54,10 +54,25 @@ TEST(ImageFolder, BrokenFilesAreBrokenSamples) {
                [&] { dataset->read(0, sample); });
 }
 
+TEST(ImageFolder, FilesOfOtherTypesAreCountedAndNamed) {
+  const TemporaryFolder folder;
+  for (const char* file : {"train/cat/1.jpg", "train/cat/2.png", "train/cat/3.PNG", "train/ant/README", "train/x.jpg",
+                           "train/ant/more/4.jpg"}) {
+    write_text(folder / file, file);
+  }
+  const auto& info = open_dataset(folder.path(), {})->info();
+  EXPECT_EQ(data::other_files_text(info),
+            fmt::format("are 5 files that are not JPEG images in folders of classes, which are left out: 1 without an "
+                        "ending (such as {0}/train/ant/README), 1 .jpg (such as {0}/train/x.jpg), 2 .png (such as "
+                        "{0}/train/cat/2.png), 1 folder (such as {0}/train/ant/more)",
+                        folder.path().string()));
+}
+
 TEST(ImageFolder, WithoutImagesIsAnError) {
   const TemporaryFolder folder;
   write_text(folder / "train/ant/x.png", "x");
-  expect_error(ErrorKind::bad_input, {"has no JPEG files", "it holds ant"}, [&] { open_dataset(folder.path(), {}); });
+  expect_error(ErrorKind::bad_input, {"has no JPEG files", "it holds ant", "1 .png (such as"},
+               [&] { open_dataset(folder.path(), {}); });
 }
 
 TEST(ImageFolder, Flowers) {

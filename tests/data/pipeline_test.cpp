@@ -18,7 +18,8 @@ using testkit::small_samples;
 
 PipelineOptions small_options() {
   PipelineOptions options;
-  options.preprocessing = {.size = 2, .channels = 1, .crop = Crop::none, .flip = false, .scale = 1, .offset = 0};
+  options.preprocessing = {
+      .size = 2, .channels = 1, .crop = Crop::none, .flip = false, .mean = {}, .deviation = {1, 1, 1}};
   return options;
 }
 
@@ -208,6 +209,30 @@ std::string error_of(Pipeline& pipeline) {
     return error.what();
   }
   return "";
+}
+
+// Where accuracy is counted, another image in the place of a broken one would count twice.
+TEST(Pipeline, BadSamplesAreLeftOutWhereTheyAreNotReplaced) {
+  const auto dataset = std::make_shared<MemoryDataset>(small_samples(7));
+  dataset->unreadable = {2, 5};
+  PipelineOptions options = small_options();
+  options.batch_size = 4;
+  options.shuffle = false;
+  options.end = 7;
+  options.max_bad_samples = 2;
+  options.replace_bad = false;
+  std::vector<std::string> named;
+  options.on_bad_sample = [&](const std::string& message) { named.push_back(message); };
+  Pipeline pipeline(dataset, options);
+  EXPECT_EQ(take(pipeline, 2), (std::vector<std::int32_t>{0, 1, -1, 3, 4, -1, 6}));
+  EXPECT_EQ(pipeline.next().valid, 0);
+  EXPECT_EQ(named, (std::vector<std::string>{"memory, sample 2: cannot be read", "memory, sample 5: cannot be read"}));
+  EXPECT_EQ(pipeline.bad_samples(), (std::vector<std::int64_t>{2, 5}));
+
+  options.max_bad_samples = 1;
+  Pipeline strict(dataset, options);
+  strict.next();
+  EXPECT_THROW(strict.next(), Error);
 }
 
 TEST(Pipeline, OneBadSampleTooManyIsAnErrorWhereItIsNeeded) {

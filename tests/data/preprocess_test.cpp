@@ -33,7 +33,7 @@ std::vector<float> run(const Preprocessing& preprocessing, const Sample& sample,
 }
 
 Preprocessing plain(int size, int channels) {
-  return {.size = size, .channels = channels, .crop = Crop::none, .flip = false, .scale = 1, .offset = 0};
+  return {.size = size, .channels = channels, .crop = Crop::none, .flip = false, .mean = {}, .deviation = {1, 1, 1}};
 }
 
 TEST(Preprocess, ImagesOfTheSizeStayAsTheyAre) {
@@ -44,8 +44,7 @@ TEST(Preprocess, ImagesOfTheSizeStayAsTheyAre) {
 
 TEST(Preprocess, ValuesAreScaledAndMoved) {
   Preprocessing preprocessing = plain(2, 1);
-  preprocessing.scale = 1 / 127.5f;
-  preprocessing.offset = -1;
+  preprocessing.mean = preprocessing.deviation = {127.5f, 127.5f, 127.5f};
   const auto out = run(preprocessing, pixels_sample(2, 2, 1, {0, 255, 51, 204}));
   const std::vector<float> expected{-1, 1, -0.6f, 0.6f};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(out[i], expected[i], 1e-6f);
@@ -240,20 +239,15 @@ TEST(Preprocess, WrongSizesAreErrors) {
   EXPECT_THROW(run(plain(4, 2), pixels_sample(1, 1, 1, {1})), Error);
 }
 
-TEST(Preprocess, IsChosenByTheImages) {
-  DatasetInfo digits, small;
-  digits.height = digits.width = 28;
-  digits.channels = 1;
-  small.height = small.width = 32;
-  small.channels = 3;
-  EXPECT_EQ(preprocessing_for(digits, 28, 1, true).crop, Crop::none);
-  EXPECT_FALSE(preprocessing_for(digits, 28, 1, true).flip);
-  EXPECT_EQ(preprocessing_for(small, 32, 3, true).crop, Crop::padded);
-  EXPECT_TRUE(preprocessing_for(small, 32, 3, true).flip);
-  EXPECT_EQ(preprocessing_for(small, 32, 3, false).crop, Crop::none);
-  EXPECT_EQ(preprocessing_for({}, 224, 3, true).crop, Crop::random);
-  EXPECT_EQ(preprocessing_for({}, 224, 3, false).crop, Crop::centre);
-  EXPECT_FALSE(preprocessing_for({}, 224, 3, false).flip);
+TEST(Preprocess, EveryChannelHasItsMeanAndDeviation) {
+  const std::vector<std::uint8_t> pixels{10, 20, 30, 14, 24, 34, 10, 20, 30, 10, 20, 30};
+  Preprocessing preprocessing = plain(2, 3);
+  preprocessing.mean = {10, 20, 30};
+  preprocessing.deviation = {1, 2, 4};
+  const Sample sample = pixels_sample(2, 2, 3, pixels);
+  EXPECT_EQ(run(preprocessing, sample), (std::vector<float>{0, 4, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0}));
+  preprocessing.channels_last = true;
+  EXPECT_EQ(run(preprocessing, sample), (std::vector<float>{0, 0, 0, 4, 2, 1, 0, 0, 0, 0, 0, 0}));
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "tests/data/data_files.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "trireme/data/class_names.hpp"
 #include "trireme/data/record_file.hpp"
 
 namespace trireme::testkit {
@@ -123,6 +127,104 @@ TEST(TfRecord, BrokenFramesAreNamedWithFileAndPlace) {
   expect_error(ErrorKind::failed, {"train.tfrecord, byte 79: the CRC of the record's data is wrong"},
                [&] { dataset->read(1, sample); });
   EXPECT_EQ(dataset->where(1), "train.tfrecord, byte 79");
+}
+
+// By what they begin with, whatever they are called: TensorFlow's compression types GZIP and ZLIB.
+TEST(TfRecord, CompressedFilesAreRead) {
+  const TemporaryFolder folder;
+  write_drawn(folder / "plain", "tfrecord");
+  write_drawn(folder / "gz", "tfrecord");
+  write_drawn(folder / "zlib", "tfrecord");
+  ASSERT_EQ(std::system(("gzip " + (folder / "gz/train-*")).c_str()), 0);
+  ASSERT_EQ(std::system(("gzip " + (folder / "zlib/train-00000-of-00003")).c_str()), 0);
+  std::filesystem::rename(folder / "zlib/train-00000-of-00003.gz", folder / "zlib/train-00000-of-00003");
+  const std::string text = read_text(folder / "zlib/train-00001-of-00003");
+  uLongf bytes = compressBound(text.size());
+  std::string compressed(bytes, '\0');
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(compressed.data()), &bytes, reinterpret_cast<const Bytef*>(text.data()),
+                     text.size()),
+            Z_OK);
+  write_text(folder / "zlib/train-00001-of-00003", compressed.substr(0, bytes));
+
+  const auto plain = open_dataset(folder / "plain", {});
+  for (const char* name : {"gz", "zlib"}) {
+    const auto dataset = open_dataset(folder / name, {});
+    ASSERT_EQ(dataset->size(), plain->size()) << name;
+    Sample sample, expected;
+    for (std::int64_t i = dataset->size() - 1; i >= 0; --i) {
+      dataset->read(i, sample);
+      plain->read(i, expected);
+      EXPECT_EQ(sample.bytes, expected.bytes) << name << i;
+      EXPECT_EQ(sample.label, expected.label) << name << i;
+    }
+  }
+  EXPECT_EQ(open_dataset(folder / "gz", {})->where(0), "train-00000-of-00003.gz (uncompressed), byte 0");
+}
+
+TEST(TfRecord, JoinedFilesOfGzipAreOne) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) write_records(folder / name, {example(kImage + kLabel)});
+  ASSERT_EQ(std::system(
+                fmt::format("cd {} && gzip a b && cat a.gz b.gz > train.tfrecord.gz", folder.path().string()).c_str()),
+            0);
+  EXPECT_EQ(open_dataset(folder.path(), {})->size(), 2);
+}
+
+TEST(TfRecord, ACompressedFileThatIsBrokenHasWhatComesBefore) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "train.tfrecord.gz";
+  std::string noise;  // does not get smaller
+  for (std::uint32_t i = 0, value = 1; i < 40'000; ++i, value = value * 1664525 + 1013904223) {
+    noise.push_back(static_cast<char>(value >> 24));
+  }
+  write_records(folder / "train.tfrecord", {example(kImage + kLabel), example(kImage + kLabel), noise});
+  ASSERT_EQ(std::system(("gzip " + (folder / "train.tfrecord")).c_str()), 0);
+  const std::string whole = read_text(path);
+  ASSERT_GT(whole.size(), 35'000U);
+  write_text(path, whole.substr(0, 30'000));
+  expect_error(ErrorKind::bad_input, {"train.tfrecord.gz, byte 30000: the gzip stream is cut off"},
+               [&] { open_dataset(folder.path(), {}); });
+  std::vector<std::string> told;
+  const auto part =
+      open_dataset(folder.path(), {.on_broken_file = [&](const std::string& problem) { told.push_back(problem); }});
+  EXPECT_EQ(part->size(), 2);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told[0].find("the gzip stream is cut off"), std::string::npos) << told[0];
+}
+
+TEST(TfRecord, ACompressedFileThatThereIsNoRoomForIsRefused) {
+  const TemporaryFolder folder;
+  write_records(folder / "train.tfrecord", {example(kImage + kLabel)});
+  ASSERT_EQ(std::system(("gzip " + (folder / "train.tfrecord")).c_str()), 0);
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("TMPDIR", (folder / "none").c_str(), 1);
+  expect_error(ErrorKind::bad_input, {"train.tfrecord.gz' is compressed", folder / "none", "set TMPDIR to a folder"},
+               [&] { open_dataset(folder.path(), {}); });
+  before != nullptr ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
+}
+
+TEST(TfRecord, ClassesAreCalledWhatTheirSamplesSay) {
+  const TemporaryFolder folder;
+  write_records(folder / "train.tfrecord",
+                {example(kImage + kLabel + feature("image/class/text", bytes_value("crane"))),
+                 example(kImage + feature("image/class/label", integer_value(3)) +
+                         feature("image/class/text", bytes_value("crane"))),
+                 example(kImage + feature("image/class/label", integer_value(4)) +
+                         feature("image/class/text", bytes_value("../a\nb")))});
+  const auto dataset = open_dataset(folder.path(), {});
+  Sample sample;
+  dataset->read(0, sample);
+  EXPECT_EQ(sample.class_text, "crane");
+  data::ClassTexts texts;
+  for (std::int64_t i = 0; i < dataset->size(); ++i) {
+    dataset->read(i, sample);
+    data::add_text(texts, sample.label, sample.class_text);
+  }
+  // A line each, and a folder's name each.
+  EXPECT_EQ(data::names_from_texts(texts, 8),
+            (std::vector<std::string>{"0", "1", "2", "crane", "_.. a b", "5", "6", "crane (7)"}));
+  EXPECT_TRUE(data::names_from_texts({{0, "0"}, {1, ""}}, 2).empty()) << "numbers are no names";
 }
 
 TEST(TfRecord, SetsMustBeComplete) {

@@ -111,8 +111,13 @@ TEST_F(BenchWorkers, BaselinesAreMeasuredInTheSameRun) {
   const TemporaryFolder folder;
   const auto results =
       run(2, {"--model", "mnist", "--batch-size", "4", "--baseline"}, folder.path() / "b.json").at("results");
-  EXPECT_GT(results.at("scaling_efficiency").get<double>(), 0);
-  EXPECT_GT(results.at("share_of_independent").get<double>(), 0);
+  const nlohmann::json &efficiency = results.at("scaling_efficiency"), &share = results.at("share_of_independent");
+  ASSERT_EQ(efficiency.is_null(), share.is_null());
+  if (!efficiency.is_null()) {  // on a busy machine the baselines may contradict each other
+    EXPECT_GT(efficiency.get<double>(), 0);
+    EXPECT_GT(share.get<double>(), 0);
+  }
+  EXPECT_EQ(results.at("independent_images_per_second").size(), 1u);
   EXPECT_EQ(results.at("alone_images_per_second").size(), 1u);
 }
 

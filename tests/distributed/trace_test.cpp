@@ -127,7 +127,7 @@ TEST(Trace, OfTwoWorkersIsOneFile) {
       EXPECT_EQ(steps[i]->number, static_cast<std::int64_t>(i) + 1);
       EXPECT_LE(steps[i]->seconds(), written.at("steps")[rank][0][i].get<double>() + kRounding);
     }
-    const report::RankTime& time = analysis.ranks[rank];
+    const report::TracedRank& time = analysis.ranks[rank];
     EXPECT_GT(time.compute, 0);
     EXPECT_LE(time.compute, time.step);
     EXPECT_LE(time.exposed, time.communication);
@@ -135,6 +135,58 @@ TEST(Trace, OfTwoWorkersIsOneFile) {
   }
   expect_together(trace.ranks[0], trace.ranks[1], static_cast<std::size_t>(5 * buckets));
   EXPECT_EQ(analysis.buckets.size(), static_cast<std::size_t>(buckets));
+}
+
+// The groups of cores wait for each other before updates and in the middle of batch norm.
+TEST(Trace, OfASplitBatchShowsHowGroupsWaitForEachOther) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "trace.json";
+  LaunchedJob job({"--workers",
+                   "1",
+                   "--oversubscribe",
+                   "--",
+                   "bench",
+                   "--model",
+                   "resnet20",
+                   "--batch-size",
+                   "8",
+                   "--num-intra-threads",
+                   "2",
+                   "--no-bind",
+                   "--batch-split",
+                   "2",
+                   "--autotune",
+                   "off",
+                   "--num-warmup-batches",
+                   "1",
+                   "--num-batches",
+                   "3",
+                   "--trace",
+                   path,
+                   "--trace-steps",
+                   "3"});
+  expect_success(job);
+  const TraceFile trace = report::read_trace(path);
+  ASSERT_EQ(trace.ranks.size(), 1u);
+  const TraceRank& rank = trace.ranks[0];
+  const auto kinds = kinds_of(rank);
+  EXPECT_GT(kinds.at(SpanKind::meeting), 0);
+  int in_operations = 0;
+  for (const TraceThread& thread : rank.threads) {
+    const report::TraceSpan* operation = nullptr;
+    for (const TraceSpan& span : thread.spans) {
+      if (span.kind == SpanKind::compute) operation = &span;
+      if (span.kind == SpanKind::meeting && operation != nullptr && span.begin < operation->end) ++in_operations;
+    }
+  }
+  EXPECT_GT(in_operations, 0);
+  const report::TraceAnalysis analysis = analyze(trace);
+  const report::TracedRank& time = analysis.ranks.at(0);
+  ASSERT_EQ(time.groups_wait.size(), 2u);
+  for (const double wait : time.groups_wait) EXPECT_GT(wait, 0);
+  EXPECT_NEAR(time.compute + time.optimizer + time.input + time.exposed + time.mean_groups_wait() + time.idle,
+              time.step, 1e-6 * time.step);
+  EXPECT_NE(to_text(analysis).find("groups wait"), std::string::npos);
 }
 
 TEST(Trace, HasTheUpdatesOfParameterServers) {

@@ -64,7 +64,7 @@ TEST_F(Tune, InterruptedItGoesOnAndItsFileIsOneForConfig) {
     EXPECT_TRUE(record["study"]["cell"].contains("workers"));
     EXPECT_FALSE(record.contains("error")) << record["error"];
   }
-  for (const char* part : {"thinks best", "kept ", "dropped ", "(default)", "best: ", "gain: ", "taken from the folder",
+  for (const char* part : {"thinks best", "kept ", "dropped ", "(default)", "gain: ", "taken from the folder",
                            "interleaved repeats", "configuration: "}) {
     EXPECT_TRUE(has(second.out(), part)) << part << " in " << second.out();
   }

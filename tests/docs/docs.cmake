@@ -1,4 +1,6 @@
-# What the documents show is run: the README's commands and the example programs.
+# What the documents show is run, the README's commands and the example programs, and what they point at is there.
+add_test(NAME Docs.Pages COMMAND ${CMAKE_CURRENT_LIST_DIR}/pages.sh ${PROJECT_SOURCE_DIR})
+set_tests_properties(Docs.Pages PROPERTIES LABELS unit TIMEOUT 60)
 add_test(NAME Readme.Commands COMMAND ${CMAKE_CURRENT_LIST_DIR}/readme_commands.sh ${PROJECT_SOURCE_DIR}/README.md
                                       $<TARGET_FILE:trireme_cli>)
 set_tests_properties(Readme.Commands PROPERTIES LABELS slow TIMEOUT 300)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every `trireme` command of the README's text blocks with the given binary, benchmarks shortened to one step of one
-# image. Usage: readme_commands.sh README.md path/to/trireme
+# Runs every `trireme` command of the README's text blocks with the given binary, shortened: benchmarks to one step of one
+# image on a small network (tests/slow runs the large ones; that there is such a network is asked first), the network's
+# sizes to a moment each. Usage: readme_commands.sh README.md path/to/trireme
 set -euo pipefail
 readme=$(realpath "$1")
 binary=$(realpath "$2")
@@ -11,9 +12,11 @@ ran=0
 while read -r line; do
   command=${line%%#*}
   if [[ $command == "trireme bench"* || $command == *" -- bench "* ]]; then
-    command=$(sed -E 's/--(batch-size|num-batches|repeats) [0-9]+//g' <<<"$command")
+    [[ $command != *--model* ]] || "$binary" models --model "$(sed -E 's/.*--model ([^ ]+).*/\1/' <<<"$command")" >/dev/null
+    command=$(sed -E 's/--(batch-size|num-batches|repeats) [0-9]+//g; s/--model [^ ]+/--model mnist/' <<<"$command")
     command+=" --batch-size 1 --num-batches 1 --num-warmup-batches 0 --autotune off"
   fi
+  [[ $command == "trireme net"* ]] && command+=" --seconds-per-size 0.001"
   echo "+ $command"
   # Words of the README are options, not shell.
   read -ra words <<<"$command"

@@ -10,30 +10,24 @@
 
 #include "tests/comm/suite_check.hpp"
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/comm/grpc/control.grpc.pb.h"
+#include "trireme/comm/grpc/control.pb.h"
 #include "trireme/comm/grpc/frame.hpp"
 #include "trireme/comm/grpc/listener.hpp"
+#include "trireme/comm/grpc/proof.hpp"
 #include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::testkit {
 namespace {
 
+namespace wire = rpc::wire;
+
 using grpc::StatusCode;
-using rpc::wire::Control;
 
-constexpr const char* kMethods[] = {"/trireme.comm.rpc.wire.Control/Hello",
-                                    "/trireme.comm.rpc.wire.Control/Health",
-                                    "/trireme.comm.rpc.wire.Control/Statistics",
-                                    "/trireme.comm.rpc.wire.Control/Shutdown",
-                                    rpc::kDataMethod,
-                                    "/no/such"};
+constexpr const char* kMethods[] = {rpc::kMeetingMethod,  rpc::kHealthMethod, rpc::kStatisticsMethod,
+                                    rpc::kShutdownMethod, rpc::kDataMethod,   "/no/such",
+                                    rpc::kChallengeMethod};
 
-grpc::ByteBuffer to_buffer(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  return {&slice, 1};
-}
-
-std::string random_bytes(std::mt19937& random, std::size_t most) {
+std::string random_text(std::mt19937& random, std::size_t most) {
   std::string bytes(random() % most, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
   return bytes;
@@ -62,7 +56,7 @@ grpc::Status call(grpc::GenericStub& stub, grpc::ClientContext& context, const s
   bool goes_on = next();
   for (const std::string& message : messages) {
     if (!goes_on) break;
-    stream->Write(to_buffer(message), nullptr);
+    stream->Write(rpc::to_buffer(message), nullptr);
     goes_on = next();
   }
   if (goes_on) {
@@ -79,6 +73,46 @@ grpc::Status call(grpc::GenericStub& stub, grpc::ClientContext& context, const s
   return status;
 }
 
+// What a caller has to show; by hand, and so wrong in every way that a test needs.
+struct Exchange {
+  std::string claim, challenge, proof;
+};
+
+Exchange prove(grpc::GenericStub& stub, const wire::Claim& claim, const std::string& secret) {
+  Exchange exchange;
+  exchange.claim = claim.SerializeAsString();
+  grpc::ClientContext context;
+  context.AddMetadata(rpc::kClaimKey, exchange.claim);
+  call(stub, context, rpc::kChallengeMethod, {});
+  const auto& answer = context.GetServerTrailingMetadata();
+  if (const auto found = answer.find(rpc::kChallengeKey); found != answer.end()) {
+    exchange.challenge = {found->second.data(), found->second.size()};
+  }
+  exchange.proof = rpc::caller_proof(secret, exchange.claim, exchange.challenge);
+  return exchange;
+}
+
+grpc::Status call_with(grpc::GenericStub& stub, const Exchange& exchange, const std::string& method,
+                       const std::vector<std::string>& messages) {
+  grpc::ClientContext context;
+  context.AddMetadata(rpc::kClaimKey, exchange.claim);
+  context.AddMetadata(rpc::kChallengeKey, exchange.challenge);
+  context.AddMetadata(rpc::kProofKey, exchange.proof);
+  return call(stub, context, method, messages);
+}
+
+wire::Claim claim_of(const std::vector<rpc::RpcTask>& tasks, int from, int to, const std::string& method,
+                     const std::string& instance) {
+  wire::Claim claim;
+  claim.set_method(method);
+  claim.set_from(from);
+  claim.set_instance(instance);
+  claim.set_to(to);
+  claim.set_address(tasks[static_cast<std::size_t>(to)].address);
+  claim.set_nonce(rpc::random_bytes(rpc::kNonceBytes));
+  return claim;
+}
+
 }  // namespace
 
 class Attacker::Impl {
@@ -90,61 +124,81 @@ class Attacker::Impl {
   void attack(int number) {
     const std::size_t target = static_cast<std::size_t>(number / kKinds) % tasks_.size();
     const std::string method = kMethods[static_cast<std::size_t>(number / (2 * kKinds)) % std::size(kMethods)];
-    const std::string garbage = random_bytes(random_, 300);
+    const std::string garbage = random_text(random_, 300);
     grpc::GenericStub stub(channels_[target]);
     grpc::ClientContext context;
     switch (number % kKinds) {
       case 0:
-        return send_raw(tasks_[target].address, random_bytes(random_, 4000));
+        return send_raw(tasks_[target].address, random_text(random_, 4000));
       case 1:
-        return send_raw(tasks_[target].address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + random_bytes(random_, 4000));
+        return send_raw(tasks_[target].address, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + random_text(random_, 4000));
       case 2:
-        return expect_refused(StatusCode::UNAUTHENTICATED, hello(target, ""));
+        return expect_refused(StatusCode::UNAUTHENTICATED, call(stub, context, method_that_needs_proof(method), {}));
       case 3:
         return expect_refused(StatusCode::UNAUTHENTICATED, hello(target, secret_ + "x"));
       case 4:
-        // Only what is no message at all is refused before its secret is looked at.
         return expect_refused(StatusCode::UNAUTHENTICATED, call(stub, context, rpc::kDataMethod, {garbage}));
       case 5:
-        call(stub, context, method, {garbage});
+        context.AddMetadata(rpc::kClaimKey, garbage);
+        context.AddMetadata(rpc::kChallengeKey, garbage);
+        context.AddMetadata(rpc::kProofKey, garbage);
+        return expect_refused(StatusCode::UNAUTHENTICATED, call(stub, context, method, {garbage}));
+      case 6: {
+        // With the secret these would be good calls.
+        if (method == rpc::kShutdownMethod || method == rpc::kHealthMethod || method == rpc::kStatisticsMethod) return;
+        const Exchange exchange = prove(stub, claim(target, method), secret_);
+        call_with(stub, exchange, method, {garbage, garbage});
         return;
-      case 6:
-        context.AddMetadata(rpc::kSecretKey, secret_);
-        if (method.ends_with("Shutdown")) return;  // with the secret it is a good call
-        context.AddMetadata(rpc::kTaskKey, "1");
-        context.AddMetadata(rpc::kInstanceKey, "made up");
-        context.AddMetadata(rpc::kStreamsKey, "2");
-        call(stub, context, method, {garbage, garbage});
-        return;
+      }
       case 7:
         return expect_refused(StatusCode::FAILED_PRECONDITION, hello(target, secret_));
-      case 8:
-        return expect_refused(StatusCode::RESOURCE_EXHAUSTED, call(stub, context, kMethods[0], {too_large_}));
+      case 8: {
+        // What was good once is not a second time, neither on this connection nor on another.
+        const Exchange exchange = prove(stub, claim(target, rpc::kHealthMethod), secret_);
+        expect_refused(StatusCode::OK, call_with(stub, exchange, rpc::kHealthMethod, {}));
+        expect_refused(StatusCode::UNAUTHENTICATED, call_with(stub, exchange, rpc::kHealthMethod, {}));
+        expect_refused(StatusCode::UNAUTHENTICATED, call_with(stub, exchange, rpc::kShutdownMethod, {}));
+        grpc::GenericStub other(rpc::make_channel(tasks_[target].address, {}, {}));
+        return expect_refused(StatusCode::ABORTED, call_with(other, exchange, rpc::kHealthMethod, {}));
+      }
+      case 9: {
+        // Somebody between, to whom one task speaks, cannot pass that on to another.
+        const std::size_t meant = (target + 1) % tasks_.size();
+        grpc::ClientContext asking;
+        asking.AddMetadata(rpc::kClaimKey, claim(meant, rpc::kHealthMethod).SerializeAsString());
+        return expect_refused(StatusCode::NOT_FOUND, call(stub, asking, rpc::kChallengeMethod, {}));
+      }
       default:
-        // Some KB that would be many MB: it is not unpacked, and so is no message at all.
-        context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
-        return expect_refused(StatusCode::INTERNAL, call(stub, context, kMethods[0], {too_large_}));
+        // Too large, and then some KB that would be many MB: neither is read.
+        if (number / kKinds % 2 == 0) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+        return expect_refused(StatusCode::UNAUTHENTICATED, call(stub, context, rpc::kDataMethod, {too_large_}));
     }
   }
 
   std::string surprises() const { return surprises_; }
 
  private:
+  static std::string method_that_needs_proof(const std::string& method) {
+    return method == rpc::kChallengeMethod ? rpc::kDataMethod : method;
+  }
+
   // As a second process that is the next task.
-  grpc::Status hello(std::size_t target, const std::string& secret) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
-    if (!secret.empty()) context.AddMetadata(rpc::kSecretKey, secret);
-    rpc::wire::HelloRequest request;
+  wire::Claim claim(std::size_t target, const std::string& method) const {
     const std::size_t claimed = (target + 1) % tasks_.size();
-    request.mutable_from()->set_index(static_cast<int>(claimed));
-    request.mutable_from()->set_name(tasks_[claimed].name);
-    request.mutable_from()->set_pid(1);
-    request.mutable_from()->set_instance("made up");
-    request.set_to(static_cast<int>(target));
-    for (const rpc::RpcTask& task : tasks_) request.add_tasks(task.name + " " + task.address);
-    rpc::wire::HelloReply reply;
-    return Control::NewStub(channels_[target])->Hello(&context, request, &reply);
+    return claim_of(tasks_, static_cast<int>(claimed), static_cast<int>(target), method, "made up");
+  }
+
+  grpc::Status hello(std::size_t target, const std::string& secret) {
+    grpc::GenericStub stub(channels_[target]);
+    const wire::Claim claimed = claim(target, rpc::kMeetingMethod);
+    wire::Word word;
+    wire::Identity& from = *word.mutable_hello()->mutable_from();
+    from.set_index(claimed.from());
+    from.set_name(tasks_[static_cast<std::size_t>(claimed.from())].name);
+    from.set_pid(1);
+    from.set_instance(claimed.instance());
+    for (const rpc::RpcTask& task : tasks_) word.mutable_hello()->add_tasks(task.name + " " + task.address);
+    return call_with(stub, prove(stub, claimed, secret), rpc::kMeetingMethod, {word.SerializeAsString()});
   }
 
   void expect_refused(StatusCode expected, const grpc::Status& status) {
@@ -154,7 +208,7 @@ class Attacker::Impl {
   }
 
   const std::vector<rpc::RpcTask> tasks_;
-  static constexpr int kKinds = 10;
+  static constexpr int kKinds = 11;
   const std::string secret_;
   const std::string too_large_ = std::string(5 << 20, '\0');
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
@@ -175,14 +229,10 @@ std::string frame_of(const rpc::FrameHeader& header, const std::string& data) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) + data;
 }
 
-grpc::Status stream_from(const std::string& address, int task, const std::vector<std::string>& frames) {
-  grpc::GenericStub stub(rpc::make_channel(address, {}, {}));
-  grpc::ClientContext context;
-  context.AddMetadata(rpc::kSecretKey, "open sesame");
-  context.AddMetadata(rpc::kTaskKey, std::to_string(task));
-  context.AddMetadata(rpc::kInstanceKey, fmt::format("instance {}", task));
-  context.AddMetadata(rpc::kStreamsKey, "1");
-  return call(stub, context, rpc::kDataMethod, frames);
+grpc::Status stream_from(const std::vector<rpc::RpcTask>& tasks, int task, const std::vector<std::string>& frames) {
+  grpc::GenericStub stub(rpc::make_channel(tasks[0].address, {}, {}));
+  const wire::Claim claim = claim_of(tasks, task, 0, rpc::kDataMethod, fmt::format("instance {}", task));
+  return call_with(stub, prove(stub, claim, "open sesame"), rpc::kDataMethod, frames);
 }
 
 void expect_harmless(const std::vector<rpc::RpcTask>& tasks, const std::string& malformed) {
@@ -194,20 +244,24 @@ void expect_harmless(const std::vector<rpc::RpcTask>& tasks, const std::string& 
   const rpc::Listener listener(options, no_tls, self, roster, inboxes, {});
   for (const int task : {1, 2}) {
     const std::string name = tasks[static_cast<std::size_t>(task)].name;
-    roster.admit(
-        {.index = task, .name = name, .host = "here", .pid = task, .instance = fmt::format("instance {}", task)});
+    roster.admit({.index = task,
+                  .name = name,
+                  .host = "here",
+                  .pid = task,
+                  .instance = fmt::format("instance {}", task),
+                  .node_key = ""});
   }
   std::string memory = "....";
   const auto receive = inboxes.get(0)->post(1, 5, std::as_writable_bytes(std::span(memory)));
 
-  const grpc::Status refused = stream_from(tasks[0].address, 2, {malformed});
+  const grpc::Status refused = stream_from(tasks, 2, {malformed});
   expect(refused.error_code() == StatusCode::INVALID_ARGUMENT, "a malformed frame ends its stream with an error");
   expect(roster.presence(2) == Presence::lost, "who sends it is lost");
   expect(roster.presence(1) == Presence::here, "others are not");
 
   const rpc::FrameHeader part{.tag = 5, .total_bytes = 4};
   const grpc::Status taken =
-      stream_from(tasks[0].address, 1, {frame_of(part, "good"), frame_of({.kind = rpc::FrameKind::goodbye}, "")});
+      stream_from(tasks, 1, {frame_of(part, "good"), frame_of({.kind = rpc::FrameKind::goodbye, .sequence = 1}, "")});
   expect(taken.ok(), "good frames are taken");
   expect(receive->is_complete && memory == "good", "and arrive");
   expect(roster.presence(1) == Presence::left, "and a goodbye is heard");
@@ -219,7 +273,7 @@ std::string send_malformed_frames(const std::vector<rpc::RpcTask>& tasks) {
   rpc::silence_library();
   std::mt19937 random(23);
   for (const std::string& malformed :
-       {std::string(), std::string("short"), random_bytes(random, 3000) + std::string(50, 'x'),
+       {std::string(), std::string("short"), random_text(random, 3000) + std::string(50, 'x'),
         frame_of({.total_bytes = 10}, "more than ten bytes"), frame_of({.context = -7, .total_bytes = 4}, "abcd"),
         frame_of({.tag = 5000, .total_bytes = 4}, "abcd"),
         frame_of({.tag = 1, .sequence = std::uint64_t{1} << 50, .total_bytes = 4}, "abcd"),

@@ -248,6 +248,13 @@ TEST_F(ComparisonText, TableHasRatiosWithTheirSpread) {
   EXPECT_TRUE(has(table, "warning: beware of pytorch"));
 }
 
+TEST_F(ComparisonText, OneRoundHasNoRange) {
+  record("trireme", 1, 12);
+  record("pytorch", 1, 10);
+  const std::string table = ratio_table(comparison_, runs_.path(), 1);
+  EXPECT_TRUE(has(table, "1.20x               -     1")) << table;
+}
+
 TEST_F(ComparisonText, TableOfNothingMeasuredHasNoFigures) {
   const std::string table = ratio_table(comparison_, runs_.path(), 3);
   EXPECT_TRUE(has(table, "vgg11  pytorch             -")) << table;

@@ -62,7 +62,9 @@ TEST_F(BenchmarkOnData, TakesANewBatchForEveryStepAndSaysWhatThatCosts) {
   EXPECT_EQ(benchmark.setup().config.schedule.steps_per_epoch, 50 / 4.0);
   const std::string text = banner(benchmark.setup());
   EXPECT_NE(text.find("idx (" + folder_.path().string() + "): 50 images of 1x28x28"), std::string::npos) << text;
-  EXPECT_NE(text.find("no crop, to 1x28x28; 1 thread per worker, 2 batches ahead"), std::string::npos) << text;
+  EXPECT_NE(text.find("no crop, to 1x28x28, (pixel - 127.5) / 127.5; 1 thread per worker, 2 batches ahead"),
+            std::string::npos)
+      << text;
   EXPECT_NE(totals(benchmark.setup(), result).find("input wait: "), std::string::npos);
 }
 
@@ -113,6 +115,51 @@ TEST_F(BenchmarkOnData, DataMustSuitTheNetwork) {
             std::string::npos);
 }
 
+// CIFAR-10's networks have 11 classes by themselves.
+TEST_F(BenchmarkOnData, TheNetworkHasTheClassesOfTheData) {
+  BenchmarkOptions cifar = options();
+  cifar.model = "resnet20";
+  EXPECT_EQ(Benchmark(resolve(cifar)).setup().model.classes, 10);
+  cifar.num_classes = 12;
+  EXPECT_EQ(Benchmark(resolve(cifar)).setup().model.classes, 12);
+}
+
+TEST_F(BenchmarkOnData, AStepDoesNotTakeAnImageTwice) {
+  BenchmarkOptions large = options();
+  large.batch_size = 50;
+  EXPECT_EQ(message_of(large), "");
+  large.batch_size = 51;
+  EXPECT_NE(message_of(large).find("--batch-size 51: a step of 1 worker takes 51 images, and " +
+                                   folder_.path().string() + " has 50; --batch-size 50 at most"),
+            std::string::npos)
+      << message_of(large);
+}
+
+TEST_F(BenchmarkOnData, WhatIsDoneToImagesIsChosenSaidAndRecorded) {
+  BenchmarkOptions chosen = options();
+  chosen.data.crop = "padded";
+  chosen.data.augment = "flip,colour";
+  chosen.data.mean = "33.3";
+  chosen.data.deviation = "78.6";
+  Benchmark benchmark(resolve(chosen));
+  const std::string text = banner(benchmark.setup());
+  EXPECT_NE(text.find("random crop after padding, flip, distorted colours, to 1x28x28, (pixel - 33.3) / 78.6"),
+            std::string::npos)
+      << text;
+  report::RunRecord record = start_record(benchmark.setup().config);
+  fill_record(record, benchmark);
+  EXPECT_EQ(record.config["crop"], "padded");
+  EXPECT_EQ(record.config["eval_crop"], "none");
+  EXPECT_EQ(record.config["augment"], "flip,colour");
+  EXPECT_EQ(record.config["mean"], "33.3");
+  EXPECT_EQ(record.config["std"], "78.6");
+
+  chosen = options();
+  chosen.forward_only = true;
+  chosen.data.crop = "centre";
+  EXPECT_NE(banner(Benchmark(resolve(chosen)).setup()).find("centre crop, to 1x28x28"), std::string::npos);
+}
+
 TEST_F(BenchmarkOnData, WhatIsNoDataSetIsSaid) {
   BenchmarkOptions wrong = options();
   wrong.data.dir = folder_ / "nothing";
@@ -145,6 +192,13 @@ TEST(DataOptions, AreRefusedWhereTheyHaveNoEffectOrCannotBe) {
   };
   EXPECT_EQ(with_data([](DataOptions&) {}), "");
   EXPECT_NE(with_data([](DataOptions& o) { o.threads = 0; }).find("--data-threads 0"), std::string::npos);
+  EXPECT_NE(with_data([](DataOptions& o) { o.crop = "middle"; }).find("--crop middle"), std::string::npos);
+  EXPECT_NE(with_data([](DataOptions& o) {
+              o.augment = "flip";
+              o.distortions = true;
+            }).find("leave one out"),
+            std::string::npos);
+  EXPECT_NE(message([](DataOptions& o) { o.mean = "1"; }).find("--mean has no effect on synthetic"), std::string::npos);
   EXPECT_NE(with_data([](DataOptions& o) { o.max_bad_records = -1; }).find("--max-bad-records -1"), std::string::npos);
 }
 

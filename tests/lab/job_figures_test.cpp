@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "trireme/lab/workers_output.hpp"
+
 namespace trireme::lab {
 namespace {
 
@@ -18,7 +20,7 @@ BenchmarkSetup setup_of_four() {
   for (int rank = 0; rank < 4; ++rank)
     setup.members.push_back({.world_rank = rank, .name = "", .host = "", .node = rank});
   setup.network =
-      TransportFits{.same_host = std::nullopt, .other_host = LinkFit{.cost = {1e-5, kLink}}, .measured = ""};
+      TransportFits{.same_host = std::nullopt, .other_host = KeptFit{.fit = {.cost = {1e-5, kLink}}, .when = {}}};
   return setup;
 }
 
@@ -63,6 +65,48 @@ TEST(GradientTraffic, IsOfAllReduceAlone) {
   BenchmarkSetup setup = setup_of_four();
   setup.all_reduce.clear();  // as with parameter servers
   EXPECT_FALSE(job_figures(setup, result_of_four()).traffic);
+}
+
+// Four images per second.
+BenchmarkResult result_with(const Baseline& baseline) {
+  BenchmarkResult result = result_of_four();
+  result.baseline = baseline;
+  return result;
+}
+
+TEST(Baselines, EfficiencyIsSharesOfBoth) {
+  const BenchmarkResult result = result_with({.alone = {1.25}, .independent = {4.5}});
+  const JobFigures figures = job_figures(setup_of_four(), result);
+  EXPECT_DOUBLE_EQ(figures.scaling_efficiency.value(), 0.8);
+  EXPECT_DOUBLE_EQ(figures.share_of_independent.value(), 4 / 4.5);
+  EXPECT_EQ(baseline_text(setup_of_four(), result, figures),
+            "efficiency:  80.0 % of 4 x one worker alone (1.25 images/sec); 88.9 % of 4 workers that exchange nothing "
+            "(4.50 images/sec)\n");
+}
+
+// Workers that exchange nothing cannot be 4.74 times as fast as as many that each have the machine for themselves.
+TEST(Baselines, ThatContradictEachOtherGiveNoEfficiency) {
+  const BenchmarkResult result = result_with({.alone = {1.12}, .independent = {4 * 1.12 * 4.74}});
+  const JobFigures figures = job_figures(setup_of_four(), result);
+  EXPECT_TRUE(figures.baselines_contradict());
+  EXPECT_FALSE(figures.scaling_efficiency);
+  EXPECT_FALSE(figures.share_of_independent);
+  EXPECT_EQ(
+      baseline_text(setup_of_four(), result, figures),
+      "efficiency:  not known, because its measurements contradict each other by 4.7 times: 4 workers that train "
+      "together have 4.00 images/sec, 4 that exchange nothing 21.24, 4 x one worker alone 4.48; each should have as "
+      "much as the one before it, or more. Something else used the machine: measure again when that is over\n");
+}
+
+TEST(Baselines, ExchangingCannotBeFasterThanExchangingNothing) {
+  EXPECT_TRUE(job_figures(setup_of_four(), result_with({.alone = {1.2}, .independent = {2}})).baselines_contradict());
+  EXPECT_FALSE(job_figures(setup_of_four(), result_with({.alone = {1}, .independent = {3.8}})).baselines_contradict());
+}
+
+TEST(Baselines, WorkersThatDisturbEachOtherAreSaidTo) {
+  const BenchmarkResult result = result_with({.alone = {2}, .independent = {4.4}});
+  const std::string text = baseline_text(setup_of_four(), result, job_figures(setup_of_four(), result));
+  EXPECT_NE(text.find("have 55.0 % of 4 x one worker alone: they share cores"), std::string::npos) << text;
 }
 
 }  // namespace

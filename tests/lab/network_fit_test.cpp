@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <vector>
 
@@ -27,8 +28,10 @@ PairResult pair_of(const std::string& transport, bool same_host, double latency,
           .pair = {0, 1},
           .same_host = same_host,
           .messages = {},
-          .fit = {.cost = {latency, bandwidth}, .residual = 0.1}};
+          .fit = {.cost = {latency, bandwidth}, .residual = 0.1, .small_sizes = 9, .large_sizes = 5}};
 }
+
+MeasuredWhen at(const std::string& time) { return {.started = time, .load = 0.5, .cores = 4}; }
 
 // As a line has them: a stream of messages is not waited for.
 LinkFit fit_of_line(double latency, double bytes_per_second, double noise = 0) {
@@ -73,27 +76,42 @@ TEST(LinkFit, FewSizesAreEnoughButNotOne) {
   EXPECT_THROW(fit_link({}, {}), Error);
 }
 
+TEST(LinkFit, IsGoodOnlyWithEnoughSizesAndASmallResidual) {
+  EXPECT_EQ(problem_of(fit_of_line(20e-6, 1e9)), "");
+  std::vector<MessageTime> up_to_64k = line(20e-6, 1e9);
+  std::erase_if(up_to_64k, [](const MessageTime& time) { return time.bytes > 64 << 10; });
+  EXPECT_NE(problem_of(fit_link(up_to_64k, up_to_64k)).find("bandwidth is from 1 size of messages from 64 KiB on"),
+            std::string::npos);
+  std::vector<MessageTime> from_256 = line(20e-6, 1e9);
+  std::erase_if(from_256, [](const MessageTime& time) { return time.bytes < 256; });
+  EXPECT_NE(problem_of(fit_link(from_256, from_256)).find("latency is from 1 size"), std::string::npos);
+  std::vector<MessageTime> wild = line(20e-6, 1e9);
+  for (std::size_t i = 9; i < 16; ++i) wild[i].seconds *= 1000;
+  EXPECT_NE(problem_of(fit_link(wild, line(0, 1e9))).find("100 % at most is allowed"), std::string::npos);
+}
+
 TEST(NetworkFile, HoldsTheMedianOfEachKindOfPair) {
   const std::vector<PairResult> pairs{pair_of("grpc", true, 1e-6, 1e9), pair_of("grpc", false, 1e-5, 1e8),
                                       pair_of("grpc", false, 3e-5, 3e8), pair_of("grpc", false, 2e-5, 9e8)};
-  const NetworkFits fits = fits_of(pairs, "2024-05-01T12:30:00Z");
+  const NetworkFits fits = fits_of(pairs, at("2024-05-01T12:30:00Z"));
   ASSERT_EQ(fits.size(), 1U);
-  EXPECT_EQ(fits.at("grpc").same_host->cost.bytes_per_second, 1e9);
-  EXPECT_EQ(fits.at("grpc").other_host->cost.latency_seconds, 2e-5);
-  EXPECT_EQ(fits.at("grpc").other_host->cost.bytes_per_second, 3e8);
+  EXPECT_EQ(fits.at("grpc").same_host->fit.cost.bytes_per_second, 1e9);
+  EXPECT_EQ(fits.at("grpc").other_host->fit.cost.latency_seconds, 2e-5);
+  EXPECT_EQ(fits.at("grpc").other_host->fit.cost.bytes_per_second, 3e8);
 }
 
 TEST(NetworkFile, KeepsWhatOtherTestsHaveFound) {
   const testkit::TemporaryFolder folder;
   const std::string path = folder / "below/network.json";
-  update_network_file(path, fits_of(std::vector{pair_of("grpc", true, 1e-6, 1e9)}, "first"));
-  update_network_file(path, fits_of(std::vector{pair_of("grpc", false, 5e-6, 5e8)}, "second"));
-  update_network_file(path, fits_of(std::vector{pair_of("mpi", true, 2e-6, 2e9)}, "third"));
+  update_network_file(path, fits_of(std::vector{pair_of("grpc", true, 1e-6, 1e9)}, at("first")));
+  update_network_file(path, fits_of(std::vector{pair_of("grpc", false, 5e-6, 5e8)}, at("second")));
+  update_network_file(path, fits_of(std::vector{pair_of("mpi", true, 2e-6, 2e9)}, at("third")));
   const NetworkFits fits = read_network_file(path);
-  EXPECT_EQ(fits.at("grpc").same_host->cost.latency_seconds, 1e-6);
-  EXPECT_EQ(fits.at("grpc").other_host->cost.latency_seconds, 5e-6);
-  EXPECT_EQ(fits.at("grpc").measured, "second");
-  EXPECT_EQ(fits.at("mpi").same_host->cost.bytes_per_second, 2e9);
+  EXPECT_EQ(fits.at("grpc").same_host->fit.cost.latency_seconds, 1e-6);
+  EXPECT_EQ(fits.at("grpc").other_host->fit.cost.latency_seconds, 5e-6);
+  EXPECT_EQ(fits.at("grpc").same_host->when, at("first"));
+  EXPECT_EQ(fits.at("grpc").other_host->when, at("second"));
+  EXPECT_EQ(fits.at("mpi").same_host->fit.cost.bytes_per_second, 2e9);
   EXPECT_FALSE(fits.at("mpi").other_host);
 }
 
@@ -105,21 +123,36 @@ TEST(NetworkFile, WhatCannotBeReadHasNoFits) {
   std::ofstream(folder / "broken.json") << "{";
   EXPECT_TRUE(read_network_file(folder / "broken.json").empty());
   const NetworkFits odd = parse_fits(
-      R"({"schema": "trireme.network/1", "transports": {"grpc": {"same_host": {"latency_seconds": "fast"}}, "mpi": 3}})");
+      R"({"schema": "trireme.network/2", "transports": {"grpc": {"same_host": {"latency_seconds": "fast"}}, "mpi": 3}})");
   EXPECT_FALSE(find_fits(odd, "grpc"));
   EXPECT_FALSE(find_fits(odd, "mpi"));
 }
 
 TEST(NetworkFile, CostModelTakesWhatWasMeasured) {
-  const NetworkFits fits = fits_of(std::vector{pair_of("grpc", false, 7e-5, 1.2e8)}, "2024-05-01T12:30:00Z");
+  const NetworkFits fits = fits_of(std::vector{pair_of("grpc", false, 7e-5, 1.2e8)}, at("2024-05-01T12:30:00Z"));
   const auto measured = find_fits(fits, "grpc");
   ASSERT_TRUE(measured);
   const comm::CostModel cost = cost_model(*measured);
   EXPECT_EQ(cost.across.latency_seconds, 7e-5);
   EXPECT_EQ(cost.across.bytes_per_second, 1.2e8);
   EXPECT_EQ(cost.in_node.bytes_per_second, comm::CostModel().in_node.bytes_per_second) << "not measured";
-  EXPECT_EQ(to_string(*measured), "other host 70.0 us + 120.0 MB/s, measured 2024-05-01T12:30:00Z");
+  EXPECT_EQ(
+      to_string(*measured, std::chrono::sys_days{std::chrono::May / 4 / 2024}),
+      "other host 70.0 us + 120.0 MB/s, measured 2 days ago (2024-05-01T12:30:00Z) under a load of 0.5 on 4 cores");
   EXPECT_FALSE(find_fits(fits, "mpi"));
+}
+
+TEST(NetworkFile, BadFitsAreTakenOutAndNamed) {
+  std::vector pairs{pair_of("grpc", true, 1e-6, 1e9), pair_of("grpc", false, 1e-5, 1e8),
+                    pair_of("ucx", true, 1e-6, 1e9)};
+  pairs[0].fit.residual = 5.4;
+  pairs[2].fit.large_sizes = 1;
+  NetworkFits fits = fits_of(pairs, at("then"));
+  const std::vector<std::string> problems = remove_bad(fits);
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(problems[0].rfind("grpc, same host: the residual is 540 %", 0), 0U) << problems[0];
+  EXPECT_EQ(problems[1].rfind("ucx, same host: bandwidth is from 1 size", 0), 0U) << problems[1];
+  EXPECT_EQ(names_of(fits), std::vector<std::string>{"grpc, other host"});
 }
 
 }  // namespace

@@ -53,11 +53,17 @@ class Watcher : public train::TrainerObserver {
   void on_epoch(const train::EpochReport& report) override {
     ++epochs;
     accuracy = report.accuracy;
+    losses.push_back(report.loss);
+    train_seconds += report.train_seconds;
   }
+  void on_end(const train::EndReport& report) override { end = report; }
 
   std::int64_t stops_after = 0, steps = 0;
   int epochs = 0;
   std::optional<train::Accuracy> accuracy;
+  std::vector<double> losses;  // of epochs
+  double train_seconds = 0;    // of epochs
+  train::EndReport end;
   std::stop_source stop;
 };
 
@@ -142,6 +148,79 @@ TEST_F(TrainingRun, AWishThatNothingIsLeftForChangesNothing) {
   EXPECT_EQ(ends, (std::array{TrainingEnd::done, TrainingEnd::done}));
   ASSERT_TRUE(watchers[0].accuracy);
   EXPECT_EQ(watchers[0].accuracy->samples, 30);
+}
+
+// Two epochs of four steps by some workers, interrupted after step 6, and gone on with by as many as `then`.
+class ResumedRun : public TrainingRun {
+ protected:
+  std::array<Watcher, 2> interrupt_and_resume(int workers, int then) {
+    std::array<Watcher, 2> parts;
+    parts[0].stops_after = 6;
+    run(workers, parts[0], "parts", false);
+    run(then, parts[1], "parts", true);
+    return parts;
+  }
+  void run(int workers, Watcher& watcher, const std::string& folder, bool resume) {
+    comm::run_local(apart(workers), [&](comm::Communicator& all) {
+      TrainingOptions asked = options(workers);
+      asked.epochs = 2;
+      asked.step.no_dropout = true;
+      asked.checkpoint_dir = folder_ / folder;
+      asked.resume = resume;
+      Training training(resolve(asked, {.workers = workers}), {all});
+      std::vector<train::TrainerObserver*> observers;
+      if (all.rank() == 0) observers.push_back(&watcher);
+      training.run(observers, all.rank() == 0 ? watcher.stop.get_token() : std::stop_token());
+    });
+  }
+};
+
+TEST_F(ResumedRun, TheLossOfAnEpochIsThatOfAllItsSteps) {
+  Watcher whole;
+  run(1, whole, "whole", false);
+  ASSERT_EQ(whole.losses.size(), 2U);
+  const std::array<Watcher, 2> parts = interrupt_and_resume(1, 1);
+  ASSERT_EQ(parts[1].losses.size(), 1U);
+  EXPECT_EQ(parts[0].losses[0], whole.losses[0]);
+  EXPECT_EQ(parts[1].losses[0], whole.losses[1]) << "to the bit";
+}
+
+// Each worker's own loss is another one: what is kept is the mean of all.
+TEST_F(ResumedRun, TheLossOfAnEpochIsTheSameWithOtherWorkers) {
+  Watcher whole;
+  run(2, whole, "whole", false);
+  const std::array<Watcher, 2> parts = interrupt_and_resume(2, 1);
+  ASSERT_EQ(parts[1].losses.size(), 1U);
+  EXPECT_NEAR(parts[1].losses[0], whole.losses[1], 1e-5 * whole.losses[1]);
+}
+
+TEST_F(ResumedRun, ItsTimeIsThatOfAllParts) {
+  const std::array<Watcher, 2> parts = interrupt_and_resume(1, 1);
+  ASSERT_TRUE(parts[0].end.train_seconds && parts[1].end.train_seconds);
+  EXPECT_EQ(*parts[0].end.train_seconds, parts[0].end.train_seconds_here);
+  EXPECT_DOUBLE_EQ(*parts[1].end.train_seconds, parts[0].end.train_seconds_here + parts[1].end.train_seconds_here);
+  EXPECT_NEAR(*parts[1].end.train_seconds, parts[0].train_seconds + parts[1].train_seconds, 1e-9)
+      << "an epoch's seconds are those of all its steps";
+  EXPECT_EQ(train::open_latest_checkpoint(folder_ / "parts")->state().train_seconds, parts[1].end.train_seconds);
+}
+
+// 1.5 epochs, and then 2: the second one is whole in the end.
+TEST_F(TrainingRun, PartOfAnEpochIsGoneOnWith) {
+  const auto run = [&](double epochs, const std::string& folder) {
+    Watcher watcher;
+    comm::run_local(apart(1), [&](comm::Communicator& all) {
+      TrainingOptions asked = options(1);
+      asked.epochs = epochs;
+      asked.checkpoint_dir = folder_ / folder;
+      asked.resume = true;
+      Training training(resolve(asked, {}), {all});
+      training.run({&watcher});
+    });
+    return watcher.losses.back();
+  };
+  const double whole = run(2, "whole"), half = run(1.5, "parts");
+  EXPECT_NE(half, whole);
+  EXPECT_EQ(run(2, "parts"), whole);
 }
 
 TEST_F(TrainingRun, AnEvaluatorIsStoppedBeforeItsEndAlone) {

@@ -71,6 +71,13 @@ TEST_F(Trial, GivesTheRecordThatIsPrintedAndKeepsTheLog) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "scratch"));
 }
 
+TEST_F(Trial, AFailureIsOfTheKindThatTheExitCodeSays) {
+  EXPECT_EQ(run("exit 1").error, ErrorKind::failed);
+  EXPECT_EQ(run("exit 2").error, ErrorKind::bad_input);
+  EXPECT_EQ(run("exit 3").error, ErrorKind::unavailable);
+  EXPECT_EQ(run("kill -9 $$").error, ErrorKind::failed);
+}
+
 TEST_F(Trial, AFailureIsARecordWithTheErrorOfTheProgram) {
   const TrialResult result = run("echo first >&2; echo 'trireme: error: no room' >&2; echo last >&2; exit 1");
   EXPECT_EQ(result.ending, Ending::failed);

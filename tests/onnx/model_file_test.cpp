@@ -32,6 +32,21 @@ std::string export_error(const Network& network) {
   return "";
 }
 
+TEST(OnnxFile, TextsGoAlong) {
+  const SmallNetwork small;
+  const VariableStore values(small.graph, 1);
+  pb::Model model;
+  ASSERT_TRUE(model.ParseFromString(to_onnx({.name = "small",
+                                             .graph = small.graph,
+                                             .images = small.images,
+                                             .logits = small.logits,
+                                             .values = values,
+                                             .metadata = {{"mean", "127.5"}, {"class_names", "[]"}}})));
+  ASSERT_EQ(model.metadata_props_size(), 2);
+  EXPECT_EQ(model.metadata_props(1).key(), "mean");
+  EXPECT_EQ(model.metadata_props(1).value(), "127.5");
+}
+
 // The stored file was run by ONNX Runtime, which gave the stored logits: so equal bytes here, and equal logits in the
 // next test, say what running it there would say.
 TEST(OnnxFile, IsTheOneThatOnnxRuntimeHasRun) {

@@ -26,5 +26,5 @@ if(EXISTS /usr/bin/python3)
   # They may have the machine for themselves only: two teams of threads on the same cores are slow beyond measure.
   set_tests_properties(peers.compare peers.tensorflow peers.processes peers.tfrecord peers.mnist
                        PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
-  set_tests_properties(peers.compare PROPERTIES TIMEOUT 600)  # starts PyTorch some forty times
+  set_tests_properties(peers.compare PROPERTIES TIMEOUT 600)  # starts PyTorch some twenty times
 endif()

@@ -20,6 +20,7 @@ class Cgroup : public ::testing::Test {
     std::ofstream(root_.path() / path) << text;
   }
   std::optional<double> quota() const { return cpu_quota(root_.path() / "membership", root_.path() / "mount"); }
+  std::optional<double> memory() const { return memory_left(root_.path() / "membership", root_.path() / "mount"); }
 
  private:
   testkit::TemporaryFolder root_;
@@ -67,6 +68,36 @@ TEST(WithinQuota, WholeThreadsAndAtLeastOne) {
   EXPECT_EQ(within_quota(8, 3.9), 3);
   EXPECT_EQ(within_quota(8, 0.5), 1);
   EXPECT_EQ(within_quota(2, 16.0), 2);
+}
+
+TEST_F(Cgroup, NothingThereMeansNoLimitOfMemory) {
+  EXPECT_EQ(memory(), std::nullopt);
+  write("membership", "0::/outer\n");
+  write("mount/outer/memory.max", "max\n");
+  write("mount/outer/memory.current", "5000\n");
+  EXPECT_EQ(memory(), std::nullopt);
+}
+
+// Files that are kept in memory give way.
+TEST_F(Cgroup, MemoryIsWhatTheNearestLimitLeaves) {
+  write("membership", "0::/outer/inner\n");
+  write("mount/outer/memory.max", "10000\n");
+  write("mount/outer/memory.current", "9000\n");
+  write("mount/outer/memory.stat", "anon 5000\ninactive_file 1500\nactive_file 500\n");
+  write("mount/outer/inner/memory.max", "8000\n");
+  write("mount/outer/inner/memory.current", "1000\n");
+  write("mount/outer/inner/memory.stat", "anon 1000\n");
+  EXPECT_EQ(memory(), 3000);
+}
+
+TEST_F(Cgroup, MemoryOfTheFirstGeneration) {
+  write("membership", "5:memory:/job\n4:cpu,cpuacct:/job\n");
+  write("mount/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
+  write("mount/memory/memory.usage_in_bytes", "123456\n");
+  write("mount/memory/job/memory.limit_in_bytes", "10000\n");
+  write("mount/memory/job/memory.usage_in_bytes", "4000\n");
+  write("mount/memory/job/memory.stat", "total_inactive_file 1000\n");
+  EXPECT_EQ(memory(), 7000);
 }
 
 }  // namespace

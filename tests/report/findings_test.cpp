@@ -8,6 +8,7 @@
 
 #include "tests/report/record_builder.hpp"
 #include "trireme/report/document.hpp"
+#include "trireme/report/file_figures.hpp"
 
 namespace trireme::report {
 namespace {
@@ -342,6 +343,22 @@ TEST(Document, FiguresOfTrainingAndNetworkAreIncluded) {
   EXPECT_NE(find(document, "a: loss 0.5 after 2 epochs and 6.00 s of training; top-1 80.00 %"), nullptr)
       << all_text(document);
   EXPECT_NE(find(document, "at most 5 GB/s"), nullptr) << all_text(document);
+}
+
+TEST(Document, ATrainingThatWasResumedSaysHowLongItsPartsTook) {
+  RecordSet records;
+  records.trainings.push_back({"a.json", testkit::training_record()});
+  Json& json = records.trainings.back().json;
+  json["resumed"] = {{"step", 1}, {"epoch", 0.5}, {"train_seconds", 11.0}, {"epoch_seconds", 1.0}};
+  json["train_seconds"] = 16.0;
+  json["train_seconds_here"] = 5.0;
+  const Document document = make_document(records);
+  EXPECT_NE(find(document,
+                 "after 2 epochs and 16.00 s of training (5.00 s of it since it was resumed at step 1 "
+                 "(epoch 0.50))"),
+            nullptr)
+      << all_text(document);
+  EXPECT_DOUBLE_EQ(*training_figures(records.trainings)[0].table.rows[1].back().number, 17);  // with evaluation
 }
 
 }  // namespace

@@ -42,6 +42,10 @@ class HandMadeTrace {
                                     {"tid", thread},
                                     {"args", arguments}});
   }
+  void name_thread(int rank, int thread, const std::string& name) {
+    json_["traceEvents"].push_back(
+        {{"ph", "M"}, {"name", "thread_name"}, {"pid", rank}, {"tid", thread}, {"args", {{"name", name}}}});
+  }
   void add_step(int rank, double begin, double end, int number = 1) {
     add(rank, 0, "step", begin, end, "step", {{"step", number}});
   }
@@ -72,7 +76,7 @@ TEST(TraceAnalysis, OneRankByUnions) {
   trace.add(0, 3, "decode", 0, 30);
   const TraceAnalysis analysis = trace.analysis();
   ASSERT_EQ(analysis.ranks.size(), 1u);
-  const RankTime& rank = analysis.ranks[0];
+  const TracedRank& rank = analysis.ranks[0];
   EXPECT_EQ(rank.steps, 2);
   EXPECT_NEAR(rank.step, 10 * kMs, 1e-9);
   EXPECT_NEAR(rank.compute, (6 + 2) / 2.0 * kMs, 1e-9);
@@ -86,6 +90,59 @@ TEST(TraceAnalysis, OneRankByUnions) {
   EXPECT_NEAR(analysis.operations[0].seconds, 4 * kMs, 1e-9);
   EXPECT_NEAR(analysis.operations[0].share, 8.0 / 16, 1e-9);
   EXPECT_EQ(analysis.operations[1].name, "b");
+}
+
+// The first group waits inside an operation and before the update, the second at the begin and the end.
+HandMadeTrace two_groups() {
+  HandMadeTrace trace(1);
+  trace.name_thread(0, 0, "main");
+  trace.name_thread(0, 2, "group of cores 1");
+  trace.add_step(0, 0, 20);
+  trace.add(0, 0, "input", 0, 2);
+  trace.add(0, 0, "compute", 2, 10, "norm");
+  trace.add(0, 0, "meeting", 4, 9);
+  trace.add(0, 0, "meeting", 10, 12);
+  trace.add(0, 0, "optimizer", 12, 15, "update");
+  trace.add(0, 2, "compute", 3, 12, "norm");
+  trace.add(0, 2, "meeting", 8.9, 9);
+  trace.add(0, 2, "optimizer", 12, 13, "update");
+  return trace;
+}
+
+TEST(TraceAnalysis, GroupsThatWaitForEachOtherAreSeenAndAllAddsUp) {
+  const TraceAnalysis analysis = two_groups().analysis();
+  const TracedRank& rank = analysis.ranks[0];
+  ASSERT_EQ(rank.groups_wait.size(), 2u);
+  EXPECT_NEAR(rank.groups_wait[0], (5 + 2) * kMs, 1e-9);
+  EXPECT_NEAR(rank.groups_wait[1], (1 + 0.1 + 2) * kMs, 1e-9) << "while the other one begins, in it, and at the end";
+  EXPECT_NEAR(rank.compute, (3 + 8.9) / 2 * kMs, 1e-9) << "waiting inside an operation is not computing";
+  EXPECT_NEAR(rank.optimizer, (3 + 1) / 2.0 * kMs, 1e-9);
+  EXPECT_NEAR(rank.input, 2 * kMs, 1e-9);
+  EXPECT_NEAR(rank.idle, 5 * kMs, 1e-9);
+  EXPECT_NEAR(rank.compute + rank.optimizer + rank.input + rank.exposed + rank.mean_groups_wait() + rank.idle,
+              rank.step, 1e-9);
+  EXPECT_NEAR(analysis.operations[0].seconds, (3 + 8.9) * kMs, 1e-9) << "of both groups, without waiting";
+  const std::string text = to_text(analysis);
+  EXPECT_NE(text.find("groups wait"), std::string::npos) << text;
+  EXPECT_NE(text.find("they wait 7.00 and 3.10 ms for each other"), std::string::npos) << text;
+}
+
+TEST(TraceAnalysis, ThePathHasTheWaitInsideAnOperation) {
+  const CriticalPath path = two_groups().analysis().slowest_step;
+  double sum = 0, meeting = 0;
+  for (const PathPiece& piece : path.pieces) {
+    sum += piece.seconds;
+    if (piece.kind == "meeting") meeting += piece.seconds;
+  }
+  EXPECT_NEAR(sum, 20 * kMs, 1e-9);
+  EXPECT_NEAR(meeting, 5 * kMs, 1e-9);
+}
+
+TEST(TraceAnalysis, OneGroupHasNoColumnForGroups) {
+  HandMadeTrace trace(1);
+  trace.add_step(0, 0, 10);
+  trace.add(0, 0, "compute", 0, 4);
+  EXPECT_EQ(to_text(trace.analysis()).find("groups wait"), std::string::npos);
 }
 
 // Rank 1 computes 2 ms longer, so rank 0 waits for it in the bucket.
@@ -111,7 +168,7 @@ HandMadeTrace two_ranks() {
 TEST(TraceAnalysis, CommunicationThatIsHiddenAndThatIsNot) {
   const TraceAnalysis analysis = two_ranks().analysis();
   ASSERT_EQ(analysis.ranks.size(), 2u);
-  const RankTime &first = analysis.ranks[0], &second = analysis.ranks[1];
+  const TracedRank &first = analysis.ranks[0], &second = analysis.ranks[1];
   EXPECT_NEAR(first.communication, 6 * kMs, 1e-9);
   EXPECT_NEAR(first.exposed, 5 * kMs, 1e-9);
   EXPECT_NEAR(first.overlap, 1 - 5.0 / 6, 1e-9);

@@ -6,7 +6,6 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/small_training.hpp"
 #include "trireme/train/checkpoint.hpp"
-#include "trireme/train/gradient_transform.hpp"
 #include "trireme/train/weight_averages.hpp"
 
 namespace trireme {
@@ -150,22 +149,14 @@ TEST(Device, AveragesFollowTheValues) {
   }
 }
 
-struct Transformed {
-  Transformed(SmallTraining& of, const train::TransformOptions& options)
-      : training(of), transform(*of.session, *of.step, nullptr, options) {
-    training.step->set_exchange(&transform);
-  }
-  SmallTraining& training;
-  train::GradientTransform transform;
-};
-
-class TransformOnDevice : public testing::TestWithParam<std::tuple<train::TransformOptions, bool>> {};
+class TransformOnDevice : public testing::TestWithParam<std::tuple<GradientOptions, bool>> {};
 
 TEST_P(TransformOnDevice, TrainsAsOnTheHost) {
   const auto& [options, profiled] = GetParam();
   OnHost host(op::OptimizerKind::momentum);
   OnDevice device(op::OptimizerKind::momentum);
-  const Transformed on_host(host, options), on_device(device, options);
+  host.step->set_exchange(nullptr, options);
+  device.step->set_exchange(nullptr, options);
   if (profiled) device.step->enable_profile();
   EXPECT_EQ(losses(device, 12), losses(host, 12));
   EXPECT_EQ(device.values(), host.values());
@@ -178,11 +169,11 @@ TEST_P(TransformOnDevice, TrainsAsOnTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, TransformOnDevice,
-    testing::Combine(testing::Values(train::TransformOptions{}, train::TransformOptions{.accumulate = 3},
-                                     train::TransformOptions{.clip_norm = 0.1},
-                                     train::TransformOptions{
-                                         .lars = train::Lars{.coefficient = 0.02, .weight_decay = 0.1}},
-                                     train::TransformOptions{.accumulate = 2, .clip_norm = 0.1}),
+    testing::Combine(testing::Values(GradientOptions{}, GradientOptions{.accumulate = 3},
+                                     GradientOptions{.clip_norm = 0.1},
+                                     GradientOptions{
+                                         .lars = Lars{.coefficient = 0.02, .weight_decay = 0.1}},
+                                     GradientOptions{.accumulate = 2, .clip_norm = 0.1}),
                      testing::Bool()));
 
 // A program that uses a variable after its update: what follows waits for the exchange.
@@ -198,8 +189,7 @@ TEST(Device, WhatFollowsAnUpdateFindsItDone) {
     fetches.push_back(w);
     Session session(graph, *backend);
     Executable& step = session.prepare(fetches);
-    train::GradientTransform transform(session, step, nullptr, {});
-    step.set_exchange(&transform);
+    step.set_exchange(nullptr, {.clip_norm = 1e6});
     step.feed(x, HostTensor({1, 3}, std::vector<float>{1, 2, 3}));
     std::vector<float> seen;
     for (int i = 0; i < 4; ++i) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 #include "trireme/graph/functions.hpp"
 #include "trireme/models/model.hpp"
@@ -22,6 +23,27 @@ std::unique_ptr<Backend> bf16_backend() {
 bool stores_bf16(const Program& program) {
   return std::any_of(program.buffers.begin(), program.buffers.end(),
                      [](const Buffer& buffer) { return buffer.desc.dtype == DataType::bf16; });
+}
+
+// Not fp32 in silence: whoever asks for half the bits gets them or an error.
+TEST(Precision, WhatABackendDoesNotHaveIsRefused) {
+  for (const std::string& name : backend_names()) {
+    const auto backend = make_backend(name);
+    for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
+      if (backend->is_fast_in(precision)) continue;
+      Graph graph;
+      const Model model = build_model(graph, "trivial", {.batch_size = 1, .training = false});
+      Session session(graph, *backend, {.compile = {.precision = precision}});
+      try {
+        session.prepare({{model.logits}});
+        FAIL() << name;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+        EXPECT_NE(std::string(error.what()).find("the backend '" + name + "' has no"), std::string::npos)
+            << error.what();
+      }
+    }
+  }
 }
 
 // Losses of some steps on one fixed batch of twelve images.

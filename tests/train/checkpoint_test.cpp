@@ -99,6 +99,41 @@ TEST_F(Checkpoints, OneByteThatHasChangedIsFound) {
   EXPECT_NE(message.find("is damaged: its checksum"), std::string::npos) << message;
 }
 
+TEST_F(Checkpoints, SumsKeepAllTheirBits) {
+  TrainingState state = state_at(3);
+  state.train_seconds = 0.1 + 0.2;
+  state.epoch = {.steps = 2, .loss = 1.0 / 3, .seconds = 2.0 / 7};
+  const std::string path = checkpoint_path(folder_.path(), 3);
+  write_checkpoint(take_checkpoint(training_.store(), state), path);
+  const CheckpointFile file(path);
+  EXPECT_EQ(file.state().train_seconds, state.train_seconds);
+  EXPECT_EQ(file.state().epoch.steps, 2);
+  EXPECT_EQ(file.state().epoch.loss, state.epoch.loss);
+  EXPECT_EQ(file.state().epoch.seconds, state.epoch.seconds);
+}
+
+TEST_F(Checkpoints, OneFromBeforeThereWereSumsIsRead) {
+  const std::string path = write(3);
+  {
+    const SafetensorsFile file(path);
+    Metadata metadata = file.metadata();
+    for (const char* key : {"epoch_steps", "epoch_loss", "epoch_seconds"}) EXPECT_EQ(metadata.erase(key), 1U) << key;
+    EXPECT_FALSE(metadata.contains("train_seconds"));
+    std::vector<HostTensor> values;
+    std::vector<NamedTensor> tensors;
+    for (const std::string& name : file.names()) values.push_back(file.read(name));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      tensors.push_back({file.names()[i], values[i].type(), std::as_bytes(values[i].f32())});
+    }
+    write_safetensors(folder_ / "old.safetensors", tensors, metadata);
+  }
+  const CheckpointFile old(folder_ / "old.safetensors");
+  EXPECT_EQ(old.state().step, 3);
+  EXPECT_FALSE(old.state().train_seconds);
+  EXPECT_EQ(old.state().epoch.steps, 0);
+  EXPECT_EQ(old.state().others, (Metadata{{"best_accuracy", "0.5"}}));
+}
+
 TEST_F(Checkpoints, OneOfAnotherNetworkIsRefused) {
   SmallTraining other(4, optimizer_rule(op::OptimizerKind::momentum), 7, 6);
   const CheckpointFile file(write(1));

@@ -18,4 +18,12 @@ inline int exit_code(ErrorKind kind) {
   return 1;
 }
 
+// The other way round; codes of others are failures.
+inline ErrorKind error_kind(int code) {
+  for (const ErrorKind kind : {ErrorKind::bad_input, ErrorKind::unavailable}) {
+    if (code == exit_code(kind)) return kind;
+  }
+  return ErrorKind::failed;
+}
+
 }  // namespace trireme

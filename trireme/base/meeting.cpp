@@ -16,7 +16,7 @@ void relax() noexcept {
 }  // namespace
 
 void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-  constexpr int kSpins = 20000;  // about half a millisecond
+  constexpr int kSpins = 4000;  // about a tenth of a millisecond
   for (int i = 0; i < kSpins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
     relax();

@@ -12,8 +12,8 @@ bool is_worker(const Job& job, int task) {
 }
 
 bool is_survivable(const Job& job, const Failure& failure) {
-  // What was wrong with the input of one is wrong with that of all.
-  const bool is_misuse = failure.cause == Cause::error && failure.exit_code == exit_code(ErrorKind::bad_input);
+  // What was wrong with the input of one is wrong with that of all, and what a machine lacks it has never had.
+  const bool is_misuse = failure.cause == Cause::error && error_kind(failure.exit_code) != ErrorKind::failed;
   if (job.needs_first_worker && failure.task == 0) return false;
   return is_worker(job, failure.task) && failure.cause != Cause::not_started && !is_misuse;
 }

@@ -35,7 +35,7 @@ std::unique_ptr<Communicator> add_ucx([[maybe_unused]] Communicator& ranks) {
 #ifndef TRIREME_WITH_GRPC
 
 std::unique_ptr<ClusterWorld> join_cluster(const ClusterPlace& place, std::function<void(const std::string&)>) {
-  lacks(place.protocol, "gRPC", "libgrpc++-dev and protobuf-compiler-grpc");
+  lacks(place.protocol, "gRPC", "libgrpc++-dev and protobuf-compiler");
 }
 
 #else

@@ -66,7 +66,8 @@ LaunchPlace launch_place() {
 std::unique_ptr<World> join_world(std::string_view protocol) {
   const auto names = protocol_names();
   if (protocol != "auto" && std::find(names.begin(), names.end(), protocol) == names.end()) {
-    bad_input("unknown protocol '{}'; this build has: auto, {}", protocol, fmt::join(names, ", "));
+    fail(protocol == "mpi" ? ErrorKind::unavailable : ErrorKind::bad_input,
+         "unknown protocol '{}'; this build has: auto, {}", protocol, fmt::join(names, ", "));
   }
   const LaunchPlace place = launch_place();
   if (place.size == 1 || protocol == "local") return std::make_unique<SingleWorld>();

@@ -64,6 +64,7 @@ class CifarDataset final : public Dataset {
     sample.channels = kChannels;
     sample.label = label;
     sample.boxes.clear();
+    sample.class_text.clear();
     sample.bytes.resize(kChannels * kPlaneBytes);
     for (std::size_t channel = 0; channel < kChannels; ++channel) {
       const std::byte* plane = record.data() + 1 + channel * kPlaneBytes;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -51,6 +53,34 @@ void write_class_names(const std::string& folder, const std::vector<std::string>
   NewFile file(std::filesystem::path(folder) / kClassNamesFile);
   for (const std::string& name : names) file.write(name + "\n");
   file.commit();
+}
+
+void add_text(ClassTexts& texts, std::int32_t label, const std::string& text) {
+  if (text.empty()) return;
+  std::string& kept = texts[label];
+  if (kept.empty() || text < kept) kept = text;
+}
+
+std::vector<std::string> names_from_texts(const ClassTexts& texts, std::int32_t classes) {
+  constexpr std::int32_t kMostClasses = 100'000;  // a label beyond is a mistake, and not worth the memory
+  const bool has_names = std::any_of(texts.begin(), texts.end(), [](const auto& entry) {
+    return !entry.second.empty() && entry.second != std::to_string(entry.first);
+  });
+  std::vector<std::string> names;
+  if (!has_names || classes > kMostClasses) return names;
+  std::set<std::string> taken;
+  for (std::int32_t label = 0; label < classes; ++label) {
+    const auto found = texts.find(label);
+    std::string name = found == texts.end() ? "" : found->second;
+    // A name is a line of classes.txt, and a folder's.
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c) != 0 || c == '/'; }, ' ');
+    if (name.empty()) name = std::to_string(label);
+    if (name.front() == '.') name.insert(0, "_");
+    while (!taken.insert(name).second) name += fmt::format(" ({})", label);
+    names.push_back(std::move(name));
+  }
+  return names;
 }
 
 std::string numbered_class(int label, int classes) {

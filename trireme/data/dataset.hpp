@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,21 @@ struct Sample {
   int height = 0, width = 0, channels = 0;  // of pixels; 0 where only decoding tells
   std::int32_t label = 0;
   std::vector<Box> boxes;  // where the object is, if the format knows
+  std::string class_text;  // what the sample itself calls its class; empty: it does not, or not by itself
+};
+
+// Files that lie among the images and are not read.
+struct OtherFiles {
+  std::int64_t count = 0;
+  std::string example;  // the path of one
 };
 
 struct DatasetInfo {
-  std::string format;                       // "tfrecord", "folder", "idx", "cifar10", "synthetic"
-  std::int32_t classes = 0;                 // labels are below this; 0: not known without reading all
-  std::vector<std::string> class_names;     // by label; empty: the format has none
-  int height = 0, width = 0, channels = 0;  // of every image; 0: they differ
+  std::string format;                                  // "tfrecord", "folder", "idx", "cifar10", "synthetic"
+  std::int32_t classes = 0;                            // labels are below this; 0: not known without reading all
+  std::vector<std::string> class_names;                // by label; empty: the format has none
+  int height = 0, width = 0, channels = 0;             // of every image; 0: they differ
+  std::map<std::string, OtherFiles> other_files = {};  // by the ending of their names; "/": folders
 };
 
 class Dataset {

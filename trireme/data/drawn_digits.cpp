@@ -167,6 +167,7 @@ class DrawnDigits final : public Dataset {
     sample.channels = 1;
     sample.label = static_cast<std::int32_t>(index % info_.classes);
     sample.boxes.clear();
+    sample.class_text.clear();
     const Sheet sheet = draw(sample.label, draws);
     const float ink = draws.between(150, 255), ground = draws.between(0, 30), noise = draws.between(2, 16);
     sample.bytes.resize(sheet.ink().size());

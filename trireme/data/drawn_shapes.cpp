@@ -203,6 +203,7 @@ class DrawnShapes final : public Dataset {
       }
     }
     sample.boxes.assign(1, first.box(height, width));
+    sample.class_text.clear();
   }
 
   // Sixteen bytes of noise from one random block.

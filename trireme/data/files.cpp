@@ -30,6 +30,12 @@ InputFile::InputFile(std::string path, ErrorKind missing)
   size_ = status.st_size;
 }
 
+InputFile::InputFile(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {
+  struct stat status {};
+  if (fstat(file_.get(), &status) != 0) fail(ErrorKind::failed, "cannot read {}: {}", path_, std::strerror(errno));
+  size_ = status.st_size;
+}
+
 std::string InputFile::name() const { return std::filesystem::path(path_).filename(); }
 
 void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {

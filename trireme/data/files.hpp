@@ -17,6 +17,8 @@ class InputFile {
  public:
   // An error of this kind where there is no such file.
   explicit InputFile(std::string path, ErrorKind missing = ErrorKind::bad_input);
+  // One that is open; messages call it `path`.
+  InputFile(std::string path, UniqueFd file);
 
   const std::string& path() const { return path_; }
   std::string name() const;  // without the folder

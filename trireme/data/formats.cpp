@@ -117,6 +117,24 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& path, const OpenO
   return format.open(path, options);
 }
 
+std::string other_files_text(const DatasetInfo& info) {
+  std::int64_t all = 0;
+  std::vector<std::string> kinds;
+  for (const auto& [ending, others] : info.other_files) {
+    all += others.count;
+    const std::string folders = others.count == 1 ? "folder" : "folders";
+    const std::string what = ending == "/" ? folders : ending.empty() ? "without an ending" : ending;
+    kinds.push_back(fmt::format("{} {} (such as {})", others.count, what, others.example));
+  }
+  if (all == 0) return "";
+  const std::string what = all == 1 ? "is 1 file that is not a JPEG image in a folder of a class, which is left out"
+                                    : fmt::format(
+                                          "are {} files that are not JPEG images in folders of classes, which "
+                                          "are left out",
+                                          all);
+  return fmt::format("{}: {}", what, fmt::join(kinds, ", "));
+}
+
 std::vector<std::pair<std::string, std::string>> library_versions() {
   return {
 #ifdef TRIREME_WITH_JPEG

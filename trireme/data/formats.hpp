@@ -38,6 +38,10 @@ Contents look_into(const std::string& path, const std::string& name = "auto");
 // Error(unavailable) that names the missing package where this build cannot read the format.
 std::shared_ptr<const Dataset> open_dataset(const std::string& path, const OpenOptions& options);
 
+// "are 12 files that are not JPEG images in folders of classes, which are left out: 10 .png (such as ...), 2 .txt
+// (...)", to go on from "there"; empty: there are none.
+std::string other_files_text(const DatasetInfo& info);
+
 // Name and version of what this build decodes files with.
 std::vector<std::pair<std::string, std::string>> library_versions();
 

@@ -1,13 +1,32 @@
 #include "trireme/data/gzip.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/data/files.hpp"
+
+namespace trireme::data {
+
+bool looks_compressed(std::span<const std::byte> head) {
+  if (head.size() < 2) return false;
+  const int first = static_cast<int>(head[0]), second = static_cast<int>(head[1]);
+  const bool is_zlib = (first & 0x0f) == 8 && (first >> 4) <= 7 && (256 * first + second) % 31 == 0;
+  return (first == 0x1f && second == 0x8b) || is_zlib;
+}
+
+}  // namespace trireme::data
 
 #ifdef TRIREME_WITH_ZLIB
 
+#include <fcntl.h>
+#include <sys/statvfs.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "trireme/base/units.hpp"
+#include "trireme/base/write_all.hpp"
 
 namespace trireme::data {
 namespace {
@@ -20,17 +39,18 @@ constexpr std::size_t kChunkBytes = 1 << 18;
 class Inflater {
  public:
   explicit Inflater(const std::string& path) : file_(path), chunk_(kChunkBytes) {
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK) fail(ErrorKind::failed, "zlib could not be started");
+    if (inflateInit2(&stream_, 15 + 32) != Z_OK) fail(ErrorKind::failed, "zlib could not be started");
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
   const InputFile& file() const { return file_; }
+  std::size_t got() const { return got_; }  // by the last read(), also where that ended with an error
 
   // Returns the bytes it got: fewer at the end of the stream.
   std::size_t read(std::span<std::byte> out) {
-    std::size_t done = 0;
+    std::size_t& done = got_ = 0;
     while (done < out.size() && !ended_) {
       if (stream_.avail_in == 0) fill();
       const std::size_t wanted = std::min(out.size() - done, kChunkBytes);
@@ -38,8 +58,9 @@ class Inflater {
       stream_.avail_out = static_cast<uInt>(wanted);
       const int result = inflate(&stream_, Z_NO_FLUSH);
       done += wanted - stream_.avail_out;
-      ended_ = result == Z_STREAM_END;
-      if (result != Z_OK && !ended_) {
+      if (result == Z_STREAM_END) {
+        ended_ = !begins_another();
+      } else if (result != Z_OK) {
         bad_input("{}, byte {}: not a gzip stream, or a broken one{}{}", file_.path(), offset_ - stream_.avail_in,
                   stream_.msg == nullptr ? "" : ": ", stream_.msg == nullptr ? "" : stream_.msg);
       }
@@ -48,6 +69,13 @@ class Inflater {
   }
 
  private:
+  // Files of gzip that were joined are one file of gzip. Other bytes at the end are left alone, as gzip does.
+  bool begins_another() {
+    if (stream_.avail_in == 0 && offset_ == file_.size()) return false;
+    if (stream_.avail_in == 0) fill();
+    return *stream_.next_in == 0x1f && inflateReset(&stream_) == Z_OK;
+  }
+
   void fill() {
     const std::int64_t bytes = std::min<std::int64_t>(file_.size() - offset_, kChunkBytes);
     if (bytes <= 0) bad_input("{}, byte {}: the gzip stream is cut off", file_.path(), offset_);
@@ -61,10 +89,69 @@ class Inflater {
   std::vector<std::byte> chunk_;
   std::int64_t offset_ = 0;
   z_stream stream_{};
+  std::size_t got_ = 0;
   bool ended_ = false;
 };
 
+// Left for others.
+constexpr std::uint64_t kRoomBytes = 256 << 20;
+
+std::string temporary_folder() {
+  const char* given = std::getenv("TMPDIR");
+  if (given != nullptr && *given != '\0') return given;
+  return std::filesystem::is_directory("/var/tmp") ? "/var/tmp" : "/tmp";
+}
+
+// A file without a name.
+UniqueFd open_nameless(const std::string& folder) {
+  UniqueFd file(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (file.is_open()) return file;
+  std::string path = folder + "/trireme-XXXXXX";  // not every file system can do that at once
+  file.reset(mkostemp(path.data(), O_CLOEXEC));
+  if (file.is_open()) unlink(path.c_str());
+  return file;
+}
+
+[[noreturn]] void no_room(const std::string& path, const std::string& folder, const std::string& why) {
+  bad_input(
+      "'{}' is compressed, and to read it in any order it is uncompressed into the folder {} first: {}; set TMPDIR to "
+      "a folder with more room, or uncompress it once with gunzip",
+      path, folder, why);
+}
+
+void write_with_room(const UniqueFd& file, std::span<const std::byte> bytes, const std::string& path,
+                     const std::string& folder) {
+  struct statvfs system {};
+  if (fstatvfs(file.get(), &system) == 0) {
+    const std::uint64_t left = static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize;
+    if (left < kRoomBytes + bytes.size()) {
+      no_room(path, folder, fmt::format("{} are left there", format_bytes(static_cast<double>(left))));
+    }
+  }
+  if (!write_all(file.get(), bytes)) no_room(path, folder, std::strerror(errno));
+}
+
 }  // namespace
+
+Unpacked unpack(const std::string& path) {
+  const std::string folder = temporary_folder();
+  UniqueFd file = open_nameless(folder);
+  if (!file.is_open()) no_room(path, folder, std::strerror(errno));
+  std::optional<std::string> problem;
+  Inflater inflater(path);
+  std::vector<std::byte> piece(kChunkBytes);
+  for (std::size_t got = piece.size(); got == piece.size() && !problem;) {
+    try {
+      got = inflater.read(piece);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_input) throw;
+      problem = error.what();
+      got = inflater.got();
+    }
+    write_with_room(file, std::span(piece).first(got), path, folder);
+  }
+  return {InputFile(path + " (uncompressed)", std::move(file)), std::move(problem)};
+}
 
 std::vector<std::byte> gunzip_head(const std::string& path, std::size_t bytes) {
   std::vector<std::byte> head(bytes);
@@ -104,6 +191,7 @@ namespace {
 
 std::vector<std::byte> gunzip_head(const std::string& path, std::size_t) { no_zlib(path); }
 std::vector<std::byte> gunzip(const std::string& path, std::int64_t) { no_zlib(path); }
+Unpacked unpack(const std::string& path) { no_zlib(path); }
 
 }  // namespace trireme::data
 

@@ -161,6 +161,7 @@ class IdxDataset final : public Dataset {
     sample.channels = 1;
     sample.label = std::to_integer<std::int32_t>(labels_[static_cast<std::size_t>(index)]);
     sample.boxes.clear();
+    sample.class_text.clear();
     sample.bytes.resize(static_cast<std::size_t>(image_bytes()));
     images_.read(index * image_bytes(), sample.bytes);
   }

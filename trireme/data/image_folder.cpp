@@ -25,10 +25,15 @@ std::optional<std::string> find_split(const std::string& folder, Split split) {
   return std::nullopt;
 }
 
-bool is_jpeg_name(const std::string& name) {
+std::string lower_extension(const std::string& name) {
   std::string extension = std::filesystem::path(name).extension();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return std::tolower(c); });
+  return extension;
+}
+
+bool is_jpeg_name(const std::string& name) {
+  const std::string extension = lower_extension(name);
   return extension == ".jpg" || extension == ".jpeg";
 }
 
@@ -61,10 +66,15 @@ class ImageFolder final : public Dataset {
     info_.format = "folder";
     info_.class_names = classes_of(folder);
     info_.classes = static_cast<std::int32_t>(info_.class_names.size());
-    for (const std::string& name : folders_in(root_)) add_class(name);
+    const std::vector<std::string> folders = folders_in(root_);
+    for (const std::string& name : folders) add_class(name);
+    for (const std::string& name : list_folder(root_)) {
+      if (!std::binary_search(folders.begin(), folders.end(), name)) add_other(name);
+    }
     if (samples_.empty()) {
-      bad_input("'{}' has no JPEG files in folders of classes ({}); it holds {}", root_, kImageFolders,
-                contents_of(root_));
+      const std::string others = other_files_text(info_);
+      bad_input("'{}' has no JPEG files in folders of classes ({}); it holds {}{}{}", root_, kImageFolders,
+                contents_of(root_), others.empty() ? "" : ", and there ", others);
     }
   }
 
@@ -82,6 +92,7 @@ class ImageFolder final : public Dataset {
     sample.height = sample.width = sample.channels = 0;
     sample.label = samples_[static_cast<std::size_t>(index)].label;
     sample.boxes.clear();
+    sample.class_text.clear();
   }
 
   std::string where(std::int64_t index) const override { return path_of(index); }
@@ -99,8 +110,18 @@ class ImageFolder final : public Dataset {
     }
     const auto label = static_cast<std::int32_t>(found - info_.class_names.begin());
     for (std::string& file : list_folder(std::filesystem::path(root_) / name)) {
-      if (is_jpeg_name(file)) samples_.push_back({std::move(file), label});
+      if (is_jpeg_name(file)) {
+        samples_.push_back({std::move(file), label});
+      } else {
+        add_other(fmt::format("{}/{}", name, file));
+      }
     }
+  }
+
+  void add_other(const std::string& name) {
+    const std::filesystem::path path = std::filesystem::path(root_) / name;
+    OtherFiles& others = info_.other_files[std::filesystem::is_directory(path) ? "/" : lower_extension(name)];
+    if (others.count++ == 0) others.example = path;
   }
 
   std::string path_of(std::int64_t index) const {

@@ -133,6 +133,8 @@ Window JpegDecoder::open(std::span<const std::byte> jpeg) {
   return {.height = static_cast<int>(info.image_height), .width = static_cast<int>(info.image_width)};
 }
 
+int JpegDecoder::channels() const { return state_->info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3; }
+
 void JpegDecoder::State::start(const Window& window, int size, int channels) {
   const bool is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   info.out_color_space = is_cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
@@ -210,6 +212,7 @@ JpegDecoder::JpegDecoder() {
 }
 JpegDecoder::~JpegDecoder() = default;
 Window JpegDecoder::open(std::span<const std::byte>) { return {}; }
+int JpegDecoder::channels() const { return 0; }
 Pixels JpegDecoder::decode(const Window&, int, int) { return {}; }
 
 }  // namespace trireme::data

@@ -21,6 +21,7 @@ class JpegDecoder {
   // Reads the header and gives the whole image as a window. The bytes must stay until decode(). Error(failed) with
   // libjpeg's words where they are broken.
   Window open(std::span<const std::byte> jpeg);
+  int channels() const;  // of the image that was opened: 1, grey, or 3
 
   // Decodes the window of the image that was opened, to one channel (luminance) or three (RGB), scaled to an eighth, a
   // quarter or a half where both its sides keep at least `size` pixels. Valid until the next open(). Data that are

@@ -51,7 +51,8 @@ class Pipeline::Workers {
                                      .shuffle = options.shuffle,
                                      .classes = options.classes,
                                      .cache_bytes = options.cache_bytes,
-                                     .max_bad_samples = options.max_bad_samples}),
+                                     .max_bad_samples = options.max_bad_samples,
+                                     .replace_bad = options.replace_bad}),
         image_elements_(std::int64_t{options.preprocessing.channels} * options.preprocessing.size *
                         options.preprocessing.size) {
     const Preprocessor check(options.preprocessing);

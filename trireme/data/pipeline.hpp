@@ -29,6 +29,7 @@ struct PipelineOptions {
   int prefetch = 2;                  // batches that may be ready ahead
   std::int64_t cache_bytes = 0;      // of samples, not decoded, kept in memory
   std::int64_t max_bad_samples = 0;  // as many are passed over, each named; one more is an error
+  bool replace_bad = true;           // false: the place of a broken sample holds zeros and the label -1
   // Called by next() with what was wrong, once for each sample.
   std::function<void(const std::string&)> on_bad_sample = {};
   // Called first on each thread, for instance to choose its processors. Threads have a low priority (nice 10).
@@ -39,13 +40,13 @@ struct PipelineOptions {
 struct Batch {
   std::span<const float> images;  // batch x channels x size x size, or with the channels last, as asked for
   std::span<const std::int32_t> labels;
-  std::int64_t valid = 0;  // samples before the end; the rest of the batch is zero, and its labels are -1
+  std::int64_t valid = 0;  // places before the end; the rest of the batch is zero, and its labels are -1
   std::int64_t first = 0;  // place in the sequence of the global batch that this is a part of
 };
 
 // The global batch at a place is what lies from there on in the sequence, ranks x batch_size samples; each rank has its
 // share of it in one piece, in the order of ranks. In the place of a sample that is broken comes the next good one of
-// its epoch, so that one comes twice and no other is moved.
+// its epoch, so that one comes twice and no other is moved; where accuracy is counted it is left out instead.
 class Pipeline {
  public:
   // Error(bad_input) where the data set is empty or an option cannot be.

@@ -16,13 +16,21 @@ namespace trireme::data {
 namespace {
 
 constexpr int kPadding = 4;
-constexpr int kLargestSmallImage = 64;  // CIFAR-10's have 32: too small to lose anything by cropping
 
 ResizeOptions resize_options(const Preprocessing& preprocessing) {
   if (preprocessing.channels != 1 && preprocessing.channels != 3)
     bad_input("images of {} channels were asked for: they have 1 or 3", preprocessing.channels);
   if (preprocessing.size < 1) bad_input("images of {0} x {0} pixels were asked for", preprocessing.size);
   return {preprocessing.size, preprocessing.channels, preprocessing.channels_last};
+}
+
+Affines affines_of(const Preprocessing& preprocessing) {
+  Affines affines;
+  for (std::size_t i = 0; i < affines.size(); ++i) {
+    affines[i] = {.scale = 1 / preprocessing.deviation[i],
+                  .offset = -preprocessing.mean[i] / preprocessing.deviation[i]};
+  }
+  return affines;
 }
 
 // Of different purposes for one sample.
@@ -47,13 +55,15 @@ Window size_of_pixels(const Sample& sample) {
 }  // namespace
 
 struct Preprocessor::Scratch {
-  explicit Scratch(const Preprocessing& preprocessing) : resizer(resize_options(preprocessing)) {}
+  explicit Scratch(const Preprocessing& preprocessing)
+      : resizer(resize_options(preprocessing)), affines(affines_of(preprocessing)) {}
 
   Pixels part_of_pixels(const Sample& sample, const Window& window, int channels);
   Pixels padded(const Pixels& image, std::uint64_t random_key);
 
   std::optional<JpegDecoder> decoder;  // made for the first JPEG image
   Resizer resizer;
+  Affines affines;
   std::vector<std::uint8_t> grey, padding;
 };
 
@@ -98,21 +108,6 @@ Pixels Preprocessor::Scratch::padded(const Pixels& image, std::uint64_t random_k
   return result;
 }
 
-Preprocessing preprocessing_for(const DatasetInfo& dataset, int size, int channels, bool training) {
-  Preprocessing result{.size = size, .channels = channels};
-  const bool is_small = size <= kLargestSmallImage && dataset.height > 0 && dataset.height <= kLargestSmallImage &&
-                        dataset.width > 0 && dataset.width <= kLargestSmallImage;
-  const bool is_digits = is_small && dataset.channels == 1;
-  if (training) {
-    result.crop = is_digits ? Crop::none : is_small ? Crop::padded : Crop::random;
-    result.flip = !is_digits;
-  } else {
-    result.crop = is_small ? Crop::none : Crop::centre;
-    result.flip = false;
-  }
-  return result;
-}
-
 Preprocessor::Preprocessor(const Preprocessing& preprocessing)
     : preprocessing_(preprocessing), scratch_(std::make_unique<Scratch>(preprocessing)) {}
 Preprocessor::~Preprocessor() = default;
@@ -131,17 +126,24 @@ void Preprocessor::run(const Sample& sample, std::uint64_t random_key, std::span
 
   const bool mirror = wanted.flip && (key_for(Purpose::flip, random_key) & 1) != 0;
   if (!wanted.distort_colour) {
-    scratch_->resizer.run(pixels, mirror, wanted.scale, wanted.offset, out);
+    scratch_->resizer.run(pixels, mirror, scratch_->affines, out);
     return;
   }
-  scratch_->resizer.run(pixels, mirror, 1 / 255.0f, 0, out);
+  Affines to_shares;
+  to_shares.fill({.scale = 1 / 255.0f});
+  scratch_->resizer.run(pixels, mirror, to_shares, out);
   const std::int64_t plane = std::int64_t{wanted.size} * wanted.size;
   distort_colour({.values = out,
                   .channels = wanted.channels,
                   .pixel_step = wanted.channels_last ? wanted.channels : 1,
                   .channel_step = wanted.channels_last ? 1 : plane},
                  key_for(Purpose::colour, random_key));
-  for (float& value : out) value = value * (255 * wanted.scale) + wanted.offset;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t channel =
+        wanted.channels_last ? i % static_cast<std::size_t>(wanted.channels) : i / static_cast<std::size_t>(plane);
+    const Affine& affine = scratch_->affines[channel];
+    out[i] = out[i] * (255 * affine.scale) + affine.offset;
+  }
 }
 
 }  // namespace trireme::data

@@ -1,7 +1,9 @@
 // From an encoded sample to the numbers that a network takes: decoding, cropping, scaling, flipping, normalising.
-// Used by the pipeline; deterministic: randomness comes from the key that is given.
+// Used by the pipeline; deterministic: randomness comes from the key that is given. What suits which images:
+// choose_preprocessing.hpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,12 +26,9 @@ struct Preprocessing {
   bool flip = true;             // left to right, every other sample at random
   bool distort_colour = false;  // brightness, saturation, hue and contrast at random
   bool channels_last = false;
-  float scale = 1 / 127.5f, offset = -1;  // of each value, from 0 to 255
+  // Each value, from 0 to 255, becomes (value - mean) / deviation of its channel.
+  std::array<float, 3> mean{127.5f, 127.5f, 127.5f}, deviation{127.5f, 127.5f, 127.5f};
 };
-
-// What suits the images of a data set and a network that takes this size: digits are neither cropped nor flipped, small
-// photographs padded, others cropped. Without training nothing is random.
-Preprocessing preprocessing_for(const DatasetInfo& dataset, int size, int channels, bool training);
 
 // The memory that a thread needs for it, used again from sample to sample.
 class Preprocessor {

@@ -17,7 +17,8 @@ using ProblemHandler = std::function<void(const std::string& problem)>;
 inline constexpr const char* kIdxFiles = "train-images-idx3-ubyte, t10k-images-idx3-ubyte (or .gz)";
 inline constexpr const char* kCifarFiles = "data_batch_1.bin to data_batch_5.bin, test_batch.bin";
 inline constexpr const char* kImageFolders = "train/<class>/*.jpg, val/<class>/*.jpg";
-inline constexpr const char* kTfRecordFiles = "train-*-of-*, validation-*-of-*, train.tfrecord, validation.tfrecord";
+inline constexpr const char* kTfRecordFiles =
+    "train-*-of-*, validation-*-of-*, train.tfrecord, validation.tfrecord (or .gz)";
 
 bool has_idx(const std::string& folder, Split split);
 std::shared_ptr<const Dataset> open_idx(const std::string& folder, Split split);

@@ -34,6 +34,13 @@ bool crc_fits(std::span<const std::byte> bytes, std::span<const std::byte> crc) 
 
 }  // namespace
 
+bool begins_with_record(const InputFile& file) {
+  if (file.size() < kHeadBytes) return false;
+  std::array<std::byte, kHeadBytes> head;
+  file.read(0, head);
+  return crc_fits(std::span(head).first(kLengthBytes), std::span(head).last(kCrcBytes));
+}
+
 RecordIndex index_records(const InputFile& file) {
   RecordIndex index;
   std::int64_t offset = 0;

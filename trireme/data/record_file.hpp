@@ -23,6 +23,9 @@ struct RecordIndex {
   std::optional<std::string> problem;  // why the walk ended before the end of the file, with file and place
 };
 
+// Whether the file begins with a record's length and its CRC.
+bool begins_with_record(const InputFile& file);
+
 // Walks from length to length; data is not read.
 RecordIndex index_records(const InputFile& file);
 

@@ -21,14 +21,13 @@ struct ColumnTaps {
   const float* share;
 };
 
-TRIREME_SIMD void blend_columns(const float* row, const ColumnTaps& taps, float scale, float offset, int count,
-                                float* out) {
+TRIREME_SIMD void blend_columns(const float* row, const ColumnTaps& taps, Affine affine, int count, float* out) {
   const std::int32_t* first = taps.first;
   const std::int32_t* second = taps.second;
   const float* share = taps.share;
   for (int i = 0; i < count; ++i) {
     const float from = row[first[i]];
-    out[i] = (from + (row[second[i]] - from) * share[i]) * scale + offset;
+    out[i] = (from + (row[second[i]] - from) * share[i]) * affine.scale + affine.offset;
   }
 }
 
@@ -73,7 +72,7 @@ void Resizer::set_columns(const Pixels& pixels, bool mirror) {
   }
 }
 
-void Resizer::run(const Pixels& pixels, bool mirror, float scale, float offset, std::span<float> out) {
+void Resizer::run(const Pixels& pixels, bool mirror, const Affines& affines, std::span<float> out) {
   set_taps(pixels.top, pixels.part_height, pixels.height, rows_);
   set_columns(pixels, mirror);
   const int row_values = pixels.width * pixels.channels;
@@ -92,8 +91,14 @@ void Resizer::run(const Pixels& pixels, bool mirror, float scale, float offset, 
       const std::size_t at =
           (static_cast<std::size_t>(i) * static_cast<std::size_t>(size) + static_cast<std::size_t>(y)) *
           static_cast<std::size_t>(piece);
-      blend_columns(row_.data(), taps, scale, offset, piece, out.data() + at);
+      const Affine affine = options_.channels_last ? Affine() : affines[static_cast<std::size_t>(i)];
+      blend_columns(row_.data(), taps, affine, piece, out.data() + at);
     }
+  }
+  if (!options_.channels_last) return;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Affine& affine = affines[i % static_cast<std::size_t>(options_.channels)];
+    out[i] = out[i] * affine.scale + affine.offset;
   }
 }
 

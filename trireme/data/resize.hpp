@@ -2,6 +2,7 @@
 // that the network wants. Used by the preprocessor, one per thread.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -15,12 +16,18 @@ struct ResizeOptions {
   bool channels_last = false;
 };
 
+// What each value of a channel becomes: value * scale + offset.
+struct Affine {
+  float scale = 1, offset = 0;
+};
+using Affines = std::array<Affine, 3>;  // by channel
+
 class Resizer {
  public:
   explicit Resizer(const ResizeOptions& options);
 
-  // out[...] = value * scale + offset; mirrored left to right where asked for.
-  void run(const Pixels& pixels, bool mirror, float scale, float offset, std::span<float> out);
+  // Mirrored left to right where asked for.
+  void run(const Pixels& pixels, bool mirror, const Affines& affines, std::span<float> out);
 
  private:
   // Where a value along one axis comes from: between two pixels, so much of the second.

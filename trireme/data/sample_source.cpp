@@ -1,5 +1,7 @@
 #include "trireme/data/sample_source.hpp"
 
+#include <algorithm>
+
 #include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 
@@ -40,6 +42,7 @@ SampleSource::SampleSource(std::shared_ptr<const Dataset> dataset, const SampleS
       key_(random_key(options.seed, "preprocessing")),
       classes_(options.classes),
       max_bad_samples_(options.max_bad_samples),
+      replace_bad_(options.replace_bad),
       cache_(options.cache_bytes) {}
 
 const Sample& SampleSource::read(std::int64_t index, Sample& memory) {
@@ -79,6 +82,10 @@ std::int32_t SampleSource::make(std::int64_t place, Worker& worker, std::span<fl
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::failed) throw;
       worker.bad.push_back({place, index, error.what()});
+      if (!replace_bad_) {
+        std::fill(out.begin(), out.end(), 0.0f);
+        return -1;
+      }
       if (passed == max_bad_samples_) return -1;  // too many, whatever comes: whoever counts them ends it
     }
   }

@@ -1,5 +1,5 @@
 // Samples by their place in the sequence, ready for the network: read, or taken from memory, and transformed; broken
-// ones replaced. Shared by the threads of a pipeline.
+// ones replaced or left out. Shared by the threads of a pipeline.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,7 @@ struct SampleSourceOptions {
   std::int32_t classes = 0;
   std::int64_t cache_bytes = 0;
   std::int64_t max_bad_samples = 0;  // more of them than this for one place are an error
+  bool replace_bad = true;           // by the next good one; false: their places stay empty
 };
 
 class SampleSource {
@@ -61,7 +62,8 @@ class SampleSource {
     std::vector<BadSample> bad;  // found, in the order of their places
   };
 
-  // Writes the sample at this place, or the next good one of its epoch, and returns its label.
+  // Writes the sample at this place, or the next good one of its epoch, and returns its label; zeros and -1 where a
+  // broken one is not replaced.
   std::int32_t make(std::int64_t place, Worker& worker, std::span<float> out);
 
  private:
@@ -73,6 +75,7 @@ class SampleSource {
   std::uint64_t key_;
   std::int32_t classes_;
   std::int64_t max_bad_samples_;
+  bool replace_bad_;
   SampleCache cache_;
 };
 

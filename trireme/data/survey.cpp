@@ -31,6 +31,7 @@ void look_at(const Dataset& dataset, std::int64_t index, bool decode, WholeImage
   }
   survey.boxes += static_cast<std::int64_t>(sample.boxes.size());
   ++survey.labels[sample.label];
+  add_text(survey.texts, sample.label, sample.class_text);
   ++survey.dimensions[{sample.width, sample.height}];
 }
 
@@ -40,6 +41,7 @@ void add(Survey& all, Survey& part) {
   all.boxes += part.boxes;
   for (const auto& [label, count] : part.labels) all.labels[label] += count;
   for (const auto& [size, count] : part.dimensions) all.dimensions[size] += count;
+  for (const auto& [label, text] : part.texts) add_text(all.texts, label, text);
   all.problems.merge(part.problems);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/data/class_names.hpp"
 #include "trireme/data/dataset.hpp"
 
 namespace trireme::data {
@@ -26,6 +27,7 @@ struct Survey {
   std::int64_t bytes = 0;    // of encoded images
   std::int64_t boxes = 0;
   std::map<std::int32_t, std::int64_t> labels;             // how many of each
+  ClassTexts texts;                                        // what samples call them, where they do
   std::map<std::pair<int, int>, std::int64_t> dimensions;  // width and height: how many of each
   std::map<std::int64_t, std::string> problems;            // by the number of the sample, with file and place
 };

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "trireme/base/error.hpp"
@@ -12,6 +13,8 @@
 
 namespace trireme::data {
 namespace {
+
+constexpr std::string_view kCompressed = ".gz";
 
 bool is_of_split(const std::string& prefix, Split split) {
   return split == Split::train ? prefix == "train" : prefix == "validation" || prefix == "val" || prefix == "test";
@@ -51,12 +54,14 @@ std::vector<std::string> find_tfrecords(const std::string& path, Split split) {
   std::map<std::pair<std::string, int>, std::map<int, std::string>> sets;  // by what their names have in common
   std::vector<std::string> files;
   for (const std::string& name : list_folder(path)) {
-    const std::filesystem::path as_path(name);
+    const bool is_gz = name.ends_with(kCompressed);
+    const std::string plain = is_gz ? name.substr(0, name.size() - kCompressed.size()) : name;
+    const std::filesystem::path as_path(plain);
     const bool is_single = as_path.extension() == ".tfrecord" || as_path.extension() == ".tfrecords";
     if (is_single && is_of_split(as_path.stem(), split)) files.push_back(std::filesystem::path(path) / name);
-    const auto numbered = parse(name);
+    const auto numbered = parse(plain);
     if (numbered && is_of_split(numbered->prefix, split)) {
-      sets[{numbered->prefix, numbered->count}][numbered->number] = name;
+      sets[{numbered->prefix + (is_gz ? ".gz" : ""), numbered->count}][numbered->number] = name;
     }
   }
   if (sets.size() + files.size() > 1) {

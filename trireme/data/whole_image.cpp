@@ -29,6 +29,7 @@ void WholeImages::measure(std::int64_t index, Sample& sample) {
   const Window whole = open(index, sample);
   sample.height = whole.height;
   sample.width = whole.width;
+  sample.channels = decoder_->channels();
 }
 
 void WholeImages::decode(std::int64_t index, Sample& sample, int channels) {

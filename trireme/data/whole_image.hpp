@@ -15,8 +15,8 @@ class WholeImages {
  public:
   explicit WholeImages(const Dataset& dataset) : dataset_(dataset) {}
 
-  // Sets height and width of a sample from its JPEG header; pixels have them. Error(failed) that names the sample where
-  // it is broken, Error(unavailable) where this build has no libjpeg.
+  // Sets height, width and channels of a sample from its JPEG header; pixels have them. Error(failed) that names the
+  // sample where it is broken, Error(unavailable) where this build has no libjpeg.
   void measure(std::int64_t index, Sample& sample);
   // Makes pixels of it, of one channel or three; grey pixels are not made colour.
   void decode(std::int64_t index, Sample& sample, int channels);

@@ -119,27 +119,39 @@ class UnfinishedFolder {
   UniqueFd lock_;  // held while we write
 };
 
-std::int32_t largest_label(const Dataset& samples, int threads) {
-  constexpr std::int64_t kPart = 256;
-  std::mutex mutex;
-  std::int32_t largest = 0;
-  for_each_part((samples.size() + kPart - 1) / kPart, threads, {}, [&](std::int64_t part) {
-    Sample sample;
-    std::int32_t found = 0;
-    for (std::int64_t i = part * kPart; i < std::min((part + 1) * kPart, samples.size()); ++i) {
-      samples.read(i, sample);
-      found = std::max(found, sample.label);
-    }
-    const std::lock_guard lock(mutex);
-    largest = std::max(largest, found);
-  });
-  return largest;
-}
-
 struct Classes {
   std::vector<std::string> names;
   std::int32_t count = 0;
 };
+
+// What samples say of their classes: all are read.
+Classes read_classes(const std::vector<SplitSource>& sources, int threads) {
+  constexpr std::int64_t kPart = 256;
+  std::mutex mutex;
+  std::int32_t largest = -1;
+  ClassTexts texts;
+  for (const SplitSource& source : sources) {
+    const Dataset& samples = *source.samples;
+    for_each_part((samples.size() + kPart - 1) / kPart, threads, {}, [&](std::int64_t part) {
+      Sample sample;
+      for (std::int64_t i = part * kPart; i < std::min((part + 1) * kPart, samples.size()); ++i) {
+        samples.read(i, sample);
+        const std::lock_guard lock(mutex);
+        largest = std::max(largest, sample.label);
+        add_text(texts, sample.label, sample.class_text);
+      }
+    });
+  }
+  return {.names = names_from_texts(texts, largest + 1), .count = largest + 1};
+}
+
+bool have_texts(const std::vector<SplitSource>& sources) {
+  return std::any_of(sources.begin(), sources.end(), [](const SplitSource& source) {
+    Sample sample;
+    if (source.samples->size() > 0) source.samples->read(0, sample);
+    return !sample.class_text.empty();
+  });
+}
 
 // The same for all splits. Only a folder needs to know how many there are before it begins.
 Classes classes_of(const std::vector<SplitSource>& sources, const WriteOptions& options) {
@@ -149,11 +161,8 @@ Classes classes_of(const std::vector<SplitSource>& sources, const WriteOptions& 
     if (classes.names.size() < info.class_names.size()) classes.names = info.class_names;
     classes.count = std::max(classes.count, info.classes);
   }
-  if (classes.count > 0 || options.format != "folder") return classes;
-  for (const SplitSource& source : sources) {
-    classes.count = std::max(classes.count, largest_label(*source.samples, options.threads) + 1);
-  }
-  return classes;
+  const bool is_needed = options.format == "folder" || have_texts(sources);
+  return classes.count > 0 || !is_needed ? classes : read_classes(sources, options.threads);
 }
 
 void check_format(const std::string& format) {

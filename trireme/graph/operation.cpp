@@ -22,13 +22,17 @@ std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& arg
       [&](const auto& o) -> std::vector<Tensor> {
         if constexpr (requires { op::gradient(o, args); }) {
           return op::gradient(o, args);
-        } else if (std::string_view(o.kName).find("_backward") != std::string_view::npos) {
+        } else if (is_backward(operation)) {
           bad_input("it is itself part of a gradient; second derivatives are not supported");
         } else {
           bad_input("this operation has no gradient");
         }
       },
       operation);
+}
+
+bool is_backward(const Operation& operation) {
+  return std::visit([](const auto& o) { return requires { o.kBackward; }; }, operation);
 }
 
 bool is_update(const Operation& operation) {

@@ -40,6 +40,8 @@ Cost cost(const Operation& operation, Types inputs, Types outputs);
 // Throws Error(bad_input) for an operation that has no gradient.
 std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& args);
 
+// Whether it computes a gradient (the operation says so: kBackward); a graph that has one is for training.
+bool is_backward(const Operation& operation);
 // Whether the operation writes a variable; such nodes have no output and are fetched for their effect.
 bool is_update(const Operation& operation);
 // The inputs that an update writes, by position; each must be a variable. Empty for other operations.

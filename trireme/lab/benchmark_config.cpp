@@ -86,7 +86,8 @@ std::string checked_backend(const std::string& name, const std::string& device) 
   if (name.empty()) return default_backend();
   const auto names = backend_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    bad_input("--backend {}: this build has: {}", name, fmt::join(names, ", "));
+    fail(name == "onednn" ? ErrorKind::unavailable : ErrorKind::bad_input, "--backend {}: this build has: {}", name,
+         fmt::join(names, ", "));
   }
   return name;
 }
@@ -217,10 +218,10 @@ Precision resolve_precision(const std::string& name, const std::string& backend,
   const Precision precision = parse_precision(name);
   if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
   if (precision != Precision::bf16) bad_input("--precision {}: only GPUs have it: --device cuda", name);
-  bad_input(
-      "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
-      "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
-      backend);
+  fail(backend == "reference" ? ErrorKind::bad_input : ErrorKind::unavailable,
+       "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
+       "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
+       backend);
 }
 
 void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
@@ -347,20 +348,11 @@ void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& confi
     config.distribution.gpu_sums = GpuSums::never;
   }
   if (distribution.workers == 1 && !distribution.uses_servers()) return;
-  if (config.batch_split > 1) {
-    bad_input("--batch-split {}: workers that train together work on their batch as a whole; use more workers instead",
-              config.batch_split);
-  }
-  config.batch_split = 1;
-  const bool exchanges = distribution.is_synchronous() || distribution.uses_servers();
-  if (exchanges && config.precision == Precision::fp16) {
+  if (config.batch_split == 0) config.batch_split = 1;
+  if (distribution.uses_servers() && config.precision == Precision::fp16) {
     bad_input(
-        "--precision fp16: workers that exchange gradients would have to agree on which updates to skip, which this "
-        "build cannot; use --precision bf16, or one worker");
-  }
-  if (exchanges && config.inter_threads > 1) {
-    bad_input("--num-inter-threads {}: workers that exchange gradients run one operation at a time",
-              config.inter_threads);
+        "--precision fp16: whether an update is skipped depends on all gradients, and each parameter server has a part "
+        "of them; use --variable-update all_reduce, or --precision bf16");
   }
 }
 
@@ -372,7 +364,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   BenchmarkConfig config;
   config.model = model.name;
   config.distribution = resolve(options.distribution, job, options.forward_only);
-  config.data = resolve_data(options.data);
+  config.data = resolve_data(options.data, options.forward_only);
   resolve_size(options, model, config);
   if (options.num_classes) {
     // Two at least: synthetic labels are drawn below the last class.

@@ -97,13 +97,18 @@ std::string kernels_text(const BenchmarkSetup& setup) {
   return fmt::format("{}: {} timed in {}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds));
 }
 
+// As --precision has it.
+const char* precision_name(DataType type) {
+  return type == DataType::bf16 ? "bf16" : type == DataType::f16 ? "fp16" : "fp32";
+}
+
 std::string peak_text(const perf::Peak& peak) {
   if (peak.threads == 0) {
     return fmt::format("{:.1f} TFLOP/s of {} {}, {:.2f} TB/s copied", peak.flops_per_second / 1e12,
-                       to_string(peak.type), peak.instruction_set, peak.bytes_per_second / 1e12);
+                       precision_name(peak.type), peak.instruction_set, peak.bytes_per_second / 1e12);
   }
   return fmt::format("{:.1f} GFLOP/s of {} multiply-add ({}, {} thread{})", peak.flops_per_second / 1e9,
-                     to_string(peak.type), peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
+                     precision_name(peak.type), peak.instruction_set, peak.threads, peak.threads == 1 ? "" : "s");
 }
 
 std::string repeats_text(const JobFigures& figures) {
@@ -186,12 +191,14 @@ std::string banner(const BenchmarkSetup& setup, const std::string& steps) {
   table.add_row({"Variables:", variables_text(setup)});
   table.add_row({"Update mode:", update_text(setup)});
   if (!setup.transport.empty()) table.add_row({"Transport:", setup.transport});
-  if (setup.network) table.add_row({"Network:", to_string(*setup.network)});
+  if (setup.network) table.add_row({"Network:", to_string(*setup.network, std::chrono::system_clock::now())});
+  for (const std::string& problem : setup.network_problems) {
+    table.add_row({"Network:", fmt::format("a measurement is not used: {}", problem)});
+  }
   table.add_row({"Memory:", memory_text(setup.memory)});
   if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",
                                       format_flops(setup.flops_per_step / static_cast<double>(config.batch_size)))});
-  table.add_row({"Peak:", peak_text(setup.peak)});
   table.add_row({"Seed:", fmt::format("{}", config.seed)});
   std::string text = fmt::format("TRIREME {}\n{}", perf::build_info().version, table.text());
   for (const std::string& warning : setup.warnings) text += fmt::format("Warning: {}\n", warning);
@@ -230,9 +237,9 @@ std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   if (result.loss_scale)
     text += fmt::format("loss scale:  {:g}, {} updates skipped\n", result.loss_scale->scale,
                         result.loss_scale->skipped_updates);
-  text += fmt::format("compute:     {}/s{}, {:.1f} % of the measured {} peak of {}/s\n", format_flops(flops_per_second),
+  text += fmt::format("compute:     {}/s{}, {:.1f} % of the peak: {}\n", format_flops(flops_per_second),
                       workers == 1 ? "" : " per worker", 100 * flops_per_second / setup.peak.flops_per_second,
-                      to_string(setup.peak.type), format_flops(setup.peak.flops_per_second));
+                      peak_text(setup.peak));
   if (!setup.device.empty()) text += floors_text(setup, summary.median);
   const std::string on_gpu =
       setup.device.empty() ? "" : format_bytes(static_cast<double>(result.device_bytes)) + " of the GPU's, ";

@@ -9,6 +9,7 @@
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/train/trainer.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -67,11 +68,12 @@ bool Benchmark::ends(bool asked, bool out_of_time, bool first) {
 void Benchmark::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
   if (!place_.step().trains())
-    fail(ErrorKind::failed, "the loss of {} is {} in step {}", place_.config().model, loss, steps_done_);
+    fail(ErrorKind::failed, "the loss of {} is {} in step {}", place_.config().model, train::name_of_loss(loss),
+         steps_done_);
   fail(ErrorKind::failed,
-       "the loss of {} became {} in step {} (warm-up included) at a learning rate of {}; "
+       "the loss of {} is {} in step {} (warm-up included) at a learning rate of {}; "
        "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
-       place_.config().model, loss, steps_done_, place_.config().schedule.at(steps_done_ - 1));
+       place_.config().model, train::name_of_loss(loss), steps_done_, place_.config().schedule.at(steps_done_ - 1));
 }
 
 void Benchmark::check_replicas() {
@@ -184,11 +186,11 @@ double Benchmark::measure_alone(const std::stop_token& stop, bool takes_part) {
 // After a repeat, so that what changes on the machine in the course of time changes all three alike. The replicas go
 // different ways here, and back to what rank 0 has afterwards; the steps do not count.
 void Benchmark::run_baselines(const std::stop_token& stop) {
-  Executable& executable = place_.step().executable();
+  BatchSplit& step = place_.step().split();
   VariableStore& store = place_.step().session().variables();
   const auto steps_before = steps_done_;
   const auto updates_before = store.step;
-  executable.set_exchange(nullptr);
+  step.set_exchange(nullptr);
   if (place_.config().on_gpu()) run_step();  // is recorded anew
   place_.workers().set_context("baseline");
   const auto timeout = place_.workers().timeout();
@@ -202,7 +204,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   steps_done_ = steps_before;
   store.step = updates_before;
   place_.replicas()->restore_values(place_.step().session());
-  executable.set_exchange(&place_.replicas()->sync());
+  place_.replicas()->exchange_gradients(step);
   if (result_.interrupted) return;  // half-done
   result_.baseline.independent.push_back(together);
   result_.baseline.alone.push_back(alone);

@@ -190,7 +190,7 @@ std::optional<Ratio> ratio_of(const Speeds& ours, const Speeds& theirs) {
   }
   if (ratios.empty()) return std::nullopt;
   const auto [lowest, highest] = std::minmax_element(ratios.begin(), ratios.end());
-  return Ratio{perf::median(our_speeds) / perf::median(their_speeds), *lowest, *highest};
+  return Ratio{perf::median(our_speeds) / perf::median(their_speeds), *lowest, *highest, ratios.size()};
 }
 
 CellFigures read_figures(const std::filesystem::path& folder, const Cell& cell, int rounds) {

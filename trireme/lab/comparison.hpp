@@ -48,6 +48,7 @@ Comparison make_comparison(const std::vector<Cell>& works, const std::vector<Con
 struct Ratio {
   double of_medians = 0;
   double lowest = 0, highest = 0;  // of the ratios within a round
+  std::size_t rounds = 0;
 };
 // Speeds by round; nothing where a run failed or was not made. Nothing where no round has both.
 using Speeds = std::vector<std::optional<double>>;

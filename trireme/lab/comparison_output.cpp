@@ -45,7 +45,9 @@ std::vector<std::string> row_of(const Cell& cell, const CellFigures& figures, co
                                   : fmt::format("{:.1f} %", 100 * (speed.maximum - speed.minimum) / speed.median));
   row.push_back(speeds.empty() ? "-" : fmt::format("{:.2f}", perf::median(figures.peak_rss_bytes) / 1e9));
   row.push_back(ratio ? fmt::format("{:.2f}x", ratio->of_medians) : "");
-  row.push_back(ratio ? fmt::format("{:.2f}x to {:.2f}x", ratio->lowest, ratio->highest) : "");
+  row.push_back(!ratio              ? ""
+                : ratio->rounds < 2 ? "-"
+                                    : fmt::format("{:.2f}x to {:.2f}x", ratio->lowest, ratio->highest));
   row.push_back(std::to_string(speeds.size()));
   return row;
 }

@@ -2,31 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
-#include <string_view>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/nearest_name.hpp"
 
 namespace trireme::lab {
 namespace {
 
 using report::Json;
-
-// Insertions, deletions and replacements between the two.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
 
 const char* kind_text(OptionKind kind) {
   switch (kind) {
@@ -101,23 +84,12 @@ const OptionInfo& OptionCatalog::get(const std::string& name, const std::string&
   if (std::find(refused_.begin(), refused_.end(), name) != refused_.end()) {
     bad_input("{}: '{}' is not for studies, which decide themselves what is run and where results go", where, name);
   }
-  const std::string meant = nearest(name);
+  std::vector<std::string> names;
+  for (const OptionInfo& option : options_) names.push_back(option.name);
   bad_input(
       "{}: there is no option '{}'{} Options are those of `trireme bench --help` and `trireme launch --help`, without "
       "the dashes in front",
-      where, name, meant.empty() ? "." : fmt::format("; did you mean '{}'?", meant));
-}
-
-std::string OptionCatalog::nearest(const std::string& name) const {
-  std::string found;
-  std::size_t least = std::max<std::size_t>(3, name.size() / 3 + 1);  // from here on it is another word
-  for (const OptionInfo& option : options_) {
-    const std::size_t changes = distance(name, option.name);
-    if (changes >= std::min(least, name.size())) continue;
-    least = changes;
-    found = option.name;
-  }
-  return found;
+      where, name, suggestion(name, names));
 }
 
 const Json* find(const Configuration& configuration, const std::string& option) {

@@ -29,8 +29,6 @@ class OptionCatalog {
   const OptionInfo& get(const std::string& name, const std::string& where) const;
 
  private:
-  std::string nearest(const std::string& name) const;  // empty: none is nearly the same
-
   std::vector<OptionInfo> options_;
   std::vector<std::string> refused_;
 };

@@ -22,13 +22,39 @@ void check_synthetic(const DataOptions& options) {
   refuse(options.prefetch.has_value(), "--prefetch");
   refuse(options.cache_bytes.has_value(), "--data-cache");
   refuse(options.max_bad_records.has_value(), "--max-bad-records");
+  refuse(options.crop.has_value(), "--crop");
+  refuse(options.eval_crop.has_value(), "--eval-crop");
+  refuse(options.augment.has_value(), "--augment");
+  refuse(options.mean.has_value(), "--mean");
+  refuse(options.deviation.has_value(), "--std");
   refuse(options.distortions, "--distortions");
   refuse(options.io_overhead, "--io-overhead");
 }
 
+// Where nothing is trained, --crop is the crop of evaluation.
+data::PreprocessingOptions resolve_preprocessing(const DataOptions& options, bool forward_only) {
+  data::PreprocessingOptions result;
+  if (options.distortions && options.augment) {
+    bad_input("--distortions is --augment flip,colour, and --augment {} is given too; leave one out", *options.augment);
+  }
+  if (forward_only && (options.distortions || options.augment)) {
+    bad_input("{} has no effect with --forward-only: images are changed at random in training alone",
+              options.augment ? "--augment" : "--distortions");
+  }
+  if (options.crop) {
+    (forward_only ? result.eval_crop : result.crop) = data::parse_crop("crop", *options.crop, !forward_only);
+  }
+  if (options.eval_crop) result.eval_crop = data::parse_crop("eval-crop", *options.eval_crop, false);
+  if (options.augment) result.augment = data::parse_augment(*options.augment);
+  if (options.distortions) result.augment = data::Augmentation{.flip = true, .colour = true};
+  if (options.mean) result.mean = data::parse_mean(*options.mean);
+  if (options.deviation) result.deviation = data::parse_deviation(*options.deviation);
+  return result;
+}
+
 }  // namespace
 
-DataConfig resolve_data(const DataOptions& options) {
+DataConfig resolve_data(const DataOptions& options, bool forward_only) {
   DataConfig config;
   config.dir = options.dir;
   if (!config.is_real()) {
@@ -43,7 +69,7 @@ DataConfig resolve_data(const DataOptions& options) {
   config.prefetch = static_cast<int>(checked("prefetch", options.prefetch.value_or(config.prefetch), 1, 1024));
   config.cache_bytes = checked("data-cache", options.cache_bytes.value_or(0), 0, kMany);
   config.max_bad_records = checked("max-bad-records", options.max_bad_records.value_or(0), 0, kMany);
-  config.distortions = options.distortions;
+  config.preprocessing = resolve_preprocessing(options, forward_only);
   config.io_overhead = options.io_overhead;
   return config;
 }
@@ -60,7 +86,12 @@ void add_json(const DataConfig& config, report::Json& json) {
   json["prefetch"] = config.prefetch;
   json["data_cache"] = config.cache_bytes;
   json["max_bad_records"] = config.max_bad_records;
-  json["distortions"] = config.distortions;
+  const data::PreprocessingOptions& done = config.preprocessing;
+  if (done.crop) json["crop"] = data::to_string(*done.crop);
+  if (done.eval_crop) json["eval_crop"] = data::to_string(*done.eval_crop);
+  if (done.augment) json["augment"] = data::to_string(*done.augment);
+  if (!done.mean.empty()) json["mean"] = data::to_string(done.mean);
+  if (!done.deviation.empty()) json["std"] = data::to_string(done.deviation);
   json["io_overhead"] = config.io_overhead;
 }
 

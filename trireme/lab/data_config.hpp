@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "trireme/data/choose_preprocessing.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme::lab {
@@ -14,7 +15,8 @@ struct DataOptions {
   std::string dir;  // empty: synthetic images
   std::optional<std::string> name;
   std::optional<std::int64_t> threads, prefetch, cache_bytes, max_bad_records;
-  bool distortions = false;
+  std::optional<std::string> crop, eval_crop, augment, mean, deviation;
+  bool distortions = false;  // tf_cnn_benchmarks' word for --augment flip,colour
   bool io_overhead = false;
 };
 
@@ -25,8 +27,8 @@ struct DataConfig {
   int prefetch = 2;           // batches ahead
   std::int64_t cache_bytes = 0;
   std::int64_t max_bad_records = 0;
-  bool distortions = false;
-  bool io_overhead = false;  // measure steps whose batch stays in place too
+  data::PreprocessingOptions preprocessing;  // complete once the data set is open
+  bool io_overhead = false;                  // measure steps whose batch stays in place too
 
   bool default_threads = true;  // how many was not said: where a GPU computes, one on every processor of the worker
 
@@ -35,7 +37,7 @@ struct DataConfig {
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.
-DataConfig resolve_data(const DataOptions& options);
+DataConfig resolve_data(const DataOptions& options, bool forward_only = false);
 
 void add_json(const DataConfig& config, report::Json& json);
 

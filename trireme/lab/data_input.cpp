@@ -1,5 +1,6 @@
 #include "trireme/lab/data_input.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -12,68 +13,65 @@
 #include "trireme/perf/threads.hpp"
 
 namespace trireme::lab {
-namespace {
 
-// Named on stderr, as what goes wrong with single records and does not end the run.
-void say(const std::string& problem) { log_line("passed over: " + problem); }
+void say_passed_over(const std::string& problem) { log_line("passed over: " + problem); }
 
-std::string_view crop_text(data::Crop crop) {
-  switch (crop) {
-    case data::Crop::random:
-      return "random crop";
-    case data::Crop::padded:
-      return "random crop after padding";
-    case data::Crop::centre:
-      return "centre crop";
-    case data::Crop::none:
-      break;
+void check_same_data(comm::Communicator& workers, const std::string& folder, std::int64_t samples, std::uint64_t hash) {
+  workers.set_context("comparing data sets");
+  const std::vector<std::int64_t> sizes = comm::all_gather_value(workers, samples);
+  const std::vector<std::uint64_t> hashes = comm::all_gather_value(workers, hash);
+  for (std::size_t rank = 1; rank < sizes.size(); ++rank) {
+    const std::string &first = workers.members()[0].host, &other = workers.members()[rank].host;
+    if (sizes[rank] != sizes[0]) {
+      bad_input("all workers need the same data: there are {} images in {} on rank 0 ({}) and {} on rank {} ({})",
+                sizes[0], folder, first, sizes[rank], rank, other);
+    }
+    if (hashes[rank] != hashes[0]) {
+      bad_input("all workers need the same data: the images in {} on rank 0 ({}) and on rank {} ({}) differ", folder,
+                first, rank, other);
+    }
   }
-  return "no crop";
 }
-
-}  // namespace
 
 DataInput::DataInput(const BenchmarkConfig& config, comm::Communicator& workers) : config_(config.data) {
   const ModelInfo& model = find_model(config.model);
   data::OpenOptions open{.name = config_.name};
-  if (config_.max_bad_records > 0) open.on_broken_file = say;
+  if (config_.max_bad_records > 0) open.on_broken_file = say_passed_over;
   dataset_ = data::open_dataset(config_.dir, open);
   if (dataset_->size() == 0) bad_input("--data-dir {}: the data set has no images", config_.dir);
-  check_same(workers);
-  const std::int64_t classes = config.num_classes > 0 ? config.num_classes : model.classes;
-  check_classes(classes);
+  images_ = data::glimpse(*dataset_);
+  if (workers.size() > 1) check_same_data(workers, config_.dir, dataset_->size(), images_.hash);
+  const std::int64_t there = dataset_->info().classes;
+  classes_ = config.num_classes > 0 ? config.num_classes : there > 0 ? std::max<std::int64_t>(there, 2) : model.classes;
   options_.batch_size = config.batch_size;
   options_.rank = workers.rank();
   options_.ranks = workers.size();
   options_.seed = config.seed;
-  options_.classes = static_cast<std::int32_t>(classes);
-  options_.preprocessing = data::preprocessing_for(dataset_->info(), static_cast<int>(model.image_size),
-                                                   static_cast<int>(model.channels), !config.forward_only);
-  options_.preprocessing.distort_colour = config_.distortions;
+  options_.classes = static_cast<std::int32_t>(classes_);
+  const auto preprocessing = [&](bool training) {
+    return data::preprocessing_for(images_, static_cast<int>(model.image_size), static_cast<int>(model.channels),
+                                   training, config_.preprocessing);
+  };
+  options_.preprocessing = preprocessing(!config.forward_only);
+  config_.preprocessing = data::chosen_options(preprocessing(true), preprocessing(false));
   options_.threads = config_.threads;
   options_.prefetch = config_.prefetch;
   options_.cache_bytes = config_.cache_bytes;
   options_.max_bad_samples = config_.max_bad_records;
-  options_.on_bad_sample = say;
+  options_.on_bad_sample = say_passed_over;
 }
 
-void DataInput::check_classes(std::int64_t classes) const {
-  if (dataset_->info().classes > classes) {
+void DataInput::check_suits(const BenchmarkConfig& config) const {
+  if (const std::int64_t there = dataset_->info().classes; there > classes_) {
     bad_input("--data-dir {}: its images have {} classes and the network {}; --num-classes {} gives it as many",
-              config_.dir, dataset_->info().classes, classes, dataset_->info().classes);
+              config_.dir, there, classes_, there);
   }
-}
-
-// Workers take their shares of one sequence: it must be the same for all.
-void DataInput::check_same(comm::Communicator& workers) const {
-  if (workers.size() == 1) return;
-  workers.set_context("comparing data sets");
-  const std::vector<std::int64_t> sizes = comm::all_gather_value(workers, dataset_->size());
-  for (std::size_t rank = 1; rank < sizes.size(); ++rank) {
-    if (sizes[rank] == sizes[0]) continue;
-    bad_input("all workers need the same data: there are {} images in {} on rank 0 ({}) and {} on rank {} ({})",
-              sizes[0], config_.dir, workers.members()[0].host, sizes[rank], rank, workers.members()[rank].host);
-  }
+  const std::int64_t batch = config.global_batch_size(), workers = config.distribution.workers;
+  if (batch <= dataset_->size()) return;
+  const std::int64_t most = dataset_->size() / workers;
+  bad_input("--batch-size {}: a step of {} worker{} takes {} images, and {} has {}; {}", config.batch_size, workers,
+            workers == 1 ? "" : "s", batch, config_.dir, dataset_->size(),
+            most > 0 ? fmt::format("--batch-size {} at most", most) : "take fewer workers");
 }
 
 void DataInput::start(const std::vector<int>& processors, std::int64_t first, perf::Recorder* recorder) {
@@ -85,31 +83,37 @@ void DataInput::start(const std::vector<int>& processors, std::int64_t first, pe
   pipeline_ = std::make_unique<data::Pipeline>(dataset_, options_);
 }
 
-std::int64_t DataInput::count_bad_records(comm::Communicator& workers) const {
-  const nlohmann::json own = pipeline_ ? pipeline_->bad_samples() : std::vector<std::int64_t>();
+std::int64_t count_different(comm::Communicator& workers, const std::vector<std::int64_t>& own) {
   std::set<std::int64_t> all;
-  for (const std::string& text : comm::all_gather_text(workers, own.dump())) {
+  for (const std::string& text : comm::all_gather_text(workers, nlohmann::json(own).dump())) {
     const auto each = nlohmann::json::parse(text).get<std::vector<std::int64_t>>();
     all.insert(each.begin(), each.end());
   }
   return static_cast<std::int64_t>(all.size());
 }
 
+std::int64_t DataInput::count_bad_records(comm::Communicator& workers) const {
+  return count_different(workers, pipeline_ ? pipeline_->bad_samples() : std::vector<std::int64_t>());
+}
+
 std::string DataInput::describe() const {
   const data::DatasetInfo& info = dataset_->info();
   std::string text =
       fmt::format("{} ({}): {} images", info.format, config_.dir, format_count(static_cast<double>(dataset_->size())));
-  if (info.height > 0) text += fmt::format(" of {}x{}x{}", info.channels, info.height, info.width);
+  if (info.height > 0) {
+    text += fmt::format(" of {}x{}x{}", info.channels, info.height, info.width);
+  } else if (images_.height > 0) {
+    text += fmt::format(" of {}{}x{}x{} (by a look at some)", images_.same_size ? "" : "up to ", images_.channels,
+                        images_.height, images_.width);
+  }
   if (info.classes > 0) text += fmt::format(", {} classes", info.classes);
   return text;
 }
 
 std::string DataInput::describe_preprocessing() const {
-  const data::Preprocessing& made = options_.preprocessing;
-  std::string text = fmt::format(
-      "{}{}{}, to {}x{}x{}; {} thread{} per worker, {} batch{} ahead", crop_text(made.crop), made.flip ? ", flip" : "",
-      made.distort_colour ? ", distorted colours" : "", made.channels, made.size, made.size, options_.threads,
-      options_.threads == 1 ? "" : "s", options_.prefetch, options_.prefetch == 1 ? "" : "es");
+  std::string text = fmt::format("{}; {} thread{} per worker, {} batch{} ahead", data::describe(options_.preprocessing),
+                                 options_.threads, options_.threads == 1 ? "" : "s", options_.prefetch,
+                                 options_.prefetch == 1 ? "" : "es");
   if (options_.cache_bytes > 0)
     text += fmt::format(", up to {} kept in memory", format_bytes(static_cast<double>(options_.cache_bytes)));
   return text;

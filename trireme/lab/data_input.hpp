@@ -10,14 +10,27 @@
 #include "trireme/comm/communicator.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/lab/benchmark_config.hpp"
+#include "trireme/train/trained_on.hpp"
 
 namespace trireme::lab {
 
+// On stderr: what is wrong with a record that does not end the run.
+void say_passed_over(const std::string& problem);
+
+// Collective. Workers take their shares of one sequence: Error(bad_input) where it is not the same for all.
+void check_same_data(comm::Communicator& workers, const std::string& folder, std::int64_t samples, std::uint64_t hash);
+
+// Collective: how many different records there are among those of all workers.
+std::int64_t count_different(comm::Communicator& workers, const std::vector<std::int64_t>& own);
+
 class DataInput {
  public:
-  // Opens the data set and compares it with the network and with what other workers have. Collective. Error(bad_input)
-  // where they do not fit.
+  // Opens the data set and compares it with what other workers have. Collective. Error(bad_input) where that is
+  // something else.
   DataInput(const BenchmarkConfig& config, comm::Communicator& workers);
+
+  // Error(bad_input) where it has more classes than the network, or fewer images than a step takes.
+  void check_suits(const BenchmarkConfig& config) const;
 
   // Threads begin to make batches, on these processors, where they are given, from this place of the sequence on. They
   // leave spans where there is a recorder.
@@ -26,17 +39,21 @@ class DataInput {
   const data::Batch& next() { return pipeline_->next(); }
 
   std::int64_t samples() const { return dataset_->size(); }
+  // That the network is to have: as many as the data set, if nobody has said another number.
+  std::int64_t classes() const { return classes_; }
+  const data::PreprocessingOptions& preprocessing() const { return config_.preprocessing; }  // complete
+  train::TrainedOn trained_on() const { return train::trained_on(*dataset_, images_, config_.preprocessing); }
+  const data::DatasetInfo& info() const { return dataset_->info(); }
   std::string describe() const;                // what it is
   std::string describe_preprocessing() const;  // and what is done to it
   // Collective: different ones that were passed over, by whichever workers.
   std::int64_t count_bad_records(comm::Communicator& workers) const;
 
  private:
-  void check_classes(std::int64_t classes) const;
-  void check_same(comm::Communicator& workers) const;
-
   DataConfig config_;
   std::shared_ptr<const data::Dataset> dataset_;
+  data::Glimpse images_;
+  std::int64_t classes_ = 0;
   data::PipelineOptions options_;
   std::unique_ptr<data::Pipeline> pipeline_;
 };

@@ -47,7 +47,7 @@ std::optional<GradientTraffic> traffic_of(const BenchmarkSetup& setup, double co
     return member.node != setup.members.front().node;
   });
   if (crosses_hosts && setup.network && setup.network->other_host) {
-    traffic.link_bytes_per_second = setup.network->other_host->cost.bytes_per_second;
+    traffic.link_bytes_per_second = setup.network->other_host->fit.cost.bytes_per_second;
   }
   return traffic;
 }
@@ -91,8 +91,14 @@ JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& resul
   }
   if (together && !result.ranks.empty()) figures.workers = summarize(ranks);
   if (figures.workers) figures.traffic = traffic_of(setup, figures.workers->communication);
-  figures.scaling_efficiency = median_ratio(figures.per_repeat, result.baseline.alone, distribution.workers);
-  figures.share_of_independent = median_ratio(figures.per_repeat, result.baseline.independent, 1);
+  const Baseline& baseline = result.baseline;
+  figures.scaling_efficiency = median_ratio(figures.per_repeat, baseline.alone, distribution.workers);
+  figures.share_of_independent = median_ratio(figures.per_repeat, baseline.independent, 1);
+  figures.independent_by_alone = median_ratio(baseline.independent, baseline.alone, distribution.workers);
+  for (const auto& ratio : {figures.scaling_efficiency, figures.share_of_independent, figures.independent_by_alone}) {
+    figures.contradiction = std::max(figures.contradiction, ratio.value_or(1));
+  }
+  if (figures.baselines_contradict()) figures.scaling_efficiency = figures.share_of_independent = std::nullopt;
   return figures;
 }
 

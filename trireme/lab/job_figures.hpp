@@ -24,9 +24,18 @@ struct JobFigures {
   std::optional<double> loss;              // of the last step, the mean over workers
   std::optional<WorkerSummary> workers;    // where they train together
   std::optional<GradientTraffic> traffic;  // where they do so by all-reduce
-  // Medians over the repeats; each repeat is compared with what was measured right after it.
+  // Medians over the repeats; each repeat is compared with what was measured right after it. Neither is known if the
+  // baselines contradict each other.
   std::optional<double> scaling_efficiency;    // against one worker alone, times the number of workers
   std::optional<double> share_of_independent;  // against workers that exchange nothing
+  // Workers that exchange nothing against one worker alone, times their number: 1 if they do not disturb each other.
+  std::optional<double> independent_by_alone;
+  // Workers that train together cannot be faster than those that exchange nothing, and these not faster than one alone
+  // times their number. The largest factor by which one of them was; a little is noise, more means that the figures are
+  // not of the same machine: something else used it meanwhile.
+  double contradiction = 1;
+  static constexpr double kMostContradiction = 1.25, kLeastIndependentByAlone = 0.8;
+  bool baselines_contradict() const { return contradiction > kMostContradiction; }
 };
 
 // Nothing measured: all zero or none.

@@ -3,6 +3,7 @@
 // predicts.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <span>
@@ -14,20 +15,38 @@
 
 namespace trireme::lab {
 
+// When, and how busy the busiest host was just before.
+struct MeasuredWhen {
+  std::string started;  // RFC 3339
+  double load = 0;      // threads of other programs that ran or waited for a core
+  int cores = 1;
+  bool operator==(const MeasuredWhen&) const = default;
+};
+
+struct KeptFit {
+  LinkFit fit;
+  MeasuredWhen when;
+};
+
 // Of one transport: nothing where no such pair was measured.
 struct TransportFits {
-  std::optional<LinkFit> same_host, other_host;
-  std::string measured;  // RFC 3339: when
+  std::optional<KeptFit> same_host, other_host;
   bool empty() const { return !same_host && !other_host; }
 };
-std::string to_string(const TransportFits& fits);
+// With the age of each at this time.
+std::string to_string(const TransportFits& fits, std::chrono::system_clock::time_point now);
 
 using NetworkFits = std::map<std::string, TransportFits>;  // by transport
 
 // Medians over the pairs of each kind.
-NetworkFits fits_of(std::span<const PairResult> pairs, const std::string& measured);
+NetworkFits fits_of(std::span<const PairResult> pairs, const MeasuredWhen& when);
+// Takes out the fits that nothing should be chosen by, and says of each why: "grpc, same host: ...".
+std::vector<std::string> remove_bad(NetworkFits& fits);
+// "grpc, same host", for each.
+std::vector<std::string> names_of(const NetworkFits& fits);
 
 std::string default_network_file();
+bool is_network_file(const std::string& path);
 // A file that is not there, or is not of this kind, has no fits.
 NetworkFits read_network_file(const std::string& path);
 // What the file has about other transports and kinds stays. Makes the folder. Not for two tests at once: they would not

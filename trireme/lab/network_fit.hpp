@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "trireme/comm/all_reducer.hpp"
 
@@ -19,7 +20,15 @@ struct MessageTime {
 struct LinkFit {
   comm::LinkCost cost;
   double residual = 0;
+  int small_sizes = 0, large_sizes = 0;  // of messages that latency and bandwidth are made from
 };
+
+// What a fit needs to be chosen by. Small sizes are up to 256 B, large ones from 64 KiB on: fewer tell one size's
+// behaviour, not a link's. A line that is wrong by a factor of two on average could choose worse than no measurement.
+constexpr int kFewestSmallSizes = 3, kFewestLargeSizes = 3;
+constexpr double kMostResidual = 1.0;
+// Why nothing should be chosen by this fit, in words; empty: it is good.
+std::string problem_of(const LinkFit& fit);
 
 // Latency is what small messages take that are waited for: the median over ping-pong of up to 256 B. Bandwidth is what
 // a stream of large ones reaches, as the pieces of an all-reduce are one: the median over one-way from 64 KiB on. Where

@@ -183,6 +183,7 @@ report::Json network_record(const NetworkReport& report, const std::string& star
             {"machine", report::to_json(perf::read_machine())},
             {"config", std::move(config)},
             {"cluster", std::move(cluster)},
+            {"load", {{"threads", report.load}, {"cores", report.cores}}},
             {"transports", std::move(transports)},
             {"pairs", list(report.pairs)},
             {"all_reduce", list(report.all_reduce)}};

@@ -20,6 +20,8 @@ struct NetworkReport {
   std::string model;                        // empty: none was asked for
   std::vector<std::int64_t> buckets;        // of its gradients
   std::vector<AllReduceResult> model_all_reduce;
+  double load = 0;  // of the busiest host before the test: threads of other programs that ran or waited for a core
+  int cores = 1;    // of that host
 };
 
 // Times and bandwidths by size. Few sizes: every fourth power of two and the largest.

@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/perf/machine.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -99,6 +101,21 @@ void set_timeouts(const NetworkPlan& plan, const NetworkJob& job) {
   for (const NetworkTransport& transport : job.transports) transport.communicator->set_timeout(timeout);
 }
 
+// Of the host that is busiest for its cores. Before anything is measured: tasks that wait use no processor.
+void look_at_load(comm::Communicator& control, NetworkReport& report) {
+  struct HostLoad {
+    double load = 0;
+    int cores = 1;
+  };
+  constexpr std::chrono::milliseconds kLookAtLoad{200};
+  const HostLoad mine{.load = perf::current_load(kLookAtLoad), .cores = perf::read_machine(0).cores};
+  const std::vector<HostLoad> all = comm::all_gather_value(control, mine);
+  const auto busiest = std::max_element(
+      all.begin(), all.end(), [](const HostLoad& a, const HostLoad& b) { return a.load / a.cores < b.load / b.cores; });
+  report.load = busiest->load;
+  report.cores = busiest->cores;
+}
+
 }  // namespace
 
 void check(const NetworkOptions& options) {
@@ -126,6 +143,7 @@ NetworkReport run_network_test(const NetworkPlan& plan, const NetworkJob& job, N
     report.transports.emplace_back(
         transport.name, transport.communicator != nullptr ? transport.communicator->transport() : "a plain socket");
   }
+  look_at_load(job.control, report);
   observer.on_start(report);
   for (const RankPair& pair : pairs) {
     for (const NetworkTransport& transport : transports) {

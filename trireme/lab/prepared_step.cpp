@@ -37,7 +37,7 @@ PreparedStep::PreparedStep(const BenchmarkConfig& config, const perf::ThreadPlan
               fitting > 0 ? fmt::format("about {} images fit", fitting) : "not one image fits");
   }
   if (restore) restore(*session_);
-  if (replicas != nullptr) replicas->attach(*session_, executable());
+  if (replicas != nullptr) replicas->attach(*session_, *split_);
   fill_batch(config.seed, config.batch_size, rank);
 }
 

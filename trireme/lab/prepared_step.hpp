@@ -51,6 +51,7 @@ class PreparedStep {
   // Of the first group; the others' are the same.
   Executable& executable() { return split_->group(0); }
   const Executable& executable() const { return split_->group(0); }
+  BatchSplit& split() { return *split_; }
   void enable_profile();
   void set_recorder(perf::Recorder& recorder);
 

@@ -142,8 +142,6 @@ std::string result_table(const std::vector<Cell>& cells, const SweepResult& resu
     columns.push_back({title, report::Align::right});
   }
   report::Table table(columns);
-  std::size_t best = cells.size();
-  double best_speed = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const CellState& state = result.cells[i];
     const perf::Summary speed = perf::summarize(state.images_per_second);
@@ -154,14 +152,9 @@ std::string result_table(const std::vector<Cell>& cells, const SweepResult& resu
     row.push_back(std::to_string(runs));
     row.push_back(std::to_string(state.failures));
     table.add_row(std::move(row));
-    if (speed.median > best_speed) {
-      best = i;
-      best_speed = speed.median;
-    }
   }
   std::string text = table.text();
   text += "images/sec: of all workers together, the median of the runs; spread: from the slowest run to the fastest\n";
-  if (best < cells.size()) text += fmt::format("best: {}, {:.2f} images/sec\n", cell_text(cells[best]), best_speed);
   return text;
 }
 

@@ -35,7 +35,7 @@ std::string bar_text(const SweepProgress& progress, const std::string& cell, dou
 std::string introduction(const StudyPlan& plan, std::size_t cells);
 // The cells with their commands, and how long all of it will take as far as that is known.
 std::string dry_run_text(const SweepSetup& setup, const std::vector<CellState>& known);
-// Images per second of each cell, with spread, runs and failures, and the best one.
+// Images per second of each cell, with spread, runs and failures.
 std::string result_table(const std::vector<Cell>& cells, const SweepResult& result);
 // What did not happen: failures with their errors, and what there was no time for.
 std::string shortfall_text(const std::vector<Cell>& cells, const SweepResult& result);

@@ -25,36 +25,26 @@ const char* to_string(EvaluateOn on) {
 void resolve_gradients(const TrainingOptions& options, TrainingConfig& config) {
   check_at_least("accumulate", static_cast<double>(options.accumulate), 1);
   check_at_least("clip-norm", options.clip_norm, 0);
-  config.transform.accumulate = static_cast<int>(options.accumulate);
-  config.transform.clip_norm = options.clip_norm;
+  config.gradients.accumulate = static_cast<int>(options.accumulate);
+  config.gradients.clip_norm = options.clip_norm;
   if (options.lars) {
     if (!(*options.lars > 0)) bad_input("--lars {}: the coefficient must be above 0, such as 0.001", *options.lars);
     // LARS scales gradients with their decay: the rule must not add it a second time.
-    config.transform.lars = train::Lars{*options.lars, config.step.optimizer.weight_decay};
+    config.gradients.lars = Lars{*options.lars, config.step.optimizer.weight_decay};
     config.step.optimizer.weight_decay = 0;
   }
   const DistributionConfig& distribution = config.step.distribution;
-  if (config.transform.changes_reduced() && distribution.uses_servers()) {
+  if (config.gradients.transforms() && distribution.uses_servers()) {
     bad_input("{}: parameter servers apply gradients as they are; take --variable-update all_reduce",
               options.lars ? "--lars" : "--clip-norm");
   }
-  if (!config.transform.does_something()) return;
-  if (config.step.precision == Precision::fp16) {
-    bad_input(
-        "--accumulate, --clip-norm and --lars take gradients as they are, and those of --precision fp16 are scaled; "
-        "use --precision bf16");
-  }
+  if (!config.gradients.changes_step()) return;
   if (distribution.gpu_sums == GpuSums::always) {
     bad_input(
         "--accumulate, --clip-norm and --lars work on gradients in the host's memory: leave --all-reduce nccl out");
   }
   config.step.distribution.gpu_sums = GpuSums::never;
-  if (config.step.batch_split > 1 || config.step.inter_threads > 1) {
-    bad_input(
-        "--accumulate, --clip-norm and --lars need the gradients of the whole batch in one place: leave --batch-split "
-        "and --num-inter-threads out");
-  }
-  config.step.batch_split = 1;
+  if (config.step.batch_split == 0) config.step.batch_split = 1;
 }
 
 void resolve_checkpoints(const TrainingOptions& options, TrainingConfig& config) {
@@ -63,10 +53,12 @@ void resolve_checkpoints(const TrainingOptions& options, TrainingConfig& config)
   if (options.checkpoint_dir.empty() && (options.resume || options.checkpoint_every > 0)) {
     bad_input("{} needs --checkpoint-dir", options.resume ? "--resume" : "--checkpoint-every");
   }
+  if (options.allow_other_data && !options.resume) bad_input("--allow-other-data is for --resume");
   config.checkpoint_dir = options.checkpoint_dir;
   config.checkpoint_every = options.checkpoint_every;
   config.keep_checkpoints = static_cast<int>(options.keep_checkpoints);
   config.resume = options.resume;
+  config.allow_other_data = options.allow_other_data;
 }
 
 }  // namespace
@@ -114,10 +106,10 @@ report::Json to_json(const TrainingConfig& config) {
   json["epochs"] = config.epochs;
   json["scale_learning_rate"] = config.reference_batch;
   json["skip_batch_norm_decay"] = !config.step.decays_batch_norm;
-  json["accumulate"] = config.transform.accumulate;
-  json["clip_norm"] = config.transform.clip_norm;
-  json["lars"] = config.transform.lars ? config.transform.lars->coefficient : 0;
-  if (config.transform.lars) json["weight_decay"] = config.transform.lars->weight_decay;
+  json["accumulate"] = config.gradients.accumulate;
+  json["clip_norm"] = config.gradients.clip_norm;
+  json["lars"] = config.gradients.lars ? config.gradients.lars->coefficient : 0;
+  if (config.gradients.lars) json["weight_decay"] = config.gradients.lars->weight_decay;
   json["average"] = config.average_decay;
   json["eval"] = to_string(config.evaluate_on);
   json["eval_every"] = config.evaluate_every;
@@ -127,6 +119,7 @@ report::Json to_json(const TrainingConfig& config) {
   json["checkpoint_every"] = config.checkpoint_every;
   json["keep_checkpoints"] = config.keep_checkpoints;
   json["resume"] = config.resume;
+  json["allow_other_data"] = config.allow_other_data;
   return json;
 }
 

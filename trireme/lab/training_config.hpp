@@ -7,7 +7,7 @@
 #include <string>
 
 #include "trireme/lab/benchmark_config.hpp"
-#include "trireme/train/gradient_transform.hpp"
+#include "trireme/plan/schedule.hpp"
 
 namespace trireme::lab {
 
@@ -28,6 +28,7 @@ struct TrainingOptions {
   std::int64_t checkpoint_every = 0;
   std::int64_t keep_checkpoints = 3;
   bool resume = false;
+  bool allow_other_data = false;
 };
 
 enum class EvaluateOn : std::uint8_t { nobody, first, all };
@@ -36,7 +37,7 @@ struct TrainingConfig {
   BenchmarkConfig step;
   double epochs = 1;
   std::int64_t reference_batch = 0;
-  train::TransformOptions transform;
+  GradientOptions gradients;
   double average_decay = 0;  // 0: no averages
   EvaluateOn evaluate_on = EvaluateOn::all;
   std::int64_t evaluate_every = 1;
@@ -46,8 +47,9 @@ struct TrainingConfig {
   std::int64_t checkpoint_every = 0;
   int keep_checkpoints = 3;
   bool resume = false;
+  bool allow_other_data = false;  // to go on with, than the checkpoint's
 
-  std::int64_t samples_per_update() const { return step.global_batch_size() * transform.accumulate; }
+  std::int64_t samples_per_update() const { return step.global_batch_size() * gradients.accumulate; }
 };
 
 // Throws Error(bad_input) that names the option, what was given and what is legal.

@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <span>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/base/write_all.hpp"
 #include "trireme/lab/benchmark_output.hpp"
@@ -22,20 +25,40 @@ constexpr int kBarWidth = 24;
 
 std::string evaluation_text(const Training& training) {
   if (training.evaluated_samples() == 0) return "none";
-  return fmt::format(
-      "{} images, {}", format_count(static_cast<double>(training.evaluated_samples())),
-      training.config().evaluate_on == EvaluateOn::all ? "shared by all workers" : "by the first worker");
+  return fmt::format("{} images, {}, {}", format_count(static_cast<double>(training.evaluated_samples())),
+                     training.config().evaluate_on == EvaluateOn::all ? "shared by all workers" : "by the first worker",
+                     training.evaluation_preprocessing());
 }
 
 // The end of a line.
 std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
   if (!accuracy) return "";
-  return fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
+  std::string text =
+      fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
+  if (accuracy->broken > 0)
+    text += fmt::format(" ({} images, {} broken left out)", accuracy->samples, accuracy->broken);
+  return text;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+report::Json or_null(const std::optional<double>& number) {
+  return number ? report::Json(*number) : report::Json(nullptr);
+}
+
+// Where the run began; empty: at the beginning.
+std::string resumed_text(const Training& training) {
+  if (training.resumed_from().empty()) return "";
+  return fmt::format("resumed at step {} (epoch {:.2f}) from {}", training.first_step(), training.first_epoch(),
+                     training.resumed_from());
 }
 
 void add_accuracy(const std::optional<train::Accuracy>& accuracy, report::Json& json) {
   json["top1"] = accuracy ? report::Json(accuracy->top1_share()) : report::Json(nullptr);
   json["top5"] = accuracy ? report::Json(accuracy->top5_share()) : report::Json(nullptr);
+  if (accuracy) json["validation_samples"] = accuracy->samples;
   json["validation_loss"] = accuracy ? report::Json(accuracy->mean_loss()) : report::Json(nullptr);
 }
 
@@ -70,8 +93,14 @@ std::string banner(const Training& training) {
   std::string steps =
       fmt::format("{:g} epoch{} of {} images, {} per update", config.epochs, config.epochs == 1 ? "" : "s",
                   format_count(static_cast<double>(training.samples())), config.samples_per_update());
-  if (training.first_step() > 0) steps += fmt::format("; goes on after step {}", training.first_step());
+  if (const std::string resumed = resumed_text(training); !resumed.empty()) steps += "; " + resumed;
   std::string text = banner(training.setup(), steps);
+  if (const std::int64_t unknown = training.unknown_steps(); unknown > 0) {
+    text += fmt::format(
+        "Warning: the checkpoint does not have the losses of {} step{} of this epoch, which the "
+        "epoch's mean loss leaves out\n",
+        unknown, unknown == 1 ? "" : "s");
+  }
   text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(training),
                       config.checkpoint_dir.empty() ? "none" : config.checkpoint_dir);
   return text;
@@ -90,7 +119,7 @@ void TrainingText::on_step(const train::StepReport& report) {
 void TrainingText::draw(const train::StepReport& report) {
   const auto now = Clock::now();
   if (visible_ && std::chrono::duration<double>(now - drawn_).count() < kRedrawSeconds) return;
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  const double elapsed = seconds_since(start_);
   const auto steps_here = static_cast<double>(report.step - training_.first_step());
   const double left = elapsed / steps_here * static_cast<double>(report.steps - report.step);
   const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
@@ -128,14 +157,32 @@ void TrainingText::on_epoch(const train::EpochReport& report) {
   std::fflush(stream_);
 }
 
-void TrainingText::on_end(train::TrainingEnd end) {
+void TrainingText::on_end(const train::EndReport& report) {
   erase();
-  fmt::print(stream_, "{}; waited for input: {}\n", to_string(end),
+  fmt::print(stream_, "{}; waited for input: {}\n", to_string(report.end),
              format_seconds(training_.step_seconds().input_wait));
+  if (const std::string resumed = resumed_text(training_); !resumed.empty()) {
+    fmt::print(stream_, "{}; {} of training in this part, {} in all\n", resumed,
+               format_seconds(report.train_seconds_here),
+               report.train_seconds ? format_seconds(*report.train_seconds) : "an unknown time");
+  }
   if (const auto loss_scale = training_.loss_scale()) {
     fmt::print(stream_, "loss scale: {:g}, {} updates skipped\n", loss_scale->scale, loss_scale->skipped_updates);
   }
   std::fflush(stream_);
+}
+
+void TrainingCsv::check(const std::string& path) {
+  constexpr const char* kAdvice = "give a file in a folder that exists and can be written";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) bad_input("--csv {}: it is a folder; {}", path, kAdvice);
+  if (access(path.c_str(), W_OK) == 0) return;
+  if (errno != ENOENT) bad_input("--csv {}: cannot write: {}; {}", path, std::strerror(errno), kAdvice);
+  try {
+    NewFile trial(path);
+  } catch (const Error& error) {
+    bad_input("--csv: {}; {}", error.what(), kAdvice);
+  }
 }
 
 TrainingCsv::TrainingCsv(const std::string& path)
@@ -170,6 +217,7 @@ TrainingCurves::TrainingCurves(const std::string& folder, const Training& traini
     : file_(folder), training_(training), steps_before_(training.first_step()) {}
 
 void TrainingCurves::on_step(const train::StepReport& report) {
+  seconds_ += report.seconds;
   if (!is_displayed(report.step, training_.config().step.display_every)) return;
   const auto samples = static_cast<double>(training_.config().samples_per_update());
   file_.add("loss", report.step, static_cast<float>(report.loss));
@@ -177,7 +225,7 @@ void TrainingCurves::on_step(const train::StepReport& report) {
   file_.add("images_per_second", report.step, static_cast<float>(samples / report.seconds));
 }
 
-// Where the time of a step has gone on this worker: means over the epoch's steps.
+// Where the time of a step has gone on this worker: means over the epoch's steps in this run.
 void TrainingCurves::add_breakdown(const train::EpochReport& report) {
   const StepSeconds now = training_.step_seconds();
   const auto steps = static_cast<double>(report.step - steps_before_);
@@ -186,7 +234,7 @@ void TrainingCurves::add_breakdown(const train::EpochReport& report) {
   };
   const double input_wait = now.input_wait - before_.input_wait, exposed = now.exposed - before_.exposed,
                update = now.update - before_.update;
-  add("compute", report.train_seconds - input_wait - exposed - update);
+  add("compute", seconds_ - input_wait - exposed - update);
   add("input_wait", input_wait);
   if (training_.setup().members.size() > 1) {
     add("communication", now.communication - before_.communication);
@@ -195,6 +243,7 @@ void TrainingCurves::add_breakdown(const train::EpochReport& report) {
   }
   before_ = now;
   steps_before_ = report.step;
+  seconds_ = 0;
 }
 
 void TrainingCurves::on_epoch(const train::EpochReport& report) {
@@ -209,16 +258,25 @@ void TrainingCurves::on_epoch(const train::EpochReport& report) {
   file_.flush();
 }
 
-TrainingRecord::TrainingRecord(const TrainingConfig& config)
-    : display_every_(config.step.display_every),
+TrainingRecord::TrainingRecord(const Training& training)
+    : display_every_(training.config().step.display_every),
+      seconds_before_(training.first().train_seconds.value_or(0)),
       json_{{"schema", "trireme.train/1"},
             {"command", report::command_line()},
             {"started", report::rfc3339(std::chrono::system_clock::now())},
             {"build", report::build_json()},
             {"machine", report::to_json(perf::read_machine())},
-            {"config", to_json(config)},
+            {"config", to_json(training.config())},
             {"epochs", report::Json::array()},
-            {"curve", report::Json::array()}} {}
+            {"curve", report::Json::array()}} {
+  if (training.resumed_from().empty()) return;
+  const train::TrainingProgress& first = training.first();
+  json_["resumed"] = {{"checkpoint", training.resumed_from()},
+                      {"step", first.step},
+                      {"epoch", training.first_epoch()},
+                      {"train_seconds", or_null(first.train_seconds)},
+                      {"epoch_seconds", first.epoch.seconds}};
+}
 
 void TrainingRecord::on_step(const train::StepReport& report) {
   loss_sum_ += report.loss;
@@ -228,7 +286,7 @@ void TrainingRecord::on_step(const train::StepReport& report) {
                             {"epoch", report.epoch},
                             {"loss", loss_sum_ / static_cast<double>(steps_)},
                             {"learning_rate", report.learning_rate},
-                            {"seconds", std::chrono::duration<double>(Clock::now() - start_).count()}});
+                            {"seconds", seconds_before_ + seconds_since(start_)}});
   loss_sum_ = 0;
   steps_ = 0;
 }
@@ -240,12 +298,17 @@ void TrainingRecord::on_nothing_left(std::int64_t step, const std::optional<trai
   add_accuracy(accuracy, json_["nothing_left"]);
 }
 
-void TrainingRecord::on_end(train::TrainingEnd end) { json_["end"] = to_string(end); }
+void TrainingRecord::on_end(const train::EndReport& report) {
+  json_["end"] = to_string(report.end);
+  json_["train_seconds_here"] = report.train_seconds_here;
+  json_["train_seconds"] = or_null(report.train_seconds);
+}
 
 report::Json TrainingRecord::json(const Training& training) const {
   report::Json json = json_;
   json["input_wait_seconds"] = training.step_seconds().input_wait;
   json["bad_records"] = training.bad_records();
+  json["bad_validation_records"] = training.bad_validation_records();
   json["checkpoint"] = training.last_checkpoint();
   if (const auto loss_scale = training.loss_scale()) {
     json["loss_scale"] = loss_scale->scale;

@@ -27,7 +27,7 @@ class TrainingText : public train::TrainerObserver {
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) override;
-  void on_end(train::TrainingEnd end) override;
+  void on_end(const train::EndReport& report) override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -45,6 +45,7 @@ class TrainingText : public train::TrainerObserver {
 class TrainingCsv : public train::TrainerObserver {
  public:
   explicit TrainingCsv(const std::string& path);  // Error(bad_input) where it cannot be written
+  static void check(const std::string& path);     // the same, and makes nothing
   void on_epoch(const train::EpochReport& report) override;
   // Lines that a full disk has refused so far. Error(failed) where it still does.
   void flush();
@@ -71,18 +72,19 @@ class TrainingCurves : public train::TrainerObserver {
   // Of the end of the last epoch.
   StepSeconds before_;
   std::int64_t steps_before_;
+  double seconds_ = 0;  // of steps since
 };
 
 // Every epoch, the curve of the loss and, at the end, how it ended: {"schema": "trireme.train/1", "epochs": [...],
 // "curve": [...], ...}. Made right before the training runs: that is when its seconds begin.
 class TrainingRecord : public train::TrainerObserver {
  public:
-  explicit TrainingRecord(const TrainingConfig& config);
+  explicit TrainingRecord(const Training& training);
   // A point of the curve for displayed steps: the mean loss since the point before, so that no step is left out.
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) override;
-  void on_end(train::TrainingEnd end) override;
+  void on_end(const train::EndReport& report) override;
   report::Json json(const Training& training) const;
 
  private:
@@ -90,7 +92,8 @@ class TrainingRecord : public train::TrainerObserver {
 
   Clock::time_point start_ = Clock::now();
   std::int64_t display_every_;
-  double loss_sum_ = 0;  // since the last point
+  double seconds_before_;  // of training, in earlier runs
+  double loss_sum_ = 0;    // since the last point
   std::int64_t steps_ = 0;
   report::Json json_;
 };

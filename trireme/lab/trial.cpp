@@ -193,7 +193,7 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
   const UniqueFd log = open_for_writing(request.log_file);
   const UniqueFd out = open_for_writing(request.scratch_folder + "/out");
   const std::string started = report::rfc3339(std::chrono::system_clock::now());
-  const double load = perf::busy_cores(kLookAtLoad);
+  const double load = perf::current_load(kLookAtLoad);
   RunningTrial trial(request, {.command = with_kept_output(request.command, request.scratch_folder),
                                .environment = {{perf::kLoadVariable, fmt::format("{:.2f}", load)}},
                                .out = out.get(),
@@ -208,7 +208,7 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
   result.record = Json::parse(printed_record(request), nullptr, false);
   if (!ending.is_success() || trial.reason() == Reason::limit || !is_measured(result.record)) {
     result.ending = TrialResult::Ending::failed;
-    result.was_refused = ending.exit_code() == exit_code(ErrorKind::bad_input);
+    result.error = error_kind(ending.exit_code());
     result.record =
         failure_record(std::move(result.record), request, started, failure_text(request, ending, trial.reason()));
   }

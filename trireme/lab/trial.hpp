@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/error.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme::lab {
@@ -28,9 +29,9 @@ struct TrialResult {
   Ending ending = Ending::measured;
   // What it has printed; where it failed with `error`, and made here where it printed none. Null when interrupted.
   report::Json record;
-  double seconds = 0;        // from its start to its end
-  double load_before = 0;    // cores that other programs kept busy before it
-  bool was_refused = false;  // a failure that is the input's: nothing was run
+  double seconds = 0;                   // from its start to its end
+  double load_before = 0;               // cores that other programs kept busy before it
+  ErrorKind error = ErrorKind::failed;  // of a failure; another kind: nothing was run
 };
 
 // What a record says, whoever wrote it.

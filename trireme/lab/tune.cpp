@@ -85,7 +85,7 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
   ++runs_made_;
   TuneOutcome outcome = outcome_of(trial, result.record);
   outcome.seconds = result.seconds;
-  outcome.was_refused = result.was_refused;
+  outcome.error_kind = result.error;
   return outcome;
 }
 
@@ -98,7 +98,7 @@ CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space) {
                   .bytes_per_second = report::number_field(kept, {"memory_bytes_per_second"}).value_or(0)};
   if (facts.flops_per_second > 0 && facts.bytes_per_second > 0) return facts;
   facts.flops_per_second = perf::measure_fma_peak(1).flops_per_second;
-  facts.bytes_per_second = perf::measure_memory_bandwidth(space.plan.machine.cores).copy_bytes_per_second;
+  facts.bytes_per_second = perf::measure_memory_bandwidth(space.plan.machine.cores).copy.best;
   report::write_json(
       {{"core_flops_per_second", facts.flops_per_second}, {"memory_bytes_per_second", facts.bytes_per_second}}, path);
   return facts;

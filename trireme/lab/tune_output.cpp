@@ -56,10 +56,18 @@ std::string finals_table(const TuneSpace& space, const TuneObjective& objective,
   for (const std::size_t candidate : result.finalists) {
     const std::vector<double> scores = result.finals_of(candidate);
     const perf::Summary summary = perf::summarize(scores);
-    table.add_row({marked_text(space, candidate), objective.text(summary.median), objective.text(summary.minimum),
-                   objective.text(summary.maximum), std::to_string(scores.size())});
+    const bool has_spread = scores.size() > 1;
+    table.add_row({marked_text(space, candidate), objective.text(summary.median),
+                   has_spread ? objective.text(summary.minimum) : "-",
+                   has_spread ? objective.text(summary.maximum) : "-", std::to_string(scores.size())});
   }
   return table.text();
+}
+
+// "too few for a test (1 and 1; 4 each would do)"
+std::string too_few_text(const TuneResult& result, std::size_t first, std::size_t second) {
+  return fmt::format("too few runs for a test ({} and {}; {} each would do)", result.finals_of(first).size(),
+                     result.finals_of(second).size(), perf::runs_needed(1));
 }
 
 // Why this one and not the other finalist.
@@ -69,11 +77,12 @@ std::string margin_text(const TuneSpace& space, const TuneResult& result) {
                                   [&](std::size_t candidate) { return candidate != result.chosen; });
   if (*other == result.default_candidate) return "";  // that is the gain, which is told
   const perf::Comparison& margin = *result.margin;
-  const std::string against =
-      fmt::format("{:.3f} times {} ({})", margin.ratio, short_text(space, *other), perf::p_text(margin.p));
-  if (margin.is_supported()) return fmt::format("it is {}\n", against);
-  return fmt::format("it is {}: no difference that the runs support{}\n", against,
-                     result.took_simpler ? "; the simpler one is taken" : "");
+  const std::string against = fmt::format("{:.3f} times {}", margin.ratio, short_text(space, *other));
+  if (margin.is_supported()) return fmt::format("it is {} ({})\n", against, perf::p_text(margin.p));
+  const std::string why = margin.verdict == perf::Verdict::too_few_runs
+                              ? too_few_text(result, result.chosen, *other)
+                              : fmt::format("no difference that the runs support ({})", perf::p_text(margin));
+  return fmt::format("its median is {}: {}{}\n", against, why, result.took_simpler ? "; the simpler one is taken" : "");
 }
 
 }  // namespace
@@ -157,11 +166,14 @@ std::string gain_text(const TuneResult& result) {
   if (result.chosen == result.default_candidate) return "nothing that was tried beats the default";
   if (!result.gain) return "not compared with the default: there was no time for both";
   const perf::Comparison& gain = *result.gain;
-  const std::string figures = fmt::format("{:.3f} times the default ({:.3f} to {:.3f}, {})", gain.ratio,
-                                          gain.interval.low, gain.interval.high, perf::p_text(gain.p));
-  if (gain.is_supported()) return figures;
-  return figures + (gain.verdict == perf::Verdict::too_few_runs ? ": too few runs to be sure"
-                                                                : ": no difference that the runs support");
+  const std::string times = fmt::format("{:.3f} times the default", gain.ratio);
+  if (gain.verdict == perf::Verdict::too_few_runs) {
+    return fmt::format("not shown: the median is {}, with {}", times,
+                       too_few_text(result, result.chosen, result.default_candidate));
+  }
+  const std::string figures =
+      fmt::format("{} ({:.3f} to {:.3f}, {})", times, gain.interval.low, gain.interval.high, perf::p_text(gain));
+  return gain.is_supported() ? figures : fmt::format("not shown: the median is {}", figures);
 }
 
 std::string conclusion(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result) {
@@ -169,7 +181,9 @@ std::string conclusion(const TuneSpace& space, const TuneObjective& objective, c
   if (result.interrupted) return fmt::format("best so far: {}\n", marked_text(space, result.chosen));
   std::string text;
   if (!result.finalists.empty()) text += fmt::format("\n{}", finals_table(space, objective, result));
-  text += fmt::format("best: {}\n{}", marked_text(space, result.chosen), margin_text(space, result));
+  const bool is_shown = result.chosen == result.default_candidate || (result.gain && result.gain->is_supported());
+  text += fmt::format("{}: {}\n{}", is_shown ? "best" : "chosen, without a gain that is shown",
+                      marked_text(space, result.chosen), margin_text(space, result));
   text += fmt::format("gain: {}\n", gain_text(result));
   if (result.out_of_time) text += "the budget was too short for all trials: --budget\n";
   return text;

@@ -39,7 +39,8 @@ std::string short_text(const TuneSpace& space, std::size_t cell);
 std::string introduction(const TuneSpace& space, const TuneObjective& objective, const TuneSettings& settings);
 // The finals with their spread, what was chosen and why, and the gain over the default.
 std::string conclusion(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result);
-// "1.25 times the default (1.21 to 1.29, p = 0.029)"; of a default that was not beaten, that.
+// "1.25 times the default (1.21 to 1.29, p = 0.029)"; "not shown: ..." if the test does not support it or the runs are
+// too few for one; of a default that was not beaten, that.
 std::string gain_text(const TuneResult& result);
 
 }  // namespace trireme::lab

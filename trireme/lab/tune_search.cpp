@@ -165,8 +165,7 @@ void TuneSearch::measure(std::size_t candidate, TuneRound round) {
   }
   if (outcome.ending == TuneOutcome::Ending::failed) {
     if (candidate == result_.default_candidate) {
-      fail(outcome.was_refused ? ErrorKind::bad_input : ErrorKind::failed, "the default cannot be run: {}",
-           outcome.error);
+      fail(outcome.error_kind, "the default cannot be run: {}", outcome.error);
     }
     state.failed = true;
     ++result_.failures;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/error.hpp"
 #include "trireme/lab/tune_space.hpp"
 #include "trireme/perf/comparison.hpp"
 
@@ -31,7 +32,7 @@ struct TuneOutcome {
   double step_seconds = 0;
   double seconds = 0;  // that this took of the budget
   std::string error = {};
-  bool was_refused = false;  // a failure that is the input's
+  ErrorKind error_kind = ErrorKind::failed;
 };
 
 struct TuneSample {

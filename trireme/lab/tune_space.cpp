@@ -47,8 +47,10 @@ std::int64_t most_workers(const TuneRequest& request, const StudyMachine& machin
   }
   if (*request.workers_up_to < 1) bad_input("--workers-up-to {}: must be at least 1", *request.workers_up_to);
   if (*request.workers_up_to > 1 && !abilities.starts_workers) {
-    bad_input("--workers-up-to {}: this build has no MPI, so workers could not talk to each other",
-              *request.workers_up_to);
+    fail(ErrorKind::unavailable,
+         "--workers-up-to {}: this build has no MPI, so workers could not talk to each other; install libopenmpi-dev "
+         "and build again",
+         *request.workers_up_to);
   }
   return *request.workers_up_to;
 }

@@ -155,14 +155,32 @@ std::string workers_table(const JobFigures& figures, const std::vector<RankRepor
 }
 
 std::string baseline_text(const BenchmarkSetup& setup, const BenchmarkResult& result, const JobFigures& figures) {
-  if (!figures.scaling_efficiency || !figures.share_of_independent) return "";
+  if (!figures.independent_by_alone) return "";
   const int workers = setup.config.distribution.workers;
-  return fmt::format(
+  const double alone = perf::summarize(result.baseline.alone).median;
+  const double independent = perf::summarize(result.baseline.independent).median;
+  if (figures.baselines_contradict()) {
+    return fmt::format(
+        "efficiency:  not known, because its measurements contradict each other by {1:.1f} times: {0} workers that "
+        "train "
+        "together have {2:.2f} images/sec, {0} that exchange nothing {3:.2f}, {0} x one worker alone {4:.2f}; each "
+        "should "
+        "have as much as the one before it, or more. Something else used the machine: measure again when that is "
+        "over\n",
+        workers, figures.contradiction, figures.images_per_second, independent, workers * alone);
+  }
+  if (!figures.scaling_efficiency || !figures.share_of_independent) return "";
+  std::string text = fmt::format(
       "efficiency:  {:.1f} % of {} x one worker alone ({:.2f} images/sec); {:.1f} % of {} workers that exchange "
-      "nothing "
-      "({:.2f} images/sec)\n",
-      100 * *figures.scaling_efficiency, workers, perf::summarize(result.baseline.alone).median,
-      100 * *figures.share_of_independent, workers, perf::summarize(result.baseline.independent).median);
+      "nothing ({:.2f} images/sec)\n",
+      100 * *figures.scaling_efficiency, workers, alone, 100 * *figures.share_of_independent, workers, independent);
+  if (*figures.independent_by_alone < JobFigures::kLeastIndependentByAlone) {
+    text += fmt::format(
+        "             workers that exchange nothing have {:.1f} % of {} x one worker alone: they share cores or memory "
+        "bandwidth, or other programs were running\n",
+        100 * *figures.independent_by_alone, workers);
+  }
+  return text;
 }
 
 }  // namespace trireme::lab

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/survivors.hpp"
+#include "trireme/data/formats.hpp"
+#include "trireme/lab/memory_check.hpp"
 #include "trireme/lab/same_options.hpp"
 #include "trireme/lab/share_processors.hpp"
 #include "trireme/perf/machine.hpp"
@@ -47,6 +50,25 @@ std::string keep_timings(TuneCache& cache) {
   return "";
 }
 
+void choose_gpu(BenchmarkConfig& config, const comm::Communicator& workers) {
+  const int gpus = config.device == "cuda" ? gpu_count() : 0;
+  if (gpus < 2 || workers.size() == 1) return;
+  int local_rank = 0;
+  for (int rank = 0; rank < workers.rank(); ++rank) {
+    if (workers.members()[static_cast<std::size_t>(rank)].node == workers.self().node) ++local_rank;
+  }
+  config.backend = fmt::format("cuda:{}", local_rank % gpus);
+}
+
+void share_cores(BenchmarkConfig& config, comm::Communicator& workers, std::vector<std::string>& warnings) {
+  if (workers.size() == 1) return;
+  const std::string place = share_processors(workers);
+  if (place.empty()) return;
+  warnings.push_back(place);
+  config.bind = false;
+  if (config.intra_threads == 0) config.intra_threads = 1;
+}
+
 Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, Options options)
     : workers_(std::move(workers)), options_(std::move(options)) {
   if (workers_->size() != config.distribution.workers) {
@@ -57,12 +79,13 @@ Workplace::Workplace(const BenchmarkConfig& config, std::shared_ptr<comm::Commun
     workers_->set_timeout(std::chrono::duration<double>(config.distribution.comm_timeout));
     check_same_options(*workers_, to_json(config));
   }
-  choose_gpu();
+  choose_gpu(setup_.config, *workers_);
   const perf::Machine machine = perf::read_machine();
   setup_.warnings = machine.warnings;
-  share_cores();
+  share_cores(setup_.config, *workers_, setup_.warnings);
   const std::vector<int> processors = perf::usable_processors();
   open_data();
+  check_memory();
   setup_.threads = perf::plan_threads(setup_.config.intra_threads, setup_.config.inter_threads, setup_.config.bind);
   setup_.config.intra_threads = setup_.threads.intra_threads;
   setup_.config.inter_threads = setup_.threads.inter_threads;
@@ -93,16 +116,42 @@ const data::Batch& Workplace::next_batch() {
 }
 
 Workplace::~Workplace() {
-  if (step_) step_->executable().forget_exchange();
+  if (step_) step_->split().forget_exchange();
 }
 
 void Workplace::open_data() {
   if (!setup_.config.data.is_real()) return;
   setup_.config.data.set_threads(setup_.config.on_gpu());
   input_ = std::make_unique<DataInput>(setup_.config, *workers_);
+  if (options_.on_data) options_.on_data(*input_);
+  input_->check_suits(setup_.config);
+  setup_.config.num_classes = input_->classes();
+  setup_.config.data.preprocessing = input_->preprocessing();
   setup_.dataset = input_->describe();
   setup_.preprocessing = input_->describe_preprocessing();
+  if (const std::string others = data::other_files_text(input_->info()); !others.empty()) {
+    setup_.warnings.push_back(fmt::format("--data-dir {}: there {}", setup_.config.data.dir, others));
+  }
   set_epoch(setup_.config, input_->samples());
+}
+
+// All workers see what is free before any of them takes some, and all come to the same end.
+void Workplace::check_memory() {
+  if (setup_.config.on_gpu()) return;
+  workers_->set_context("comparing what memory there is");
+  const std::vector<perf::FreeMemory> free = comm::all_gather_value(*workers_, perf::free_memory());
+  std::map<int, HostMemory> by_node;
+  for (std::size_t rank = 0; rank < free.size(); ++rank) {
+    const comm::Member& member = workers_->members()[rank];
+    const auto [node, is_new] = by_node.try_emplace(member.node, HostMemory{member.host, 0, free[rank]});
+    ++node->second.workers;
+    if (free[rank].bytes < node->second.free.bytes) node->second.free = free[rank];
+  }
+  std::vector<HostMemory> hosts;
+  for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
+  std::vector<BenchmarkConfig> programs = options_.beside;
+  programs.insert(programs.begin(), setup_.config);
+  for (std::string& warning : lab::check_memory(programs, hosts)) setup_.warnings.push_back(std::move(warning));
 }
 
 void Workplace::leave_lost_behind() {
@@ -111,30 +160,6 @@ void Workplace::leave_lost_behind() {
   if (static_cast<int>(left.size()) == workers_->size()) return;
   workers_ = workers_->subgroup(left);
   replicas_->set_communicator(*workers_);
-}
-
-// `trireme launch` has given every worker processors of its own. Other launchers may have left all workers of a machine
-// with all of its processors; then they divide them here.
-void Workplace::share_cores() {
-  if (workers_->size() == 1) return;
-  BenchmarkConfig& config = setup_.config;
-  const std::string place = share_processors(*workers_);
-  if (place.empty()) return;
-  setup_.warnings.push_back(place);
-  config.bind = false;
-  if (config.intra_threads == 0) config.intra_threads = 1;
-}
-
-// The workers of a machine take its GPUs in turn, unless one was named.
-void Workplace::choose_gpu() {
-  BenchmarkConfig& config = setup_.config;
-  const int gpus = config.device == "cuda" ? gpu_count() : 0;
-  if (gpus < 2 || workers_->size() == 1) return;
-  int local_rank = 0;
-  for (int rank = 0; rank < workers_->rank(); ++rank) {
-    if (workers_->members()[static_cast<std::size_t>(rank)].node == workers_->self().node) ++local_rank;
-  }
-  config.backend = fmt::format("cuda:{}", local_rank % gpus);
 }
 
 void Workplace::divide_cores() {

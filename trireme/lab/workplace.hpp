@@ -42,6 +42,7 @@ struct BenchmarkSetup {
   std::vector<std::int64_t> bucket_bytes;
   std::string transport;                 // what carries them
   std::optional<TransportFits> network;  // what was measured of it, by which all-reduce is chosen; none: it was not
+  std::vector<std::string> network_problems;  // why other measurements of it were not used
   std::vector<ps::ServerLoad> server_loads;
   std::vector<comm::Member> servers;
   std::string all_reduce;              // what the largest bucket is reduced by
@@ -56,15 +57,26 @@ TuningOptions tuning_options(const BenchmarkConfig& config, const std::string& c
 // Saves the timings; gives back a warning where they cannot be kept.
 std::string keep_timings(TuneCache& cache);
 
+// The workers of a machine take its GPUs in turn, unless one was named.
+void choose_gpu(BenchmarkConfig& config, const comm::Communicator& workers);
+
+// Collective. `trireme launch` has given every worker processors of its own. Other launchers may have left all workers
+// of a machine with all of its processors; then they divide them here.
+void share_cores(BenchmarkConfig& config, comm::Communicator& workers, std::vector<std::string>& warnings);
+
 class Workplace {
  public:
   struct Options {
     comm::Communicator* with_servers = nullptr;  // the workers' ranks and then the servers, where there are any
     std::function<void()> on_tuning = {};        // called when kernels have to be timed first, which takes seconds
+    // Called when the data set is open, before anything is compiled; may refuse it.
+    std::function<void(const DataInput&)> on_data = {};
     // Called on the first worker when the step is compiled: sets other values than the initial ones, for all workers.
     std::function<void(Session&)> restore = {};
     std::int64_t first_sample = 0;       // of the data set's sequence: what comes first
     perf::Recorder* recorder = nullptr;  // gets the spans of steps; none: nobody traces
+    // Programs that will have memory beside the step's, such as evaluation's.
+    std::vector<BenchmarkConfig> beside = {};
   };
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. Collective where there are
   // several workers, who must have the same configuration. The communicators outlive this.
@@ -108,9 +120,8 @@ class Workplace {
   comm::CostModel network_cost();
   std::unique_ptr<train::Replicas> make_replicas();
   std::string why_not_between_gpus() const;
-  void choose_gpu();
-  void share_cores();
   void open_data();
+  void check_memory();
   void divide_cores();
   void prepare();
   void compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile);

@@ -60,7 +60,7 @@ void Workplace::describe_workers() {
     setup_.bucket_bytes.push_back(bucket.bytes());
     largest = std::max(largest, bucket.bytes());
   }
-  if (replicas_->sync().works_on_device()) setup_.all_reduce = "nccl";
+  if (replicas_->sync().kind() == Exchange::reduce_on_device) setup_.all_reduce = "nccl";
   const auto* sync = dynamic_cast<const train::AllReduceSync*>(&replicas_->sync());
   if (sync == nullptr) return;
   setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
@@ -77,10 +77,16 @@ comm::CostModel Workplace::network_cost() {
     if (distribution.network_file_given && !std::filesystem::exists(path)) {
       bad_input("--network-file {}: there is no such file; `trireme net` writes one", path);
     }
+    if (distribution.network_file_given && !is_network_file(path)) {
+      bad_input("--network-file {}: not a network file of this version; `trireme net --network-file` writes one", path);
+    }
     text = to_text(read_network_file(path));
   }
-  const NetworkFits fits = parse_fits(comm::broadcast_text(*workers_, std::move(text)));
-  setup_.network = find_fits(fits, std::string(workers_->protocol()));
+  NetworkFits fits = parse_fits(comm::broadcast_text(*workers_, std::move(text)));
+  const std::string transport(workers_->protocol());
+  std::erase_if(fits, [&](const auto& item) { return item.first != transport; });
+  setup_.network_problems = remove_bad(fits);
+  setup_.network = find_fits(fits, transport);
   return setup_.network ? cost_model(*setup_.network) : comm::CostModel();
 }
 

@@ -3,10 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <numeric>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/nearest_name.hpp"
 #include "trireme/models/networks.hpp"
 
 namespace trireme {
@@ -96,42 +95,14 @@ const std::vector<Entry>& entries() {
   return kEntries;
 }
 
-// Letters and digits in lower case: "ResNet-50" and "resnet50" are then the same.
-std::string canonical(std::string_view name) {
-  std::string result;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) result += static_cast<char>(std::tolower(byte));
-  }
-  return result;
-}
-
-// Insertions, deletions and replacements that turn a into b.
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 const Entry& find_entry(std::string_view name) {
   const auto& all = entries();
   const auto found = std::ranges::find(all, name, [](const Entry& entry) { return entry.info.name; });
   if (found != all.end()) return *found;
 
-  const auto distance = [&](const Entry& entry) { return edit_distance(canonical(name), canonical(entry.info.name)); };
-  const auto nearest = std::ranges::min_element(all, {}, distance);
   std::vector<std::string> names;
   for (const Entry& entry : all) names.push_back(entry.info.name);
-  bad_input("unknown model '{}'; did you mean '{}'? The models are: {}", name, nearest->info.name,
-            fmt::join(names, ", "));
+  bad_input("unknown model '{}'{} The models are: {}", name, suggestion(name, names), fmt::join(names, ", "));
 }
 
 void check(const ModelInfo& info, const ModelOptions& options) {

@@ -280,6 +280,11 @@ std::string to_onnx(const Network& network) {
     if (needed[static_cast<std::size_t>(node.id)]) translation.add(node);
   }
   translation.add_ends();
+  for (const auto& [key, value] : network.metadata) {
+    pb::StringPair& pair = *model.add_metadata_props();
+    pair.set_key(key);
+    pair.set_value(value);
+  }
   return model.SerializeAsString();
 }
 

@@ -2,6 +2,7 @@
 // graph as a model builds it, before a plan fuses anything, and the values of its variables. Used by `trireme export`.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "trireme/graph/graph.hpp"
@@ -15,7 +16,8 @@ struct Network {
   Tensor images;  // a placeholder; "images" in the file
   Tensor logits;  // "logits" in the file
   const VariableStore& values;
-  bool any_batch = true;  // false: the file says the batch size of the graph
+  bool any_batch = true;                             // false: the file says the batch size of the graph
+  std::map<std::string, std::string> metadata = {};  // texts that go along, under metadata_props
 };
 
 // The bytes of the file: operators of opset 13, values in f32, variables under their names; a fully connected layer's

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trireme::perf {
@@ -23,6 +25,34 @@ std::optional<double> quota_v1(const fs::path& group) {
   double quota = 0, period = 0;  // a quota of -1 means none
   if (quota_file >> quota && period_file >> period && quota > 0 && period > 0) return quota / period;
   return std::nullopt;
+}
+
+// "anon 1234" in lines: the sum of those with these names.
+double sum_of(const fs::path& path, std::initializer_list<std::string_view> names) {
+  std::ifstream file(path);
+  double sum = 0, value = 0;
+  for (std::string name; file >> name >> value;) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) sum += value;
+  }
+  return sum;
+}
+
+std::optional<double> left_of(const fs::path& limit_file, const fs::path& used_file, double files) {
+  constexpr double kNoLimit = 1e18;  // the first generation has a number for that
+  std::ifstream limits(limit_file), uses(used_file);
+  double limit = 0, used = 0;  // "max" is none
+  if (!(limits >> limit) || !(uses >> used) || limit > kNoLimit) return std::nullopt;
+  return std::max(0.0, limit - std::max(0.0, used - files));
+}
+
+std::optional<double> memory_v2(const fs::path& group) {
+  return left_of(group / "memory.max", group / "memory.current",
+                 sum_of(group / "memory.stat", {"inactive_file", "active_file"}));
+}
+
+std::optional<double> memory_v1(const fs::path& group) {
+  return left_of(group / "memory.limit_in_bytes", group / "memory.usage_in_bytes",
+                 sum_of(group / "memory.stat", {"total_inactive_file", "total_active_file"}));
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -55,9 +85,11 @@ std::optional<double> smallest_up_to_root(const fs::path& root, const fs::path& 
   return result;
 }
 
-}  // namespace
+using ReadLimit = std::optional<double> (*)(const fs::path& group);
 
-std::optional<double> cpu_quota(const fs::path& membership, const fs::path& mount) {
+// By a controller's files in both generations.
+std::optional<double> smallest_limit(const fs::path& membership, const fs::path& mount, const std::string& controller,
+                                     ReadLimit read_v1, ReadLimit read_v2) {
   std::optional<double> result;
   std::ifstream file(membership);
   for (std::string line; std::getline(file, line);) {
@@ -68,17 +100,27 @@ std::optional<double> cpu_quota(const fs::path& membership, const fs::path& moun
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const fs::path group = line.substr(second + 1);
     if (controllers.empty()) {
-      result = smaller(result, smallest_up_to_root(mount, group, quota_v2));
-      result = smaller(result, smallest_up_to_root(mount / "unified", group, quota_v2));
+      result = smaller(result, smallest_up_to_root(mount, group, read_v2));
+      result = smaller(result, smallest_up_to_root(mount / "unified", group, read_v2));
       continue;
     }
     const std::vector<std::string> names = split(controllers, ',');
-    if (std::find(names.begin(), names.end(), "cpu") != names.end()) {
-      const fs::path hierarchy = fs::exists(mount / controllers) ? mount / controllers : mount / "cpu";
-      result = smaller(result, smallest_up_to_root(hierarchy, group, quota_v1));
+    if (std::find(names.begin(), names.end(), controller) != names.end()) {
+      const fs::path hierarchy = fs::exists(mount / controllers) ? mount / controllers : mount / controller;
+      result = smaller(result, smallest_up_to_root(hierarchy, group, read_v1));
     }
   }
   return result;
+}
+
+}  // namespace
+
+std::optional<double> cpu_quota(const fs::path& membership, const fs::path& mount) {
+  return smallest_limit(membership, mount, "cpu", quota_v1, quota_v2);
+}
+
+std::optional<double> memory_left(const fs::path& membership, const fs::path& mount) {
+  return smallest_limit(membership, mount, "memory", memory_v1, memory_v2);
 }
 
 int within_quota(int threads, std::optional<double> quota) {

@@ -112,6 +112,9 @@ std::int64_t busy_ticks() {
   return user + nice + system + interrupts + soft_interrupts + stolen;
 }
 
+// Threads of the whole system that run or wait for a core, the calling one too; 0 if the system does not say.
+double runnable_threads() { return first_number(value_of("/proc/stat", "procs_running", ' ')); }
+
 Machine read_with_load(double load, const char* kind) {
   Machine machine;
   machine.load = load;
@@ -134,7 +137,7 @@ Machine read_with_load(double load, const char* kind) {
   machine.caches = topology.caches();
 
   machine.memory_bytes = kib_line("/proc/meminfo", "MemTotal");
-  machine.available_bytes = kib_line("/proc/meminfo", "MemAvailable");
+  machine.available_bytes = free_memory().bytes;
   machine.transparent_huge_pages = transparent_huge_pages();
   machine.warnings = warnings_of(machine, quota, kind);
   return machine;
@@ -142,13 +145,32 @@ Machine read_with_load(double load, const char* kind) {
 
 }  // namespace
 
-double busy_cores(std::chrono::milliseconds during) {
+// Control groups count swap by themselves: where one limits memory, none is counted on.
+FreeMemory free_memory() {
+  FreeMemory free{.bytes = kib_line("/proc/meminfo", "MemAvailable"),
+                  .swap_bytes = kib_line("/proc/meminfo", "SwapFree")};
+  const std::optional<double> left = memory_left();
+  if (left && *left < static_cast<double>(free.bytes)) {
+    free = {.bytes = static_cast<std::int64_t>(*left), .swap_bytes = 0, .by_group = true};
+  }
+  return free;
+}
+
+double current_load(std::chrono::milliseconds during) {
+  constexpr std::chrono::milliseconds kBetweenLooks{5};
   const std::int64_t before = busy_ticks();
   const auto start = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(during);
+  double runnable = 0;
+  int looks = 0;
+  do {
+    std::this_thread::sleep_for(kBetweenLooks);
+    runnable += std::max(runnable_threads() - 1, 0.0);
+    ++looks;
+  } while (std::chrono::steady_clock::now() - start < during);
   const auto ticks = static_cast<double>(busy_ticks() - before);
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / passed.count();
+  const double busy_cores = ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / passed.count();
+  return std::max(busy_cores, runnable / looks);
 }
 
 Machine read_machine(double load) { return read_with_load(load, "load of other programs"); }

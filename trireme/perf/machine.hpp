@@ -24,19 +24,30 @@ struct Machine {
   std::vector<Cache> caches;
   std::int64_t memory_bytes = 0, available_bytes = 0;
   std::vector<std::string> instruction_sets;  // avx2, fma, avx512f, avx512_bf16, amx_tile ... those that matter here
-  double load = 0;                            // cores that others keep busy
+  double load = 0;                            // threads of other programs that run or wait for a core
   std::string transparent_huge_pages;
   std::vector<std::string> warnings;  // unfit for measuring: load, scaling governor, quota below the cores ...
 };
 
-// Whoever starts runs one after the other says here how many cores are busy between them: the average over a minute,
+// Whoever starts runs one after the other says here how large the load is between them: the average over a minute,
 // which is the load otherwise, would be that of the run before.
 constexpr const char* kLoadVariable = "TRIREME_LOAD";
 
 Machine read_machine();
 Machine read_machine(double load);
 
-double busy_cores(std::chrono::milliseconds during);  // of all programs; measured from now on
+// What can be taken without anybody being ended for it: of the machine, and within the limits of this process's control
+// group.
+struct FreeMemory {
+  std::int64_t bytes = 0;
+  std::int64_t swap_bytes = 0;  // beside, slowly
+  bool by_group = false;        // the group's limit is the nearer one
+};
+FreeMemory free_memory();
+
+// Threads that run or wait for a core, on average from now on and over so long, without the calling one. Unlike the
+// number of busy cores it goes on growing when all cores are busy.
+double current_load(std::chrono::milliseconds during);
 
 std::int64_t peak_rss_bytes();  // of this process so far
 std::int64_t minor_page_faults();

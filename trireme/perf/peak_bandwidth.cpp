@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
+#include "trireme/perf/statistics.hpp"
 
 namespace trireme::perf {
 namespace {
@@ -44,18 +46,21 @@ std::uint64_t sum_of(const std::uint64_t* words, std::int64_t count) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// Shortest of the passes that fit into the time, at least three.
+// As many passes as fit into the time, at least five, after one that does not count.
 template <typename Pass>
-double fastest(double seconds, Pass pass) {
-  double best = 0, total = 0;
-  for (int run = 0; run < 3 || total < seconds; ++run) {
+PassRates rates_of(double bytes, double seconds, Pass pass) {
+  constexpr std::size_t kFewest = 5;
+  std::vector<double> rates;
+  pass();
+  for (double total = 0; rates.size() < kFewest || total < seconds;) {
     const auto start = Clock::now();
     pass();
     const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-    best = run == 0 ? elapsed : std::min(best, elapsed);
+    rates.push_back(bytes / elapsed);
     total += elapsed;
   }
-  return best;
+  const auto [worst, best] = std::minmax_element(rates.begin(), rates.end());
+  return {.best = *best, .median = median(rates), .worst = *worst, .passes = static_cast<int>(rates.size())};
 }
 
 }  // namespace
@@ -73,7 +78,8 @@ Bandwidth measure_memory_bandwidth(int threads, double seconds) {
     std::memset(target.at(part.offset), 2, static_cast<std::size_t>(part.bytes));
   }
 
-  const double copy_seconds = fastest(seconds / 2, [&] {
+  const auto size = static_cast<double>(bytes);
+  const PassRates copy = rates_of(2 * size, seconds / 2, [&] {
 #pragma omp parallel num_threads(threads)
     {
       const Part part = part_of_thread(bytes);
@@ -82,7 +88,7 @@ Bandwidth measure_memory_bandwidth(int threads, double seconds) {
   });
 
   volatile std::uint64_t sink = 0;  // keeps the compiler from dropping the reads
-  const double read_seconds = fastest(seconds / 2, [&] {
+  const PassRates read = rates_of(size, seconds / 2, [&] {
     std::uint64_t sum = 0;
 #pragma omp parallel num_threads(threads) reduction(+ : sum)
     {
@@ -92,8 +98,7 @@ Bandwidth measure_memory_bandwidth(int threads, double seconds) {
     sink = sum;
   });
 
-  const auto size = static_cast<double>(bytes);
-  return {2 * size / copy_seconds, size / read_seconds, threads};
+  return {.copy = copy, .read = read, .threads = threads};
 }
 
 }  // namespace trireme::perf

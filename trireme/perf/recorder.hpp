@@ -25,12 +25,13 @@ enum class SpanKind : std::uint8_t {
   compute,        // an operation
   optimizer,      // applying gradients
   communication,  // gradients of a bucket on their way, waiting for other ranks included
-  waiting,        // with nothing to do: for gradients, for new values, for a device, for other groups of cores
+  waiting,        // with nothing to do: for gradients, for new values, for a device
   input,          // waiting for images, and putting them in place
   decode,         // making images, on threads of the input pipeline
   launch,         // giving work to a device that is not the host
+  meeting,        // waiting for other groups of cores of the process, between operations or in the middle of one
 };
-inline constexpr int kSpanKinds = 8;
+inline constexpr int kSpanKinds = 9;
 std::string_view to_string(SpanKind kind);
 
 // What spans have in common. What does not apply is empty or 0.

@@ -1,8 +1,11 @@
 #include "trireme/perf/threads.hpp"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 
 #include "trireme/base/error.hpp"
@@ -93,6 +96,16 @@ void apply(const ThreadPlan& plan, int team_index) {
     }
   }
   if (refused >= 0) fail(ErrorKind::failed, "the system refuses to bind a thread to processor {}", refused);
+}
+
+void limit_spinning(char** arguments) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  std::error_code unknown;
+  // By its name: as /proc/self/exe the process would be called "exe".
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  if (unknown || setenv("GOMP_SPINCOUNT", "3000", 0) != 0) return;
+  execv(program.c_str(), arguments);
+  // If it cannot be started again, it goes on as it is: slower beside other programs, and right.
 }
 
 bool limit_process(const std::vector<int>& processors) { return Topology().limit_this_process(processors); }

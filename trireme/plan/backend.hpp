@@ -11,6 +11,7 @@
 
 #include "trireme/base/meeting.hpp"
 #include "trireme/graph/graph.hpp"
+#include "trireme/perf/recorder.hpp"
 #include "trireme/plan/compute_device.hpp"
 #include "trireme/plan/layout.hpp"
 
@@ -42,9 +43,14 @@ struct RunContext {
   int statistics_group = 0;
   Meeting* meeting = nullptr;             // of the groups; none if there is one
   ReplicaStatistics* replicas = nullptr;  // where statistics are over replicas
-  // Waits for the other groups.
+  // Where this group's waits for the others are recorded; none: nobody traces.
+  perf::Track* track = nullptr;
+  std::int32_t meet_label = 0;
+  // Waits for the other groups. In a kernel by one of its threads.
   void meet() const {
-    if (meeting != nullptr) meeting->come();
+    if (meeting == nullptr) return;
+    const perf::ScopedSpan span(track, meet_label);
+    meeting->come();
   }
   // Waits until all have told their statistics: blocks are KernelMemory::shared.
   void share_statistics(std::span<void* const> blocks, std::int64_t bytes) const {

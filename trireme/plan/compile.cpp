@@ -1,4 +1,6 @@
 // From a graph to a program: prune, fuse, recompute, order, choose kernels and layouts along the order, plan memory.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -89,7 +91,7 @@ Program Compiler::run() {
     }
   }
   training_ = program_.updates || std::any_of(graph().nodes().begin(), graph().nodes().end(), [](const Node& node) {
-                return name_of(node.op).find("backward") != std::string_view::npos;
+                return is_backward(node.op);
               });
   for (const NodeId id : execution_order(graph())) {
     const Node& node = graph().node(id);
@@ -304,12 +306,42 @@ double Program::flops() const {
   });
 }
 
+namespace {
+
+// A backend takes the nearest kernel that it has: without this, another precision than the one asked for.
+void check_precision(Precision precision, const Backend& backend) {
+  const auto name = [](Precision of) {
+    switch (of) {
+      case Precision::fp16:
+        return "fp16";
+      case Precision::bf16:
+        return "bf16";
+      case Precision::tf32:
+        return "tf32";
+      case Precision::fp32:
+        break;
+    }
+    return "fp32";
+  };
+  if (backend.is_fast_in(precision)) return;
+  std::vector<const char*> there;
+  for (const Precision each : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
+    if (backend.is_fast_in(each)) there.push_back(name(each));
+  }
+  bad_input("the backend '{}' has no {} on this machine; it has {}{}", backend.name(), name(precision),
+            fmt::join(there, ", "),
+            backend.device().is_host() ? "; GPUs (the backend 'cuda') have all precisions" : "");
+}
+
+}  // namespace
+
 Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
                 const CompileOptions& options, VariableLayouts& variable_layouts) {
   if (fetches.empty()) bad_input("nothing to run: give at least one tensor to fetch");
   for (const Tensor& fetch : fetches) {
     if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");
   }
+  check_precision(options.precision, backend);
   PlanGraph plan = prune(graph, fetches);
   if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners, backend.masks_from_src());
   plan = recompute(std::move(plan), options.recompute);

@@ -77,7 +77,7 @@ std::vector<Tensor> RecomputeChoice::inputs_of(const Node& node, bool copy) {
 
 void RecomputeChoice::find_backward() {
   for (const Node& node : graph_.nodes()) {
-    backward_[at(node.id)] = name_of(node.op).find("backward") != std::string_view::npos ||
+    backward_[at(node.id)] = is_backward(node.op) ||
                              std::any_of(node.inputs.begin(), node.inputs.end(),
                                          [&](const Tensor& input) { return backward_[at(input.node)]; });
   }

@@ -176,4 +176,13 @@ std::vector<ElementRange> Placement::cuts(std::size_t variable, std::int64_t sto
   return ranges;
 }
 
+VariableOwners Placement::owners() const {
+  VariableOwners owners;
+  int next_cut = static_cast<int>(loads().size());
+  for (const PlacedVariable& variable : variables()) {
+    owners[variable.node] = variable.server >= 0 ? variable.server : next_cut++;
+  }
+  return owners;
+}
+
 }  // namespace trireme::ps

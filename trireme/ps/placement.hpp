@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trireme/graph/graph.hpp"
+#include "trireme/plan/program.hpp"
 
 namespace trireme::ps {
 
@@ -58,6 +59,8 @@ class Placement {
   // Throws Error(bad_input) for less than one server, for a graph without trainable variables, and for a variable whose
   // device is no server's CPU or a server that does not exist.
   Placement(const Graph& graph, Strategy strategy, int servers);
+  // For the compiler: what one server has lies together in memory; a variable that is cut lies by itself.
+  VariableOwners owners() const;
 
   Strategy strategy() const { return strategy_; }
   int servers() const { return static_cast<int>(loads_.size()); }

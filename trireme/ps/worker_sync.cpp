@@ -30,17 +30,12 @@ WorkerSync::~WorkerSync() {
   if (!left_) communicator_.abandon();  // nobody may write into the variables, or send from the gradients, after this
 }
 
-// What one server has lies together in memory; a variable that is cut lies by itself.
 void WorkerSync::configure(const Graph& graph, SessionOptions& options) {
-  const auto servers = static_cast<int>(servers_.size());
-  placement_ = std::make_unique<Placement>(graph, options_.placement, servers);
-  int next_cut = servers;
-  for (const PlacedVariable& variable : placement_->variables()) {
-    options.compile.owners[variable.node] = variable.server >= 0 ? variable.server : next_cut++;
-  }
+  placement_ = std::make_unique<Placement>(graph, options_.placement, static_cast<int>(servers_.size()));
+  options.compile.owners = placement_->owners();
 }
 
-void WorkerSync::start(std::vector<GradientBucket> buckets, std::uint64_t step) {
+void WorkerSync::open(std::vector<GradientBucket> buckets, std::uint64_t step) {
   buckets_ = std::move(buckets);
   cut_into_chunks();
   name_spans();
@@ -213,7 +208,7 @@ void WorkerSync::begin_step(std::uint64_t) {
   if (options_.replicated) acknowledgements_missing_ = static_cast<int>(chunks_.size());
 }
 
-void WorkerSync::complete(int bucket) {
+void WorkerSync::start(int bucket) {
   const GradientBucket& completed = buckets_[static_cast<std::size_t>(bucket)];
   const Order order{.kind = Order::Kind::push,
                     .bucket = bucket,
@@ -233,7 +228,7 @@ void WorkerSync::check() {
   throw_if_failed();
 }
 
-bool WorkerSync::ready(int bucket) {
+bool WorkerSync::done(int bucket) {
   const std::lock_guard lock(mutex_);
   return error_ == nullptr && missing_[static_cast<std::size_t>(bucket)] == 0;
 }

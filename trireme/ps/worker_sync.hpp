@@ -45,15 +45,15 @@ class WorkerSync : public train::GradientSync {
   ~WorkerSync() override;  // without leave(), servers and other workers see this one as lost
 
   void configure(const Graph& graph, SessionOptions& options) override;
-  void start(std::vector<GradientBucket> buckets, std::uint64_t step) override;
+  void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
 
+  Exchange kind() const override { return Exchange::serve; }
   void begin_step(std::uint64_t step) override;
-  void complete(int bucket) override;
-  bool ready(int bucket) override;
+  void start(int bucket) override;
+  bool done(int bucket) override;
   void wait(int bucket) override;
   void end_step() override;
   void check() override;
-  bool updates_variables() const override { return true; }
 
   void pull() override;
   void pull_state() override;

@@ -52,8 +52,8 @@ class PathWalk {
   const TraceSpan* last_on_main() const {
     const auto& work = steps_.ranks()[rank_].main_work;
     const auto after = std::lower_bound(work.begin(), work.end(), time_,
-                                        [](const TraceSpan* span, double time) { return span->begin < time; });
-    return after == work.begin() ? nullptr : *std::prev(after);
+                                        [](const TraceSpan& span, double time) { return span.begin < time; });
+    return after == work.begin() ? nullptr : &*std::prev(after);
   }
 
   void go_back() {
@@ -61,10 +61,11 @@ class PathWalk {
     const double step_begin = span_of(rank_).begin;
     if (last == nullptr || last->end <= step_begin) return add_pause("other", step_begin, "");
     if (last->end < time_) return add_pause("other", last->end, "");
-    if (last->kind != SpanKind::waiting) {
-      add(std::string(perf::to_string(last->kind)), last->begin, last->name);
+    const std::string kind(perf::to_string(last->kind));
+    if (last->kind != SpanKind::waiting && last->kind != SpanKind::meeting) {
+      add(kind, last->begin, last->name);
     } else if (!follow(*last)) {
-      add_pause("waiting", last->begin, last->name);
+      add_pause(kind, last->begin, last->name);
     }
   }
 

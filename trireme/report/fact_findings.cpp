@@ -116,6 +116,18 @@ const Cell* smaller_batch(const Cell& best, const std::vector<const Cell*>& cell
   return smallest;
 }
 
+// "118.55 s of training", and of a run that went on from a checkpoint what part of it that is.
+std::string training_time(const Json& record) {
+  double of_epochs = 0;
+  for (const Json& epoch : field(record, {"epochs"})) of_epochs += number_field(epoch, {"train_seconds"}).value_or(0);
+  const auto step = number_field(record, {"resumed", "step"}), epoch = number_field(record, {"resumed", "epoch"});
+  const auto all = number_field(record, {"train_seconds"}), here = number_field(record, {"train_seconds_here"});
+  if (!step || !epoch || !here) return format_seconds(all.value_or(of_epochs)) + " of training";
+  const std::string where = fmt::format("resumed at step {:g} (epoch {:.2f})", *step, *epoch);
+  if (!all) return fmt::format("{} of training since it was {}", format_seconds(*here), where);
+  return fmt::format("{} of training ({} of it since it was {})", format_seconds(*all), format_seconds(*here), where);
+}
+
 }  // namespace
 
 std::string short_error(const Run& run) {
@@ -178,13 +190,11 @@ std::vector<Finding> training_findings(const std::vector<FileRecord>& records, c
   for (const FileRecord& record : records) {
     const Json epochs = field(record.json, {"epochs"});
     if (!epochs.is_array() || epochs.empty()) continue;
-    double seconds = 0;
-    for (const Json& epoch : epochs) seconds += number_field(epoch, {"train_seconds"}).value_or(0);
     const auto epoch = number_field(epochs.back(), {"epoch"}), loss = number_field(epochs.back(), {"loss"});
     if (!epoch || !loss) continue;
-    std::string text = fmt::format("{}: loss {} after {:g} epoch{} and {} of training",
-                                   std::filesystem::path(record.file).stem().string(), number_text(*loss), *epoch,
-                                   *epoch == 1 ? "" : "s", format_seconds(seconds));
+    std::string text =
+        fmt::format("{}: loss {} after {:g} epoch{} and {}", std::filesystem::path(record.file).stem().string(),
+                    number_text(*loss), *epoch, *epoch == 1 ? "" : "s", training_time(record.json));
     if (const auto top1 = number_field(epochs.back(), {"top1"})) text += fmt::format("; top-1 {:.2f} %", 100 * *top1);
     findings.push_back({.kind = Finding::Kind::fact, .text = text + ".", .figure = figure_ending(figures, "")});
   }

@@ -137,12 +137,6 @@ Finding best_finding(const std::vector<const Cell*>& cells, const std::string& f
           .figure = figure};
 }
 
-void add_best(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
-  for (const auto& cells : same_work(study)) {
-    if (cells.size() > 1) findings.push_back(best_finding(cells, figure));
-  }
-}
-
 // Of the same cores and the same images per step: one process with many threads, or many processes with few?
 void add_processes(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
   std::map<std::string, std::vector<const Cell*>> groups;
@@ -305,10 +299,9 @@ Json work_of(const Run& run) {
 }  // namespace
 
 std::vector<Finding> comparison_findings(const Study& study, const std::vector<Figure>& figures) {
-  std::vector<Finding> findings;
-  if (study.cells.empty()) return findings;
+  if (study.cells.empty()) return {};
   const std::string figure = figure_ending(figures, "");
-  add_best(study, figure, findings);
+  std::vector<Finding> findings = best_findings(study, figure);
   add_processes(study, figure, findings);
   add_scaling(study, figures, findings);
   std::vector<Finding> options = option_findings(study, figure);
@@ -323,6 +316,16 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
       distinct.push_back(std::move(finding));
   }
   return distinct;
+}
+
+std::vector<Finding> best_findings(const Study& study, const std::string& figure) {
+  std::vector<Finding> findings;
+  for (const auto& cells : same_work(study)) {
+    if (cells.size() < 2) continue;
+    findings.push_back(best_finding(cells, figure));
+    findings.back().text = capitalised(findings.back().text);
+  }
+  return findings;
 }
 
 std::string exchange_of(const Run& run) {

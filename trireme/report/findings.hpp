@@ -10,6 +10,8 @@ namespace trireme::report {
 
 // Of what was compared: the best configuration, processes against threads, scaling, whether options matter, frameworks.
 std::vector<Finding> comparison_findings(const Study& study, const std::vector<Figure>& figures);
+// The first of them: the fastest configuration of each kind of work, as far as the test supports it.
+std::vector<Finding> best_findings(const Study& study, const std::string& figure = "");
 // Whether each option makes a difference.
 std::vector<Finding> option_findings(const Study& study, const std::string& figure);
 // Of what was measured without a comparison: where time goes, what input costs, runs that failed.

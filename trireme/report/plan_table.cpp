@@ -98,6 +98,50 @@ std::string reorder_lines(const Program& program) {
 
 }  // namespace
 
+std::string describe(const Program& program, const Schedule& schedule) {
+  const std::vector<Step>& steps = schedule.steps;
+  const auto find = [&](Action action, int bucket) {
+    return std::find(steps.begin(), steps.end(), Step{action, bucket}) - steps.begin();
+  };
+  const auto end = static_cast<std::ptrdiff_t>(steps.size());
+  // The instruction that a step comes before.
+  const auto place = [&](std::ptrdiff_t at) {
+    const auto next = std::find_if(steps.begin() + at, steps.end(), [&](const Step& step) {
+      return step.action == Action::compute && !applies_gradients(program.instructions[static_cast<std::size_t>(step.index)]);
+    });
+    return next == steps.end() ? std::string("the end") : fmt::format("#{}", next->index);
+  };
+  Table table({{"bucket", Align::right}, {"tensors", Align::right}, {"bytes", Align::right}, {"starts before"},
+               {"waited for before"}, {"beside", Align::right}, {"flops", Align::right}});
+  bool transfers = false;
+  for (std::size_t bucket = 0; bucket < schedule.updates.size(); ++bucket) {
+    const int index = static_cast<int>(bucket);
+    const std::ptrdiff_t start = find(Action::start, index), wait = find(Action::wait, index);
+    if (start == end) continue;
+    transfers = true;
+    const Instruction& update = program.instructions[static_cast<std::size_t>(schedule.updates[bucket])];
+    double bytes = 0, flops = 0;
+    for (std::size_t at = 2; at < update.inputs.size(); at += 2) {
+      bytes += static_cast<double>(buffer_at(program, update.inputs[at]).bytes);
+    }
+    // Values that servers send are waited for in the next run.
+    const bool next_run = wait < start;
+    int beside = 0;
+    for (std::ptrdiff_t at = 0; at < end; ++at) {
+      const Step& step = steps[static_cast<std::size_t>(at)];
+      const bool between = next_run ? at > start || at < wait : at > start && at < wait;
+      if (!between || step.action != Action::compute) continue;
+      ++beside;
+      flops += program.instructions[static_cast<std::size_t>(step.index)].cost.flops;
+    }
+    table.add_row({std::to_string(index + 1), std::to_string(update.inputs.size() / 2), format_bytes(bytes), place(start),
+                   wait == end ? "-" : place(wait) + (next_run ? " of the next step" : ""), std::to_string(beside),
+                   format_flops(flops)});
+  }
+  if (!transfers) return "";
+  return fmt::format("Gradients, and what runs beside their transfer\n{}", table.text());
+}
+
 std::string describe(const Program& program) {
   const MemorySummary& memory = program.memory;
   double bytes = 0;

@@ -33,31 +33,69 @@ Intervals waits_for_others(const TraceSteps& steps, std::size_t rank) {
   return Intervals(std::move(all));
 }
 
-RankTime time_of(const TraceSteps& steps, std::size_t index) {
+// What one group of cores does, or all inter-op threads together, without waits for other groups.
+struct GroupWork {
+  Intervals compute, optimizer, meeting;
+  Intervals all() const { return compute.united_with(optimizer); }
+};
+
+GroupWork work_of(const std::vector<const TraceThread*>& threads, const Intervals& steps) {
+  GroupWork work;
+  for (const TraceThread* thread : threads) {
+    const Intervals meeting = moments(*thread, SpanKind::meeting);
+    work.compute = work.compute.united_with(moments(*thread, SpanKind::compute).without(meeting));
+    work.optimizer = work.optimizer.united_with(moments(*thread, SpanKind::optimizer).without(meeting));
+    work.meeting = work.meeting.united_with(meeting);
+  }
+  work.compute = work.compute.common_with(steps);
+  work.optimizer = work.optimizer.common_with(steps).without(work.compute);
+  work.meeting = work.meeting.common_with(steps);
+  return work;
+}
+
+std::vector<GroupWork> group_works(const StepsOfRank& rank, const Intervals& steps) {
+  std::vector<GroupWork> groups;
+  if (rank.groups.size() > 1) {
+    for (const TraceThread* thread : rank.groups) groups.push_back(work_of({thread}, steps));
+    return groups;
+  }
+  std::vector<const TraceThread*> all;
+  for (const TraceThread& thread : rank.rank->threads) all.push_back(&thread);
+  groups.push_back(work_of(all, steps));
+  return groups;
+}
+
+TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   const StepsOfRank& rank = steps.ranks()[index];
   const Intervals all = steps_as_moments(rank);
   const auto in_steps = [&](SpanKind kind) { return moments(*rank.rank, kind).common_with(all); };
-  const Intervals compute = in_steps(SpanKind::compute), optimizer = in_steps(SpanKind::optimizer),
-                  input = in_steps(SpanKind::input), communication = in_steps(SpanKind::communication);
-  const Intervals work = compute.united_with(optimizer).united_with(input);
-  const Intervals exposed = communication.without(work);
-  const double count = static_cast<double>(rank.steps.size());
-  RankTime time{.rank = rank.rank->rank, .name = rank.rank->name};
+  const std::vector<GroupWork> groups = group_works(rank, all);
+  Intervals work;
+  for (const GroupWork& group : groups) work = work.united_with(group.all());
+  const Intervals input = in_steps(SpanKind::input), communication = in_steps(SpanKind::communication);
+  const Intervals exposed = communication.without(work.united_with(input));
+  const double count = static_cast<double>(rank.steps.size()), of_each = count * static_cast<double>(groups.size());
+  TracedRank time{.rank = rank.rank->rank, .name = rank.rank->name};
   time.steps = static_cast<std::int64_t>(rank.steps.size());
   time.step = all.length() / count;
-  time.compute = compute.length() / count;
-  time.optimizer = optimizer.length() / count;
-  time.input = input.length() / count;
   time.communication = communication.length() / count;
   time.exposed = exposed.length() / count;
   time.late_others = exposed.common_with(waits_for_others(steps, index)).length() / count;
-  time.idle = all.without(work.united_with(communication)).length() / count;
   if (time.communication > 0) time.overlap = 1 - time.exposed / time.communication;
+  for (const GroupWork& group : groups) {
+    const Intervals own = group.all(), own_or_input = own.united_with(input).united_with(exposed);
+    const Intervals waits = work.united_with(group.meeting).without(own_or_input);
+    time.compute += group.compute.length() / of_each;
+    time.optimizer += group.optimizer.length() / of_each;
+    time.input += input.without(own).length() / of_each;
+    time.idle += all.without(own_or_input.united_with(waits)).length() / of_each;
+    if (groups.size() > 1) time.groups_wait.push_back(waits.length() / count);
+  }
   return time;
 }
 
 // The part of a step in which a rank does not wait for others is its own, whatever it does then.
-void add_straggling(const TraceSteps& steps, std::vector<RankTime>& ranks) {
+void add_straggling(const TraceSteps& steps, std::vector<TracedRank>& ranks) {
   std::vector<double> own;
   for (const StepsOfRank& rank : steps.ranks()) {
     const Intervals all = steps_as_moments(rank);
@@ -72,7 +110,7 @@ void add_straggling(const TraceSteps& steps, std::vector<RankTime>& ranks) {
   }
 }
 
-void add_last_ones(const TraceSteps& steps, std::vector<RankTime>& ranks) {
+void add_last_ones(const TraceSteps& steps, std::vector<TracedRank>& ranks) {
   if (steps.ranks().size() < 2) return;
   std::int64_t all = 0;
   for (std::size_t step = 0; step < steps.steps(); ++step) {
@@ -90,7 +128,7 @@ void add_last_ones(const TraceSteps& steps, std::vector<RankTime>& ranks) {
       if (is_clear) ranks[last].came_last += 1;
     }
   }
-  for (RankTime& rank : ranks) rank.came_last /= static_cast<double>(std::max<std::int64_t>(1, all));
+  for (TracedRank& rank : ranks) rank.came_last /= static_cast<double>(std::max<std::int64_t>(1, all));
 }
 
 std::vector<BucketTime> bucket_times(const TraceSteps& steps) {
@@ -124,12 +162,14 @@ std::vector<OperationTime> operation_times(const TraceSteps& steps) {
   for (const StepsOfRank& rank : steps.ranks()) {
     rank_steps += static_cast<double>(rank.steps.size());
     for (const TraceThread& thread : rank.rank->threads) {
+      const Intervals meeting = moments(thread, SpanKind::meeting);
       for (const TraceSpan& span : thread.spans) {
         if (span.kind != SpanKind::compute && span.kind != SpanKind::optimizer) continue;
+        const double seconds = Intervals({{span.begin, span.end}}).without(meeting).length();
         OperationTime& time = by_name[{span.name, span.detail}];
-        time.seconds += span.seconds();
+        time.seconds += seconds;
         ++time.spans;
-        all += span.seconds();
+        all += seconds;
       }
     }
   }
@@ -182,6 +222,8 @@ std::vector<std::string> remarks_on(const TraceFile& trace, const TraceSteps& st
 }
 
 }  // namespace
+
+double TracedRank::mean_groups_wait() const { return groups_wait.empty() ? 0 : perf::summarize(groups_wait).mean; }
 
 TraceAnalysis analyze(const TraceFile& trace) {
   const TraceSteps steps(trace);

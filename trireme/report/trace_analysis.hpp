@@ -12,20 +12,25 @@
 
 namespace trireme::report {
 
-// Of one worker; seconds per step. Each is the length of a union: what goes on twice at a moment counts once.
-struct RankTime {
+// Of one worker; seconds per step. What goes on twice at a moment counts once. Compute, optimizer, input, exposed,
+// groups_wait and idle add up to the step: a moment counts for the first of them that applies. With several groups of
+// cores they are the mean over the groups.
+struct TracedRank {
   int rank = 0;
   std::string name = {};
   std::int64_t steps = 0;
   double step = 0;
   double compute = 0, optimizer = 0, input = 0;
-  double communication = 0;  // gradients were on their way, hidden or not, waiting for other ranks included
-  double exposed = 0;        // part of it during which nothing was computed, applied or brought in
-  double late_others = 0;    // part of that in which another rank had not even begun with the bucket
-  double idle = 0;           // nothing of all this
-  double overlap = 0;        // 1 - exposed / communication; 0 without communication
-  double straggling = 1;     // the part of a step in which it does not wait, by the median of the other ranks'
-  double came_last = 0;      // share of the buckets that it began last, by more than clocks may be off
+  double communication = 0;              // gradients were on their way, hidden or not, waiting for other ranks included
+  double exposed = 0;                    // part of it during which nothing was computed, applied or brought in
+  double late_others = 0;                // part of that in which another rank had not even begun with the bucket
+  std::vector<double> groups_wait = {};  // [group]: it waited while other groups worked; empty: there is one group
+  double idle = 0;                       // nothing of all this
+  double overlap = 0;                    // 1 - exposed / communication; 0 without communication
+  double straggling = 1;  // the part of a step in which it does not wait, by the median of the other ranks'
+  double came_last = 0;   // share of the buckets that it began last, by more than clocks may be off
+
+  double mean_groups_wait() const;
 };
 
 struct ServerTime {
@@ -53,7 +58,7 @@ struct OperationTime {
 
 struct TraceAnalysis {
   std::vector<std::string> command = {};
-  std::vector<RankTime> ranks = {};
+  std::vector<TracedRank> ranks = {};
   std::vector<ServerTime> servers = {};
   std::vector<BucketTime> buckets = {};
   std::vector<OperationTime> operations = {};  // longest first

@@ -11,16 +11,49 @@ using perf::SpanKind;
 // One that takes no time is none: nothing could be a share of it.
 bool is_step(const TraceSpan& span) { return span.kind == SpanKind::step && span.seconds() > 0; }
 
+constexpr const char* kGroupThread = "group of cores ";
+
+// Spans nest. What an inner one leaves of an outer one are spans of the outer one's name.
+std::vector<TraceSpan> cut_apart(const std::vector<const TraceSpan*>& spans) {
+  std::vector<TraceSpan> pieces;
+  std::vector<TraceSpan> open;  // the rest of each, the innermost last
+  const auto close_until = [&](double time) {
+    while (!open.empty() && open.back().end <= time) {
+      const double end = open.back().end;
+      if (open.back().seconds() > 0) pieces.push_back(open.back());
+      open.pop_back();
+      if (!open.empty()) open.back().begin = std::max(open.back().begin, end);
+    }
+  };
+  for (const TraceSpan* span : spans) {
+    close_until(span->begin);
+    if (!open.empty() && open.back().begin < span->begin) {
+      pieces.push_back(open.back());
+      pieces.back().end = span->begin;
+      open.back().begin = span->begin;
+    }
+    open.push_back(*span);
+  }
+  close_until(std::numeric_limits<double>::infinity());
+  return pieces;
+}
+
 StepsOfRank steps_of(const TraceRank& rank) {
   StepsOfRank steps{.rank = &rank};
   for (const TraceThread& thread : rank.threads) {
     if (std::none_of(thread.spans.begin(), thread.spans.end(), is_step)) continue;
     steps.main = &thread;
+    std::vector<const TraceSpan*> work;
     for (const TraceSpan& span : thread.spans) {
       if (is_step(span)) steps.steps.push_back(&span);
-      if (span.kind != SpanKind::step) steps.main_work.push_back(&span);
+      if (span.kind != SpanKind::step) work.push_back(&span);
     }
+    steps.main_work = cut_apart(work);
+    steps.groups.push_back(&thread);
     break;
+  }
+  for (const TraceThread& thread : rank.threads) {
+    if (thread.name.starts_with(kGroupThread)) steps.groups.push_back(&thread);
   }
   return steps;
 }
@@ -83,14 +116,18 @@ std::size_t TraceSteps::last_to_begin(std::size_t rank, std::size_t step, std::i
   return latest < first_end ? last : rank;
 }
 
-Intervals moments(const TraceRank& rank, perf::SpanKind kind) {
+Intervals moments(const TraceThread& thread, perf::SpanKind kind) {
   std::vector<Interval> all;
-  for (const TraceThread& thread : rank.threads) {
-    for (const TraceSpan& span : thread.spans) {
-      if (span.kind == kind) all.push_back({span.begin, span.end});
-    }
+  for (const TraceSpan& span : thread.spans) {
+    if (span.kind == kind) all.push_back({span.begin, span.end});
   }
   return Intervals(std::move(all));
+}
+
+Intervals moments(const TraceRank& rank, perf::SpanKind kind) {
+  Intervals all;
+  for (const TraceThread& thread : rank.threads) all = all.united_with(moments(thread, kind));
+  return all;
 }
 
 }  // namespace trireme::report

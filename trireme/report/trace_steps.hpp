@@ -12,9 +12,11 @@ namespace trireme::report {
 // A worker.
 struct StepsOfRank {
   const TraceRank* rank = nullptr;
-  const TraceThread* main = nullptr;             // the thread that runs steps
-  std::vector<const TraceSpan*> steps = {};      // in order
-  std::vector<const TraceSpan*> main_work = {};  // spans of that thread other than steps, in order
+  const TraceThread* main = nullptr;            // the thread that runs steps
+  std::vector<const TraceSpan*> steps = {};     // in order
+  std::vector<TraceSpan> main_work = {};        // spans of that thread other than steps, in order and apart: one that
+                                                // lies in another cuts it in two
+  std::vector<const TraceThread*> groups = {};  // the threads that run programs: main and those of other groups
 };
 
 // One bucket in one step on one rank.
@@ -46,7 +48,8 @@ class TraceSteps {
   std::vector<std::vector<std::vector<Exchange>>> exchanges_;  // [rank][step][bucket - 1]
 };
 
-// Spans of a kind on all threads of a rank.
+// Spans of a kind on a thread, and on all threads of a rank.
+Intervals moments(const TraceThread& thread, perf::SpanKind kind);
 Intervals moments(const TraceRank& rank, perf::SpanKind kind);
 
 }  // namespace trireme::report

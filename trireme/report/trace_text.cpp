@@ -17,39 +17,60 @@ constexpr std::size_t kMostPieces = 40;  // of one path
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+std::string groups_text(const TracedRank& rank) {
+  std::vector<std::string> parts;
+  for (const double wait : rank.groups_wait) parts.push_back(milliseconds(wait));
+  return fmt::format("{}: group by group they wait {} ms for each other; each figure above is the mean of the groups\n",
+                     rank.name, fmt::join(parts, " and "));
+}
+
+// The columns from compute to idle add up to the step.
 std::string rank_table(const TraceAnalysis& analysis) {
-  Table table({{"rank"},
-               {"steps", Align::right},
-               {"step", Align::right},
-               {"compute", Align::right},
-               {"optimizer", Align::right},
-               {"input", Align::right},
-               {"communication", Align::right},
-               {"exposed", Align::right},
-               {"others late", Align::right},
-               {"idle", Align::right},
-               {"overlap", Align::right}});
-  for (const RankTime& rank : analysis.ranks) {
-    table.add_row({rank.name, std::to_string(rank.steps), milliseconds(rank.step), milliseconds(rank.compute),
-                   milliseconds(rank.optimizer), milliseconds(rank.input), milliseconds(rank.communication),
-                   milliseconds(rank.exposed), milliseconds(rank.late_others), milliseconds(rank.idle),
-                   rank.communication > 0 ? percent(rank.overlap) : "-"});
+  const bool has_groups = std::any_of(analysis.ranks.begin(), analysis.ranks.end(),
+                                      [](const TracedRank& rank) { return !rank.groups_wait.empty(); });
+  std::vector<Column> columns{{"rank"},
+                              {"steps", Align::right},
+                              {"step", Align::right},
+                              {"compute", Align::right},
+                              {"optimizer", Align::right},
+                              {"input", Align::right},
+                              {"exposed", Align::right}};
+  if (has_groups) columns.push_back({"groups wait", Align::right});
+  columns.insert(columns.end(), {{"idle", Align::right},
+                                 {"communication", Align::right},
+                                 {"others late", Align::right},
+                                 {"overlap", Align::right}});
+  Table table(columns);
+  std::string of_groups;
+  for (const TracedRank& rank : analysis.ranks) {
+    std::vector<std::string> row{rank.name,
+                                 std::to_string(rank.steps),
+                                 milliseconds(rank.step),
+                                 milliseconds(rank.compute),
+                                 milliseconds(rank.optimizer),
+                                 milliseconds(rank.input),
+                                 milliseconds(rank.exposed)};
+    if (has_groups) row.push_back(milliseconds(rank.mean_groups_wait()));
+    row.insert(row.end(), {milliseconds(rank.idle), milliseconds(rank.communication), milliseconds(rank.late_others),
+                           rank.communication > 0 ? percent(rank.overlap) : "-"});
+    table.add_row(row);
+    if (!rank.groups_wait.empty()) of_groups += groups_text(rank);
   }
-  return "where a step goes, in milliseconds per step\n" + table.text();
+  return "where a step goes, in milliseconds per step; from compute to idle it adds up\n" + table.text() + of_groups;
 }
 
 std::string straggler_text(const TraceAnalysis& analysis) {
   if (analysis.ranks.size() < 2) return "";
   const auto slowest =
       std::max_element(analysis.ranks.begin(), analysis.ranks.end(),
-                       [](const RankTime& a, const RankTime& b) { return a.straggling < b.straggling; });
+                       [](const TracedRank& a, const TracedRank& b) { return a.straggling < b.straggling; });
   std::string text =
       slowest->straggling < kWorthAWord
           ? fmt::format("stragglers: none; the slowest, {}, takes {:.2f} times the median of the others\n",
                         slowest->name, slowest->straggling)
           : "stragglers:\n";
   if (slowest->straggling >= kWorthAWord) {
-    for (const RankTime& rank : analysis.ranks) {
+    for (const TracedRank& rank : analysis.ranks) {
       if (rank.straggling < kWorthAWord) continue;
       text += fmt::format("  {} takes {:.2f} times the median of the others, and came last to {} of the buckets\n",
                           rank.name, rank.straggling, percent(rank.came_last));

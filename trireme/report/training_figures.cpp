@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "trireme/report/file_figures.hpp"
@@ -45,7 +46,9 @@ FigureTable epochs_table(const std::vector<FileRecord>& records) {
                                 {"seconds", true}},
                     .rows = {}};
   for (const FileRecord& record : records) {
-    double seconds = 0;
+    // Of earlier runs, without their part of the first epoch here: that is in its entry.
+    double seconds = std::max(0.0, number_field(record.json, {"resumed", "train_seconds"}).value_or(0) -
+                                       number_field(record.json, {"resumed", "epoch_seconds"}).value_or(0));
     for (const Json& entry : entries_of(record, "epochs")) {
       seconds +=
           number_field(entry, {"train_seconds"}).value_or(0) + number_field(entry, {"evaluation_seconds"}).value_or(0);

@@ -41,6 +41,10 @@ void BatchSplit::run() {
   group(0).count_run();
 }
 
+void BatchSplit::set_exchange(GradientExchange* exchange, const GradientOptions& options) {
+  for (int index = 0; index < groups(); ++index) group(index).set_exchange(index == 0 ? exchange : nullptr, options);
+}
+
 double BatchSplit::mean_output(int fetch) const {
   double sum = 0;
   for (int index = 0; index < groups(); ++index) sum += group(index).output(fetch)[0];

@@ -36,6 +36,11 @@ class BatchSplit {
   const Executable& group(int index) const { return *executables_[static_cast<std::size_t>(index)]; }
 
   void run();
+  // See Executable::set_exchange(): of all groups together.
+  void set_exchange(GradientExchange* exchange, const GradientOptions& options = {});
+  void forget_exchange() noexcept {
+    for (const auto& executable : executables_) executable->forget_exchange();
+  }
   // Mean of a scalar fetch over the groups.
   double mean_output(int fetch) const;
 

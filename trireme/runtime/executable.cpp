@@ -1,4 +1,4 @@
-#include "trireme/runtime/executable.hpp"
+#include "trireme/runtime/executable_device.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -13,13 +13,13 @@ namespace trireme {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
 constexpr std::int64_t kCacheLine = 64;  // groups must not write into each other's lines
 
 std::int64_t whole_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
-
-}  // namespace
-
-namespace {
 
 // Before anything is allocated for it: what it needs beside the variables, which are there. Half a percent goes to the
 // ends of pages.
@@ -52,10 +52,6 @@ std::int64_t shared_bytes(const Program& program) {
   return bytes;
 }
 
-bool applies_gradients(const Instruction& instruction) {
-  return instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr;
-}
-
 Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place,
                        ReplicaPlace replica, void* shared)
     : program_(std::move(program)),
@@ -73,26 +69,17 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
     device_.upload(address(buffer), value.data(), value.type().bytes());
   }
   device_.synchronize();
-  bind();
-  plan_meetings();
+  bind(false);
   trace_.tracks.assign(pool_ == nullptr ? 1 : static_cast<std::size_t>(pool_->threads()), nullptr);
   trace_.instructions.assign(program_.instructions.size(), 0);
-  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-    if (!program_.instructions[i].once) items_.push_back(static_cast<int>(i));
-  }
-  if (pool_ != nullptr) {
-    successors_ = hazards(program_);
-    predecessors_.assign(successors_.size(), 0);
-    for (const auto& list : successors_) {
-      for (const int next : list) ++predecessors_[static_cast<std::size_t>(next)];
-    }
-    execute_item_ = [this](int index, int thread) { execute(static_cast<std::size_t>(index), thread); };
-  }
-  if (!device_.is_host()) {
-    plan_staging();
-    plan_lanes();
-  }
+  perform_item_ = [this](int item, int thread) {
+    perform(current_->parts[static_cast<std::size_t>(item)], thread);
+  };
+  if (!device_.is_host()) on_device_ = std::make_unique<OnDevice>(*this);
+  update_ = plan_walk(false);
 }
+
+Executable::~Executable() = default;
 
 void* Executable::address(int id) const {
   const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
@@ -111,10 +98,14 @@ void* Executable::address(int id) const {
   return nullptr;
 }
 
-void Executable::bind() {
+void Executable::bind(bool updates_only) {
   const std::int64_t shared_stride = shared_bytes(program_);
+  // Where gradients are more than applied, those of all groups have been merged before.
+  const int gradient_groups = gradient_options_.changes_step() ? 1 : place_.groups;
   std::int64_t shared_offset = 0;
   for (Instruction& instruction : program_.instructions) {
+    const bool applies = applies_gradients(instruction);
+    if (updates_only && !applies) continue;
     KernelMemory memory;
     for (int group = 0; group < statistics_groups(place_, replica_); ++group) {
       memory.shared.push_back(static_cast<std::byte*>(shared_) + group * shared_stride + shared_offset);
@@ -123,60 +114,53 @@ void Executable::bind() {
     for (const int id : instruction.inputs) memory.inputs.push_back(address(id));
     for (const int id : instruction.outputs) memory.outputs.push_back(address(id));
     if (instruction.scratch >= 0) memory.scratch = address(instruction.scratch);
-    const auto* apply = instruction.node == nullptr ? nullptr : instruction.node->as<op::ApplyGradients>();
-    if (apply != nullptr) {
-      for (std::size_t i = 1; i < instruction.inputs.size(); i += 2) {
-        const NodeId variable = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])].variable;
-        const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i + 1])];
-        if (place_.groups > 1 && gradient.kind != MemoryKind::gradient) {
-          fail(ErrorKind::failed, "the gradient of a variable that only '{}' reads cannot be shared between groups",
-               instruction.name);
-        }
-        auto& gradients = memory.gradients.emplace_back();
-        for (int group = 0; group < place_.groups; ++group) gradients.push_back(store_.gradient(variable, group));
-        memory.shadows.push_back(store_.shadow(variable));
-        auto& states = memory.optimizer_state.emplace_back();
-        for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
-          states.push_back(store_.state(variable, s, op::initial_state(apply->rule.kind, s)));
-        }
+    for (std::size_t i = 1; applies && i < instruction.inputs.size(); i += 2) {
+      const NodeId variable = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])].variable;
+      const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i + 1])];
+      if (place_.groups > 1 && gradient.kind != MemoryKind::gradient) {
+        fail(ErrorKind::failed, "the gradient of a variable that only '{}' reads cannot be shared between groups",
+             instruction.name);
+      }
+      auto& gradients = memory.gradients.emplace_back();
+      for (int group = 0; group < gradient_groups; ++group) gradients.push_back(store_.gradient(variable, group));
+      memory.shadows.push_back(store_.shadow(variable));
+      auto& states = memory.optimizer_state.emplace_back();
+      const op::OptimizerKind kind = instruction.node->as<op::ApplyGradients>()->rule.kind;
+      for (int s = 0; s < op::state_count(kind); ++s) {
+        states.push_back(store_.state(variable, s, op::initial_state(kind, s)));
       }
     }
     instruction.kernel->bind(memory);
   }
 }
 
-// All groups use the same variables. They meet before gradients are applied, since each update needs the gradients of
-// all; before a variable is written that a slower group may still read; and before what one group has written is read.
-void Executable::plan_meetings() {
-  meets_.assign(program_.instructions.size(), false);
-  skips_ = meets_;
-  if (place_.groups == 1) return;
-  std::set<NodeId> read, written;  // since the last meeting
-  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-    const Instruction& instruction = program_.instructions[i];
-    const bool gradients = applies_gradients(instruction);
-    std::vector<int> targets;
-    if (instruction.update) targets = written_inputs(instruction.node->op, static_cast<int>(instruction.inputs.size()));
-    std::vector<NodeId> reads, writes;
-    for (std::size_t at = 0; at < instruction.inputs.size(); ++at) {
-      const Buffer& buffer = program_.buffers[static_cast<std::size_t>(instruction.inputs[at])];
-      if (buffer.kind != MemoryKind::variable) continue;
-      const bool target = std::find(targets.begin(), targets.end(), static_cast<int>(at)) != targets.end();
-      (target ? writes : reads).push_back(buffer.variable);
-    }
-    const auto among = [](const std::set<NodeId>& set) { return [&set](NodeId id) { return set.contains(id); }; };
-    meets_[i] = gradients || std::any_of(reads.begin(), reads.end(), among(written)) ||
-                std::any_of(writes.begin(), writes.end(), among(read)) ||
-                std::any_of(writes.begin(), writes.end(), among(written));
-    if (meets_[i]) {
-      read.clear();
-      written.clear();
-    }
-    read.insert(reads.begin(), reads.end());
-    written.insert(writes.begin(), writes.end());
-    // Averages of what all groups know alike are updated by one of them; gradients are applied by all, each a share.
-    skips_[i] = instruction.update && !gradients && place_.group > 0;
+Executable::Walk Executable::plan_walk(bool collects) const {
+  Walk walk;
+  walk.schedule = schedule_run(
+      program_, gradient_options_,
+      {.group = place_.group, .groups = place_.groups, .on_host = device_.is_host()}, collects);
+  walk.successors = hazards(program_, walk.schedule);
+  if (on_device_) {
+    on_device_->plan(walk);
+    return walk;
   }
+  auto finish = walk.schedule.finishes.begin();
+  const int count = static_cast<int>(walk.schedule.steps.size());
+  for (int at = 0; at < count;) {
+    const bool finishes = pool_ == nullptr && finish != walk.schedule.finishes.end() && finish->first == at;
+    const int last = finishes ? finish->last : at + 1;
+    walk.parts.push_back({.first = at, .last = last, .finish = finishes ? finish->bucket : -1});
+    if (finishes) ++finish;
+    at = last;
+  }
+  if (pool_ != nullptr) {
+    walk.predecessors.assign(walk.successors.size(), 0);
+    for (const auto& list : walk.successors) {
+      for (const int next : list) ++walk.predecessors[static_cast<std::size_t>(next)];
+    }
+    for (int at = 0; at < count; ++at) walk.items.push_back(at);
+  }
+  return walk;
 }
 
 bool Executable::needs(Tensor placeholder) const { return program_.placeholders.contains(placeholder.node); }
@@ -195,6 +179,20 @@ int Executable::buffer_of(Tensor placeholder) const {
   }
   return found->second;
 }
+
+void* Executable::host_address(int buffer) const {
+  return on_device_ ? on_device_->host_address(buffer) : address(buffer);
+}
+
+void Executable::input_changed(Tensor placeholder) {
+  if (on_device_) on_device_->input_changed(buffer_of(placeholder));
+}
+
+void Executable::send_inputs() {
+  if (on_device_) on_device_->send_inputs();
+}
+
+double Executable::wait() { return on_device_ ? on_device_->wait() : 0; }
 
 std::span<float> Executable::input_f32(Tensor placeholder) {
   input_changed(placeholder);
@@ -219,26 +217,156 @@ void Executable::feed(Tensor placeholder, const HostTensor& value) {
   std::memcpy(host_address(buffer), value.data(), static_cast<std::size_t>(type.bytes()));
 }
 
-void Executable::execute(std::size_t index, int thread) {
+void Executable::run() {
+  run_share();
+  count_run();
+}
+
+void Executable::count_run() {
+  if (program_.trains && current_ == &update_) ++store_.step;
+  if (program_.updates) store_.touch();
+  if (on_device_) on_device_->count_run();
+}
+
+void Executable::run_share() {
+  context_ = {.seed = seed_,
+              .step = store_.step,
+              .sample_offset = sample_offset,
+              .group = place_.group,
+              .groups = place_.groups,
+              .statistics_groups = statistics_groups(place_, replica_),
+              .statistics_group = replica_.statistics != nullptr ? replica_.replica : place_.group,
+              .meeting = place_.meeting,
+              .replicas = replica_.statistics,
+              .track = trace_.tracks.front(),
+              .meet_label = trace_.meet};
+  if (on_device_) on_device_->begin_run();
+  run_once_instructions();
+  const bool collects = arithmetic_ != nullptr && arithmetic_->collects();
+  current_ = collects ? &collect_ : &update_;
+  exchange_times_ = {};
+  started_ = 0;
+  GradientExchange* const exchange = collects ? nullptr : exchange_;
+  if (exchange != nullptr) exchange->begin_step(context_.step);
+  walk(*current_);
+  if (arithmetic_) arithmetic_->end_run();
+  if (exchange != nullptr) end_exchange();
+  if (profiling_) ++profile_.runs;
+  if (on_device_) on_device_->end_run();
+}
+
+void Executable::walk(Walk& walk) {
+  if (!walk.items.empty()) return pool_->run(walk.successors, walk.predecessors, walk.items, perform_item_);
+  int finished = 0;  // buckets
+  auto next = walk.parts.begin();
+  const auto to_next_finish = [&] {
+    next = std::find_if(next, walk.parts.end(), [&](const Walk::Part& part) { return part.finish == finished; });
+  };
+  to_next_finish();
+  for (Walk::Part& part : walk.parts) {
+    // What has come is applied at once: it is warm in the cache, or travels beside backward.
+    while (next != walk.parts.end() && finished < started_ && exchange_->done(finished)) {
+      perform(*next, 0);
+      ++finished;
+      to_next_finish();
+    }
+    if (part.finish >= 0) {
+      if (part.finish < finished) continue;
+      ++finished;
+      to_next_finish();
+    }
+    perform(part, 0);
+  }
+}
+
+void Executable::perform(Walk::Part& part, int thread) {
+  if (exchange_ != nullptr) exchange_->check();
+  if (part.on_device) return on_device_->run(part);
+  for (int at = part.first; at < part.last; ++at) {
+    perform(current_->schedule.steps[static_cast<std::size_t>(at)], thread);
+  }
+}
+
+void Executable::perform(const Step& step, int thread) {
+  const auto index = static_cast<std::size_t>(step.index);
   perf::Track* const track = trace_.tracks[static_cast<std::size_t>(thread)];
-  if (meets_[index]) {
-    const perf::ScopedSpan span(track, trace_.meet);
-    context_.meet();
+  switch (step.action) {
+    case Action::compute:
+      return on_device_ ? on_device_->apply(index) : execute(index, thread);
+    case Action::barrier:
+      return context_.meet();
+    case Action::merge: {
+      const perf::ScopedSpan span(track, trace_.gradients, step.index + 1);
+      for (const Merge& gradient : merges_[index]) merge_groups(gradient.groups, gradient.elements, place_.group);
+      return;
+    }
+    case Action::accumulate: {
+      if (on_device_) on_device_->wait_for_download(step.index);
+      const perf::ScopedSpan span(track, trace_.gradients, step.index + 1);
+      return arithmetic_->accumulate(step.index);
+    }
+    case Action::download:
+      return on_device_->download(step.index);
+    case Action::start:
+      if (on_device_) {
+        on_device_->wait_for_download(step.index);
+        on_device_->expect_values(step.index);
+      }
+      started_ = step.index + 1;
+      return exchange_->start(step.index);
+    case Action::wait:
+      return wait_for_transfer(step.index, thread);
+    case Action::upload:
+      return on_device_->upload(step.index);
+    case Action::transform: {
+      for (int bucket = 0; on_device_ && bucket < static_cast<int>(current_->schedule.updates.size()); ++bucket) {
+        on_device_->wait_for_download(bucket);
+      }
+      const perf::ScopedSpan span(track, trace_.gradients);
+      return arithmetic_->transform(loss_scale());
+    }
   }
-  if (skips_[index]) return;
-  const perf::ScopedSpan span(track, trace_.instructions[index]);
-  if (!profiling_) {
-    run_kernel(index);
-    return;
-  }
-  const auto start = std::chrono::steady_clock::now();
+}
+
+void Executable::execute(std::size_t index, int thread) {
+  const perf::ScopedSpan span(trace_.tracks[static_cast<std::size_t>(thread)], trace_.instructions[index]);
+  const bool timed = profiling_ || (exchange_ != nullptr && applies_gradients(program_.instructions[index]));
+  if (!timed) return run_kernel(index);
+  const auto start = Clock::now();
   run_kernel(index);
-  profile_.seconds[index] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
+  if (profiling_) profile_.seconds[index] += seconds;
+  if (applies_gradients(program_.instructions[index])) exchange_times_.update += seconds;
 }
 
 void Executable::run_kernel(std::size_t index) {
   program_.instructions[index].kernel->run(context_);
   if (replica_.statistics != nullptr) replica_.statistics->check();
+}
+
+void Executable::wait_for_transfer(int bucket, int thread) {
+  if (exchange_->done(bucket)) return;
+  const auto start = Clock::now();
+  const perf::ScopedSpan span(trace_.tracks[static_cast<std::size_t>(thread)], trace_.wait, bucket + 1);
+  exchange_->wait(bucket);
+  exchange_times_.wait += seconds_since(start);
+}
+
+void Executable::end_exchange() {
+  const auto start = Clock::now();
+  const perf::ScopedSpan span(trace_.tracks.front(), trace_.end_exchange);
+  exchange_->end_step();
+  exchange_times_.wait += seconds_since(start);
+}
+
+// What gradients are multiplied by; 1 if the loss is not scaled.
+double Executable::loss_scale() const {
+  for (const Instruction& instruction : program_.instructions) {
+    if (instruction.node == nullptr || instruction.node->as<op::UnscaledRates>() == nullptr) continue;
+    const NodeId scale = program_.buffers[static_cast<std::size_t>(instruction.inputs[1])].variable;
+    return store_.get(scale).f32()[0];
+  }
+  return 1;
 }
 
 void Executable::run_once_instructions() {
@@ -251,45 +379,45 @@ void Executable::run_once_instructions() {
   variables_seen_ = store_.version();
 }
 
-void Executable::run() {
-  run_share();
-  count_run();
+void Executable::set_exchange(GradientExchange* exchange, const GradientOptions& options) {
+  const GradientOptions before = gradient_options_;
+  gradient_options_ = options;
+  try {
+    update_ = plan_walk(false);
+  } catch (...) {
+    gradient_options_ = before;
+    throw;
+  }
+  collect_ = options.accumulate > 1 ? plan_walk(true) : Walk();
+  exchange_ = exchange;
+  arithmetic_.reset();
+  merges_.clear();
+  const bool worked_on = options.accumulate > 1 || options.transforms();
+  if (worked_on) arithmetic_ = std::make_unique<GradientArithmetic>(store_, gradient_buckets(), options);
+  if (place_.groups > 1 && options.changes_step() != before.changes_step()) bind(true);
+  if (place_.groups > 1 && options.changes_step()) plan_merges();
+  if (on_device_) on_device_->plan_exchange();
 }
 
-void Executable::count_run() {
-  if (program_.trains && !collected_) ++store_.step;
-  if (program_.updates) store_.touch();
-  values_seen_ = store_.version();
+void Executable::plan_merges() {
+  for (const int update : update_.schedule.updates) {
+    std::vector<Merge>& merges = merges_.emplace_back();
+    const Instruction& instruction = program_.instructions[static_cast<std::size_t>(update)];
+    for (std::size_t at = 2; at < instruction.inputs.size(); at += 2) {
+      const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[at])];
+      Merge& merge = merges.emplace_back();
+      merge.elements = gradient.bytes / static_cast<std::int64_t>(sizeof(float));
+      for (int group = 0; group < place_.groups; ++group) {
+        merge.groups.push_back(store_.gradient(gradient.variable, group));
+      }
+    }
+  }
 }
 
-void Executable::run_share() {
-  context_ = {.seed = seed_,
-              .step = store_.step,
-              .sample_offset = sample_offset,
-              .group = place_.group,
-              .groups = place_.groups,
-              .statistics_groups = statistics_groups(place_, replica_),
-              .statistics_group = replica_.statistics != nullptr ? replica_.replica : place_.group,
-              .meeting = place_.meeting,
-              .replicas = replica_.statistics};
-  if (!device_.is_host()) {
-    run_on_device();
-    return;
-  }
-  run_once_instructions();
-  collected_ = exchange_ != nullptr && exchange_->only_collects();
-  if (pool_ != nullptr) {
-    pool_->run(successors_, predecessors_, items_, execute_item_);
-  } else if (collected_) {
-    run_and_collect();
-  } else if (exchange_ != nullptr && exchange_->updates_variables()) {
-    run_with_served_variables();
-  } else if (exchange_ != nullptr) {
-    run_with_exchange();
-  } else {
-    for (const int index : items_) execute(static_cast<std::size_t>(index));
-  }
-  if (profiling_) ++profile_.runs;
+void Executable::forget_exchange() noexcept {
+  update_ = Walk();
+  collect_ = Walk();
+  exchange_ = nullptr;
 }
 
 std::span<const float> Executable::output(int fetch) const {

@@ -1,10 +1,8 @@
-// The part of Executable that runs on a device that is not the host: inputs are uploaded where they have changed, the
-// instructions are given to the device, as recordings from the second run on, and what is fetched is downloaded.
+#include "trireme/runtime/executable_device.hpp"
+
 #include <algorithm>
 
 #include "trireme/base/error.hpp"
-#include "trireme/runtime/executable.hpp"
-#include "trireme/runtime/inter_op_pool.hpp"
 
 namespace trireme {
 namespace {
@@ -19,16 +17,26 @@ constexpr int kBeginMark = 0, kEndMark = 1, kFirstInstructionMark = 2;
 
 }  // namespace
 
-void* Executable::host_address(int buffer) const {
-  return device_.is_host() ? address(buffer) : staging_.at(staged_.at(buffer));
+Executable::OnDevice::OnDevice(Executable& owner)
+    : owner_(owner), device_(owner.device_), program_(owner.program_) {
+  stage_buffers();
 }
 
-void Executable::plan_staging() {
+std::int64_t Executable::OnDevice::bytes_of(int buffer) const {
+  return program_.buffers[static_cast<std::size_t>(buffer)].bytes;
+}
+
+// Gradients are worked on in the host's memory.
+bool Executable::OnDevice::staged() const {
+  const GradientOptions& options = owner_.gradient_options_;
+  return options.changes_step() && options.exchange != Exchange::reduce_on_device;
+}
+
+void Executable::OnDevice::stage_buffers() {
   std::int64_t bytes = 0;
   const auto stage = [&](int buffer) {
     if (buffer < 0 || !staged_.emplace(buffer, bytes).second) return;
-    const std::int64_t size = program_.buffers[static_cast<std::size_t>(buffer)].bytes;
-    bytes += padded(size);
+    bytes += padded(bytes_of(buffer));
   };
   for (const auto& [node, buffer] : program_.placeholders) stage(buffer);
   for (const int buffer : program_.fetches) stage(buffer);
@@ -39,171 +47,231 @@ void Executable::plan_staging() {
   for (const auto& [node, buffer] : program_.placeholders) changed_inputs_.insert(buffer);
 }
 
-// An instruction goes on in the lane of the last one that it waits for, where nothing has gone on there yet; the other
-// branches of the program begin in the lane that has been idle longest.
-void Executable::plan_lanes() {
-  const std::size_t count = program_.instructions.size();
-  lane_of_.assign(count, 0);
-  waits_for_.assign(count, {});
-  signals_.assign(count, false);
-  const int lanes = device_.lanes();
-  if (lanes == 1) return;
-  const auto successors = hazards(program_);
-  std::vector<std::vector<int>> predecessors(count);
-  for (const int item : items_) {
-    for (const int next : successors[static_cast<std::size_t>(item)]) {
-      predecessors[static_cast<std::size_t>(next)].push_back(item);
-    }
+// A step goes on in the lane of the last one that it waits for, if nothing has gone on there yet; the other branches of
+// the program begin in the lane that has been idle longest. What devices reduce among themselves leaves in one lane and
+// is applied in another, so that neither keeps backward waiting.
+void Executable::OnDevice::plan(Walk& walk) const {
+  const std::vector<Step>& steps = walk.schedule.steps;
+  const bool reduces = owner_.gradient_options_.exchange == Exchange::reduce_on_device;
+  const auto is_update = [&](const Step& step) {
+    return step.action == Action::compute && applies_gradients(program_.instructions[static_cast<std::size_t>(step.index)]);
+  };
+  const auto works_alone = [&](const Step& step) {  // nothing of it is the host's
+    if (reduces) return true;
+    return step.action == Action::compute && !(staged() && is_update(step));
+  };
+  std::vector<std::vector<int>> predecessors(steps.size());
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    for (const int next : walk.successors[at]) predecessors[static_cast<std::size_t>(next)].push_back(static_cast<int>(at));
   }
-  std::vector<int> last(static_cast<std::size_t>(lanes), -1);  // [lane]
-  for (const int item : items_) {
-    const auto index = static_cast<std::size_t>(item);
-    const std::vector<int>& before = predecessors[index];
-    auto lane = last.end();
-    for (auto it = before.rbegin(); it != before.rend() && lane == last.end(); ++it) {
-      lane = std::find(last.begin(), last.end(), *it);
+  walk.lanes.assign(steps.size(), 0);
+  walk.waits_for.assign(steps.size(), {});
+  walk.signals.assign(steps.size(), false);
+  const int lanes = device_.lanes();
+  std::vector<int> last(static_cast<std::size_t>(std::max({lanes, device_.outward_lane() + 1, device_.inward_lane() + 1})), -1);
+  const auto end_of_compute = last.begin() + lanes;
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    const Step& step = steps[at];
+    if (!works_alone(step)) continue;
+    const std::vector<int>& before = predecessors[at];
+    auto lane = end_of_compute;
+    if (reduces && step.action == Action::start) {
+      lane = last.begin() + device_.outward_lane();
+    } else if (reduces && is_update(step)) {
+      lane = last.begin() + device_.inward_lane();
+    } else {
+      for (auto it = before.rbegin(); it != before.rend() && lane == end_of_compute; ++it) {
+        lane = std::find(last.begin(), end_of_compute, *it);
+      }
+      if (lane == end_of_compute) lane = std::min_element(last.begin(), end_of_compute);
     }
-    if (lane == last.end()) lane = std::min_element(last.begin(), last.end());
-    lane_of_[index] = static_cast<int>(lane - last.begin());
+    walk.lanes[at] = static_cast<int>(lane - last.begin());
     // Of each other lane the last one that matters: those before it in its lane are done by then.
-    std::vector<int> newest(static_cast<std::size_t>(lanes), -1);
+    std::vector<int> newest(last.size(), -1);
     for (const int earlier : before) {
-      int& newest_there = newest[static_cast<std::size_t>(lane_of_[static_cast<std::size_t>(earlier)])];
+      if (!works_alone(steps[static_cast<std::size_t>(earlier)])) continue;
+      int& newest_there = newest[static_cast<std::size_t>(walk.lanes[static_cast<std::size_t>(earlier)])];
       newest_there = std::max(newest_there, earlier);
     }
-    for (int other = 0; other < lanes; ++other) {
-      const int earlier = newest[static_cast<std::size_t>(other)];
-      if (other == lane_of_[index] || earlier < 0) continue;
-      waits_for_[index].push_back(earlier);
-      signals_[static_cast<std::size_t>(earlier)] = true;
+    for (std::size_t other = 0; other < newest.size(); ++other) {
+      if (static_cast<int>(other) == walk.lanes[at] || newest[other] < 0) continue;
+      walk.waits_for[at].push_back(newest[other]);
+      walk.signals[static_cast<std::size_t>(newest[other])] = true;
     }
-    *lane = item;
+    *lane = static_cast<int>(at);
+  }
+  auto finish = walk.schedule.finishes.begin();
+  for (int at = 0; at < static_cast<int>(steps.size());) {
+    Walk::Part part{.first = at, .last = at + 1};
+    if (finish != walk.schedule.finishes.end() && finish->first == at) {
+      part.last = finish->last;
+      part.finish = finish++->bucket;
+    } else if (works_alone(steps[static_cast<std::size_t>(at)])) {
+      part.on_device = true;
+      while (part.last < static_cast<int>(steps.size()) && works_alone(steps[static_cast<std::size_t>(part.last)])) ++part.last;
+    }
+    at = part.last;
+    walk.parts.push_back(std::move(part));
   }
 }
 
-// Cut where gradients are complete that leave the device, and where something has to come back before it goes on.
-void Executable::plan_pieces() {
-  pieces_.clear();
-  if (exchange_ == nullptr || exchanges_on_device()) {
-    pieces_.emplace_back().items = items_;
-    return;
+void Executable::OnDevice::plan_exchange() {
+  device_.synchronize();
+  gradient_copies_.clear();
+  bucket_variables_.clear();
+  std::vector<GradientBucket> here;
+  if (owner_.gradient_options_.changes_step()) here = owner_.gradient_buckets(MemorySide::device);
+  std::vector<NodeId> served_variables;
+  for (const GradientBucket& bucket : here) {
+    bucket_variables_.push_back(bucket.variables);
+    if (served()) served_variables.insert(served_variables.end(), bucket.variables.begin(), bucket.variables.end());
   }
-  Piece piece;
-  const auto cut = [&] {
-    if (!piece.items.empty() || piece.bucket) pieces_.push_back(std::move(piece));
-    piece = {};
-  };
-  std::vector<bool> is_there(bucket_updates_.size(), false);
-  std::size_t bucket = 0;
-  for (const int item : items_) {
-    const auto index = static_cast<std::size_t>(item);
-    if (bucket < bucket_updates_.size() && index == bucket_updates_[bucket]) {
-      is_there[bucket] = false;  // new values come
-      piece.bucket = bucket++;
-      cut();
-      continue;
+  // Before anything is brought from the device: the exchange may have written values already, which it has to get.
+  owner_.store_.set_served(served_variables);
+  new_values_.assign(here.size(), served());
+  downloaded_.assign(here.size(), -1);
+  if (!staged()) return;
+  const std::vector<GradientBucket> there = owner_.gradient_buckets(MemorySide::host);
+  for (std::size_t bucket = 0; bucket < here.size(); ++bucket) {
+    std::vector<Copy>& copies = gradient_copies_.emplace_back();
+    for (std::size_t part = 0; part < here[bucket].parts.size(); ++part) {
+      const std::span<float> on_device = here[bucket].parts[part];
+      copies.push_back({on_device.data(), there[bucket].parts[part].data(),
+                        static_cast<std::int64_t>(on_device.size() * sizeof(float))});
     }
-    std::vector<std::size_t> missing;
-    for (const std::size_t used : used_buckets_[index]) {
-      if (is_served() && !is_there[used]) missing.push_back(used);
-      is_there[used] = true;
-    }
-    const bool waits = !missing.empty() || (!is_served() && needs_updates_[index] && !piece.needs_updates);
-    if (waits) cut();
-    piece.awaits.insert(piece.awaits.end(), missing.begin(), missing.end());
-    piece.needs_updates = piece.needs_updates || (!is_served() && needs_updates_[index]);
-    piece.items.push_back(item);
   }
-  cut();
 }
 
-// While instructions are timed they run one after the other.
-void Executable::set_lane(int lane) const { device_.set_lane(profiling_ ? 0 : lane); }
-
-// What follows in the first lane finds the work of another one done.
-void Executable::join_lane(int lane) const {
+void Executable::OnDevice::wait_for_lane(int lane) const {
   set_lane(lane);
   const int end = device_.signal();
   set_lane(0);
   device_.wait_for(end);
 }
 
-void Executable::give(std::size_t index) {
-  if (!profiling_) return run_kernel(index);
+void Executable::OnDevice::give_instruction(std::size_t index) {
+  if (!owner_.profiling_) return owner_.run_kernel(index);
   const int mark = kFirstInstructionMark + 2 * static_cast<int>(marked_.size());
   device_.mark(mark);
-  run_kernel(index);
+  owner_.run_kernel(index);
   device_.mark(mark + 1);
   marked_.push_back(index);
 }
 
-void Executable::give_items(const std::vector<int>& items) {
-  std::vector<int> signal_of(program_.instructions.size(), -1);
-  std::set<int> lanes;
-  for (const int item : items) lanes.insert(lane_of_[static_cast<std::size_t>(item)]);
+void Executable::OnDevice::give(const Walk& walk, const Walk::Part& part) {
+  std::vector<int> signal_of(walk.schedule.steps.size(), -1);
+  std::set<int> lanes(walk.lanes.begin() + part.first, walk.lanes.begin() + part.last);
   lanes.erase(0);
   const int begin = device_.signal();
   for (const int lane : lanes) {
     set_lane(lane);
     device_.wait_for(begin);
   }
-  std::size_t bucket = 0;
-  for (const int item : items) {
-    const auto index = static_cast<std::size_t>(item);
-    set_lane(lane_of_[index]);
-    for (const int earlier : waits_for_[index]) {
+  for (int at = part.first; at < part.last; ++at) {
+    const auto index = static_cast<std::size_t>(at);
+    const Step& step = walk.schedule.steps[index];
+    if (step.action == Action::wait) continue;  // the waits of the steps that follow
+    set_lane(walk.lanes[index]);
+    for (const int earlier : walk.waits_for[index]) {
       const int signal = signal_of[static_cast<std::size_t>(earlier)];
-      if (signal >= 0) device_.wait_for(signal);  // else it was in an earlier piece
+      if (signal >= 0) device_.wait_for(signal);  // else it was in an earlier part
     }
-    const bool exchanged = exchanges_on_device() && applies_gradients(program_.instructions[index]);
-    if (exchanges_on_device() && needs_updates_[index]) {
-      set_lane(device_.inward_lane());
-      const int updated = device_.signal();
-      set_lane(lane_of_[index]);
-      device_.wait_for(updated);
+    if (step.action == Action::start) {
+      owner_.exchange_->start(step.index);
+    } else {
+      give_instruction(static_cast<std::size_t>(step.index));
     }
-    if (!exchanged) give(index);
-    if (signals_[index] || exchanged) signal_of[index] = device_.signal();
-    if (exchanged) give_exchanged(bucket++, signal_of[index]);
+    if (walk.signals[index]) signal_of[index] = device_.signal();
   }
-  for (const int lane : lanes) join_lane(lane);
-  if (bucket > 0) join_lane(device_.inward_lane());
+  for (const int lane : lanes) wait_for_lane(lane);
   set_lane(0);
 }
 
-void Executable::run_piece(Piece& piece) {
-  if (piece.items.empty()) return;
-  const perf::ScopedSpan span(main_track(), trace_.piece);
+void Executable::OnDevice::run(Walk::Part& part) {
+  if (inward_busy_) {
+    wait_for_lane(device_.inward_lane());
+    behind_first_lane_ = true;
+  }
+  inward_busy_ = false;
+  const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.launch);
+  const Walk& walk = *owner_.current_;
   // Libraries load and compile what they need in a first run, which cannot be recorded.
-  if (profiling_ || !warmed_up_) return give_items(piece.items);
-  if (!piece.recording) piece.recording = device_.record([&] { give_items(piece.items); });
-  piece.recording ? piece.recording->replay() : give_items(piece.items);
+  if (owner_.profiling_ || !warmed_up_) return give(walk, part);
+  if (!part.recording) part.recording = device_.record([&] { give(walk, part); });
+  part.recording ? part.recording->replay() : give(walk, part);
 }
 
-void Executable::add_marked_times() {
+// Gradients leave in a lane of their own.
+void Executable::OnDevice::download(int bucket) {
+  const auto index = static_cast<std::size_t>(bucket);
+  if (served()) {  // the rate goes to the servers with them
+    const auto update = static_cast<std::size_t>(owner_.current_->schedule.updates[index]);
+    const int rate = program_.instructions[update].inputs[0];
+    device_.download(host_address(rate), owner_.address(rate), bytes_of(rate));
+  }
+  const int complete = device_.signal();
+  set_lane(device_.outward_lane());
+  device_.wait_for(complete);
+  for (const Copy& copy : gradient_copies_[index]) device_.download(copy.on_host, copy.on_device, copy.bytes);
+  downloaded_[index] = device_.signal();
+  set_lane(0);
+}
+
+void Executable::OnDevice::wait_for_download(int bucket) {
+  const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.wait_for_device);
+  device_.wait_on_host(downloaded_[static_cast<std::size_t>(bucket)]);
+}
+
+// And come back, or new values do, in another lane.
+void Executable::OnDevice::upload(int bucket) {
+  const auto index = static_cast<std::size_t>(bucket);
+  if (served()) {
+    if (!new_values_[index]) return;
+    const int used = device_.signal();  // the old ones
+    set_lane(device_.inward_lane());
+    device_.wait_for(used);
+    owner_.store_.put_values(bucket_variables_[index]);
+    new_values_[index] = false;
+  } else {
+    set_lane(device_.inward_lane());
+    device_.wait_for(downloaded_[index]);
+    for (const Copy& copy : gradient_copies_[index]) device_.upload(copy.on_device, copy.on_host, copy.bytes);
+  }
+  set_lane(0);
+  inward_busy_ = true;
+}
+
+void Executable::OnDevice::apply(std::size_t update) {
+  const int before = behind_first_lane_ ? device_.signal() : -1;
+  set_lane(device_.inward_lane());
+  if (before >= 0) device_.wait_for(before);
+  behind_first_lane_ = false;
+  give_instruction(update);
+  set_lane(0);
+  inward_busy_ = true;
+}
+
+void Executable::OnDevice::add_marked_times() {
   for (std::size_t i = 0; i < marked_.size(); ++i) {
     const int mark = kFirstInstructionMark + 2 * static_cast<int>(i);
-    profile_.seconds[marked_[i]] += device_.seconds_between(mark, mark + 1);
+    owner_.profile_.seconds[marked_[i]] += device_.seconds_between(mark, mark + 1);
   }
   marked_.clear();
-  ++profile_.runs;
 }
 
-void Executable::input_changed(Tensor placeholder) {
-  if (device_.is_host()) return;
-  const int buffer = buffer_of(placeholder);
+void Executable::OnDevice::input_changed(int buffer) {
   if (read_inputs_ >= 0) device_.wait_on_host(read_inputs_);
   sent_.buffers.erase(buffer);
   changed_inputs_.insert(buffer);
 }
 
-void Executable::send_inputs() {
-  if (device_.is_host() || !warmed_up_) return;  // a first run finds nothing to go on beside
+void Executable::OnDevice::send_inputs() {
+  if (!warmed_up_) return;  // a first run finds nothing to go on beside
   if (sent_.places.empty()) {
     std::int64_t bytes = 0;
     for (const auto& [node, buffer] : program_.placeholders) {
       sent_.places.emplace(buffer, bytes);
-      bytes += padded(program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+      bytes += padded(bytes_of(buffer));
     }
     sent_.memory = device_.allocate(bytes, "the next batch");
   }
@@ -211,7 +279,7 @@ void Executable::send_inputs() {
   if (sent_.taken >= 0) device_.wait_for(sent_.taken);
   for (const int buffer : changed_inputs_) {
     device_.upload(sent_.memory.at(sent_.places.at(buffer)), host_address(buffer),
-                   program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+                   bytes_of(buffer));
   }
   sent_.arrived = read_inputs_ = device_.signal();
   device_.set_lane(0);
@@ -219,24 +287,23 @@ void Executable::send_inputs() {
   changed_inputs_.clear();
 }
 
-void Executable::take_inputs() {
+void Executable::OnDevice::take_inputs() {
   if (!sent_.buffers.empty()) device_.wait_for(sent_.arrived);
   for (const int buffer : sent_.buffers) {
-    device_.copy(address(buffer), sent_.memory.at(sent_.places.at(buffer)),
-                 program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+    device_.copy(owner_.address(buffer), sent_.memory.at(sent_.places.at(buffer)),
+                 bytes_of(buffer));
   }
   for (const int buffer : changed_inputs_) {
-    device_.upload(address(buffer), host_address(buffer), program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+    device_.upload(owner_.address(buffer), host_address(buffer), bytes_of(buffer));
   }
   if (!sent_.buffers.empty() || !changed_inputs_.empty()) sent_.taken = read_inputs_ = device_.signal();
   sent_.buffers.clear();
   changed_inputs_.clear();
 }
 
-double Executable::wait() {
-  if (device_.is_host()) return 0;
+double Executable::OnDevice::wait() {
   {
-    const perf::ScopedSpan span(main_track(), trace_.wait_for_device);
+    const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.wait_for_device);
     device_.synchronize();
   }
   read_inputs_ = sent_.taken = -1;
@@ -245,41 +312,33 @@ double Executable::wait() {
   return seconds;
 }
 
-void Executable::forget_exchange() noexcept {
-  pieces_.clear();
-  exchange_ = nullptr;
-}
-
 // The device tells how long its run took but not when; that it has ended is known now.
-void Executable::add_device_span(double seconds) const {
-  if (trace_.device == nullptr || !trace_.device->is_recording()) return;
+void Executable::OnDevice::add_device_span(double seconds) const {
+  perf::Track* const track = owner_.trace_.device;
+  if (track == nullptr || !track->is_recording()) return;
   const std::int64_t end = perf::steady_nanoseconds();
-  trace_.device->add({.begin = end - static_cast<std::int64_t>(1e9 * seconds), .end = end, .label = trace_.device_run});
+  track->add({.begin = end - static_cast<std::int64_t>(1e9 * seconds), .end = end, .label = owner_.trace_.device_run});
 }
 
-void Executable::run_on_device() {
+void Executable::OnDevice::begin_run() {
   device_.mark(kBeginMark);
   take_inputs();
-  device_.set_context(context_);
-  run_once_instructions();
-  if (!is_served()) store_.put_served_values();
-  if (pieces_.empty()) plan_pieces();
-  collected_ = exchange_ != nullptr && exchange_->only_collects();
-  if (exchange_ == nullptr) {
-    run_piece(pieces_.front());
-  } else if (exchange_->works_on_device()) {
-    exchange_times_ = {};
-    exchange_->begin_step(context_.step);
-    run_piece(pieces_.front());
-    exchange_->end_step();
-  } else {
-    run_with_staged_exchange();
+  device_.set_context(owner_.context_);
+  if (!served()) {
+    owner_.store_.put_served_values();
+  } else if (owner_.store_.version() != values_seen_) {
+    // Somebody else has changed values since the last run, and maybe on the host's side alone.
+    new_values_.assign(new_values_.size(), true);
   }
+}
+
+void Executable::OnDevice::end_run() {
+  if (inward_busy_) wait_for_lane(device_.inward_lane());
+  inward_busy_ = behind_first_lane_ = false;
   warmed_up_ = true;
-  if (profiling_) add_marked_times();
+  if (owner_.profiling_) add_marked_times();
   for (const int buffer : program_.fetches) {
-    if (buffer < 0) continue;
-    device_.download(host_address(buffer), address(buffer), program_.buffers[static_cast<std::size_t>(buffer)].bytes);
+    if (buffer >= 0) device_.download(host_address(buffer), owner_.address(buffer), bytes_of(buffer));
   }
   device_.mark(kEndMark);
 }

@@ -1,12 +1,7 @@
-// What happens to gradients after backward when several replicas train together. The runtime calls it: a bucket is
-// handed over as soon as its gradients are complete, and backward goes on. Then either the exchange makes them the mean
-// over all replicas, and the bucket's update runs in this program; or the variables live elsewhere and the exchange
-// brings their new values, which are waited for where the next step first reads them. Buckets complete in the plan's
-// order, which is the same on all replicas, so nothing has to be negotiated. Implemented by train/all_reduce_sync.hpp,
-// train/device_sync.hpp and ps/worker_sync.hpp.
-//
-// Where the program runs on a device that is not the host, buckets are copied to memory of the host and back, unless
-// the exchange works in the device's memory.
+// Transfers of gradients between replicas, which a step starts as soon as a bucket is complete and waits for as late as
+// it can. What a transfer brings is the schedule's business (plan/schedule.hpp): gradients that have become the mean over
+// all replicas, or new values of variables that live on servers. Buckets start in the same order on all replicas, so
+// nothing has to be negotiated. Implemented by train/all_reduce_sync.hpp, train/device_sync.hpp and ps/worker_sync.hpp.
 #pragma once
 
 #include <cstdint>
@@ -38,31 +33,20 @@ struct GradientBucket {
   }
 };
 
+// Called from one thread at a time, for every run that makes an update: begin_step(), start() of each bucket in order,
+// done() and wait(), end_step(). Where gradients are reduced on the device, start() gives the device work in its current
+// stream, maybe once for many steps, which are recorded; what follows there needs no wait().
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
 
-  // Of every step, in this order, from one thread. Buckets count from 0 in the order of Executable::gradient_buckets().
   virtual void begin_step(std::uint64_t step) = 0;
-  virtual void complete(int bucket) = 0;  // this replica's gradients are in place
-  virtual bool ready(int bucket) = 0;     // whether they are the mean over all replicas now,
-  virtual void wait(int bucket) = 0;      // until they are
+  virtual void start(int bucket) = 0;
+  virtual bool done(int bucket) = 0;
+  virtual void wait(int bucket) = 0;
   virtual void end_step() {}
   // Throws what has gone wrong meanwhile. Called before every instruction: costs next to nothing.
   virtual void check() {}
-
-  // True: this run's gradients are only collected, for an update in a later run: the updates are left out, the step
-  // does not count, and of the above only begin_step() and complete() are called. Does not change during a run.
-  virtual bool only_collects() const { return false; }
-
-  // True: gradients are exchanged in the memory of the device, which is not the host. Then complete() gives the device
-  // work in the current lane that makes them the mean; the bucket's update follows it there without ready() and wait().
-  // It may be called once for many steps, while they are recorded: it does the same in all of them.
-  virtual bool works_on_device() const { return false; }
-
-  // True: the exchange writes the variables itself. Then the updates of the program are left out, and ready() and
-  // wait() are about new values being in place, maybe in the next step.
-  virtual bool updates_variables() const { return false; }
 };
 
 }  // namespace trireme

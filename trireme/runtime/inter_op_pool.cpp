@@ -5,48 +5,100 @@
 namespace trireme {
 namespace {
 
+// Of a step to memory, or to the exchange, whose steps keep their order.
 struct Access {
-  int instruction;
-  MemoryKind kind;
+  int step;
+  enum class What : std::uint8_t { arena, variable, gradient, exchange } what;
   std::int64_t place;  // variable or gradient: the variable; arena: where it begins
   std::int64_t end;    // arena: where it ends
   bool write;
 };
 
 bool conflict(const Access& a, const Access& b) {
-  if (a.kind != b.kind || (!a.write && !b.write)) return false;
-  if (a.kind == MemoryKind::arena) return a.place < b.end && b.place < a.end;
+  if (a.what != b.what || (!a.write && !b.write)) return false;
+  if (a.what == Access::What::arena) return a.place < b.end && b.place < a.end;
   return a.place == b.place;
 }
 
+class Accesses {
+ public:
+  Accesses(const Program& program, const Schedule& schedule) : program_(program), schedule_(schedule) {}
+
+  std::vector<Access> of(int step) {
+    step_ = step;
+    found_.clear();
+    const Step& at = schedule_.steps[static_cast<std::size_t>(step)];
+    switch (at.action) {
+      case Action::compute:
+        add_instruction(at.index);
+        break;
+      case Action::transform:
+        for (int bucket = 0; bucket < static_cast<int>(schedule_.updates.size()); ++bucket) add_bucket(bucket);
+        break;
+      case Action::start:
+      case Action::wait:
+        found_.push_back({step_, Access::What::exchange, 0, 0, true});
+        [[fallthrough]];
+      default:
+        add_bucket(at.index);
+    }
+    return found_;
+  }
+
+ private:
+  const Instruction& instruction(int index) const { return program_.instructions[static_cast<std::size_t>(index)]; }
+
+  void add(int id, bool write) {
+    if (id < 0) return;
+    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+    switch (buffer.kind) {
+      case MemoryKind::constant:
+        return;
+      case MemoryKind::arena:
+        found_.push_back({step_, Access::What::arena, buffer.offset, buffer.offset + buffer.bytes, write});
+        return;
+      case MemoryKind::gradient:
+        found_.push_back({step_, Access::What::gradient, buffer.variable, 0, write});
+        return;
+      case MemoryKind::variable:
+      case MemoryKind::shadow:  // written with its variable
+        found_.push_back({step_, Access::What::variable, buffer.variable, 0, write});
+    }
+  }
+
+  void add_instruction(int index) {
+    const Instruction& at = instruction(index);
+    for (const int id : at.inputs) {
+      add(id, at.update && program_.buffers[static_cast<std::size_t>(id)].kind == MemoryKind::variable);
+    }
+    for (const int id : at.outputs) add(id, true);
+    add(at.scratch, true);
+  }
+
+  // Variables and gradients of a bucket, either of which a transfer may write.
+  void add_bucket(int bucket) {
+    const std::vector<int>& inputs = instruction(schedule_.updates[static_cast<std::size_t>(bucket)]).inputs;
+    for (std::size_t at = 1; at < inputs.size(); ++at) add(inputs[at], true);
+  }
+
+  const Program& program_;
+  const Schedule& schedule_;
+  int step_ = 0;
+  std::vector<Access> found_;
+};
+
 }  // namespace
 
-std::vector<std::vector<int>> hazards(const Program& program) {
-  std::vector<std::vector<int>> successors(program.instructions.size());
+std::vector<std::vector<int>> hazards(const Program& program, const Schedule& schedule) {
+  std::vector<std::vector<int>> successors(schedule.steps.size());
   std::vector<Access> earlier;
-  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    const Instruction& instruction = program.instructions[i];
-    if (instruction.once) continue;
-    std::vector<Access> now;
-    auto add = [&](int id, bool write) {
-      if (id < 0) return;
-      const Buffer& buffer = program.buffers[static_cast<std::size_t>(id)];
-      if (buffer.kind == MemoryKind::constant) return;
-      const bool arena = buffer.kind == MemoryKind::arena;
-      // A shadow is written with its variable.
-      const MemoryKind kind = buffer.kind == MemoryKind::shadow ? MemoryKind::variable : buffer.kind;
-      now.push_back({static_cast<int>(i), kind, arena ? buffer.offset : buffer.variable,
-                     arena ? buffer.offset + buffer.bytes : 0, write});
-    };
-    for (int id : instruction.inputs) {
-      add(id, instruction.update && program.buffers[static_cast<std::size_t>(id)].kind == MemoryKind::variable);
-    }
-    for (int id : instruction.outputs) add(id, true);
-    add(instruction.scratch, true);
+  Accesses accesses(program, schedule);
+  for (int step = 0; step < static_cast<int>(schedule.steps.size()); ++step) {
+    if (schedule.steps[static_cast<std::size_t>(step)].action == Action::barrier) continue;
+    const std::vector<Access> now = accesses.of(step);
     for (const Access& access : now) {
       for (const Access& before : earlier) {
-        if (conflict(before, access))
-          successors[static_cast<std::size_t>(before.instruction)].push_back(access.instruction);
+        if (conflict(before, access)) successors[static_cast<std::size_t>(before.step)].push_back(step);
       }
     }
     earlier.insert(earlier.end(), now.begin(), now.end());

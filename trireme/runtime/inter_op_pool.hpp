@@ -10,14 +10,14 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/plan/program.hpp"
+#include "trireme/plan/schedule.hpp"
 
 namespace trireme {
 
-// For each instruction the later ones that must wait for it: they read what it writes, or write memory that it still
-// reads or wrote. Taken from the addresses, so that shared memory is covered whatever the plan did. Instructions that
-// run once are left out.
-std::vector<std::vector<int>> hazards(const Program& program);
+// For each step the later ones that must wait for it: they read what it writes, or write memory that it still reads or
+// wrote. Taken from the addresses, so that shared memory is covered whatever the plan did. Transfers start and are
+// waited for in the schedule's order.
+std::vector<std::vector<int>> hazards(const Program& program, const Schedule& schedule);
 
 class InterOpPool {
  public:

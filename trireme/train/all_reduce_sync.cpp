@@ -50,7 +50,7 @@ std::shared_ptr<void> AllReduceSync::gradient_memory(std::int64_t bytes) {
   return {own_memory_, own_memory_->at(0)};
 }
 
-void AllReduceSync::start(std::vector<GradientBucket> buckets, std::uint64_t) {
+void AllReduceSync::open(std::vector<GradientBucket> buckets, std::uint64_t) {
   if (communicator_.size() == 1) return;
   buckets_ = std::move(buckets);
   bucket_seconds_.assign(buckets_.size(), 0.0);
@@ -95,12 +95,12 @@ void AllReduceSync::release(std::uint32_t number) {
   released_.notify_one();
 }
 
-void AllReduceSync::complete(int bucket) {
+void AllReduceSync::start(int bucket) {
   completed_ = number_after(bucket);
   if (options_.overlap) release(completed_);
 }
 
-bool AllReduceSync::ready(int bucket) {
+bool AllReduceSync::done(int bucket) {
   // In this order: a failure is announced by raising the number that is looked at first.
   return reached(reduced_.load(std::memory_order_acquire), number_after(bucket)) &&
          !failed_.load(std::memory_order_acquire);

@@ -36,11 +36,12 @@ class AllReduceSync : public GradientSync {
 
   // Gradients lie in memory of this object, shared with the replicas of this node where that is possible.
   void configure(const Graph& graph, SessionOptions& options) override;
-  void start(std::vector<GradientBucket> buckets, std::uint64_t step) override;
+  void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
 
+  Exchange kind() const override { return Exchange::reduce; }
   void begin_step(std::uint64_t step) override;
-  void complete(int bucket) override;
-  bool ready(int bucket) override;
+  void start(int bucket) override;
+  bool done(int bucket) override;
   void wait(int bucket) override;
 
   void set_vote(float value) override { vote_ = value; }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
-#include <optional>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
@@ -44,6 +44,10 @@ Metadata to_metadata(const Checkpoint& checkpoint) {
   metadata["samples"] = std::to_string(state.samples);
   metadata["global_batch_size"] = std::to_string(state.global_batch_size);
   metadata["optimizer"] = state.optimizer;
+  if (state.train_seconds) metadata["train_seconds"] = fmt::format("{}", *state.train_seconds);
+  metadata["epoch_steps"] = std::to_string(state.epoch.steps);
+  metadata["epoch_loss"] = fmt::format("{}", state.epoch.loss);
+  metadata["epoch_seconds"] = fmt::format("{}", state.epoch.seconds);
   metadata["checksum"] = hex(checksum);
   return metadata;
 }
@@ -65,10 +69,19 @@ class MetadataReader {
     const std::string value = text(key);
     Number number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || std::cmp_less(number, 0)) {
-      bad_input("'{}' is damaged: its {} is '{}'", path_, key, value);
+    bool is_possible = error == std::errc() && end == value.data() + value.size();
+    if constexpr (std::is_integral_v<Number>) {
+      is_possible = is_possible && !std::cmp_less(number, 0);
+    } else {
+      is_possible = is_possible && std::isfinite(number);
     }
+    if (!is_possible) bad_input("'{}' is damaged: its {} is '{}'", path_, key, value);
     return number;
+  }
+  // Of what the first checkpoints did not have.
+  template <typename Number>
+  std::optional<Number> number_if_any(const std::string& key) {
+    return metadata_.contains(key) ? std::optional(number<Number>(key)) : std::nullopt;
   }
   Metadata rest() { return std::move(metadata_); }
 
@@ -93,7 +106,11 @@ TrainingState state_of(const std::string& path, const SafetensorsFile& file) {
                       .step = metadata.number<std::int64_t>("step"),
                       .samples = metadata.number<std::int64_t>("samples"),
                       .global_batch_size = metadata.number<std::int64_t>("global_batch_size"),
-                      .optimizer = metadata.text("optimizer")};
+                      .optimizer = metadata.text("optimizer"),
+                      .train_seconds = metadata.number_if_any<double>("train_seconds"),
+                      .epoch = {.steps = metadata.number_if_any<std::int64_t>("epoch_steps").value_or(0),
+                                .loss = metadata.number_if_any<double>("epoch_loss").value_or(0),
+                                .seconds = metadata.number_if_any<double>("epoch_seconds").value_or(0)}};
   state.others = metadata.rest();
   return state;
 }

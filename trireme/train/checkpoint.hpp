@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,13 @@
 #include "trireme/train/safetensors.hpp"
 
 namespace trireme::train {
+
+// Of the steps of an epoch that is not complete.
+struct EpochSums {
+  std::int64_t steps = 0;
+  double loss = 0;  // sum of their losses; of all replicas' samples (the mean over them) where these are in lock step
+  double seconds = 0;
+};
 
 // Under the names of the members, as decimal numbers.
 struct TrainingState {
@@ -31,7 +39,9 @@ struct TrainingState {
   std::int64_t samples = 0;  // place in the sequence of samples: what comes next
   std::int64_t global_batch_size = 0;
   std::string optimizer = {};
-  Metadata others = {};  // of the trainer's observers
+  std::optional<double> train_seconds = {};  // of all steps so far; nothing: the checkpoint is older than this field
+  EpochSums epoch = {};                      // as epoch_steps, epoch_loss and epoch_seconds
+  Metadata others = {};                      // of the trainer's observers
 };
 
 struct CheckpointTensor {

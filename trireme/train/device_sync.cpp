@@ -13,7 +13,7 @@ DeviceSync::DeviceSync(comm::Communicator& communicator, ComputeDevice& device)
       sent_(device.allocate_staging(sizeof(StepValues))),
       received_(device.allocate_staging(sizeof(float))) {}
 
-void DeviceSync::start(std::vector<GradientBucket> buckets, std::uint64_t) {
+void DeviceSync::open(std::vector<GradientBucket> buckets, std::uint64_t) {
   buckets_ = std::move(buckets);
   communicator_.set_context("devices that sum gradients find each other");
   const std::string name =
@@ -32,7 +32,7 @@ void DeviceSync::begin_step(std::uint64_t) {
 }
 
 // They are copied to the device again in every step, which may be a recorded one.
-void DeviceSync::complete(int bucket) {
+void DeviceSync::start(int bucket) {
   auto* const values = static_cast<StepValues*>(on_device_.at(0));
   if (bucket == 0) device_.upload(values, sent_.at(0), sizeof(StepValues));
   for (const std::span<float> part : buckets_[static_cast<std::size_t>(bucket)].parts) {

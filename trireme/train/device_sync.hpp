@@ -13,16 +13,16 @@ namespace trireme::train {
 
 class DeviceSync : public GradientSync {
  public:
-  // The device has groups. The communicator is used by start() alone.
+  // The device has groups. The communicator is used by open() alone.
   DeviceSync(comm::Communicator& communicator, ComputeDevice& device);
 
   void configure(const Graph&, SessionOptions&) override {}
-  void start(std::vector<GradientBucket> buckets, std::uint64_t step) override;
+  void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
 
-  bool works_on_device() const override { return true; }
+  Exchange kind() const override { return Exchange::reduce_on_device; }
   void begin_step(std::uint64_t step) override;
-  void complete(int bucket) override;
-  bool ready(int) override { return true; }
+  void start(int bucket) override;
+  bool done(int) override { return true; }
   void wait(int) override {}
 
   void set_vote(float value) override { vote_ = value; }

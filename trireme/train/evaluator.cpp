@@ -16,6 +16,7 @@ void Accuracy::add(const Accuracy& other) {
   top1 += other.top1;
   top5 += other.top5;
   loss += other.loss;
+  broken += other.broken;
 }
 
 // A label's rank is the number of classes that are more likely; of equally likely ones the first counts.
@@ -59,12 +60,15 @@ void Evaluator::load(const VariableStore& trained) {
   load([&trained](const Node& variable) { return trained.get(trained.find(variable.name)); });
 }
 
-std::optional<Accuracy> Evaluator::run(data::Pipeline& pipeline, const std::stop_token& stop) {
+std::optional<Accuracy> Evaluator::run(data::Pipeline& pipeline, const std::stop_token& stop,
+                                       const OnProgress& on_progress) {
   const auto share = static_cast<std::size_t>(model_.labels.shape().elements());
   const auto pixels = static_cast<std::size_t>(model_.images.shape().elements());
   Accuracy all;
   while (true) {
     const data::Batch& batch = pipeline.next();
+    all.broken = static_cast<std::int64_t>(pipeline.bad_samples().size());
+    if (on_progress) on_progress(all.samples + all.broken);
     if (batch.valid == 0) return all;
     if (stop.stop_requested()) return std::nullopt;
     for (int i = 0; i < forward_->groups(); ++i) {

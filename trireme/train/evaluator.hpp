@@ -16,7 +16,8 @@ namespace trireme::train {
 
 struct Accuracy {
   std::int64_t samples = 0, top1 = 0, top5 = 0;
-  double loss = 0;  // sum of cross-entropies
+  double loss = 0;          // sum of cross-entropies
+  std::int64_t broken = 0;  // that could not be used and are not among the samples
 
   double top1_share() const { return samples > 0 ? static_cast<double>(top1) / static_cast<double>(samples) : 0; }
   double top5_share() const { return samples > 0 ? static_cast<double>(top5) / static_cast<double>(samples) : 0; }
@@ -44,7 +45,9 @@ class Evaluator {
 
   // Everything that comes until the pipeline's end; nothing where it was asked to stop before. Its batches have this
   // one's size.
-  std::optional<Accuracy> run(data::Pipeline& pipeline, const std::stop_token& stop);
+  using OnProgress = std::function<void(std::int64_t samples)>;  // looked at so far
+  std::optional<Accuracy> run(data::Pipeline& pipeline, const std::stop_token& stop,
+                              const OnProgress& on_progress = {});
   Accuracy run(data::Pipeline& pipeline) { return *run(pipeline, {}); }
 
   const Model& model() const { return model_; }

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <tuple>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/base/write_all.hpp"
 #include "trireme/comm/host.hpp"
 #include "trireme/data/record_file.hpp"
@@ -48,6 +50,21 @@ double now_seconds() {
 }
 
 }  // namespace
+
+// What is there of the folder's path decides: what is missing would be made in it.
+void EventFile::check(const std::string& folder) {
+  std::ignore = version_message(0);
+  std::filesystem::path there = std::filesystem::absolute(folder).lexically_normal();
+  std::error_code error;
+  while (!std::filesystem::exists(std::filesystem::symlink_status(there, error)) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  try {
+    NewFile trial(there / "events.out.tfevents");
+  } catch (const Error& problem) {
+    bad_input("--tensorboard {}: {}; give a folder that can be written", folder, problem.what());
+  }
+}
 
 EventFile::EventFile(const std::string& folder) {
   const double now = now_seconds();

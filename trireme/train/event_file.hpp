@@ -23,7 +23,8 @@ class EventFile {
   // A new file "events.out.tfevents.<seconds>.<host>.<process>.<number>" in the folder, which is made where it is
   // missing. Error(bad_input) where it cannot be written, Error(unavailable) in a build without protobuf.
   explicit EventFile(const std::string& folder);
-  ~EventFile();  // flushes; what cannot be written then is lost
+  static void check(const std::string& folder);  // the same errors, and makes nothing
+  ~EventFile();                                  // flushes; what cannot be written then is lost
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 

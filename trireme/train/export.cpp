@@ -5,6 +5,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/train/trained_on.hpp"
 #ifdef TRIREME_WITH_PROTOBUF
 #include "trireme/onnx/model_file.hpp"
 #endif
@@ -21,6 +22,22 @@ struct TrainedNetwork {
   const VariableStore& values;
 };
 
+// How to use the network: what is done to images before it sees them, and what its outputs stand for.
+Metadata usage_of(const TrainingState& state, const ModelInfo& model) {
+  Metadata usage{
+      {"model", state.model}, {"classes", std::to_string(state.classes)}, {"step", std::to_string(state.step)}};
+  const auto data = trained_on(state.others);
+  if (!data) return usage;  // a checkpoint of an older version does not say
+  const data::Preprocessing preprocessing = data::preprocessing_for(
+      data->images, static_cast<int>(model.image_size), static_cast<int>(model.channels), false, data->preprocessing);
+  usage["preprocessing"] = data::describe(preprocessing);
+  usage["crop"] = data::to_string(preprocessing.crop);
+  usage["mean"] = data::to_string(data->preprocessing.mean);
+  usage["std"] = data::to_string(data->preprocessing.deviation);
+  if (!data->class_names.empty()) usage["class_names"] = state.others.at("class_names");
+  return usage;
+}
+
 void write_onnx([[maybe_unused]] const TrainedNetwork& network) {
 #ifdef TRIREME_WITH_PROTOBUF
   NewFile file(network.options.out);
@@ -29,7 +46,8 @@ void write_onnx([[maybe_unused]] const TrainedNetwork& network) {
                             .images = network.model.images,
                             .logits = network.model.logits,
                             .values = network.values,
-                            .any_batch = !network.options.batch_size}));
+                            .any_batch = !network.options.batch_size,
+                            .metadata = usage_of(network.checkpoint.state(), network.model.info)}));
   file.commit();
 #else
   fail(ErrorKind::unavailable,
@@ -47,12 +65,9 @@ void write_weights(const TrainedNetwork& network) {
   for (const CheckpointTensor& tensor : tensors) {
     named.push_back({tensor.name, tensor.value.type(), std::as_bytes(tensor.value.f32())});
   }
-  const TrainingState& state = network.checkpoint.state();
-  write_safetensors(network.options.out, named,
-                    {{"model", state.model},
-                     {"classes", std::to_string(state.classes)},
-                     {"step", std::to_string(state.step)},
-                     {"values", network.options.average ? "average" : "last"}});
+  Metadata metadata = usage_of(network.checkpoint.state(), network.model.info);
+  metadata["values"] = network.options.average ? "average" : "last";
+  write_safetensors(network.options.out, named, metadata);
 }
 
 struct Format {

@@ -13,8 +13,10 @@ class GradientSync : public GradientExchange {
  public:
   // Before the session is made: sets what it needs.
   virtual void configure(const Graph& graph, SessionOptions& options) = 0;
+  // How this one lets replicas agree, for the schedule of their steps.
+  virtual Exchange kind() const = 0;
   // Collective, once: from now on this may be the exchange of the program that has these buckets. Updates so far: step.
-  virtual void start(std::vector<GradientBucket> buckets, std::uint64_t step) = 0;
+  virtual void open(std::vector<GradientBucket> buckets, std::uint64_t step) = 0;
 
   // Where the exchange writes the variables: brings the newest values of all, and returns when no values are on their
   // way any more. Otherwise there is nothing to do.

@@ -82,6 +82,18 @@ void Replicas::configure(const Graph& graph, SessionOptions& options) {
 }
 
 void Replicas::attach(Session& session, Executable& step) {
+  open(session, step);
+  exchange_gradients(step);
+  check_agreement(session);
+}
+
+void Replicas::attach(Session& session, BatchSplit& step) {
+  open(session, step.group(0));
+  exchange_gradients(step);
+  check_agreement(session);
+}
+
+void Replicas::open(Session& session, Executable& step) {
   if (attached_) bad_input("replicas are attached to a step already; make others for another step");
   attached_ = true;
   communicator_->set_context("comparing programs");
@@ -92,11 +104,16 @@ void Replicas::attach(Session& session, Executable& step) {
     if (sync_communicator_) sync_communicator_->set_timeout(options_.timeout);
     if (statistics_) statistics_->set_timeout(options_.timeout);
   }
-  const bool on_device = sync_->works_on_device();
-  sync_->start(step.gradient_buckets(on_device ? MemorySide::device : MemorySide::host), session.variables().step);
+  const Exchange kind = sync_->kind();
+  const MemorySide side = kind == Exchange::reduce_on_device ? MemorySide::device : MemorySide::host;
+  sync_->open(step.gradient_buckets(side), session.variables().step);
   session.variables().touch();
-  if (size() > 1 || sync_->updates_variables() || on_device) step.set_exchange(sync_.get());
-  check_agreement(session);
+}
+
+// A replica that is alone has nobody to reduce with.
+Exchange Replicas::exchange() const {
+  const Exchange kind = sync_->kind();
+  return size() == 1 && kind == Exchange::reduce ? Exchange::none : kind;
 }
 
 // Gradients are summed as they lie in memory: buckets, order and layouts must be the same.
@@ -126,7 +143,7 @@ void Replicas::check_same_program(Session& session, const Executable& step) {
 }
 
 void Replicas::restore_values(Session& session) {
-  if (!sync_->updates_variables()) return broadcast_values(session);
+  if (!is_served()) return broadcast_values(session);
   sync_->pull();
   session.variables().touch();
 }
@@ -138,7 +155,7 @@ void Replicas::broadcast_values(Session& session) {
     comm::broadcast(*communicator_, arena);
     store.put(arena);
   };
-  if (sync_->updates_variables()) {  // the servers have the others
+  if (is_served()) {  // the servers have the others
     broadcast(store.untrained_arena());
   } else {
     broadcast(store.value_arena());

@@ -46,6 +46,13 @@ class Replicas {
   // Collective: checks that all replicas have the same program, gives them the values and the optimizer state of rank
   // 0, and lets the gradients of the step be exchanged from now on.
   void attach(Session& session, Executable& step);
+  void attach(Session& session, BatchSplit& step);
+  // Lets gradients be exchanged after other options say what else becomes of them, or again after they were not.
+  template <typename Step>  // Executable or BatchSplit
+  void exchange_gradients(Step& step, GradientOptions options = {}) {
+    options.exchange = exchange();
+    step.set_exchange(options.exchange == Exchange::none ? nullptr : sync_.get(), options);
+  }
   // Collective: the same values for all, those of rank 0 (with the optimizer state) or of the servers. After replicas
   // went their own ways.
   void restore_values(Session& session);
@@ -62,6 +69,9 @@ class Replicas {
  private:
   class Statistics;
 
+  void open(Session& session, Executable& step);
+  Exchange exchange() const;
+  bool is_served() const { return sync_->kind() == Exchange::serve; }
   void check_same_program(Session& session, const Executable& step);
   void broadcast_values(Session& session);
 

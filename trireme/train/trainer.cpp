@@ -20,12 +20,15 @@ std::int64_t steps_of(const TrainerOptions& options) {
 
 }  // namespace
 
+std::string_view name_of_loss(double loss) { return std::isnan(loss) ? "not a number (NaN)" : "infinite"; }
+
 Trainer::Trainer(Parts parts, TrainerOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       steps_(steps_of(options_)),
-      step_(options_.first_step),
-      saved_(step_) {}
+      step_(options_.first.step),
+      saved_(step_),
+      epoch_(options_.first.epoch) {}
 
 double Trainer::epochs_at(std::int64_t step) const {
   return static_cast<double>(step * options_.samples_per_step) / static_cast<double>(options_.samples_per_epoch);
@@ -55,13 +58,14 @@ TrainingEnd Trainer::run(const std::stop_token& stop) {
       break;
     }
     run_step();
-    if (is_epoch_complete()) {
+    if (step_ == steps_ || is_epoch_complete()) {
       end = end_epoch(stop);
     } else if (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0) {
       save();
     }
   }
-  tell([end](TrainerObserver& observer) { observer.on_end(end); });
+  const EndReport report{.end = end, .train_seconds_here = seconds_here_, .train_seconds = seconds_in_all()};
+  tell([&report](TrainerObserver& observer) { observer.on_end(report); });
   return end;
 }
 
@@ -71,9 +75,17 @@ TrainingEnd Trainer::evaluate_only(const std::stop_token& stop) {
   return evaluation.stopped ? TrainingEnd::interrupted : TrainingEnd::done;
 }
 
+std::optional<double> Trainer::seconds_in_all() const {
+  if (!options_.first.train_seconds) return std::nullopt;
+  return *options_.first.train_seconds + seconds_here_;
+}
+
+// The loss is that of all replicas: a run that goes on from here may have more or fewer of them.
 void Trainer::save() {
   if (!parts_.save || saved_ == step_) return;
-  parts_.save(step_);
+  EpochSums epoch = epoch_;
+  if (epoch.steps > 0) epoch.loss = mean_of_all(epoch.loss);
+  parts_.save({.step = step_, .train_seconds = seconds_in_all(), .epoch = epoch});
   saved_ = step_;
 }
 
@@ -81,7 +93,7 @@ void Trainer::save() {
 bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
   const bool wish = stop.stop_requested();
   if (parts_.sync == nullptr || !parts_.sync->is_lock_step()) return wish;
-  const bool agreed = step_ > options_.first_step && parts_.sync->agreed() > 0;
+  const bool agreed = step_ > options_.first.step && parts_.sync->agreed() > 0;
   parts_.sync->set_vote(wish ? 1.0f : 0.0f);
   return agreed;
 }
@@ -97,13 +109,14 @@ void Trainer::run_step() {
   ++step_;
   if (!std::isfinite(loss)) {
     fail(ErrorKind::failed,
-         "the loss became {} in step {} at a learning rate of {}; try a lower --init-learning-rate, some "
+         "the loss is {} in step {} at a learning rate of {}; try a lower --init-learning-rate, some "
          "--num-learning-rate-warmup-epochs or --clip-norm, from the last checkpoint",
-         loss, step_, rate);
+         name_of_loss(loss), step_, rate);
   }
-  ++steps_in_epoch_;
-  loss_sum_ += loss;
-  seconds_ += seconds;
+  ++epoch_.steps;
+  epoch_.loss += loss;
+  epoch_.seconds += seconds;
+  seconds_here_ += seconds;
   tell([&](TrainerObserver& observer) {
     observer.on_step({.step = step_,
                       .steps = steps_,
@@ -114,16 +127,16 @@ void Trainer::run_step() {
   });
 }
 
-bool Trainer::is_epoch_complete() const {
-  return step_ == steps_ || std::floor(epochs_at(step_)) > std::floor(epochs_at(step_ - 1));
-}
+bool Trainer::is_epoch_complete() const { return std::floor(epochs_at(step_)) > std::floor(epochs_at(step_ - 1)); }
 
 TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const bool is_last = step_ == steps_;
   const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_at(step_ - 1) + 1e-9));
-  const auto steps = static_cast<double>(steps_in_epoch_);
-  const double loss_here = loss_sum_ / steps;
-  const double loss = parts_.mean ? parts_.mean(loss_here) : loss_here;
+  const EpochSums sums = epoch_;
+  const auto steps = static_cast<double>(sums.steps);
+  const double loss = mean_of_all(sums.loss) / steps;
+  // The last one may be a part of an epoch, which a run with more epochs goes on with.
+  if (is_epoch_complete()) epoch_ = {};
   const bool is_evaluated = is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0);
   // What reaches the target is what is to be kept, and where others go on meanwhile there is no second look at it.
   const bool is_candidate = is_evaluated && options_.target_accuracy > 0 && goes_at_own_pace();
@@ -137,13 +150,11 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
                        .step = step_,
                        .loss = loss,
                        .learning_rate = options_.schedule.at(step_ - 1),
-                       .images_per_second = steps * static_cast<double>(options_.samples_per_step) / seconds_,
-                       .train_seconds = seconds_,
+                       .images_per_second = steps * static_cast<double>(options_.samples_per_step) / sums.seconds,
+                       .train_seconds = sums.seconds,
                        .evaluation_seconds = evaluation_seconds,
                        .accuracy = evaluation.accuracy});
   });
-  steps_in_epoch_ = 0;
-  loss_sum_ = seconds_ = 0;
   if (evaluation.stopped) {
     save();
     return TrainingEnd::interrupted;

@@ -11,13 +11,22 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trireme/optim/schedule.hpp"
+#include "trireme/train/checkpoint.hpp"
 #include "trireme/train/evaluator.hpp"
 #include "trireme/train/gradient_sync.hpp"
 
 namespace trireme::train {
+
+// Where it stands, as a checkpoint has it.
+struct TrainingProgress {
+  std::int64_t step = 0;                    // updates done
+  std::optional<double> train_seconds = 0;  // that they took; nothing: nobody knows
+  EpochSums epoch = {};                     // of the epoch that goes on
+};
 
 struct TrainerOptions {
   std::int64_t samples_per_epoch = 1;
@@ -27,10 +36,13 @@ struct TrainerOptions {
   std::int64_t evaluate_every = 1;    // epochs; 0: only at the end
   std::int64_t checkpoint_every = 0;  // steps; 0: with each epoch
   double target_accuracy = 0;         // top-1 share at which it is good enough; 0: none
-  std::int64_t first_step = 0;        // done before, by an earlier run
+  TrainingProgress first = {};        // where earlier runs have left it
 };
 
 enum class TrainingEnd : std::uint8_t { done, reached_target, interrupted };
+
+// "not a number (NaN)" or "infinite": what a loss is that is not finite.
+std::string_view name_of_loss(double loss);
 
 struct StepReport {
   std::int64_t step = 0, steps = 0;  // from 1, of
@@ -40,6 +52,7 @@ struct StepReport {
   double seconds = 0;
 };
 
+// Of all its steps, also those of earlier runs that this one has gone on from.
 struct EpochReport {
   std::int64_t epoch = 0, step = 0;  // from 1
   double loss = 0;                   // mean of its steps; of all replicas' samples where these are in lock step
@@ -47,6 +60,12 @@ struct EpochReport {
   double images_per_second = 0;      // of all replicas, training alone
   double train_seconds = 0, evaluation_seconds = 0;
   std::optional<Accuracy> accuracy;  // where it was evaluated
+};
+
+struct EndReport {
+  TrainingEnd end = TrainingEnd::done;
+  double train_seconds_here = 0;             // of this run's steps
+  std::optional<double> train_seconds = {};  // with those of the runs before it
 };
 
 struct Evaluation {
@@ -62,7 +81,7 @@ class TrainerObserver {
   virtual void on_epoch(const EpochReport&) {}
   // Instead of steps and epochs: an earlier run has done them all.
   virtual void on_nothing_left(std::int64_t /*step*/, const std::optional<Accuracy>&) {}
-  virtual void on_end(TrainingEnd) {}
+  virtual void on_end(const EndReport&) {}
 };
 
 class Trainer {
@@ -70,7 +89,7 @@ class Trainer {
   struct Parts {
     std::function<double(double learning_rate)> step;                 // one update; gives the loss
     std::function<Evaluation(const std::stop_token& stop)> evaluate;  // collective, also about stopping
-    std::function<void(std::int64_t step)> save = {};                 // collective: a checkpoint
+    std::function<void(const TrainingProgress&)> save = {};           // collective: a checkpoint
     GradientSync* sync = nullptr;                                     // by which replicas end together
     std::function<bool(bool here)> agree = {};     // collective: whether it is true for the first replica
     std::function<double(double here)> mean = {};  // collective: over all replicas
@@ -93,6 +112,8 @@ class Trainer {
   TrainingEnd evaluate_only(const std::stop_token& stop);
   void run_step();
   bool is_epoch_complete() const;
+  double mean_of_all(double here) const { return parts_.mean ? parts_.mean(here) : here; }
+  std::optional<double> seconds_in_all() const;
   TrainingEnd end_epoch(const std::stop_token& stop);
   void save();
   void tell(const std::function<void(TrainerObserver&)>& what);
@@ -103,9 +124,8 @@ class Trainer {
   std::int64_t steps_;  // of the whole training
   std::int64_t step_;   // done
   std::int64_t saved_;  // the step of the newest checkpoint
-  // Of this epoch.
-  double loss_sum_ = 0, seconds_ = 0;
-  std::int64_t steps_in_epoch_ = 0;
+  double seconds_here_ = 0;
+  EpochSums epoch_;
 };
 
 }  // namespace trireme::train

@@ -58,10 +58,10 @@ std::vector<std::pair<std::string, std::string>> library_versions() {
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   const Gpus gpus = find_gpus();
   if (gpus.count == 0) {
-    bad_input(
-        "--device cuda: this machine has no GPU that can be used: {}; `nvidia-smi` shows what the driver sees, "
-        "--device cpu works everywhere",
-        gpus.problem);
+    fail(ErrorKind::unavailable,
+         "--device cuda: this machine has no GPU that can be used: {}; `nvidia-smi` shows what the driver sees, "
+         "--device cpu works everywhere",
+         gpus.problem);
   }
   if (ordinal < 0 || ordinal >= gpus.count) {
     bad_input("--device cuda:{}: this machine has {} GPU{}, counted from 0", ordinal, gpus.count,

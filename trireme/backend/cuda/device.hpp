@@ -18,7 +18,7 @@ namespace trireme::cuda {
 
 class CudaDevice final : public ComputeDevice {
  public:
-  explicit CudaDevice(int ordinal);  // Error(bad_input) if there is no such GPU
+  explicit CudaDevice(int ordinal);  // Error(unavailable) if there is no GPU, (bad_input) if not so many
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;

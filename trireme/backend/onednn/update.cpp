@@ -69,8 +69,9 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
       } else if (context.groups == 1) {
         apply_rule(operation.rule, rates, arrays, operands.input(2 + 2 * piece.pair), piece.range);
       } else {
+        const auto gradients = operands.gradients(piece.pair);
         apply_mean(operation.rule, rates, arrays,
-                   {.gradients = operands.gradients(piece.pair), .weights = {}, .count = context.groups}, piece.range);
+                   {.gradients = gradients, .weights = {}, .count = static_cast<int>(gradients.size())}, piece.range);
       }
     }
   });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -11,7 +12,6 @@
 #include <memory>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/unique_fd.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
@@ -97,21 +97,25 @@ void check_reachable(const std::string& resolved, const std::vector<RpcTask>& ta
   }
 }
 
-std::string why_not_listen(const std::string& resolved) {
+UniqueFd listen_on(const std::string& resolved, const std::string& who, std::chrono::milliseconds answer_within) {
   std::string reason;
   const AddressList address = look_up(resolved, reason);
-  if (address == nullptr) return fmt::format("{} {}", resolved, reason);
-  const UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;  // as gRPC does: connections that are still closing are no hindrance
+  if (address == nullptr) bad_input("{}: {} {}", who, resolved, reason);
+  UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1;  // connections that are still closing are no hindrance
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && listen(socket.get(), 1) == 0) return "";
+  const auto unanswered = static_cast<unsigned>(answer_within.count());
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
+  if (bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && listen(socket.get(), SOMAXCONN) == 0) {
+    return socket;
+  }
   if (errno == EADDRINUSE) {
-    return resolved + " is in use; another process, or a second task with this index, listens there";
+    bad_input("{}: {} is in use; another process, or a second task with this index, listens there", who, resolved);
   }
   if (errno == EADDRNOTAVAIL) {
-    return resolved + " is no address of this host; the list of tasks or this task's index is wrong";
+    bad_input("{}: {} is no address of this host; the list of tasks or this task's index is wrong", who, resolved);
   }
-  return fmt::format("cannot listen on {}: {}", resolved, std::strerror(errno));
+  bad_input("{}: cannot listen on {}: {}", who, resolved, std::strerror(errno));
 }
 
 }  // namespace trireme::comm::rpc

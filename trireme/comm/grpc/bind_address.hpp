@@ -1,9 +1,11 @@
 // The address a task listens on. Used by Listener.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
+#include "trireme/base/unique_fd.hpp"
 #include "trireme/comm/grpc/grpc_world.hpp"
 
 namespace trireme::comm::rpc {
@@ -12,7 +14,8 @@ namespace trireme::comm::rpc {
 std::string resolve_address(const std::string& address, const std::string& who);
 // Error(bad_input) where a task would listen on an address that only its own host can reach, and others are elsewhere.
 void check_reachable(const std::string& resolved, const std::vector<RpcTask>& tasks, int self);
-// Why nobody can listen on it now: "127.0.0.1:2221 is in use; ...". Empty: it seems to be possible.
-std::string why_not_listen(const std::string& resolved);
+// A socket that listens there; it gives up connections whose other side has not acknowledged anything for so long.
+// Error(bad_input) with the reason: "worker 1: 127.0.0.1:2221 is in use; ...".
+UniqueFd listen_on(const std::string& resolved, const std::string& who, std::chrono::milliseconds answer_within);
 
 }  // namespace trireme::comm::rpc

@@ -2,21 +2,114 @@
 
 #include <fmt/format.h>
 
+#include "trireme/comm/grpc/proof.hpp"
 #include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
 
+using grpc::StatusCode;
+
 constexpr int kLinesPerWindow = 5;
 constexpr std::chrono::seconds kWindow{60};
 
+// A challenge: when it was made, something random, and a hash of these, the claim and the connection by which it is
+// known again.
+constexpr std::uint64_t kChallengeSeconds = 60;
+constexpr std::size_t kTimeBytes = 8, kRandomBytes = 16;
+
+std::uint64_t seconds_now() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+// The most significant byte first, so that challenges are in the order of their age.
+std::string to_bytes(std::uint64_t number) {
+  std::string bytes(kTimeBytes, '\0');
+  for (std::size_t i = 0; i < kTimeBytes; ++i) bytes[kTimeBytes - 1 - i] = static_cast<char>(number >> (8 * i));
+  return bytes;
+}
+
+std::uint64_t to_number(const std::string& bytes) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < kTimeBytes; ++i) number = number << 8 | static_cast<unsigned char>(bytes[i]);
+  return number;
+}
+
+std::string metadata_of(const grpc::ServerContext& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return "";
+  return {found->second.data(), found->second.size()};
+}
+
 }  // namespace
 
-bool Gate::admits(const grpc::ServerContextBase& context, const std::string& what) {
-  if (carries_secret(context, secret_)) return true;
+Gate::Gate(const RpcOptions& options)
+    : secret_(options.secret),
+      self_(options.self),
+      address_(options.tasks[static_cast<std::size_t>(options.self)].address),
+      log_(options.log),
+      own_key_(random_bytes(kNonceBytes)) {}
+
+grpc::Status Gate::challenge(grpc::ServerContext& context) {
+  const std::string claim = metadata_of(context, kClaimKey);
+  wire::Claim caller;
+  if (!caller.ParseFromString(claim) || caller.nonce().size() != kNonceBytes) {
+    return refuse(context, "a call", "it is not of a task of this job");
+  }
+  // A challenge for what is meant for another task would let somebody between pass it on.
+  if (caller.to() != self_ || caller.address() != address_) {
+    refuse(context, caller.method().substr(0, kLongestMethod), "it is meant for another task");
+    return {StatusCode::NOT_FOUND, "this is another task"};
+  }
+  context.AddTrailingMetadata(kChallengeKey,
+                              challenge_of(seconds_now(), random_bytes(kRandomBytes), context.peer(), claim));
+  return grpc::Status::OK;
+}
+
+grpc::Status Gate::admit(grpc::ServerContext& context, const std::string& method, wire::Claim& caller) {
+  const std::string claim = metadata_of(context, kClaimKey), challenge = metadata_of(context, kChallengeKey);
+  const std::string what = method.substr(0, kLongestMethod);
+  if (!caller.ParseFromString(claim) || caller.method() != method || caller.to() != self_) {
+    return refuse(context, what, "it carries no proof that it knows the job's secret");
+  }
+  if (!is_equal(metadata_of(context, kProofKey), caller_proof(secret_, claim, challenge))) {
+    return refuse(context, what, "it does not know the job's secret");
+  }
+  if (!is_fresh(challenge, context.peer(), claim)) {
+    refuse(context, what, "its proof is old, or of another connection");
+    return {StatusCode::ABORTED, "this proof is old, or of another connection"};
+  }
+  if (!use_up(challenge)) return refuse(context, what, "its proof was used before");
+  on_proof_(context.peer());
+  context.AddInitialMetadata(kProofKey, answer_proof(secret_, claim, challenge));
+  return grpc::Status::OK;
+}
+
+grpc::Status Gate::refuse(const grpc::ServerContext& context, const std::string& what, const std::string& why) {
   refused_.fetch_add(1, std::memory_order_relaxed);
-  report(fmt::format("refused {} from {}: it lacks the job's secret", what, context.peer()));
-  return false;
+  report(fmt::format("refused {} from {}: {}", printable(what), context.peer(), why));
+  return {StatusCode::UNAUTHENTICATED, "this call does not prove that it knows the job's secret"};
+}
+
+std::string Gate::challenge_of(std::uint64_t now, const std::string& random, const std::string& peer,
+                               const std::string& claim) const {
+  const std::string time = to_bytes(now);
+  return time + random + keyed_hash(own_key_, {time, random, peer, claim});
+}
+
+bool Gate::is_fresh(const std::string& challenge, const std::string& peer, const std::string& claim) const {
+  if (challenge.size() != kTimeBytes + kRandomBytes + kProofBytes) return false;
+  const std::uint64_t made = to_number(challenge);
+  return is_equal(challenge, challenge_of(made, challenge.substr(kTimeBytes, kRandomBytes), peer, claim)) &&
+         seconds_now() - made <= kChallengeSeconds;
+}
+
+// Only those who know the secret come so far, so that what is kept here does not grow by strangers.
+bool Gate::use_up(const std::string& challenge) {
+  const std::uint64_t now = seconds_now();
+  if (now > kChallengeSeconds) used_.erase(used_.begin(), used_.lower_bound(to_bytes(now - kChallengeSeconds)));
+  return used_.insert(challenge).second;
 }
 
 void Gate::report(const std::string& line) {

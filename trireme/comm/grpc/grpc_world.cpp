@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/comm/grpc/attendance.hpp"
 #include "trireme/comm/grpc/control_client.hpp"
 #include "trireme/comm/grpc/journal.hpp"
 #include "trireme/comm/grpc/listener.hpp"
+#include "trireme/comm/grpc/meeting.hpp"
+#include "trireme/comm/grpc/messages.hpp"
 #include "trireme/comm/grpc/rpc_communicator.hpp"
 #include "trireme/comm/grpc/security.hpp"
 #include "trireme/comm/host.hpp"
@@ -24,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLongestLeave{10000};
 // One that is refused stays for a moment, so that the others hear the same from it, and not nothing.
 constexpr std::chrono::milliseconds kParting{500};
+// How often those who wait hear who has come meanwhile.
+constexpr std::chrono::seconds kNews{1};
 constexpr std::int64_t kLargestPart = 32 << 20;
 
 const RpcOptions& check(const RpcOptions& options) {
@@ -69,22 +75,25 @@ class RpcWorldOverSockets : public RpcWorld {
         options_(with_journal(check(options), journal_)),
         tls_(read_tls(options_.tls)),
         self_(own_identity(options_)),
+        caller_{options_, tls_, self_},
         roster_(options_),
-        outlet_(options_, tls_, self_, roster_),
-        transport_{roster_, inboxes_, outlet_, options_.self, describe_transport(options_)},
-        client_(options_, tls_, self_) {
-    roster_.set_on_absence([this] { inboxes_.ring_all(); });
-    listener_ = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_, make_answers());
+        outlet_(caller_, roster_),
+        transport_{roster_, inboxes_, outlet_, options_.self, describe_transport(options_), [this] { break_off(); }} {
+    roster_.set_on_absence([this] { on_absence(); });
+    {
+      auto listener = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_, make_answers());
+      const std::lock_guard lock(listener_mutex_);
+      listener_ = std::move(listener);
+    }
+    if (options_.self != kMeetingTask) {
+      attendance_.emplace(caller_, roster_, outlet_.queue());
+      attendance_->come();
+    }
     meet();
     std::vector<int> tasks(options_.tasks.size());
     std::iota(tasks.begin(), tasks.end(), 0);
     communicator_ = std::make_unique<RpcCommunicator>(transport_, std::move(tasks), options_.self, 0);
-    const auto timeout = communicator_->timeout();
-    communicator_->set_timeout(options_.join_timeout);
-    communicator_->set_context("joining");
-    communicator_->introduce(host_name(), node_key(), self_.name);
-    communicator_->set_context("");
-    communicator_->set_timeout(timeout);
+    communicator_->set_members(members());
     roster_.set_state("running");
   }
 
@@ -92,7 +101,10 @@ class RpcWorldOverSockets : public RpcWorld {
 
   void leave() override {
     roster_.set_state("leaving");
+    // All that was sent has arrived; then others may hear that this task is gone.
     outlet_.leave(kLongestLeave);
+    listener_->leave(kLongestLeave);
+    if (attendance_) attendance_->leave(kLongestLeave);
   }
 
   void set_statistics(std::function<std::string()> statistics) override {
@@ -101,7 +113,7 @@ class RpcWorldOverSockets : public RpcWorld {
   }
   std::string statistics_of(int task) override {
     check_task(task);
-    return task == options_.self ? statistics() : client_.statistics_of(task);
+    return task == options_.self ? statistics() : ask(caller_, task, kStatisticsMethod, "statistics");
   }
   void set_shutdown(std::function<void()> shutdown) override {
     const std::lock_guard lock(answers_mutex_);
@@ -109,54 +121,55 @@ class RpcWorldOverSockets : public RpcWorld {
   }
   void shut_down(int task) override {
     check_task(task);
-    task == options_.self ? shutdown() : client_.shut_down(task);
+    if (task == options_.self) return shutdown();
+    ask(caller_, task, kShutdownMethod, "shutdown");
   }
   Health health_of(int task) override {
     check_task(task);
-    return task == options_.self ? roster_.health() : client_.health_of(task);
+    if (task == options_.self) return roster_.health();
+    wire::HealthReply reply;
+    if (!reply.ParseFromString(ask(caller_, task, kHealthMethod, "health"))) {
+      fail(ErrorKind::failed, "health of {}: its answer cannot be read", listed(task).name);
+    }
+    return to_health(reply);
   }
 
  private:
-  // Says hello to all others until all have welcomed us.
+  // Returns when all have come to the meeting.
   void meet() {
-    for (int task = 0; task < static_cast<int>(options_.tasks.size()); ++task) {
-      if (task != options_.self) client_.start_hello(task);
-    }
     const auto start = Clock::now();
-    std::chrono::duration<double> next_word = std::chrono::seconds(3);
+    std::chrono::duration<double> next_word = std::chrono::seconds(3), next_news = kNews;
+    std::size_t told = 0;
     while (!roster_.has_reached_all()) {
-      if (const auto greeting = client_.next_greeting(std::chrono::milliseconds(100))) take(*greeting);
+      roster_.wait_for_change(std::chrono::milliseconds(100));
       const std::chrono::duration<double> waited = Clock::now() - start;
+      check_failure();
       check_lost();
       if (waited > options_.join_timeout && !roster_.has_reached_all()) give_up();
+      const Health health = roster_.health();
+      if (waited > next_news && options_.self == kMeetingTask) {
+        next_news = waited + kNews;
+        if (told != health.here.size()) listener_->tell_arrivals();
+        told = health.here.size();
+      }
       if (waited > next_word) {
         next_word += std::chrono::seconds(10);
-        say(fmt::format("{} is waiting for {}", self_.name, describe_wait(roster_.health())));
+        say(fmt::format("{} is waiting for {}", self_.name, describe_wait(health)));
       }
     }
   }
 
-  void take(const ControlClient::Greeting& greeting) {
-    using Outcome = ControlClient::Greeting::Outcome;
-    if (greeting.outcome == Outcome::refused) {
-      std::this_thread::sleep_for(kParting);
-      fail(ErrorKind::failed, "{}", greeting.reason);
-    }
-    if (greeting.outcome == Outcome::interrupted) {
-      client_.start_hello(greeting.task);
-      return;
-    }
-    const std::string refusal = roster_.admit(greeting.identity);
-    if (!refusal.empty() || greeting.identity.index != greeting.task) {
-      fail(ErrorKind::failed, "{} is not what answers there: {}", roster_.name_of(greeting.task), refusal);
-    }
-    outlet_.open(greeting.task);
-    roster_.reached(greeting.task);
+  void check_failure() const {
+    const std::string failure = attendance_ ? attendance_->failure() : listener_->failure();
+    if (failure.empty()) return;
+    std::this_thread::sleep_for(kParting);
+    fail(ErrorKind::failed, "{}", failure);
   }
 
   void check_lost() const {
     const Health health = roster_.health();
     if (health.lost.empty()) return;
+    std::this_thread::sleep_for(kParting);
     fail(ErrorKind::failed, "{}: lost {} while waiting for {}", self_.name, fmt::join(health.lost, ", "),
          describe_wait(health));
   }
@@ -164,17 +177,47 @@ class RpcWorldOverSockets : public RpcWorld {
   [[noreturn]] void give_up() {
     const Health health = roster_.health();
     std::vector<std::string> silent;
-    std::string reason;
     for (int task = 0; task < static_cast<int>(options_.tasks.size()); ++task) {
-      if (roster_.is_reached(task)) continue;
-      silent.push_back(fmt::format("{} ({})", listed(task).name, listed(task).address));
-      reason = client_.why_silent(task);
+      if (!roster_.is_reached(task)) silent.push_back(fmt::format("{} ({})", listed(task).name, listed(task).address));
+    }
+    std::string reason;
+    // Who cannot reach the meeting knows of nobody else.
+    if (attendance_ && !roster_.is_reached(kMeetingTask)) {
+      silent.resize(1);
+      reason = fmt::format("; the others meet there ({})", attendance_->trouble());
     }
     const std::int64_t refused = listener_->refused_calls();
-    fail(ErrorKind::failed, "{} did not come within {}; here {}: {} (gRPC says: {}{})", fmt::join(silent, ", "),
+    fail(ErrorKind::failed, "{} did not come within {}; here {}: {}{}{}", fmt::join(silent, ", "),
          format_seconds(options_.join_timeout.count()), health.here.size() == 1 ? "is" : "are",
          fmt::join(health.here, ", "), reason,
-         refused == 0 ? "" : fmt::format("; {} calls without the job's secret were refused", refused));
+         refused == 0   ? ""
+         : refused == 1 ? "; 1 call that does not know the job's secret was refused"
+                        : fmt::format("; {} calls that do not know the job's secret were refused", refused));
+  }
+
+  std::vector<Member> members() const {
+    std::vector<Identity> all = roster_.identities();
+    all.insert(all.begin() + options_.self, self_);
+    std::vector<Member> members;
+    std::map<std::string, int> nodes;
+    for (const Identity& each : all) {
+      const auto [node, is_new] = nodes.try_emplace(each.node_key, static_cast<int>(nodes.size()));
+      members.push_back(
+          {.world_rank = each.index, .name = each.name, .host = each.host, .pid = each.pid, .node = node->second});
+    }
+    return members;
+  }
+
+  void on_absence() {
+    inboxes_.ring_all();
+    const std::lock_guard lock(listener_mutex_);
+    if (listener_ != nullptr) listener_->tell_absences();
+  }
+
+  // Without a goodbye, so that the others lose this task.
+  void break_off() {
+    if (attendance_) attendance_->break_off();
+    listener_->break_off();
   }
 
   Answers make_answers() {
@@ -205,17 +248,24 @@ class RpcWorldOverSockets : public RpcWorld {
   std::mutex answers_mutex_;
   std::function<std::string()> statistics_;
   std::function<void()> shutdown_;
+  const Caller caller_;
   Roster roster_;
   Inboxes inboxes_;
   Outlet outlet_;
   Transport transport_;
-  ControlClient client_;
+  std::optional<Attendance> attendance_;  // of all tasks but the one that holds the meeting
+  std::mutex listener_mutex_;             // of its making
   std::unique_ptr<Listener> listener_;
-  // Goes before the two that have threads: what these notice from then on is their own end.
+  // Goes before those that have threads: what these notice from then on is their own end, and nobody is told.
   struct Closing {
-    Roster& roster;
-    ~Closing() { roster.close(); }
-  } closing_{roster_};
+    RpcWorldOverSockets& world;
+    ~Closing() {
+      world.roster_.close();
+      std::unique_ptr<Listener> listener;  // goes without the mutex
+      const std::lock_guard lock(world.listener_mutex_);
+      listener.swap(world.listener_);
+    }
+  } closing_{*this};
   std::unique_ptr<RpcCommunicator> communicator_;
 };
 

@@ -1,9 +1,9 @@
-// gRPC as a transport between tasks that each listen on an address of their own, and the control service beside it:
-// joining, health, statistics, shutdown. Made by whoever knows the list of tasks (a launcher's environment, or the
-// command line); no gRPC name appears outside this folder.
+// gRPC as a transport between tasks that each listen on an address of their own, and the control beside it: joining,
+// health, statistics, shutdown. Made by whoever knows the list of tasks (a launcher's environment, or the command
+// line); no gRPC name appears outside this folder.
 //
-// Security: every call and every stream carries the job's secret. Without TLS it travels readably, which is right for
-// networks whose hosts trust each other; with TLS both sides show a certificate that the authority has signed.
+// Security: at the start of every call both sides prove that they know the job's secret, which itself never travels
+// (docs/security.md). TLS adds that nobody between can read or change what follows.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ struct RpcOptions {
   std::string secret = {};  // the same on all tasks, not empty
   TlsFiles tls = {};
   std::chrono::duration<double> join_timeout = std::chrono::seconds(60);
-  // Connections that share the tensors from one task to another.
+  // The most connections that share the tensors from one task to another.
   int streams = 2;
   // Tensors travel in parts of at most so many bytes, so that streams can share them and copying overlaps with
   // receiving.

@@ -1,7 +1,9 @@
-// The receiving half of the transport: the server of this task. It answers the control service and puts the parts that
-// come in data streams into the inboxes. One thread does all of it. Made by the world.
+// The receiving half of the transport: the server of this task. It holds the meeting, if this is task 0, answers
+// questions, and puts the parts that come in data streams into the inboxes. One thread does all of it. Made by the
+// world.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,7 +28,15 @@ class Listener {
            Answers answers);
   ~Listener();
 
-  std::int64_t refused_calls() const;  // for lack of the secret
+  // From any thread, all of these. For task 0: those at the meeting hear who has come, or who is gone.
+  void tell_arrivals();
+  void tell_absences();
+  std::string failure() const;         // why the tasks cannot meet; empty: nothing is known
+  std::int64_t refused_calls() const;  // for lack of a proof
+  // Ends all calls of others in good order. Returns when they have heard it, or after this time.
+  void leave(std::chrono::milliseconds longest);
+  // Ends them at once, and others take this for the task's end.
+  void break_off();
 
  private:
   class Impl;

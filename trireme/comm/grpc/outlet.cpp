@@ -1,13 +1,13 @@
 #include "trireme/comm/grpc/outlet.hpp"
 
 #include <fmt/format.h>
-#include <grpcpp/generic/generic_stub.h>
 
 #include <condition_variable>
 #include <deque>
 #include <thread>
 
 #include "trireme/comm/grpc/events.hpp"
+#include "trireme/comm/grpc/outgoing_call.hpp"
 #include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::rpc {
@@ -54,17 +54,9 @@ grpc::Slice front_of(const FrameHeader& header, std::span<const std::byte> copie
   return {bytes.data(), encoded.size() + copied.size()};
 }
 
-std::string reason_of(const grpc::Status& status) {
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return status.error_message();
-  if (status.error_message() == "Socket closed") return "connection closed";
-  return fmt::format("connection closed ({})", status.error_message());
-}
-
 // What all streams of a process share.
 struct Shared {
-  const RpcOptions& options;
-  const Tls& tls;
-  const Identity& self;
+  const Caller& caller;
   Roster& roster;
   grpc::CompletionQueue queue;
   BorrowCount borrowed;
@@ -77,18 +69,18 @@ class Stream {
  public:
   Stream(Link& link, Shared& shared, int task);
 
-  void start() { call_->StartCall(started_.tag()); }
+  void start();
   // Under the link's mutex, as the next.
   void cancel() {
-    if (context_ != nullptr) context_->TryCancel();
+    if (call_ != nullptr) call_->cancel();
   }
   // The next part that waits, unless the stream is writing. It must be written then,
   [[nodiscard]] bool take(Part& part);
   // without the mutex.
-  void write(const Part& part) { call_->Write(to_buffer(part, borrowed_), written_.tag()); }
+  void write(const Part& part) { call_->stream().Write(to_buffer(part, borrowed_), written_.tag()); }
 
  private:
-  void on_started(bool is_ok);
+  void on_opened(const OutgoingCall::Outcome& outcome);
   void on_written(bool is_ok);
   void on_end();
   void on_finished();
@@ -96,11 +88,10 @@ class Stream {
 
   Link& link_;
   const BorrowCount borrowed_;
-  std::unique_ptr<grpc::ClientContext> context_ = std::make_unique<grpc::ClientContext>();  // null: has ended
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> call_;
+  const std::chrono::milliseconds longest_opening_;
+  std::unique_ptr<OutgoingCall> call_;  // null: has ended
   grpc::ByteBuffer never_;
   grpc::Status status_;
-  Event started_{[this](bool is_ok) { on_started(is_ok); }};
   Event written_{[this](bool is_ok) { on_written(is_ok); }};
   Event half_closed_{[this](bool) { on_settled(); }};
   Event read_{[this](bool) { on_end(); }};
@@ -115,28 +106,28 @@ class Stream {
 // All streams to one task, and what waits for them.
 class Link {
  public:
-  Link(Shared& shared, int task) : shared_(shared), task_(task) {}
+  Link(Shared& shared, int task) : shared_(shared), task_(task) {
+    streams.reserve(static_cast<std::size_t>(shared.caller.options.streams));
+  }
 
   void open() {
-    {
-      const std::lock_guard lock(mutex);
-      open_streams_ = shared_.options.streams;
-    }
-    for (int i = 0; i < shared_.options.streams; ++i)
-      streams.push_back(std::make_unique<Stream>(*this, shared_, task_));
-    for (const auto& stream : streams) stream->start();
+    const std::lock_guard lock(mutex);
+    if (streams.empty() && !is_broken && !is_leaving) add_stream();
   }
 
   bool post(const FrameHeader& message, std::span<const std::byte> data, const std::shared_ptr<Send>& send) {
     std::unique_lock lock(mutex);
     // The other direction may have been the first to notice: our own writes would still find room somewhere.
     if (is_broken || shared_.roster.presence(task_) != Presence::here) return false;
-    if (data.size() <= Outlet::kCopiedBytes) {
+    const bool is_copied = data.size() <= Outlet::kCopiedBytes;
+    if (is_copied) {
       queue.push_back({front_of(message, data), {}, nullptr});
     } else {
       push_parts(message, data, send);
     }
     pump(lock);
+    const bool lacks_streams = !is_copied && streams.size() < streams.capacity();
+    if (!queue.empty() && (streams.empty() || lacks_streams)) add_stream();
     return true;
   }
 
@@ -148,11 +139,12 @@ class Link {
 
   // What waits goes to the streams that are idle.
   void pump(std::unique_lock<std::mutex>& lock) {
-    for (const auto& stream : streams) {
+    for (std::size_t i = 0; i < streams.size(); ++i) {  // there may be more when the mutex is taken again
+      Stream& stream = *streams[i];
       Part part;
-      if (!stream->take(part)) continue;
+      if (!stream.take(part)) continue;
       lock.unlock();
-      stream->write(part);
+      stream.write(part);
       lock.lock();
     }
   }
@@ -184,9 +176,17 @@ class Link {
     cancel();
   }
 
-  // A stream has ended otherwise than by our goodbye.
-  void lose(const grpc::Status& status) {
-    shared_.roster.lose(task_, reason_of(status));
+  // A stream has ended otherwise than by our goodbye: the task has left, or is lost.
+  void end(const grpc::Status& status) {
+    if (status.ok()) {
+      shared_.roster.leave(task_);
+    } else {
+      shared_.roster.lose(task_, describe_end(status));
+    }
+    break_off();
+  }
+  void lose(const std::string& reason) {
+    shared_.roster.lose(task_, reason);
     break_off();
   }
 
@@ -198,11 +198,18 @@ class Link {
   std::mutex mutex;
   std::deque<Part> queue;
   bool is_leaving = false, is_broken = false;
-  std::vector<std::unique_ptr<Stream>> streams;  // does not change once open
+  std::vector<std::unique_ptr<Stream>> streams;  // none goes before the link does
 
  private:
+  // Never as many as to move those that there are.
+  void add_stream() {
+    streams.push_back(std::make_unique<Stream>(*this, shared_, task_));
+    ++open_streams_;
+    streams.back()->start();
+  }
+
   void push_parts(FrameHeader header, std::span<const std::byte> data, const std::shared_ptr<Send>& send) {
-    const auto most = static_cast<std::size_t>(shared_.options.part_bytes);
+    const auto most = static_cast<std::size_t>(shared_.caller.options.part_bytes);
     const std::size_t parts = (data.size() + most - 1) / most;
     send->begin(static_cast<int>(parts) * kStepsPerPart);
     for (std::size_t at = 0; at < data.size(); at += most) {
@@ -217,20 +224,28 @@ class Link {
   std::condition_variable ended_;
 };
 
-Stream::Stream(Link& link, Shared& shared, int task) : link_(link), borrowed_(shared.borrowed) {
-  context_->AddMetadata(kSecretKey, shared.options.secret);
-  context_->AddMetadata(kTaskKey, std::to_string(shared.self.index));
-  context_->AddMetadata(kInstanceKey, shared.self.instance);
-  context_->AddMetadata(kStreamsKey, std::to_string(shared.options.streams));
-  grpc::GenericStub stub(
-      make_channel(shared.options.tasks[static_cast<std::size_t>(task)].address, shared.tls, shared.options.liveness));
-  call_ = stub.PrepareCall(context_.get(), kDataMethod, &shared.queue);
+Stream::Stream(Link& link, Shared& shared, int task)
+    : link_(link),
+      borrowed_(shared.borrowed),
+      longest_opening_(std::chrono::duration_cast<std::chrono::milliseconds>(shared.caller.options.join_timeout)),
+      call_(std::make_unique<OutgoingCall>(shared.caller, task, kDataMethod, shared.queue)) {}
+
+void Stream::start() {
+  call_->open({.longest = longest_opening_, .waits_for_listener = false},
+              [this](const OutgoingCall::Outcome& outcome) { on_opened(outcome); });
 }
 
-void Stream::on_started(bool is_ok) {
-  if (!is_ok) return on_end();
+void Stream::on_opened(const OutgoingCall::Outcome& outcome) {
+  if (outcome.answer != OutgoingCall::Answer::welcome) {
+    {
+      const std::lock_guard lock(link_.mutex);
+      is_over_ = true;
+    }
+    link_.lose(outcome.reason);
+    return on_settled();
+  }
   // Nothing is ever read, but it tells when the stream ends. It takes the place of this operation.
-  call_->Read(&never_, read_.tag());
+  call_->stream().Read(&never_, read_.tag());
   std::unique_lock lock(link_.mutex);
   is_started_ = true;
   link_.pump(lock);
@@ -242,7 +257,8 @@ bool Stream::take(Part& part) {
     part = std::move(link_.queue.front());
     link_.queue.pop_front();
   } else if (link_.is_leaving && !link_.is_broken) {
-    part.front = front_of({.kind = FrameKind::goodbye}, {});
+    // With the number of streams, because those that the other side has not heard of yet may have parts for it.
+    part.front = front_of({.kind = FrameKind::goodbye, .sequence = link_.streams.size()}, {});
     has_said_goodbye_ = true;
   } else {
     return false;
@@ -270,7 +286,7 @@ void Stream::on_written(bool is_ok) {
     send->finish();
   }
   if (half_close) {
-    call_->WritesDone(half_closed_.tag());
+    call_->stream().WritesDone(half_closed_.tag());
   } else if (goes_on) {
     write(next);
   } else {
@@ -283,7 +299,7 @@ void Stream::on_end() {
     const std::lock_guard lock(link_.mutex);
     is_over_ = true;
   }
-  call_->Finish(&status_, finished_.tag());  // takes the place of the reading
+  call_->stream().Finish(&status_, finished_.tag());  // takes the place of the reading
 }
 
 void Stream::on_finished() {
@@ -292,7 +308,7 @@ void Stream::on_finished() {
     const std::lock_guard lock(link_.mutex);
     is_goodbye = has_said_goodbye_ && status_.ok();
   }
-  if (!is_goodbye) link_.lose(status_);
+  if (!is_goodbye) link_.end(status_);
   on_settled();
 }
 
@@ -300,9 +316,8 @@ void Stream::on_finished() {
 void Stream::on_settled() {
   const std::lock_guard lock(link_.mutex);
   if (--under_way_ > 0) return;
-  // While there is a context, gRPC holds on to the memory of what could not be written.
+  // While there is a call, gRPC holds on to the memory of what could not be written.
   call_.reset();
-  context_.reset();
   link_.stream_ended();
 }
 
@@ -310,9 +325,8 @@ void Stream::on_settled() {
 
 class Outlet::Impl {
  public:
-  Impl(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster)
-      : shared_{options, tls, self, roster, {}, std::make_shared<std::atomic<int>>(0)} {
-    for (std::size_t task = 0; task < options.tasks.size(); ++task) {
+  Impl(const Caller& caller, Roster& roster) : shared_{caller, roster, {}, std::make_shared<std::atomic<int>>(0)} {
+    for (std::size_t task = 0; task < caller.options.tasks.size(); ++task) {
       links_.push_back(std::make_unique<Link>(shared_, static_cast<int>(task)));
     }
     thread_ = std::thread([this] { turn(shared_.queue); });
@@ -325,6 +339,7 @@ class Outlet::Impl {
     thread_.join();
   }
 
+  grpc::CompletionQueue& queue() { return shared_.queue; }
   Link& link(int task) { return *links_[static_cast<std::size_t>(task)]; }
 
   void leave(std::chrono::milliseconds longest) {
@@ -346,13 +361,14 @@ class Outlet::Impl {
 
  private:
   Shared shared_;
-  std::vector<std::unique_ptr<Link>> links_;  // by task; that to this task stays closed
+  std::vector<std::unique_ptr<Link>> links_;  // by task; most have no stream
   std::thread thread_;
 };
 
-Outlet::Outlet(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster)
-    : impl_(std::make_unique<Impl>(options, tls, self, roster)) {}
+Outlet::Outlet(const Caller& caller, Roster& roster) : impl_(std::make_unique<Impl>(caller, roster)) {}
 Outlet::~Outlet() = default;
+
+grpc::CompletionQueue& Outlet::queue() { return impl_->queue(); }
 
 void Outlet::open(int task) { impl_->link(task).open(); }
 

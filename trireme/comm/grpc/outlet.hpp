@@ -1,5 +1,6 @@
-// The sending half of the transport: some streams to every other task, each a connection of its own, that take parts
-// from one queue per task. Made by the world, used by its communicators.
+// The sending half of the transport: streams to other tasks, each a connection of its own, that take parts from one
+// queue per task. There are none to a task that nothing is sent to, one to a task that gets small messages, and several
+// to one that gets tensors. Made by the world, used by its communicators.
 #pragma once
 
 #include <atomic>
@@ -11,9 +12,13 @@
 #include "trireme/comm/grpc/frame.hpp"
 #include "trireme/comm/grpc/roster.hpp"
 
+namespace grpc {
+class CompletionQueue;
+}
+
 namespace trireme::comm::rpc {
 
-struct Tls;
+struct Caller;
 
 // A message under way whose memory gRPC reads: complete when all of it was written and nobody refers to it any more.
 class Send {
@@ -37,10 +42,12 @@ class Send {
 class Outlet {
  public:
   // All live longer.
-  Outlet(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster);
+  Outlet(const Caller& caller, Roster& roster);
   ~Outlet();
 
-  // Once the task has welcomed us.
+  // The queue of the thread that sends, for the other calls that last; they must end before this does.
+  grpc::CompletionQueue& queue();
+  // The first stream to a task, if there is none yet: from then on its end is noticed here too.
   void open(int task);
   // Messages up to this size are copied, which is cheaper than keeping track of them: complete at once, they need no
   // Send. False: the task is gone.

@@ -29,7 +29,8 @@ Identity own_identity(const RpcOptions& options) {
           .name = options.tasks[static_cast<std::size_t>(options.self)].name,
           .host = host_name(),
           .pid = getpid(),
-          .instance = random_text()};
+          .instance = random_text(),
+          .node_key = node_key()};
 }
 
 Roster::Roster(const RpcOptions& options)
@@ -46,23 +47,46 @@ std::string Roster::admit(const Identity& identity) {
   const std::string& name = tasks_[static_cast<std::size_t>(identity.index)].name;
   if (identity.name != name) return fmt::format("task {} is {}, not {}", identity.index, name, identity.name);
   Place& taken = place(identity.index);
-  if (taken.identity.instance.empty() && identity.index != self_) taken.identity = identity;
-  if (taken.identity.instance == identity.instance && identity.index != self_) return "";
+  const bool is_free = taken.identity.instance.empty() || taken.identity.instance == identity.instance;
+  if (is_free && identity.index != self_) {
+    taken.identity = identity;
+    return "";
+  }
   const Identity& holder = taken.identity;
   return fmt::format("two processes claim to be {}: {} and {}", name,
                      identity.index == self_ ? "the one that is asked" : describe_process(holder),
                      describe_process(identity));
 }
 
-bool Roster::is_admitted(int task, const std::string& instance) const {
+bool Roster::admit(int task, const std::string& instance) {
   const std::lock_guard lock(mutex_);
-  return task >= 0 && task < static_cast<int>(places_.size()) && !instance.empty() &&
-         place(task).identity.instance == instance;
+  if (task < 0 || task >= static_cast<int>(places_.size()) || task == self_ || instance.empty()) return false;
+  Identity& identity = place(task).identity;
+  if (identity.instance.empty()) identity.instance = instance;
+  return identity.instance == instance;
+}
+
+std::vector<Identity> Roster::identities() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Identity> identities;
+  for (const Place& each : places_) {
+    if (each.is_reached && !each.identity.instance.empty()) identities.push_back(each.identity);
+  }
+  return identities;
 }
 
 void Roster::reached(int task) {
-  const std::lock_guard lock(mutex_);
-  place(task).is_reached = true;
+  {
+    const std::lock_guard lock(mutex_);
+    place(task).is_reached = has_changed_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Roster::wait_for_change(std::chrono::milliseconds longest) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, longest, [&] { return has_changed_; });
+  has_changed_ = false;
 }
 
 bool Roster::is_reached(int task) const {
@@ -80,7 +104,9 @@ void Roster::leave(int task) {
     const std::lock_guard lock(mutex_);
     if (is_closed_ || presence(task) != Presence::here) return;
     place(task).presence.store(Presence::left, std::memory_order_release);
+    has_changed_ = true;
   }
+  changed_.notify_all();
   on_absence_();
 }
 
@@ -92,7 +118,9 @@ void Roster::lose(int task, const std::string& reason) {
     place(task).reason = reason;
     place(task).presence.store(Presence::lost, std::memory_order_release);
     line = fmt::format("lost {}: {}", name_of_locked(task), reason);
+    has_changed_ = true;
   }
+  changed_.notify_all();
   if (log_) log_(line);
   on_absence_();
 }
@@ -103,6 +131,11 @@ std::string Roster::describe_absence(int task) const {
   const std::lock_guard lock(mutex_);
   if (presence(task) == Presence::left) return name_of_locked(task) + " has left";
   return fmt::format("lost {}: {}", name_of_locked(task), place(task).reason);
+}
+
+std::string Roster::reason_of(int task) const {
+  const std::lock_guard lock(mutex_);
+  return place(task).reason;
 }
 
 std::string Roster::name_of(int task) const {
@@ -128,7 +161,7 @@ Health Roster::health() const {
       health.left.push_back(name);
     } else if (presence == Presence::lost) {
       health.lost.push_back(name);
-    } else if (seen.is_reached || !seen.identity.instance.empty()) {
+    } else if (seen.is_reached) {
       health.here.push_back(name);
     } else {
       health.missing.push_back(fmt::format("{} ({})", name, tasks_[task].address));

@@ -21,6 +21,7 @@ struct Identity {
   std::string host;
   std::int64_t pid = 0;
   std::string instance;  // random: tells two processes apart whatever their hosts and pids
+  std::string node_key;  // equal for tasks that can share memory
 };
 
 Identity own_identity(const RpcOptions& options);
@@ -31,11 +32,15 @@ class Roster {
 
   // A process takes its place; the same one may do so again. Otherwise the reason why it cannot.
   std::string admit(const Identity& identity);
-  bool is_admitted(int task, const std::string& instance) const;
-  // It has welcomed us.
+  // The same for a process of which no more is known yet.
+  [[nodiscard]] bool admit(int task, const std::string& instance);
+  std::vector<Identity> identities() const;  // of the others who have come
+  // It has come to the meeting.
   void reached(int task);
   bool is_reached(int task) const;
   bool has_reached_all() const;
+  // Returns when somebody has come or is gone since the last call, or after this time.
+  void wait_for_change(std::chrono::milliseconds longest);
   // The first word counts: who has left is not lost when its connections end.
   void leave(int task);
   void lose(int task, const std::string& reason);
@@ -43,7 +48,8 @@ class Roster {
   Presence presence(int task) const;
   // "lost ps 0 (alpha): connection closed", "ps 0 (alpha) has left"
   std::string describe_absence(int task) const;
-  std::string name_of(int task) const;  // "ps 0 (alpha)", by its address before it has come
+  std::string reason_of(int task) const;  // why it is lost
+  std::string name_of(int task) const;    // "ps 0 (alpha)", by its address before it has come
   Health health() const;
 
   void set_state(const std::string& state);
@@ -67,6 +73,8 @@ class Roster {
   const int self_;
   const std::function<void(const std::string&)> log_;
   mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_changed_ = false;
   std::vector<Place> places_;
   std::string state_ = "joining";
   bool is_closed_ = false;

@@ -6,6 +6,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/backoff.hpp"
+#include "trireme/comm/grpc/meeting.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
@@ -30,6 +31,7 @@ void Transport::abandon() {
   if (is_abandoned.exchange(true)) return;
   roster.close();
   inboxes.close_all();
+  break_off();
   outlet.break_off(kLongestAbandon);
   inboxes.ring_all();
 }
@@ -98,7 +100,12 @@ bool RpcCommunicator::test_receive(int slot, const State& tested) {
     fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot),
          tested.receive->came_bytes);
   }
-  if (is_here || !inbox_->withdraw(*tested.receive)) return false;
+  if (is_here) {
+    // Nobody else would tell us of its end: we notice it by a connection of our own.
+    if (transport_.roster.presence(kMeetingTask) != Presence::here) transport_.outlet.open(tested.peer);
+    return false;
+  }
+  if (!inbox_->withdraw(*tested.receive)) return false;
   fail_absent(slot, tested.peer);
 }
 

@@ -21,6 +21,7 @@ struct Transport {
   Outlet& outlet;
   int self = 0;
   std::string description;
+  std::function<void()> break_off = [] {};  // what else connects this task with others
   std::atomic<bool> is_abandoned{false};
 
   void abandon();
@@ -38,7 +39,7 @@ class RpcCommunicator : public Communicator {
   void doze(Backoff& backoff) override;
   void abandon() override;
   [[noreturn]] void abort(int code) override;
-  using Communicator::introduce;
+  using Communicator::set_members;
 
  protected:
   void post_send(int slot, std::span<const std::byte> data, int to, int tag) override;

@@ -2,7 +2,6 @@
 
 #include <grpc/support/log.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -14,11 +13,17 @@
 namespace trireme::comm::rpc {
 namespace {
 
-// What a message may have beside a part of a tensor; all others are smaller than this.
+// What a message may have beside a part of a tensor.
 constexpr std::int64_t kLargestRest = 64 << 10;
 constexpr int kLargestAnswer = 16 << 20;  // statistics
-// A data connection carries one stream, a control connection a few calls.
-constexpr int kStreamsPerConnection = 16;
+// A connection carries one call, and before it the one for its challenge.
+constexpr int kCallsPerConnection = 4;
+// Room for claim, challenge and proof.
+constexpr int kLargestMetadata = 8 << 10;
+// A task says who it is as soon as it is connected. Its connection has a call from then on, and so is never idle.
+constexpr int kLongestSilenceMs = 20000;
+// How long one attempt to connect may take: beside a hundred other tasks on few cores, many seconds.
+constexpr int kLongestAttemptMs = 20000;
 
 std::string read_file(const std::string& path, const char* option) {
   if (path.empty()) bad_input("TLS needs --tls-cert, --tls-key and --tls-ca together: {} is missing", option);
@@ -28,16 +33,6 @@ std::string read_file(const std::string& path, const char* option) {
     bad_input("{} {}: {}", option, path, file.is_open() ? "has nothing in it" : std::strerror(errno));
   }
   return text;
-}
-
-// Looks at all of `expected` whatever the difference is, so that time tells nothing about it.
-bool is_equal(std::string_view given, std::string_view expected) {
-  unsigned difference = given.size() == expected.size() ? 0 : 1;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const char other = given.empty() ? '\0' : given[i % given.size()];
-    difference |= static_cast<unsigned char>(other) ^ static_cast<unsigned char>(expected[i]);
-  }
-  return difference == 0;
 }
 
 }  // namespace
@@ -56,8 +51,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tl
   // To be able to try a call again gRPC would hold on to the memory of what was sent first.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);  // how long one attempt may take
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLongestAttemptMs);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 200);
   const auto ping = static_cast<int>(liveness.ping_every.count());
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, ping);
@@ -93,23 +88,39 @@ void configure(grpc::ServerBuilder& builder, const RpcOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, ping / 4);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxSendMessageSize(-1);
-  // gRPC reads the request of a unary call as a whole before its secret can be looked at: it must not be large, many at
-  // a time, or grow by decompression, which none of ours needs.
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.part_bytes + kLargestRest));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+  // What strangers can make gRPC hold before they have proved anything: some KB of metadata in few calls, and in each
+  // what passes flow control while nobody reads it (64 KiB).
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kLargestMetadata);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kLongestSilenceMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kLongestSilenceMs);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
-bool carries_secret(const grpc::ServerContextBase& context, const std::string& secret) {
-  const auto found = context.client_metadata().find(kSecretKey);
-  if (found == context.client_metadata().end()) return false;
-  return is_equal({found->second.data(), found->second.size()}, secret);
+gpr_timespec after(std::chrono::milliseconds time) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(time.count(), GPR_TIMESPAN));
 }
 
-std::string metadata_of(const grpc::ServerContextBase& context, const char* key) {
-  const auto found = context.client_metadata().find(key);
-  if (found == context.client_metadata().end()) return "";
-  return {found->second.data(), found->second.size()};
+std::string printable(const std::string& text) {
+  std::string clean = text.substr(0, 500);
+  for (char& c : clean) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return clean;
+}
+
+grpc::ByteBuffer to_buffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return {&slice, 1};
+}
+
+std::string to_text(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string text;
+  if (!buffer.Dump(&slices).ok()) return text;
+  for (const grpc::Slice& slice : slices) text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  return text;
 }
 
 void silence_library() {

@@ -12,7 +12,7 @@ namespace {
 
 // What an Example holds under the keys that matter; null: the key is missing.
 struct Found {
-  const pb::Feature *encoded = nullptr, *label = nullptr, *format = nullptr;
+  const pb::Feature *encoded = nullptr, *label = nullptr, *format = nullptr, *text = nullptr;
   const pb::Feature *top = nullptr, *left = nullptr, *bottom = nullptr, *right = nullptr;
 };
 
@@ -23,6 +23,7 @@ Found find_features(const pb::Example& example) {
     const pb::Feature* value = &entry.value();
     if (key == "image/encoded") found.encoded = value;
     if (key == "image/class/label") found.label = value;
+    if (key == "image/class/text") found.text = value;
     if (key == "image/format") found.format = value;
     if (key == "image/object/bbox/ymin") found.top = value;
     if (key == "image/object/bbox/xmin") found.left = value;
@@ -61,6 +62,8 @@ void read_label(const Found& found, std::string_view where, Sample& sample) {
     fail(ErrorKind::failed, "{}: image/class/label is {}; labels are 0 or more", where, label);
   }
   sample.label = static_cast<std::int32_t>(label);
+  const bool is_named = found.text != nullptr && found.text->bytes_list().value_size() == 1;
+  sample.class_text = is_named ? found.text->bytes_list().value(0) : "";
 }
 
 void read_boxes(const Found& found, std::string_view where, Sample& sample) {

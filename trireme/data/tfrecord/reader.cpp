@@ -1,11 +1,15 @@
 // The reader of TFRecord files in ImageNet's schema. Where each record begins is found out at open; a read is then one
-// read of the file.
+// read of the file. Files that TensorFlow has compressed as a whole (GZIP, ZLIB) are uncompressed at open.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <mutex>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/log_line.hpp"
+#include "trireme/base/units.hpp"
 #include "trireme/data/class_names.hpp"
+#include "trireme/data/gzip.hpp"
 #include "trireme/data/parallel.hpp"
 #include "trireme/data/readers.hpp"
 #include "trireme/data/record_file.hpp"
@@ -16,6 +20,34 @@ namespace {
 
 // Walking is waiting for the disk: more threads than cores are of use.
 constexpr int kIndexThreads = 16;
+// Compressed files of more than this take so long that it is said.
+constexpr std::int64_t kMuchToUnpack = 256 << 20;
+
+// What a file begins with decides, not its name.
+bool is_compressed(const InputFile& file) {
+  std::array<std::byte, 2> head;
+  if (file.size() < static_cast<std::int64_t>(head.size()) || begins_with_record(file)) return false;
+  file.read(0, head);
+  return looks_compressed(head);
+}
+
+// Takes the place of a file that is compressed.
+RecordIndex index_of(InputFile& file) {
+  if (!is_compressed(file)) return index_records(file);
+  Unpacked unpacked = unpack(file.path());
+  file = std::move(unpacked.file);
+  RecordIndex index = index_records(file);
+  if (unpacked.problem) index.problem = std::move(unpacked.problem);  // the cause of what is missing at the end
+  return index;
+}
+
+void say_if_long(const std::vector<InputFile>& files) {
+  std::int64_t bytes = 0;
+  for (const InputFile& file : files) bytes += is_compressed(file) ? file.size() : 0;
+  if (bytes > kMuchToUnpack) {
+    log_line(fmt::format("uncompressing {} of TFRecords", format_bytes(static_cast<double>(bytes))));
+  }
+}
 
 class TfRecords final : public Dataset {
  public:
@@ -25,9 +57,10 @@ class TfRecords final : public Dataset {
     info_.classes = static_cast<std::int32_t>(class_names.size());
     info_.class_names = std::move(class_names);
     for (const std::string& path : paths) files_.emplace_back(path);
+    say_if_long(files_);
     std::vector<RecordIndex> indices(paths.size());
     for_each_part(static_cast<std::int64_t>(paths.size()), kIndexThreads, {}, [&](std::int64_t i) {
-      indices[static_cast<std::size_t>(i)] = index_records(files_[static_cast<std::size_t>(i)]);
+      indices[static_cast<std::size_t>(i)] = index_of(files_[static_cast<std::size_t>(i)]);
     });
     for (RecordIndex& index : indices) {
       if (index.problem && !on_problem) bad_input("{}", *index.problem);

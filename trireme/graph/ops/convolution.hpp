@@ -23,6 +23,7 @@ struct ConvolutionBackwardData {
   std::int64_t groups = 1;
   Shape src_shape;
   static constexpr const char* kName = "convolution_backward_data";
+  static constexpr bool kBackward = true;
 };
 
 // inputs: src, diff_dst; outputs: diff_weights, [diff_bias]
@@ -32,6 +33,7 @@ struct ConvolutionBackwardWeights {
   Shape weights_shape;
   bool bias = false;
   static constexpr const char* kName = "convolution_backward_weights";
+  static constexpr bool kBackward = true;
 };
 
 std::vector<TensorType> infer(const Convolution& op, Types inputs);

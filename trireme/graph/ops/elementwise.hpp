@@ -40,6 +40,7 @@ struct UnaryBackward {
   UnaryKind kind = UnaryKind::relu;
   float alpha = 0;
   static constexpr const char* kName = "unary_backward";
+  static constexpr bool kBackward = true;
 };
 
 enum class BinaryKind : std::uint8_t { add, subtract, multiply, divide, maximum, minimum, equal, greater_equal };

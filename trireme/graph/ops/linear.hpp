@@ -18,12 +18,14 @@ struct FullyConnected {
 struct FullyConnectedBackwardData {
   Shape src_shape;
   static constexpr const char* kName = "fully_connected_backward_data";
+  static constexpr bool kBackward = true;
 };
 
 // inputs: src, diff_dst; outputs: diff_weights, [diff_bias]
 struct FullyConnectedBackwardWeights {
   bool bias = false;
   static constexpr const char* kName = "fully_connected_backward_weights";
+  static constexpr bool kBackward = true;
 };
 
 // inputs: a: m x k (k x m if transposed), b: k x n (n x k if transposed); outputs: m x n
@@ -42,6 +44,7 @@ struct Bias {
 // inputs: diff_dst; outputs: diff_bias, the sum over all axes but axis 1
 struct BiasBackward {
   static constexpr const char* kName = "bias_backward";
+  static constexpr bool kBackward = true;
 };
 
 std::vector<TensorType> infer(const FullyConnected& op, Types inputs);

@@ -13,6 +13,7 @@ struct Softmax {
 // inputs: diff_dst, dst; outputs: diff_src
 struct SoftmaxBackward {
   static constexpr const char* kName = "softmax_backward";
+  static constexpr bool kBackward = true;
 };
 
 // inputs: logits: batch x classes, labels: i32 batch; outputs: losses: batch, probabilities: batch x classes.
@@ -27,6 +28,7 @@ struct SoftmaxCrossEntropy {
 struct SoftmaxCrossEntropyBackward {
   float label_smoothing = 0;
   static constexpr const char* kName = "softmax_cross_entropy_backward";
+  static constexpr bool kBackward = true;
 };
 
 // inputs: logits: batch x classes, labels: i32 batch; outputs: scalar, the share of samples with fewer than k logits

@@ -9,7 +9,7 @@
 namespace trireme::op {
 
 // What ApplyGradients takes in place of a learning rate: the learning rate, and the factor that gradients have to be
-// multiplied by: 1/scale, or 0 where one of them is not finite. Each replica decides by its own gradients alone.
+// multiplied by: 1/scale, or 0 where one of them is not finite. Replicas decide alike: by gradients that are exchanged.
 // inputs: learning_rate: scalar, scale: scalar, then the gradients of all variables; outputs: rates: 2 values.
 struct UnscaledRates {
   static constexpr const char* kName = "unscaled_rates";

@@ -29,6 +29,7 @@ struct BatchNormBackward {
   bool sum = false;
   bool mask_from_src = false;
   static constexpr const char* kName = "batch_norm_backward";
+  static constexpr bool kBackward = true;
 };
 
 // inputs: src, [gamma], beta, mean, variance (running), [addend]; outputs: dst
@@ -58,6 +59,7 @@ struct LrnBackward {
   float beta = 0.75f;
   float k = 1.0f;
   static constexpr const char* kName = "lrn_backward";
+  static constexpr bool kBackward = true;
 };
 
 std::vector<TensorType> infer(const BatchNorm& op, Types inputs);

@@ -27,6 +27,7 @@ struct PoolBackward {
   Shape src_shape;
   Activation activation = Activation::none;  // set by fusing
   static constexpr const char* kName = "pool_backward";
+  static constexpr bool kBackward = true;
 };
 
 std::vector<TensorType> infer(const Pool& op, Types inputs);

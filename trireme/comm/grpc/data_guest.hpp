@@ -1,13 +1,11 @@
-// A data stream from another task, from its first word to its end. For the server's sources alone.
+// What comes in a data stream goes into the inboxes. For the server's sources alone.
 #pragma once
-
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
 
 #include <vector>
 
 #include "trireme/comm/grpc/gate.hpp"
 #include "trireme/comm/grpc/inbox.hpp"
+#include "trireme/comm/grpc/incoming_call.hpp"
 #include "trireme/comm/grpc/roster.hpp"
 
 namespace trireme::comm::rpc {
@@ -19,8 +17,8 @@ class PartSink {
       : roster_(roster), inboxes_(inboxes), goodbyes_(options.tasks.size()) {}
 
   // What is wrong with a frame; empty: nothing.
-  std::string take(int from, const grpc::ByteBuffer& frame, bool& is_goodbye);
-  void count_goodbye(int from, int streams) {
+  std::string take(int from, const grpc::ByteBuffer& frame, FrameHeader& header);
+  void count_goodbye(int from, std::uint64_t streams) {
     if (++goodbyes_[static_cast<std::size_t>(from)] == streams) roster_.leave(from);
   }
   Roster& roster() { return roster_; }
@@ -28,10 +26,21 @@ class PartSink {
  private:
   Roster& roster_;
   Inboxes& inboxes_;
-  std::vector<int> goodbyes_;
+  std::vector<std::uint64_t> goodbyes_;
 };
 
-// Waits for the next stream, and so on until the server is shut down.
-void accept_stream(grpc::AsyncGenericService& service, grpc::ServerCompletionQueue& queue, Gate& gate, PartSink& sink);
+class DataGuest : public Guest {
+ public:
+  DataGuest(int from, PartSink& sink, Gate& gate) : from_(from), sink_(sink), gate_(gate) {}
+
+  std::optional<grpc::Status> take(const grpc::ByteBuffer& message) override;
+  void end() override;
+
+ private:
+  const int from_;
+  PartSink& sink_;
+  Gate& gate_;
+  bool has_said_goodbye_ = false;
+};
 
 }  // namespace trireme::comm::rpc

@@ -1,4 +1,4 @@
-// The messages of control.proto as the folder's own types, and back. For the sources of the control service and client.
+// The messages of control.proto as the folder's own types, and back. For the sources of this folder alone.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,8 @@ inline Identity to_identity(const wire::Identity& message) {
           .name = message.name(),
           .host = message.host(),
           .pid = message.pid(),
-          .instance = message.instance()};
+          .instance = message.instance(),
+          .node_key = message.node_key()};
 }
 
 inline wire::Identity to_message(const Identity& identity) {
@@ -28,6 +29,7 @@ inline wire::Identity to_message(const Identity& identity) {
   message.set_host(identity.host);
   message.set_pid(identity.pid);
   message.set_instance(identity.instance);
+  message.set_node_key(identity.node_key);
   return message;
 }
 

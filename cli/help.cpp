@@ -1,0 +1,200 @@
+#include "cli/help.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "cli/explain.hpp"
+#include "trireme/base/error.hpp"
+
+namespace trireme::cli {
+namespace {
+
+constexpr std::size_t kUsualWidth = 100;                   // of a file or pipe
+constexpr std::size_t kLeastWidth = 60, kMostWidth = 120;  // longer lines are hard to read
+constexpr std::size_t kMargin = 2, kMostNameWidth = 28;    // longer names have a line of their own
+
+// COLUMNS, if the user has exported it; what the terminal says; or that of a file.
+std::size_t help_width() {
+  std::size_t width = 0;
+  if (const char* told = std::getenv("COLUMNS")) std::from_chars(told, told + std::strlen(told), width);
+  winsize size{};
+  if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+  return width == 0 ? kUsualWidth : std::clamp(width, kLeastWidth, kMostWidth);
+}
+
+// Words that fill lines up to the width, all but the first indented.
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent, std::size_t column) {
+  std::istringstream words(text);
+  std::string word, lines;
+  while (words >> word) {
+    const bool is_first = lines.empty();
+    if (!is_first && column + 1 + word.size() > width) {
+      lines += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!is_first) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+  }
+  return lines + "\n";
+}
+
+struct Entry {
+  std::string name, text;
+};
+
+std::string to_text(const std::vector<Entry>& entries, std::size_t width) {
+  std::size_t name_width = 0;
+  for (const Entry& entry : entries) {
+    if (entry.name.size() <= kMostNameWidth) name_width = std::max(name_width, entry.name.size());
+  }
+  const std::size_t indent = kMargin + name_width + 2;
+  std::string text;
+  for (const Entry& entry : entries) {
+    text += std::string(kMargin, ' ') + entry.name;
+    if (entry.name.size() > name_width) {
+      text += "\n" + std::string(indent, ' ');
+    } else {
+      text += std::string(indent - kMargin - entry.name.size(), ' ');
+    }
+    text += wrapped(entry.text, width, indent, indent);
+  }
+  return text;
+}
+
+std::string value_label(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return "";
+  const std::string type = option.get_type_name().substr(0, option.get_type_name().find(':'));
+  const std::string label = type == "INT" || type == "UINT" ? "N" : type == "FLOAT" ? "NUMBER" : type;
+  return " " + label + (option.get_expected_max() == CLI::detail::expected_max_vector_size ? " ..." : "");
+}
+
+std::string option_label(const CLI::Option& option) {
+  if (option.get_positional()) return display_name(option);
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return fmt::format("{}{}", fmt::join(names, ", "), value_label(option));
+}
+
+// Options come by address, which changes from run to run.
+std::string names_of(const std::set<CLI::Option*>& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(display_name(*option));
+  std::sort(names.begin(), names.end());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string option_text(const CLI::Option& option) {
+  std::vector<std::string> facts;
+  if (option.get_required()) facts.emplace_back("required");
+  if (!option.get_default_str().empty()) facts.push_back("default: " + option.get_default_str());
+  if (!option.get_needs().empty()) facts.push_back("with " + names_of(option.get_needs()));
+  if (!option.get_excludes().empty()) facts.push_back("not with " + names_of(option.get_excludes()));
+  if (!option.get_envname().empty()) facts.push_back("or the variable " + option.get_envname());
+  return option.get_description() + (facts.empty() ? "" : fmt::format(" ({})", fmt::join(facts, "; ")));
+}
+
+std::vector<Entry> options_of(const CLI::App& app, bool positional, const std::string& group) {
+  std::vector<Entry> entries;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional() != positional || option->get_group() != group) continue;
+    entries.push_back({option_label(*option), option_text(*option)});
+  }
+  return entries;
+}
+
+// The first sentence, without its example.
+std::string in_short(const std::string& description) {
+  std::string text = description;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  for (const char* end : {". ", ", as in: "}) text = text.substr(0, text.find(end));
+  return text;
+}
+
+std::vector<Entry> commands_of(const CLI::App& app) {
+  std::vector<Entry> entries;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (!is_hidden(*command)) entries.push_back({command->get_name(), in_short(command->get_description())});
+  }
+  return entries;
+}
+
+std::string usage(const CLI::App& app) {
+  std::string text = fmt::format("Usage: {} [OPTIONS]", command_path(app));
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) continue;
+    const bool is_list = option->get_expected_max() == CLI::detail::expected_max_vector_size;
+    const std::string name = display_name(*option) + (is_list ? "..." : "");
+    text += option->get_required() ? " " + name : " [" + name + "]";
+  }
+  return text + (commands_of(app).empty() ? "" : " COMMAND");
+}
+
+}  // namespace
+
+bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
+
+std::string command_path(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : command_path(*app.get_parent()) + " " + app.get_name();
+}
+
+std::string display_name(const CLI::Option& option) {
+  std::string name = option.get_name();
+  if (!option.get_positional()) return name;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, CLI::AppFormatMode /*mode*/) const {
+  const std::size_t width = help_width();
+  std::string text = wrapped(app->get_description(), width, 0, 0) + "\n" + usage(*app) + "\n";
+  const auto add_section = [&](const std::string& title, const std::vector<Entry>& entries) {
+    if (!entries.empty()) text += "\n" + title + ":\n" + to_text(entries, width);
+  };
+  add_section("Commands", commands_of(*app));
+  add_section("Arguments", options_of(*app, true, "Options"));
+  for (const std::string& group : app->get_groups()) {
+    if (!group.empty()) add_section(group, options_of(*app, false, group));
+  }
+  if (!commands_of(*app).empty())
+    text += fmt::format("\n{} COMMAND --help shows the options of one.\n", command_path(*app));
+  return text;
+}
+
+std::string help_text(const CLI::App& app) {
+  return app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal);
+}
+
+Command add_help(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("help", "How a command is used, as in: trireme help bench");
+  auto words = std::make_shared<std::vector<std::string>>();
+  app->add_option("command", *words, "The command (default: all of them, one line each)");
+  return {app, [&parent, words] {
+            const CLI::App* command = &parent;
+            for (const std::string& word : *words) {
+              const auto found = command->get_subcommands(
+                  [&](const CLI::App* each) { return each->get_name() == word && !is_hidden(*each); });
+              if (found.empty()) bad_input("{}", unknown_command(*command, word));
+              command = found.front();
+            }
+            fmt::print("{}", help_text(*command));
+            return 0;
+          }};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,102 @@
+#include "trireme/comm/grpc/porch.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+
+namespace trireme::comm::rpc {
+namespace {
+
+int port_of(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+int port_of(const std::string& peer) {
+  int port = -1;
+  const std::size_t colon = peer.rfind(':');
+  if (colon != std::string::npos) std::from_chars(peer.data() + colon + 1, peer.data() + peer.size(), port);
+  return port;
+}
+
+}  // namespace
+
+Porch::Porch(UniqueFd listener, Limits limits)
+    : listener_(std::move(listener)), limits_(limits), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void Porch::open(std::function<void(int)> hand_on) {
+  hand_on_ = std::move(hand_on);
+  thread_ = std::thread([this] { watch(); });
+}
+
+void Porch::close() {
+  if (!thread_.joinable()) return;
+  is_closing_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+  thread_.join();
+  listener_.reset();
+}
+
+// Two connections may have the same port, from different hosts: then both are known, which only leaves the other one to
+// gRPC's own limits.
+void Porch::know(const std::string& peer) {
+  const int port = port_of(peer);
+  const std::lock_guard lock(mutex_);
+  strangers_.remove_if([&](const Stranger& stranger) { return stranger.port == port; });
+}
+
+void Porch::watch() {
+  constexpr int kTickMs = 1000;
+  while (!is_closing_) {
+    pollfd waited[] = {{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    poll(waited, 2, kTickMs);
+    if ((waited[0].revents & POLLIN) != 0) accept_one();
+    drop_old();
+  }
+}
+
+void Porch::accept_one() {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  UniqueFd connection(
+      accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!connection.is_open()) {
+    // Without descriptors, say: the connection stays where it is until there are some.
+    if (errno != ECONNABORTED && errno != EINTR && errno != EAGAIN) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return;
+  }
+  const int yes = 1;
+  setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  UniqueFd second(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (!second.is_open()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    // Those who are gone need no longer be kept in mind.
+    strangers_.remove_if([](const Stranger& stranger) {
+      pollfd asked{stranger.connection.get(), 0, 0};
+      return poll(&asked, 1, 0) > 0;
+    });
+    strangers_.push_back({std::move(second), port_of(address), Clock::now()});
+  }
+  hand_on_(connection.release());
+}
+
+void Porch::drop_old() {
+  const std::lock_guard lock(mutex_);
+  while (!strangers_.empty() &&
+         (strangers_.size() > limits_.strangers || Clock::now() - strangers_.front().since > limits_.patience)) {
+    shutdown(strangers_.front().connection.get(), SHUT_RDWR);
+    strangers_.pop_front();
+  }
+}
+
+}  // namespace trireme::comm::rpc

@@ -1,0 +1,318 @@
+#include "trireme/plan/schedule.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme {
+namespace {
+
+// Shadows are written with their variables.
+bool is_of_variable(const Buffer& buffer) {
+  return buffer.kind == MemoryKind::variable || buffer.kind == MemoryKind::shadow;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects)
+      : program_(program), options_(options), place_(place), collects_(collects) {
+    schedule_.updates = update_instructions(program);
+    for (std::size_t bucket = 0; bucket < schedule_.updates.size(); ++bucket) {
+      const Instruction& update = instruction(schedule_.updates[bucket]);
+      if (options.changes_step() && update.scratch >= 0) {
+        fail(ErrorKind::failed, "'{}' needs scratch memory and cannot be put off; this backend cannot train replicas",
+             update.name);
+      }
+      for (std::size_t at = 1; at < update.inputs.size(); at += 2) {
+        bucket_of_[buffer(update.inputs[at]).variable] = static_cast<int>(bucket);
+      }
+    }
+    find_readers_of_gradients();
+    check_options();
+  }
+
+  Schedule run() {
+    for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
+      if (instruction(i).once) continue;
+      if (after_gradients_.contains(i)) {
+        if (collects_) continue;
+        if (options_.changes_step()) finish_gradients_for(i);
+      }
+      if (applies_gradients(instruction(i))) {
+        add_update(i);
+      } else {
+        add_instruction(i);
+      }
+    }
+    // The host is done with giving work to a device before it waits for any of it.
+    if (!place_.on_host) start_downloaded();
+    finish_all();
+    if (served()) {
+      for (const int id : program_.fetches) wait_for_values(id);
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  const Instruction& instruction(int index) const { return program_.instructions[static_cast<std::size_t>(index)]; }
+  const Buffer& buffer(int id) const { return program_.buffers[static_cast<std::size_t>(id)]; }
+  bool served() const { return options_.exchange == Exchange::serve; }
+  bool on_device_alone() const { return options_.exchange == Exchange::reduce_on_device; }
+  // Gradients are worked on in the host's memory, which is not that of the device.
+  bool staged() const { return !place_.on_host && options_.changes_step() && !on_device_alone(); }
+  bool exchanges() const { return options_.exchange != Exchange::none && !collects_; }
+  int buckets() const { return static_cast<int>(schedule_.updates.size()); }
+
+  void add(Action action, int index = 0) { schedule_.steps.push_back({action, index}); }
+
+  // Instructions that look at whole gradients before they are applied (do all of them have finite values?), and what
+  // depends on them: they need gradients that are exchanged, and belong to updates.
+  void find_readers_of_gradients() {
+    std::set<int> buffers;  // that they write
+    for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
+      const Instruction& reader = instruction(i);
+      if (reader.node == nullptr || applies_gradients(reader)) continue;
+      const bool reads_all = reader.node->as<op::UnscaledRates>() != nullptr;
+      const bool depends = std::any_of(reader.inputs.begin(), reader.inputs.end(),
+                                       [&](int id) { return buffers.contains(id); });
+      if (!reads_all && !depends) continue;
+      after_gradients_.insert(i);
+      buffers.insert(reader.outputs.begin(), reader.outputs.end());
+    }
+  }
+
+  // Combinations that mathematics or the memory that gradients lie in rule out.
+  void check_options() const {
+    if (options_.exchange != Exchange::none && schedule_.updates.empty()) {
+      bad_input("a program without updates has no gradients to exchange; set the exchange of the one that trains");
+    }
+    if (served() && options_.transforms()) {
+      bad_input(
+          "parameter servers apply gradients themselves: they can neither be clipped (--clip-norm) nor scaled by layer "
+          "(--lars); take --variable-update all_reduce");
+    }
+    if (on_device_alone() && (options_.accumulate > 1 || options_.transforms())) {
+      bad_input("gradients that devices reduce among themselves cannot be accumulated, clipped or scaled; reduce them "
+                "in the hosts' memory");
+    }
+    if (!after_gradients_.empty() && served()) {
+      bad_input(
+          "parameter servers cannot train with a scaled loss: whether an update is left out depends on all gradients, "
+          "and each server has a part of them; take --variable-update all_reduce, or --precision bf16");
+    }
+    if (!after_gradients_.empty() && place_.groups > 1) {
+      bad_input("a scaled loss and a batch that is split over {} groups of cores do not go together; take one group",
+                place_.groups);
+    }
+  }
+
+  // Before an instruction that looks at gradients: all are complete here, since it comes after those who write them.
+  void finish_gradients_for(int index) {
+    if (!instruction(index).node->as<op::UnscaledRates>()) return;
+    while (started_ < buckets()) complete(started_);
+    if (!place_.on_host) start_downloaded();
+    wait_for_gradients();
+  }
+
+  void add_update(int index) {
+    const int bucket = bucket_of_.at(buffer(instruction(index).inputs[1]).variable);
+    if (!options_.changes_step()) {
+      if (place_.groups > 1) meet();
+      add(Action::compute, index);
+      note_writes(index);
+      return;
+    }
+    if (bucket >= started_) complete(bucket);
+    if (collects_ || served()) return;
+    updated_.insert(bucket);
+    if (on_device_alone()) add(Action::compute, index);
+  }
+
+  // This replica's gradients of a bucket are there.
+  void complete(int bucket) {
+    started_ = bucket + 1;
+    if (place_.groups > 1) {
+      meet();
+      add(Action::merge, bucket);
+      meet();
+    }
+    if (staged()) {
+      add(Action::download, bucket);
+      downloaded_.push_back(bucket);
+      return;
+    }
+    start(bucket);
+  }
+
+  void start(int bucket) {
+    if (place_.group > 0) return;  // the first group does it for all
+    if (options_.accumulate > 1) add(Action::accumulate, bucket);
+    if (!exchanges()) return;
+    add(Action::start, bucket);
+    waited_.erase(bucket);
+  }
+
+  void start_downloaded() {
+    for (const int bucket : downloaded_) start(bucket);
+    downloaded_.clear();
+  }
+
+  void add_instruction(int index) {
+    const Instruction& next = instruction(index);
+    if (served()) {
+      for (const int id : next.inputs) wait_for_values(id);
+    } else if (options_.changes_step() && !collects_ && uses_updated(next)) {
+      if (!place_.on_host) start_downloaded();
+      finish_all();
+    }
+    meet_before(index);
+    // Averages of what all groups know alike are updated by one of them.
+    if (!next.update || place_.group == 0) add(Action::compute, index);
+  }
+
+  bool uses_updated(const Instruction& next) const {
+    return std::any_of(next.inputs.begin(), next.inputs.end(), [&](int id) {
+      const Buffer& used = buffer(id);
+      if (!is_of_variable(used) && used.kind != MemoryKind::gradient) return false;
+      const auto found = bucket_of_.find(used.variable);
+      return found != bucket_of_.end() && updated_.contains(found->second);
+    });
+  }
+
+  void wait_for_values(int id) {
+    if (id < 0 || !is_of_variable(buffer(id))) return;
+    const auto found = bucket_of_.find(buffer(id).variable);
+    if (found == bucket_of_.end() || !waited_.insert(found->second).second) return;
+    if (!place_.on_host) start_downloaded();
+    add(Action::wait, found->second);
+    if (!place_.on_host) add(Action::upload, found->second);
+  }
+
+  // Gradients of all buckets become what is applied.
+  void wait_for_gradients() {
+    if (waited_for_all_) return;
+    waited_for_all_ = true;
+    if (started_ < buckets()) {
+      fail(ErrorKind::failed, "'{}' is needed before all gradients are there to be clipped or scaled",
+           instruction(schedule_.updates[static_cast<std::size_t>(started_)]).name);
+    }
+    for (int bucket = 0; bucket < buckets(); ++bucket) {
+      if (exchanges() && place_.group == 0) add(Action::wait, bucket);
+    }
+    if (place_.groups > 1) meet();
+    if (options_.transforms() && place_.group == 0) add(Action::transform);
+    if (options_.transforms() && place_.groups > 1) meet();
+    for (int bucket = 0; staged() && bucket < buckets(); ++bucket) add(Action::upload, bucket);
+  }
+
+  void finish_all() {
+    if (collects_ || served() || !options_.changes_step()) return;
+    if (on_device_alone()) {  // updates are under way beside backward: what follows waits for them
+      if (!updated_.empty()) add(Action::wait, started_ - 1);
+      updated_.clear();
+      return;
+    }
+    if (options_.transforms() && !updated_.empty()) wait_for_gradients();
+    for (; finished_ < buckets() && updated_.contains(finished_); ++finished_) finish(finished_);
+  }
+
+  void finish(int bucket) {
+    const int first = static_cast<int>(schedule_.steps.size());
+    if (!waited_for_all_) {
+      if (exchanges() && place_.group == 0) add(Action::wait, bucket);
+      if (place_.groups > 1) meet();
+      if (staged()) add(Action::upload, bucket);
+    }
+    add(Action::compute, schedule_.updates[static_cast<std::size_t>(bucket)]);
+    note_writes(schedule_.updates[static_cast<std::size_t>(bucket)]);
+    // Groups have to make up their minds alike; what has been waited for is there.
+    if (exchanges() && !waited_for_all_ && place_.groups == 1) {
+      schedule_.finishes.push_back({bucket, first, static_cast<int>(schedule_.steps.size())});
+    }
+  }
+
+  // All groups use the same variables. They meet before gradients are applied, since each update needs the gradients of
+  // all; before a variable is written that a slower group may still read; and before what one group has written is
+  // read.
+  void meet_before(int index) {
+    if (place_.groups == 1) return;
+    const auto [reads, writes] = variables_of(index);
+    const auto among = [](const std::set<NodeId>& set) { return [&set](NodeId id) { return set.contains(id); }; };
+    if (std::any_of(reads.begin(), reads.end(), among(written_)) ||
+        std::any_of(writes.begin(), writes.end(), among(read_)) ||
+        std::any_of(writes.begin(), writes.end(), among(written_))) {
+      meet();
+    }
+    note_writes(index);
+  }
+
+  void meet() {
+    add(Action::barrier);
+    read_.clear();
+    written_.clear();
+  }
+
+  void note_writes(int index) {
+    const auto [reads, writes] = variables_of(index);
+    read_.insert(reads.begin(), reads.end());
+    written_.insert(writes.begin(), writes.end());
+  }
+
+  std::array<std::vector<NodeId>, 2> variables_of(int index) const {
+    const Instruction& of = instruction(index);
+    std::vector<int> targets;
+    if (of.update) targets = written_inputs(of.node->op, static_cast<int>(of.inputs.size()));
+    std::array<std::vector<NodeId>, 2> both;  // read; written
+    for (std::size_t at = 0; at < of.inputs.size(); ++at) {
+      const Buffer& used = buffer(of.inputs[at]);
+      if (used.kind != MemoryKind::variable) continue;
+      const bool target = std::find(targets.begin(), targets.end(), static_cast<int>(at)) != targets.end();
+      both[target ? 1 : 0].push_back(used.variable);
+    }
+    return both;
+  }
+
+  const Program& program_;
+  const GradientOptions& options_;
+  RunPlace place_;
+  bool collects_;
+  Schedule schedule_;
+  std::map<NodeId, int> bucket_of_;
+  std::set<int> after_gradients_;
+  std::set<int> updated_;        // buckets whose update stands before here in the program
+  std::vector<int> downloaded_;  // buckets that the host has still to work on
+  std::set<int> waited_;         // buckets whose new values are in place, where they are served
+  int started_ = 0;              // buckets that are complete
+  int finished_ = 0;             // buckets whose update is in the schedule
+  bool waited_for_all_ = false;
+  std::set<NodeId> read_, written_;  // by this group since the last barrier
+};
+
+}  // namespace
+
+std::string_view to_string(Action action) {
+  constexpr std::array<std::string_view, 9> kNames{"compute", "barrier", "merge",  "accumulate", "download",
+                                                   "start",   "wait",    "upload", "transform"};
+  return kNames[static_cast<std::size_t>(action)];
+}
+
+bool applies_gradients(const Instruction& instruction) {
+  return instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr;
+}
+
+std::vector<int> update_instructions(const Program& program) {
+  std::vector<int> updates;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    if (applies_gradients(program.instructions[i])) updates.push_back(static_cast<int>(i));
+  }
+  return updates;
+}
+
+Schedule schedule_run(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects) {
+  return Scheduler(program, options, place, collects).run();
+}
+
+}  // namespace trireme

@@ -1,0 +1,120 @@
+#include "trireme/runtime/gradient_arithmetic.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 14;  // of a sum: the result does not depend on the number of threads
+
+double square_sum(std::span<const float> values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  const std::int64_t pieces = (count + kPiece - 1) / kPiece;
+  std::vector<double> sums(static_cast<std::size_t>(pieces));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    double sum = 0;
+    const std::int64_t end = std::min(count, (piece + 1) * kPiece);
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+      const double value = values[static_cast<std::size_t>(i)];
+      sum += value * value;
+    }
+    sums[static_cast<std::size_t>(piece)] = sum;
+  }
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
+// a = factor * (a + addend * b), where there is a b.
+void combine(std::span<float> a, const float* b, float addend, float factor) {
+  const auto count = static_cast<std::int64_t>(a.size());
+  float* to = a.data();
+  if (b == nullptr) {
+#pragma omp parallel for simd schedule(static)
+    for (std::int64_t i = 0; i < count; ++i) to[i] *= factor;
+    return;
+  }
+#pragma omp parallel for simd schedule(static)
+  for (std::int64_t i = 0; i < count; ++i) to[i] = factor * (to[i] + addend * b[i]);
+}
+
+}  // namespace
+
+GradientArithmetic::GradientArithmetic(VariableStore& store, std::vector<GradientBucket> buckets,
+                                       const GradientOptions& options)
+    : store_(store), options_(options), buckets_(std::move(buckets)) {
+  if (options.accumulate < 2) return;
+  for (const GradientBucket& bucket : buckets_) sums_.emplace_back(bucket.bytes());
+}
+
+void GradientArithmetic::accumulate(int bucket) {
+  auto* sum = static_cast<float*>(sums_[static_cast<std::size_t>(bucket)].at(0));
+  for (const std::span<float> part : buckets_[static_cast<std::size_t>(bucket)].parts) {
+    if (!collects()) {
+      combine(part, sum, 1, 1.0f / static_cast<float>(options_.accumulate));
+    } else if (collected_ == 0) {
+      std::copy(part.begin(), part.end(), sum);
+    } else {
+      combine({sum, part.size()}, part.data(), 1, 1);
+    }
+    sum += part.size();
+  }
+}
+
+void GradientArithmetic::transform(double scale) {
+  if (options_.clip_norm > 0) {
+    norm_ = norm_of_gradients() / scale;
+    if (norm_ > options_.clip_norm) scale_gradients(static_cast<float>(options_.clip_norm / norm_));
+  }
+  if (options_.lars) scale_layers(scale);
+}
+
+double GradientArithmetic::norm_of_gradients() const {
+  double sum = 0;
+  for (const GradientBucket& bucket : buckets_) {
+    for (const std::span<float> part : bucket.parts) sum += square_sum(part);
+  }
+  return std::sqrt(sum);
+}
+
+void GradientArithmetic::scale_gradients(float factor) const {
+  for (const GradientBucket& bucket : buckets_) {
+    for (const std::span<float> part : bucket.parts) combine(part, nullptr, 0, factor);
+  }
+}
+
+void GradientArithmetic::scale_layers(double scale) {
+  for (const NodeId id : store_.trainable()) {
+    if (store_.node(id).outputs[0].shape.rank() < 2) continue;
+    const std::span<const float> values = store_.stored(id);
+    const std::span<float> gradient(store_.host_gradient(id), values.size());
+    const double value_norm = std::sqrt(square_sum(values)), gradient_norm = std::sqrt(square_sum(gradient)) / scale;
+    const double decay = options_.lars->weight_decay;
+    const double size = gradient_norm + decay * value_norm;
+    const double rate = value_norm > 0 && size > 0 ? options_.lars->coefficient * value_norm / size : 1;
+    combine(gradient, values.data(), static_cast<float>(decay * scale), static_cast<float>(rate));
+  }
+}
+
+void merge_groups(std::span<float* const> groups, std::int64_t elements, int group) {
+  constexpr std::int64_t kLine = 64 / sizeof(float);  // groups do not write into each other's cache lines
+  const auto count = static_cast<std::int64_t>(groups.size());
+  const std::int64_t lines = (elements + kLine - 1) / kLine;
+  const std::int64_t begin = lines * group / count * kLine;
+  const std::int64_t end = std::min(elements, lines * (group + 1) / count * kLine);
+  float* const to = groups[0];
+  const float share = 1.0f / static_cast<float>(count);
+#pragma omp parallel for simd schedule(static)
+  for (std::int64_t i = begin; i < end; ++i) {
+    float sum = to[i];
+    for (std::size_t other = 1; other < groups.size(); ++other) sum += groups[other][i];
+    to[i] = sum * share;
+  }
+}
+
+}  // namespace trireme

@@ -1,0 +1,154 @@
+#include "trireme/train/trained_on.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+
+namespace trireme::train {
+namespace {
+
+constexpr const char* kFirstKey = "data_samples";  // of those that come and go together
+
+class Reader {
+ public:
+  explicit Reader(const Metadata& metadata) : metadata_(metadata) {}
+
+  const std::string& text(const std::string& key) const {
+    const auto found = metadata_.find(key);
+    if (found == metadata_.end()) bad_input("the checkpoint is damaged: it does not say its {}", key);
+    return found->second;
+  }
+  template <typename Number>
+  Number number(const std::string& key, int base = 10) const {
+    const std::string& value = text(key);
+    Number number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number, base);
+    if (error != std::errc() || end != value.data() + value.size() || std::cmp_less(number, 0)) {
+      bad_input("the checkpoint is damaged: its {} is '{}'", key, value);
+    }
+    return number;
+  }
+  std::vector<std::string> list(const std::string& key) const {
+    try {
+      return nlohmann::json::parse(text(key)).get<std::vector<std::string>>();
+    } catch (const nlohmann::json::exception&) {
+      bad_input("the checkpoint is damaged: its {} are '{}'", key, text(key));
+    }
+  }
+
+ private:
+  const Metadata& metadata_;
+};
+
+// Names of folders may be in any encoding, and JSON has one: what is not UTF-8 is replaced.
+std::string as_json(const std::vector<std::string>& names) {
+  return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string count(std::int64_t value) { return format_count(static_cast<double>(value)); }
+
+std::string size_text(const data::Glimpse& images) {
+  return images.height > 0 ? fmt::format("{}x{}", images.height, images.width) : "several sizes";
+}
+
+std::string colours(const data::Glimpse& images) { return images.channels == 1 ? "grey" : "coloured"; }
+
+bool are_small(const data::Glimpse& images) {
+  return images.height > 0 && std::max(images.height, images.width) <= data::kLargestSmallImage;
+}
+
+bool same_size(const data::Glimpse& a, const data::Glimpse& b) { return a.height == b.height && a.width == b.width; }
+
+// Of what both know.
+std::string difference_in_classes(const TrainedOn& before, const TrainedOn& now) {
+  if (before.classes > 0 && now.classes > 0 && before.classes != now.classes) {
+    return fmt::format("{} classes, and these have {}", before.classes, now.classes);
+  }
+  if (before.class_names.empty() || now.class_names.empty()) return "";
+  for (std::size_t i = 0; i < std::min(before.class_names.size(), now.class_names.size()); ++i) {
+    if (before.class_names[i] == now.class_names[i]) continue;
+    return fmt::format("class {} was '{}', and here it is '{}'", i, before.class_names[i], now.class_names[i]);
+  }
+  return "";
+}
+
+}  // namespace
+
+TrainedOn trained_on(const data::Dataset& dataset, const data::Glimpse& images,
+                     const data::PreprocessingOptions& preprocessing) {
+  TrainedOn data{.samples = dataset.size(),
+                 .classes = dataset.info().classes,
+                 .class_names = dataset.info().class_names,
+                 .images = images,
+                 .preprocessing = preprocessing};
+  data.class_names = nlohmann::json::parse(as_json(data.class_names)).get<std::vector<std::string>>();
+  if (!images.same_size) data.images.height = data.images.width = 0;
+  return data;
+}
+
+Metadata to_metadata(const TrainedOn& data) {
+  const data::PreprocessingOptions& done = data.preprocessing;
+  return {{kFirstKey, std::to_string(data.samples)},
+          {"data_classes", std::to_string(data.classes)},
+          {"data_channels", std::to_string(data.images.channels)},
+          {"data_height", std::to_string(data.images.height)},
+          {"data_width", std::to_string(data.images.width)},
+          {"data_hash", fmt::format("{:016x}", data.images.hash)},
+          {"class_names", as_json(data.class_names)},
+          {"crop", std::string(data::to_string(done.crop.value()))},
+          {"eval_crop", std::string(data::to_string(done.eval_crop.value()))},
+          {"augment", data::to_string(done.augment.value())},
+          {"mean", data::to_string(done.mean)},
+          {"std", data::to_string(done.deviation)}};
+}
+
+std::optional<TrainedOn> trained_on(const Metadata& metadata) {
+  if (!metadata.contains(kFirstKey)) return std::nullopt;
+  const Reader reader(metadata);
+  TrainedOn data;
+  data.samples = reader.number<std::int64_t>(kFirstKey);
+  data.classes = reader.number<std::int32_t>("data_classes");
+  data.class_names = reader.list("class_names");
+  data.images.channels = reader.number<int>("data_channels");
+  data.images.height = reader.number<int>("data_height");
+  data.images.width = reader.number<int>("data_width");
+  data.images.same_size = data.images.height > 0;
+  data.images.hash = reader.number<std::uint64_t>("data_hash", 16);
+  data.preprocessing = {.crop = data::parse_crop("crop", reader.text("crop"), true),
+                        .eval_crop = data::parse_crop("eval-crop", reader.text("eval_crop"), false),
+                        .augment = data::parse_augment(reader.text("augment")),
+                        .mean = data::parse_mean(reader.text("mean")),
+                        .deviation = data::parse_deviation(reader.text("std"))};
+  return data;
+}
+
+std::string difference_in_training(const TrainedOn& before, const TrainedOn& now) {
+  if (before.samples != now.samples) {
+    return fmt::format("{} images, and there are {} here", count(before.samples), count(now.samples));
+  }
+  if (std::string classes = difference_in_classes(before, now); !classes.empty()) return classes;
+  if (before.images.channels != now.images.channels) {
+    return fmt::format("{} images, and these are {}", colours(before.images), colours(now.images));
+  }
+  if (!same_size(before.images, now.images)) {
+    return fmt::format("images of {}, and these have {}", size_text(before.images), size_text(now.images));
+  }
+  if (before.images.hash != now.images.hash) return "as many images, but not these";
+  return "";
+}
+
+std::string difference_in_kind(const TrainedOn& before, const TrainedOn& now) {
+  if (before.images.channels > 0 && now.images.channels > 0 && before.images.channels != now.images.channels) {
+    return fmt::format("{} images of {}, and these are {}, of {}", colours(before.images), size_text(before.images),
+                       colours(now.images), size_text(now.images));
+  }
+  if (!same_size(before.images, now.images) && (are_small(before.images) || are_small(now.images))) {
+    return fmt::format("images of {}, and these have {}", size_text(before.images), size_text(now.images));
+  }
+  return difference_in_classes(before, now);
+}
+
+}  // namespace trireme::train
