@@ -11,8 +11,8 @@
 //                          error {text}                  the program's own words, before it ends
 //                          stopped {signal} | continued
 //                          ended {code, signal}          signal 0: by itself, with this exit code
-//                          lost {reason}                 from the relay of a runner on another host: that is out of
-//                          reach here                          likewise from the agent there: the answer to ping
+//                          lost {reason}                 from the relay of another host: that is out of reach
+//                          here                          from the agent of another host: the answer to ping
 //                          end_request                   likewise: somebody there (Slurm) wants the job to end
 //   supervisor to runner   run {task: Task}              when all tasks have said hello
 //                          signal {signal}               to the program and what it has started

@@ -110,7 +110,11 @@ TaskPorts expected_ports(const PortsWanted& wanted) {
     std::iota(ports.begin(), ports.end(), range.first.value_or(range.usual_first));
     return ports;
   };
-  return {.workers = from_first(worker_range(wanted)), .servers = from_first(server_range(wanted))};
+  TaskPorts ports{.workers = from_first(worker_range(wanted))};
+  PortRange servers = server_range(wanted);
+  if (!ports.workers.empty()) servers.usual_first = std::max(servers.usual_first, ports.workers.back() + 1);
+  ports.servers = from_first(servers);
+  return ports;
 }
 
 }  // namespace trireme::cluster
