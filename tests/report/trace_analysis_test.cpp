@@ -128,14 +128,19 @@ TEST(TraceAnalysis, GroupsThatWaitForEachOtherAreSeenAndAllAddsUp) {
 }
 
 TEST(TraceAnalysis, ThePathHasTheWaitInsideAnOperation) {
-  const CriticalPath path = two_groups().analysis().slowest_step;
-  double sum = 0, meeting = 0;
-  for (const PathPiece& piece : path.pieces) {
-    sum += piece.seconds;
-    if (piece.kind == "meeting") meeting += piece.seconds;
-  }
-  EXPECT_NEAR(sum, 20 * kMs, 1e-9);
-  EXPECT_NEAR(meeting, 5 * kMs, 1e-9);
+  HandMadeTrace trace(1);
+  trace.name_thread(0, 2, "group of cores 1");
+  trace.add_step(0, 0, 20);
+  trace.add(0, 0, "compute", 0, 20, "norm");
+  trace.add(0, 0, "meeting", 4, 9);
+  trace.add(0, 2, "compute", 1, 19, "norm");
+  const CriticalPath path = trace.analysis().slowest_step;
+  ASSERT_EQ(path.pieces.size(), 3u);
+  EXPECT_EQ(path.pieces[0].kind, "compute");
+  EXPECT_NEAR(path.pieces[0].seconds, 4 * kMs, 1e-9);
+  EXPECT_EQ(path.pieces[1].kind, "meeting");
+  EXPECT_NEAR(path.pieces[1].seconds, 5 * kMs, 1e-9);
+  EXPECT_NEAR(path.pieces[2].seconds, 11 * kMs, 1e-9);
 }
 
 TEST(TraceAnalysis, OneGroupHasNoColumnForGroups) {
