@@ -148,12 +148,13 @@ TEST_F(ByHand, TwoTasksWithOneIndexAreNoticed) {
 }
 
 TEST_F(ByHand, ATaskWithAnotherSecretIsRefused) {
-  const Task server = job_.start("ps", 0);
-  ASSERT_TRUE(server->wait_for_output("waiting for", 10s)) << server->err();
-  const Task stranger = job_.start_as(job_.lists() + Words{"--job-name", "worker", "--task-index", "0"}, {},
+  const Task first = job_.start("worker", 0);  // where the others meet
+  ASSERT_TRUE(first->wait_for_output("waiting for", 10s)) << first->err();
+  const Task stranger = job_.start_as(job_.lists() + Words{"--job-name", "ps", "--task-index", "0"}, {},
                                       StartedByHand::secret("another-secret-than-that-of-the-job"));
   EXPECT_NE(stranger->exit_code(30s), 0);
-  EXPECT_TRUE(has(stranger->err(), "ps 0 (" + job_.server(0) + ") refuses the secret of worker 0")) << stranger->err();
+  EXPECT_TRUE(has(stranger->err(), "worker 0 (" + job_.worker(0) + ") refuses the secret of ps 0")) << stranger->err();
+  EXPECT_TRUE(has(first->err(), "it does not know the job's secret")) << first->err();
 }
 
 }  // namespace
