@@ -25,7 +25,7 @@ json run_json(const std::vector<std::string>& arguments) {
 // they do as the user says.
 TEST(Cli, ThreadsThatWaitSoonLetOthersRun) {
   const auto settings = [](const std::string& given) {
-    return run_command({"env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", "OMP_DISPLAY_ENV=verbose", given,
+    return run_command({"/usr/bin/env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", "OMP_DISPLAY_ENV=verbose", given,
                         TRIREME_BINARY, "--version"});
   };
   const CommandResult usual = settings("A=B");
@@ -117,6 +117,20 @@ TEST(Cli, PlanOfEveryBackendAndMode) {
   EXPECT_TRUE(contains(text.out, "batch size 2"));
 }
 
+// When gradients travel, beside what, for workers that reduce them and for workers with servers.
+TEST(Cli, ThePlanShowsWhenGradientsTravel) {
+  const auto plan = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"models", "--model", "lenet", "--plan", "--batch-size", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_trireme(arguments).out;
+  };
+  EXPECT_FALSE(contains(plan({}), "Gradients, and what runs beside their transfer"));
+  const std::string reduced = plan({"--workers", "2"});
+  EXPECT_TRUE(contains(reduced, "Gradients, and what runs beside their transfer"));
+  EXPECT_TRUE(contains(reduced, "the end"));
+  EXPECT_TRUE(contains(plan({"--workers", "2", "--ps", "1"}), "of the next step"));
+}
+
 TEST(Cli, PlacementOnParameterServers) {
   const json placed = run_json({"models", "--model", "vgg11", "--ps", "3", "--placement", "greedy", "--json"});
   EXPECT_EQ(placed.at("placement"), "greedy");
@@ -146,7 +160,6 @@ TEST(Cli, PlacementOnParameterServers) {
 TEST(Cli, BadOptionsOfPlacement) {
   expect_refused({"models", "--model", "lenet", "--placement", "greedy"}, {"--placement", "--ps"});
   expect_refused({"models", "--ps", "2"}, {"--ps", "--model"});
-  expect_refused({"models", "--model", "lenet", "--ps", "2", "--plan"}, {"--ps", "--plan"});
   expect_refused({"models", "--model", "lenet", "--ps", "0"}, {"--ps", "0"});
   expect_refused({"models", "--model", "lenet", "--ps", "some"}, {"--ps", "some"});
   expect_refused({"models", "--model", "lenet", "--ps", "2", "--placement", "random"},

@@ -90,7 +90,7 @@ TEST(Mistakes, SomethingIsMissing) {
 }
 
 TEST(Mistakes, WhatDoesNotGoTogether) {
-  expect_refused({"models", "--model", "lenet", "--ps", "2", "--plan"}, {"--plan and --ps do not go together"});
+  expect_refused({"models", "--model", "lenet", "--workers", "2"}, {"--workers has no effect without --plan"});
   expect_refused({"report", "--trace", "t", "--out", "x"}, {"--out and --trace do not go together"});
 }
 

@@ -196,7 +196,7 @@ TEST_F(Train, HalfTheBitsTrainAsWell) {
 }
 
 TEST_F(Train, ALossThatIsNotANumberIsCalledSo) {
-  const CommandResult result = run({"--init-learning-rate", "1e30"});
+  const CommandResult result = run({"--weight-decay", "1e30"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_TRUE(result.err.find("the loss is not a number (NaN) in step ") != std::string::npos ||
               result.err.find("the loss is infinite in step ") != std::string::npos)
