@@ -81,7 +81,7 @@ TEST_F(LaunchShip, HostsThatShareTheFolderDoNotDisturbEachOther) {
 }
 
 TEST_F(LaunchShip, AHostWithoutRoomOrWithoutTheRightToWriteIsNamed) {
-  cluster_.on("n1", "mkdir -p /run/ship && mount -t tmpfs -o size=10m none /run/ship");
+  cluster_.on("n1", "mkdir -p /run/ship && mount -t tmpfs -o size=10m,mode=700 none /run/ship");
   {
     LaunchedJob job(shipped(kFolder, "n0,n1", {"--program", "/bin/true"}));
     EXPECT_EQ(job.exit_code(30s), 3);

@@ -218,12 +218,12 @@ TEST(Distribution, SyncBatchNormSuitsAllThatIsSynchronous) {
 TEST(Distribution, WorkersDecideWhatElseIsPossible) {
   BenchmarkOptions options;
   options.batch_split = "2";
-  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
+  EXPECT_EQ(resolve(options, {.workers = 2}).batch_split, 2);
   options.batch_split = "auto";
   EXPECT_EQ(resolve(options, {.workers = 2}).batch_split, 1);
   EXPECT_EQ(resolve(options, {.workers = 1}).batch_split, 0);
   options.num_inter_threads = 2;
-  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
+  EXPECT_EQ(resolve(options, {.workers = 2}).inter_threads, 2);
   options.num_inter_threads = 0;
   options.deterministic = true;
   EXPECT_EQ(resolve(options, {.workers = 2}).autotune, Autotune::off);

@@ -25,6 +25,7 @@ using grpc::StatusCode;
 // All tasks of a job may come at once, with some connections each.
 constexpr std::size_t kSpareStrangers = 64;
 constexpr std::chrono::seconds kPatience{20};
+constexpr std::uint64_t kStrangersBytes = 64 << 10;  // a handshake, of TLS too, takes some KB
 
 // Something for the thread that turns a queue; deletes itself when it is done.
 class Errand {
@@ -61,7 +62,7 @@ class Listener::Impl {
     reception_.receive = [this](const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                 grpc::Status& status) { return receive(method, caller, call, status); };
     porch_.emplace(listen_on(address, who, options.liveness.answer_within),
-                   Porch::Limits{.strangers = kSpareStrangers + 2 * options.tasks.size(), .patience = kPatience});
+                   Porch::Limits{.strangers = kSpareStrangers + 2 * options.tasks.size(), .patience = kPatience, .bytes = kStrangersBytes});
     gate_.set_on_proof([this](const std::string& peer) { porch_->know(peer); });
     grpc::ServerBuilder builder;
     configure(builder, options);

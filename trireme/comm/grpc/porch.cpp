@@ -1,8 +1,8 @@
 #include "trireme/comm/grpc/porch.hpp"
 
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -23,6 +23,14 @@ int port_of(const std::string& peer) {
   const std::size_t colon = peer.rfind(':');
   if (colon != std::string::npos) std::from_chars(peer.data() + colon + 1, peer.data() + peer.size(), port);
   return port;
+}
+
+// What has come over a connection so far, read or not.
+std::uint64_t received_bytes(int connection) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 0;
+  return info.tcpi_bytes_received;
 }
 
 }  // namespace
@@ -53,13 +61,18 @@ void Porch::know(const std::string& peer) {
 }
 
 void Porch::watch() {
-  constexpr int kTickMs = 1000;
+  constexpr int kTickMs = 10;  // in which somebody who floods us can send some MB
   while (!is_closing_) {
     pollfd waited[] = {{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    poll(waited, 2, kTickMs);
+    poll(waited, 2, has_strangers() ? kTickMs : -1);
     if ((waited[0].revents & POLLIN) != 0) accept_one();
-    drop_old();
+    drop_unwelcome();
   }
+}
+
+bool Porch::has_strangers() {
+  const std::lock_guard lock(mutex_);
+  return !strangers_.empty();
 }
 
 void Porch::accept_one() {
@@ -90,8 +103,13 @@ void Porch::accept_one() {
   hand_on_(connection.release());
 }
 
-void Porch::drop_old() {
+void Porch::drop_unwelcome() {
   const std::lock_guard lock(mutex_);
+  strangers_.remove_if([&](const Stranger& stranger) {
+    const bool floods = received_bytes(stranger.connection.get()) > limits_.bytes;
+    if (floods) shutdown(stranger.connection.get(), SHUT_RDWR);
+    return floods;
+  });
   while (!strangers_.empty() &&
          (strangers_.size() > limits_.strangers || Clock::now() - strangers_.front().since > limits_.patience)) {
     shutdown(strangers_.front().connection.get(), SHUT_RDWR);

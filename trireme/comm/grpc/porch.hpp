@@ -1,10 +1,11 @@
 // Where a task listens, and the connections of those who have not proved yet that they know the job's secret: there are
-// only so many of them at a time, and none stays for long. gRPC, which has no such limits, gets each connection from
+// only so many of them at a time, none stays for long, and none may send much. gRPC, which has no such limits, gets each connection from
 // here. Used by Listener.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -20,6 +21,7 @@ class Porch {
   struct Limits {
     std::size_t strangers;          // at a time; when there is one more, the one who came first goes
     std::chrono::seconds patience;  // of each
+    std::uint64_t bytes;            // that one may send
   };
   Porch(UniqueFd listener, Limits limits);
   ~Porch() { close(); }
@@ -40,7 +42,8 @@ class Porch {
 
   void watch();
   void accept_one();
-  void drop_old();
+  bool has_strangers();
+  void drop_unwelcome();
 
   UniqueFd listener_;
   const Limits limits_;
