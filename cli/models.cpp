@@ -18,8 +18,8 @@
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/step_graph.hpp"
 #include "trireme/perf/machine.hpp"
-#include "trireme/plan/label.hpp"
 #include "trireme/plan/fuse.hpp"
+#include "trireme/plan/label.hpp"
 #include "trireme/plan/schedule.hpp"
 #include "trireme/ps/placement.hpp"
 #include "trireme/report/plan_table.hpp"
@@ -267,7 +267,8 @@ Command add_models(CLI::App& parent) {
       app->add_option("--ps", options->servers, "Show on which of this many parameter servers its variables would be")
           ->needs(model)
           ->check(whole_number(1, 4096));
-  app->add_option("--workers", options->workers, "With --plan: the step of one of so many workers, and when gradients travel")
+  app->add_option("--workers", options->workers,
+                  "With --plan: the step of one of so many workers, and when gradients travel")
       ->needs(plan)
       ->check(whole_number(1, 1 << 20));
   app->add_option("--placement", options->placement,

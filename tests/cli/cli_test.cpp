@@ -25,8 +25,8 @@ json run_json(const std::vector<std::string>& arguments) {
 // they do as the user says.
 TEST(Cli, ThreadsThatWaitSoonLetOthersRun) {
   const auto settings = [](const std::string& given) {
-    return run_command({"/usr/bin/env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", "OMP_DISPLAY_ENV=verbose", given,
-                        TRIREME_BINARY, "--version"});
+    return run_command({"/usr/bin/env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", "OMP_DISPLAY_ENV=verbose",
+                        given, TRIREME_BINARY, "--version"});
   };
   const CommandResult usual = settings("A=B");
   EXPECT_EQ(usual.exit_code, 0) << usual.err;

@@ -118,7 +118,7 @@ TEST(GrpcJoining, AnotherSecretIsRefusedAtOnce) {
   expect_in("worker 0 (" + tasks[0].address + ") refuses the secret of worker 1", processes.wait(1, 20s).answer);
   const std::string answer = processes.wait(0, 20s).answer;
   expect_in("worker 1 (" + tasks[1].address + ") did not come within 3", answer);
-  expect_in("1 call that does not know the job's secret was refused", answer);
+  expect_in("1 call that did not prove that it knows the job's secret was refused", answer);
 }
 
 TEST(GrpcJoining, AnotherListOfTasksIsRefused) {

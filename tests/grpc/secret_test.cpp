@@ -41,7 +41,8 @@ TEST(GrpcSecret, NeverTravels) {
       barrier(world->communicator());
       world->leave();
       const std::string sent = all_that_was_sent();
-      expect(sent.size() > values.size() * sizeof(float) / 2, "what is sent can be read: " + std::to_string(sent.size()));
+      expect(sent.size() > values.size() * sizeof(float) / 2,
+             "what is sent can be read: " + std::to_string(sent.size()));
       expect(sent.find("open sesame") == std::string::npos, "but not the secret");
       expect(sent.find("b3BlbiBzZXNhbWU") == std::string::npos, "nor in base64");
       return "";

@@ -70,12 +70,13 @@ TEST(SweepOutput, TheTableHasMediansAndSpreads) {
   result.cells[1].images_per_second = {20};
   result.cells[1].failures = 1;
   result.cells[1].error = "no room";
-  EXPECT_EQ(result_table(two_cells(), result),
-            "workers  mode  images/sec  spread  runs  failures\n"
-            "-------  ----  ----------  ------  ----  --------\n"
-            "1        SP         11.00  18.2 %     3         0\n"
-            "2        MP         20.00       -     1         1\n"
-            "images/sec: of all workers together, the median of the runs; spread: from the slowest run to the fastest\n");
+  EXPECT_EQ(
+      result_table(two_cells(), result),
+      "workers  mode  images/sec  spread  runs  failures\n"
+      "-------  ----  ----------  ------  ----  --------\n"
+      "1        SP         11.00  18.2 %     3         0\n"
+      "2        MP         20.00       -     1         1\n"
+      "images/sec: of all workers together, the median of the runs; spread: from the slowest run to the fastest\n");
   EXPECT_EQ(shortfall_text(two_cells(), result), "failed: workers=2 mode=MP: no room\n");
 }
 

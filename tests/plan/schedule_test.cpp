@@ -69,16 +69,15 @@ TEST(Schedule, AloneUpdatesStandInTheProgramsPlaces) {
   const TwoLayers two;
   const Schedule schedule = two.schedule({});
   EXPECT_EQ(two.beside(schedule), (Steps{{compute, 0}, {compute, 1}}));
-  EXPECT_EQ(schedule.steps.size(), static_cast<std::size_t>(std::count_if(
-                                       two.program.instructions.begin(), two.program.instructions.end(),
-                                       [](const Instruction& instruction) { return !instruction.once; })));
+  EXPECT_EQ(schedule.steps.size(),
+            static_cast<std::size_t>(std::count_if(two.program.instructions.begin(), two.program.instructions.end(),
+                                                   [](const Instruction& instruction) { return !instruction.once; })));
 }
 
 TEST(Schedule, ReducedBucketsStartEarlyAndAreFinishedAtTheEnd) {
   const TwoLayers two;
   const Schedule schedule = two.schedule({.exchange = Exchange::reduce});
-  EXPECT_EQ(two.beside(schedule),
-            (Steps{{start, 0}, {start, 1}, {wait, 0}, {compute, 0}, {wait, 1}, {compute, 1}}));
+  EXPECT_EQ(two.beside(schedule), (Steps{{start, 0}, {start, 1}, {wait, 0}, {compute, 0}, {wait, 1}, {compute, 1}}));
   ASSERT_EQ(schedule.finishes.size(), 2u);
   EXPECT_EQ(schedule.steps[static_cast<std::size_t>(schedule.finishes[0].first)], (Step{wait, 0}));
   EXPECT_EQ(schedule.finishes[0].last, schedule.finishes[1].first);
@@ -97,9 +96,10 @@ TEST(Schedule, CollectingRunsOnlyAccumulate) {
   const TwoLayers two;
   const GradientOptions options{.exchange = Exchange::reduce, .accumulate = 2};
   EXPECT_EQ(two.beside(two.schedule(options, {}, true)), (Steps{{accumulate, 0}, {accumulate, 1}}));
-  EXPECT_EQ(two.beside(two.schedule(options)),
-            (Steps{{accumulate, 0}, {start, 0}, {accumulate, 1}, {start, 1}, {wait, 0}, {compute, 0}, {wait, 1},
-                   {compute, 1}}));
+  EXPECT_EQ(
+      two.beside(two.schedule(options)),
+      (Steps{
+          {accumulate, 0}, {start, 0}, {accumulate, 1}, {start, 1}, {wait, 0}, {compute, 0}, {wait, 1}, {compute, 1}}));
 }
 
 TEST(Schedule, ClippingComesAfterAllTransfersAndBeforeAllUpdates) {
@@ -113,11 +113,20 @@ TEST(Schedule, ClippingComesAfterAllTransfersAndBeforeAllUpdates) {
 TEST(Schedule, ADeviceIsGivenAllWorkBeforeTheHostWaits) {
   const TwoLayers two;
   const Schedule schedule = two.schedule({.exchange = Exchange::reduce}, {.on_host = false});
-  EXPECT_EQ(two.beside(schedule), (Steps{{download, 0}, {download, 1}, {start, 0}, {start, 1}, {wait, 0}, {upload, 0},
-                                         {compute, 0}, {wait, 1}, {upload, 1}, {compute, 1}}));
+  EXPECT_EQ(two.beside(schedule), (Steps{{download, 0},
+                                         {download, 1},
+                                         {start, 0},
+                                         {start, 1},
+                                         {wait, 0},
+                                         {upload, 0},
+                                         {compute, 0},
+                                         {wait, 1},
+                                         {upload, 1},
+                                         {compute, 1}}));
   const Schedule served = two.schedule({.exchange = Exchange::serve}, {.on_host = false});
-  EXPECT_EQ(two.beside(served), (Steps{{wait, 1}, {upload, 1}, {wait, 0}, {upload, 0}, {download, 0}, {download, 1},
-                                       {start, 0}, {start, 1}}));
+  EXPECT_EQ(
+      two.beside(served),
+      (Steps{{wait, 1}, {upload, 1}, {wait, 0}, {upload, 0}, {download, 0}, {download, 1}, {start, 0}, {start, 1}}));
   const Schedule among = two.schedule({.exchange = Exchange::reduce_on_device}, {.on_host = false});
   EXPECT_EQ(two.beside(among), (Steps{{start, 0}, {compute, 0}, {start, 1}, {compute, 1}, {wait, 1}}));
 }
@@ -125,20 +134,61 @@ TEST(Schedule, ADeviceIsGivenAllWorkBeforeTheHostWaits) {
 TEST(Schedule, GroupsMergeTheirGradientsAndTheFirstExchangesThem) {
   const TwoLayers two;
   const GradientOptions options{.exchange = Exchange::reduce};
-  EXPECT_EQ(two.beside(two.schedule(options, {.group = 0, .groups = 2})),
-            (Steps{{barrier, 0}, {merge, 0}, {barrier, 0}, {start, 0}, {barrier, 0}, {merge, 1}, {barrier, 0},
-                   {start, 1}, {wait, 0}, {barrier, 0}, {compute, 0}, {wait, 1}, {barrier, 0}, {compute, 1}}));
-  EXPECT_EQ(two.beside(two.schedule(options, {.group = 1, .groups = 2})),
-            (Steps{{barrier, 0}, {merge, 0}, {barrier, 0}, {barrier, 0}, {merge, 1}, {barrier, 0}, {barrier, 0},
-                   {compute, 0}, {barrier, 0}, {compute, 1}}));
+  EXPECT_EQ(two.beside(two.schedule(options, {.group = 0, .groups = 2})), (Steps{{barrier, 0},
+                                                                                 {merge, 0},
+                                                                                 {barrier, 0},
+                                                                                 {start, 0},
+                                                                                 {barrier, 0},
+                                                                                 {merge, 1},
+                                                                                 {barrier, 0},
+                                                                                 {start, 1},
+                                                                                 {wait, 0},
+                                                                                 {barrier, 0},
+                                                                                 {compute, 0},
+                                                                                 {wait, 1},
+                                                                                 {barrier, 0},
+                                                                                 {compute, 1}}));
+  EXPECT_EQ(two.beside(two.schedule(options, {.group = 1, .groups = 2})), (Steps{{barrier, 0},
+                                                                                 {merge, 0},
+                                                                                 {barrier, 0},
+                                                                                 {barrier, 0},
+                                                                                 {merge, 1},
+                                                                                 {barrier, 0},
+                                                                                 {barrier, 0},
+                                                                                 {compute, 0},
+                                                                                 {barrier, 0},
+                                                                                 {compute, 1}}));
+}
+
+TEST(Schedule, GroupsReadServedValuesAfterTheFirstHasWaited) {
+  const TwoLayers two;
+  const GradientOptions options{.exchange = Exchange::serve};
+  EXPECT_EQ(two.beside(two.schedule(options, {.group = 0, .groups = 2})), (Steps{{wait, 1},
+                                                                                 {barrier, 0},
+                                                                                 {wait, 0},
+                                                                                 {barrier, 0},
+                                                                                 {barrier, 0},
+                                                                                 {merge, 0},
+                                                                                 {barrier, 0},
+                                                                                 {start, 0},
+                                                                                 {barrier, 0},
+                                                                                 {merge, 1},
+                                                                                 {barrier, 0},
+                                                                                 {start, 1}}));
+  EXPECT_EQ(
+      two.beside(two.schedule(options, {.group = 1, .groups = 2})),
+      (Steps{
+          {barrier, 0}, {barrier, 0}, {barrier, 0}, {merge, 0}, {barrier, 0}, {barrier, 0}, {merge, 1}, {barrier, 0}}));
 }
 
 // Whether an update is left out is decided by gradients that all replicas have alike.
 TEST(Schedule, AScaledLossLooksAtExchangedGradients) {
   const TwoLayers two(true);
   const Schedule schedule = two.schedule({.exchange = Exchange::reduce, .accumulate = 2});
-  EXPECT_EQ(two.beside(schedule), (Steps{{accumulate, 0}, {start, 0}, {accumulate, 1}, {start, 1}, {wait, 0}, {wait, 1},
-                                         {compute, 0}, {compute, 1}}));
+  EXPECT_EQ(
+      two.beside(schedule),
+      (Steps{
+          {accumulate, 0}, {start, 0}, {accumulate, 1}, {start, 1}, {wait, 0}, {wait, 1}, {compute, 0}, {compute, 1}}));
   const auto rates = std::find_if(two.program.instructions.begin(), two.program.instructions.end(), [](const auto& i) {
     return i.node != nullptr && i.node->template as<op::UnscaledRates>() != nullptr;
   });

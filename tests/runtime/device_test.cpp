@@ -167,14 +167,13 @@ TEST_P(TransformOnDevice, TrainsAsOnTheHost) {
   EXPECT_EQ(losses(device), losses(host));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, TransformOnDevice,
-    testing::Combine(testing::Values(GradientOptions{}, GradientOptions{.accumulate = 3},
-                                     GradientOptions{.clip_norm = 0.1},
-                                     GradientOptions{
-                                         .lars = Lars{.coefficient = 0.02, .weight_decay = 0.1}},
-                                     GradientOptions{.accumulate = 2, .clip_norm = 0.1}),
-                     testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Kinds, TransformOnDevice,
+                         testing::Combine(testing::Values(GradientOptions{}, GradientOptions{.accumulate = 3},
+                                                          GradientOptions{.clip_norm = 0.1},
+                                                          GradientOptions{
+                                                              .lars = Lars{.coefficient = 0.02, .weight_decay = 0.1}},
+                                                          GradientOptions{.accumulate = 2, .clip_norm = 0.1}),
+                                          testing::Bool()));
 
 // A program that uses a variable after its update: what follows waits for the exchange.
 TEST(Device, WhatFollowsAnUpdateFindsItDone) {

@@ -92,8 +92,9 @@ Guard::Guard(const std::string& program, const std::string& mark)
 
 void Guard::start() {
   PipeEnds lifeline = make_pipe();
-  process_.emplace(
+  ChildProcess next(
       ChildOptions{.command = {program_, "launch-guard", mark_, folder_}, .in = lifeline.read.get(), .outlives = true});
+  process_.emplace(std::move(next));
   lifeline_ = std::move(lifeline.write);
 }
 
@@ -104,7 +105,12 @@ std::string Guard::replace_if_ended() {
                                        process_->pid(), ending_text(*ending));
   given_up_ = ++replaced_ > kMostGuards;
   if (given_up_) return what + "; no other takes its place any more";
-  start();
+  try {
+    start();
+  } catch (const std::exception& error) {
+    given_up_ = true;
+    return fmt::format("{}; no other can take its place: {}", what, error.what());
+  }
   return what + "; another has taken its place";
 }
 

@@ -19,7 +19,7 @@ Glimpse glimpse(const Dataset& dataset) {
   Sample sample;
   const std::int64_t size = dataset.size(), count = std::min(size, kMostSamples);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t index = i * (size / count);  // from all over: neighbours are often of one class
+    const std::int64_t index = i * size / count;  // from all over: neighbours are often of one class
     try {
       dataset.read(index, sample);
       images.measure(index, sample);

@@ -32,7 +32,11 @@ std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& arg
 }
 
 bool is_backward(const Operation& operation) {
-  return std::visit([](const auto& o) { return requires { o.kBackward; }; }, operation);
+  return std::visit(
+      [](const auto& o) {
+        return requires { o.kBackward; };
+      },
+      operation);
 }
 
 bool is_update(const Operation& operation) {

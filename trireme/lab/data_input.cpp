@@ -61,13 +61,13 @@ DataInput::DataInput(const BenchmarkConfig& config, comm::Communicator& workers)
   options_.on_bad_sample = say_passed_over;
 }
 
-void DataInput::check_suits(const BenchmarkConfig& config) const {
+void DataInput::check_suits(const BenchmarkConfig& config, bool goes_on) const {
   if (const std::int64_t there = dataset_->info().classes; there > classes_) {
     bad_input("--data-dir {}: its images have {} classes and the network {}; --num-classes {} gives it as many",
               config_.dir, there, classes_, there);
   }
   const std::int64_t batch = config.global_batch_size(), workers = config.distribution.workers;
-  if (batch <= dataset_->size()) return;
+  if (goes_on || batch <= dataset_->size()) return;
   const std::int64_t most = dataset_->size() / workers;
   bad_input("--batch-size {}: a step of {} worker{} takes {} images, and {} has {}; {}", config.batch_size, workers,
             workers == 1 ? "" : "s", batch, config_.dir, dataset_->size(),

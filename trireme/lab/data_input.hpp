@@ -30,7 +30,7 @@ class DataInput {
   DataInput(const BenchmarkConfig& config, comm::Communicator& workers);
 
   // Error(bad_input) where it has more classes than the network, or fewer images than a step takes.
-  void check_suits(const BenchmarkConfig& config) const;
+  void check_suits(const BenchmarkConfig& config, bool goes_on) const;
 
   // Threads begin to make batches, on these processors, where they are given, from this place of the sequence on. They
   // leave spans where there is a recorder.

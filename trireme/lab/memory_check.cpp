@@ -105,6 +105,7 @@ std::vector<std::string> check_memory(const std::vector<BenchmarkConfig>& progra
 }
 
 std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const BenchmarkConfig& step) {
+  if (memory.free.bytes <= 0 && !memory.free.by_group) return "";  // the system does not say
   const double all = memory.workers * need.total();
   const auto free = static_cast<double>(memory.free.bytes);
   if (all <= free) return "";

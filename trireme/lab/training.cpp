@@ -187,7 +187,7 @@ void Training::check_data(const DataInput& input) const {
         "--allow-other-data to go on with this",
         config_.step.data.dir, config_.checkpoint_dir, other);
   }
-  input.check_suits(config_.step);
+  if (first_.step > 0) return;  // what was begun may go on
   if (const std::int64_t update = config_.samples_per_update(); update > input.samples()) {
     bad_input("--accumulate {}: an update takes {} images, and {} has {}; --accumulate {} at most",
               config_.gradients.accumulate, update, config_.step.data.dir, input.samples(),

@@ -124,7 +124,7 @@ void Workplace::open_data() {
   setup_.config.data.set_threads(setup_.config.on_gpu());
   input_ = std::make_unique<DataInput>(setup_.config, *workers_);
   if (options_.on_data) options_.on_data(*input_);
-  input_->check_suits(setup_.config);
+  input_->check_suits(setup_.config, options_.first_sample > 0);
   setup_.config.num_classes = input_->classes();
   setup_.config.data.preprocessing = input_->preprocessing();
   setup_.dataset = input_->describe();
@@ -150,6 +150,7 @@ void Workplace::check_memory() {
   std::vector<HostMemory> hosts;
   for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
   std::vector<BenchmarkConfig> programs = options_.beside;
+  for (BenchmarkConfig& program : programs) program.num_classes = setup_.config.num_classes;
   programs.insert(programs.begin(), setup_.config);
   for (std::string& warning : lab::check_memory(programs, hosts)) setup_.warnings.push_back(std::move(warning));
 }

@@ -1,6 +1,7 @@
 #include "trireme/perf/threads.hpp"
 
 #include <omp.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,7 +104,10 @@ void limit_spinning(char** arguments) {
   std::error_code unknown;
   // By its name: as /proc/self/exe the process would be called "exe".
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  if (unknown || setenv("GOMP_SPINCOUNT", "3000", 0) != 0) return;
+  const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  // Started by a loader (ld.so trireme ...), the process is the loader's.
+  if (unknown || started == nullptr || !std::filesystem::equivalent(program, started, unknown) || unknown) return;
+  if (setenv("GOMP_SPINCOUNT", "3000", 0) != 0) return;
   execv(program.c_str(), arguments);
   // If it cannot be started again, it goes on as it is: slower beside other programs, and right.
 }

@@ -32,8 +32,8 @@ void apply(const ThreadPlan& plan, int team = 0);
 // OpenMP's threads wait for each other at the end of every operation by spinning, for milliseconds by default. If other
 // programs want the cores, a thread spins away the time in which the one that it waits for could run. They shall spin
 // for some tens of microseconds, which covers what they wait for on a quiet machine, and then sleep. libgomp reads that
-// from the environment when it is loaded, so this starts the program anew, in the same process. Call it first in main().
-// Does nothing if the environment says how to wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT).
+// from the environment when it is loaded, so this starts the program anew, in the same process. Call it first in
+// main(). Does nothing if the environment says how to wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT).
 void limit_spinning(char** arguments);
 
 // Those that the calling thread may run on; all of a process that is not bound yet.

@@ -90,9 +90,8 @@ Program Compiler::run() {
       gradient_of_.try_emplace({gradient.node, gradient.output}, plan_.origin.at(node.inputs[i].node));
     }
   }
-  training_ = program_.updates || std::any_of(graph().nodes().begin(), graph().nodes().end(), [](const Node& node) {
-                return is_backward(node.op);
-              });
+  training_ = program_.updates || std::any_of(graph().nodes().begin(), graph().nodes().end(),
+                                              [](const Node& node) { return is_backward(node.op); });
   for (const NodeId id : execution_order(graph())) {
     const Node& node = graph().node(id);
     is_source(node) ? add_source(node) : add_operation(node);

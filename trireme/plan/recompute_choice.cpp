@@ -77,9 +77,9 @@ std::vector<Tensor> RecomputeChoice::inputs_of(const Node& node, bool copy) {
 
 void RecomputeChoice::find_backward() {
   for (const Node& node : graph_.nodes()) {
-    backward_[at(node.id)] = is_backward(node.op) ||
-                             std::any_of(node.inputs.begin(), node.inputs.end(),
-                                         [&](const Tensor& input) { return backward_[at(input.node)]; });
+    backward_[at(node.id)] =
+        is_backward(node.op) || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                            [&](const Tensor& input) { return backward_[at(input.node)]; });
   }
 }
 

@@ -76,8 +76,8 @@ class Scheduler {
       const Instruction& reader = instruction(i);
       if (reader.node == nullptr || applies_gradients(reader)) continue;
       const bool reads_all = reader.node->as<op::UnscaledRates>() != nullptr;
-      const bool depends = std::any_of(reader.inputs.begin(), reader.inputs.end(),
-                                       [&](int id) { return buffers.contains(id); });
+      const bool depends =
+          std::any_of(reader.inputs.begin(), reader.inputs.end(), [&](int id) { return buffers.contains(id); });
       if (!reads_all && !depends) continue;
       after_gradients_.insert(i);
       buffers.insert(reader.outputs.begin(), reader.outputs.end());
@@ -95,8 +95,9 @@ class Scheduler {
           "(--lars); take --variable-update all_reduce");
     }
     if (on_device_alone() && (options_.accumulate > 1 || options_.transforms())) {
-      bad_input("gradients that devices reduce among themselves cannot be accumulated, clipped or scaled; reduce them "
-                "in the hosts' memory");
+      bad_input(
+          "gradients that devices reduce among themselves cannot be accumulated, clipped or scaled; reduce them "
+          "in the hosts' memory");
     }
     if (!after_gradients_.empty() && served()) {
       bad_input(
@@ -187,7 +188,8 @@ class Scheduler {
     const auto found = bucket_of_.find(buffer(id).variable);
     if (found == bucket_of_.end() || !waited_.insert(found->second).second) return;
     if (!place_.on_host) start_downloaded();
-    add(Action::wait, found->second);
+    if (place_.group == 0) add(Action::wait, found->second);
+    if (place_.groups > 1) meet();
     if (!place_.on_host) add(Action::upload, found->second);
   }
 

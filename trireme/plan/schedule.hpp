@@ -1,7 +1,7 @@
 // Everything that a run of a program does, in order: its instructions and, beside computing, what becomes of gradients.
-// Groups of cores wait for each other; gradients are accumulated over runs, copied between device and host, reduced over
-// replicas or pushed to parameter servers, clipped and scaled. schedule_run() is the last pass over a program: it alone
-// knows how replicas agree. Executable walks the result; `trireme models --plan` prints it.
+// Groups of cores wait for each other; gradients are accumulated over runs, copied between device and host, reduced
+// over replicas or pushed to parameter servers, clipped and scaled. schedule_run() is the last pass over a program: it
+// alone knows how replicas agree. Executable walks the result; `trireme models --plan` prints it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ enum class Action : std::uint8_t {
   compute,     // run an instruction
   barrier,     // wait for the other groups of cores
   merge,       // make the gradients of a bucket the mean over the groups of cores, in the first group's memory
-  accumulate,  // add the gradients of a bucket to those of earlier runs, or take the mean of all in an update's last run
+  accumulate,  // add the gradients of a bucket to those of earlier runs, or take the mean of all in an update's last
+               // run
   download,    // copy the gradients of a bucket from the device to the host
   start,       // begin to transfer a bucket
   wait,        // until the transfer of a bucket has ended

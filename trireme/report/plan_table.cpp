@@ -107,12 +107,18 @@ std::string describe(const Program& program, const Schedule& schedule) {
   // The instruction that a step comes before.
   const auto place = [&](std::ptrdiff_t at) {
     const auto next = std::find_if(steps.begin() + at, steps.end(), [&](const Step& step) {
-      return step.action == Action::compute && !applies_gradients(program.instructions[static_cast<std::size_t>(step.index)]);
+      return step.action == Action::compute &&
+             !applies_gradients(program.instructions[static_cast<std::size_t>(step.index)]);
     });
     return next == steps.end() ? std::string("the end") : fmt::format("#{}", next->index);
   };
-  Table table({{"bucket", Align::right}, {"tensors", Align::right}, {"bytes", Align::right}, {"starts before"},
-               {"waited for before"}, {"beside", Align::right}, {"flops", Align::right}});
+  Table table({{"bucket", Align::right},
+               {"tensors", Align::right},
+               {"bytes", Align::right},
+               {"starts before"},
+               {"waited for before"},
+               {"beside", Align::right},
+               {"flops", Align::right}});
   bool transfers = false;
   for (std::size_t bucket = 0; bucket < schedule.updates.size(); ++bucket) {
     const int index = static_cast<int>(bucket);
@@ -134,9 +140,9 @@ std::string describe(const Program& program, const Schedule& schedule) {
       ++beside;
       flops += program.instructions[static_cast<std::size_t>(step.index)].cost.flops;
     }
-    table.add_row({std::to_string(index + 1), std::to_string(update.inputs.size() / 2), format_bytes(bytes), place(start),
-                   wait == end ? "-" : place(wait) + (next_run ? " of the next step" : ""), std::to_string(beside),
-                   format_flops(flops)});
+    table.add_row({std::to_string(index + 1), std::to_string(update.inputs.size() / 2), format_bytes(bytes),
+                   place(start), wait == end ? "-" : place(wait) + (next_run ? " of the next step" : ""),
+                   std::to_string(beside), format_flops(flops)});
   }
   if (!transfers) return "";
   return fmt::format("Gradients, and what runs beside their transfer\n{}", table.text());

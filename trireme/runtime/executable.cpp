@@ -1,12 +1,12 @@
-#include "trireme/runtime/executable_device.hpp"
-
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/runtime/executable_device.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
 
 namespace trireme {
@@ -72,9 +72,7 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
   bind(false);
   trace_.tracks.assign(pool_ == nullptr ? 1 : static_cast<std::size_t>(pool_->threads()), nullptr);
   trace_.instructions.assign(program_.instructions.size(), 0);
-  perform_item_ = [this](int item, int thread) {
-    perform(current_->parts[static_cast<std::size_t>(item)], thread);
-  };
+  perform_item_ = [this](int item, int thread) { perform(current_->parts[static_cast<std::size_t>(item)], thread); };
   if (!device_.is_host()) on_device_ = std::make_unique<OnDevice>(*this);
   update_ = plan_walk(false);
 }
@@ -105,12 +103,13 @@ void Executable::bind(bool updates_only) {
   std::int64_t shared_offset = 0;
   for (Instruction& instruction : program_.instructions) {
     const bool applies = applies_gradients(instruction);
+    const std::int64_t offset = shared_offset;
+    shared_offset += whole_lines(instruction.shared_bytes);
     if (updates_only && !applies) continue;
     KernelMemory memory;
     for (int group = 0; group < statistics_groups(place_, replica_); ++group) {
-      memory.shared.push_back(static_cast<std::byte*>(shared_) + group * shared_stride + shared_offset);
+      memory.shared.push_back(static_cast<std::byte*>(shared_) + group * shared_stride + offset);
     }
-    shared_offset += whole_lines(instruction.shared_bytes);
     for (const int id : instruction.inputs) memory.inputs.push_back(address(id));
     for (const int id : instruction.outputs) memory.outputs.push_back(address(id));
     if (instruction.scratch >= 0) memory.scratch = address(instruction.scratch);
@@ -136,10 +135,10 @@ void Executable::bind(bool updates_only) {
 
 Executable::Walk Executable::plan_walk(bool collects) const {
   Walk walk;
-  walk.schedule = schedule_run(
-      program_, gradient_options_,
-      {.group = place_.group, .groups = place_.groups, .on_host = device_.is_host()}, collects);
-  walk.successors = hazards(program_, walk.schedule);
+  walk.schedule =
+      schedule_run(program_, gradient_options_,
+                   {.group = place_.group, .groups = place_.groups, .on_host = device_.is_host()}, collects);
+  if (pool_ != nullptr || on_device_) walk.successors = hazards(program_, walk.schedule);
   if (on_device_) {
     on_device_->plan(walk);
     return walk;
@@ -336,7 +335,9 @@ void Executable::execute(std::size_t index, int thread) {
   run_kernel(index);
   const double seconds = seconds_since(start);
   if (profiling_) profile_.seconds[index] += seconds;
-  if (applies_gradients(program_.instructions[index])) exchange_times_.update += seconds;
+  if (applies_gradients(program_.instructions[index])) {  // by several threads of a pool
+    std::atomic_ref(exchange_times_.update).fetch_add(seconds, std::memory_order_relaxed);
+  }
 }
 
 void Executable::run_kernel(std::size_t index) {
@@ -380,6 +381,9 @@ void Executable::run_once_instructions() {
 }
 
 void Executable::set_exchange(GradientExchange* exchange, const GradientOptions& options) {
+  if (place_.group == 0 && (exchange != nullptr) != (options.exchange != Exchange::none)) {
+    bad_input("an exchange and the way in which replicas agree by it go together: give both or none");
+  }
   const GradientOptions before = gradient_options_;
   gradient_options_ = options;
   try {
@@ -392,11 +396,14 @@ void Executable::set_exchange(GradientExchange* exchange, const GradientOptions&
   exchange_ = exchange;
   arithmetic_.reset();
   merges_.clear();
-  const bool worked_on = options.accumulate > 1 || options.transforms();
-  if (worked_on) arithmetic_ = std::make_unique<GradientArithmetic>(store_, gradient_buckets(), options);
   if (place_.groups > 1 && options.changes_step() != before.changes_step()) bind(true);
   if (place_.groups > 1 && options.changes_step()) plan_merges();
-  if (on_device_) on_device_->plan_exchange();
+  if (on_device_) on_device_->plan_exchange();  // before buckets are looked at: servers may have written values already
+  if (options.accumulate > 1 || options.transforms()) {
+    // The first group works for all; the others only count runs.
+    auto buckets = place_.group == 0 ? gradient_buckets() : std::vector<GradientBucket>();
+    arithmetic_ = std::make_unique<GradientArithmetic>(store_, std::move(buckets), options);
+  }
 }
 
 void Executable::plan_merges() {

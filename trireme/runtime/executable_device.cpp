@@ -17,8 +17,7 @@ constexpr int kBeginMark = 0, kEndMark = 1, kFirstInstructionMark = 2;
 
 }  // namespace
 
-Executable::OnDevice::OnDevice(Executable& owner)
-    : owner_(owner), device_(owner.device_), program_(owner.program_) {
+Executable::OnDevice::OnDevice(Executable& owner) : owner_(owner), device_(owner.device_), program_(owner.program_) {
   stage_buffers();
 }
 
@@ -54,7 +53,8 @@ void Executable::OnDevice::plan(Walk& walk) const {
   const std::vector<Step>& steps = walk.schedule.steps;
   const bool reduces = owner_.gradient_options_.exchange == Exchange::reduce_on_device;
   const auto is_update = [&](const Step& step) {
-    return step.action == Action::compute && applies_gradients(program_.instructions[static_cast<std::size_t>(step.index)]);
+    return step.action == Action::compute &&
+           applies_gradients(program_.instructions[static_cast<std::size_t>(step.index)]);
   };
   const auto works_alone = [&](const Step& step) {  // nothing of it is the host's
     if (reduces) return true;
@@ -62,13 +62,15 @@ void Executable::OnDevice::plan(Walk& walk) const {
   };
   std::vector<std::vector<int>> predecessors(steps.size());
   for (std::size_t at = 0; at < steps.size(); ++at) {
-    for (const int next : walk.successors[at]) predecessors[static_cast<std::size_t>(next)].push_back(static_cast<int>(at));
+    for (const int next : walk.successors[at])
+      predecessors[static_cast<std::size_t>(next)].push_back(static_cast<int>(at));
   }
   walk.lanes.assign(steps.size(), 0);
   walk.waits_for.assign(steps.size(), {});
   walk.signals.assign(steps.size(), false);
   const int lanes = device_.lanes();
-  std::vector<int> last(static_cast<std::size_t>(std::max({lanes, device_.outward_lane() + 1, device_.inward_lane() + 1})), -1);
+  std::vector<int> last(
+      static_cast<std::size_t>(std::max({lanes, device_.outward_lane() + 1, device_.inward_lane() + 1})), -1);
   const auto end_of_compute = last.begin() + lanes;
   for (std::size_t at = 0; at < steps.size(); ++at) {
     const Step& step = steps[at];
@@ -108,7 +110,8 @@ void Executable::OnDevice::plan(Walk& walk) const {
       part.finish = finish++->bucket;
     } else if (works_alone(steps[static_cast<std::size_t>(at)])) {
       part.on_device = true;
-      while (part.last < static_cast<int>(steps.size()) && works_alone(steps[static_cast<std::size_t>(part.last)])) ++part.last;
+      while (part.last < static_cast<int>(steps.size()) && works_alone(steps[static_cast<std::size_t>(part.last)]))
+        ++part.last;
     }
     at = part.last;
     walk.parts.push_back(std::move(part));
@@ -278,8 +281,7 @@ void Executable::OnDevice::send_inputs() {
   device_.set_lane(device_.input_lane());
   if (sent_.taken >= 0) device_.wait_for(sent_.taken);
   for (const int buffer : changed_inputs_) {
-    device_.upload(sent_.memory.at(sent_.places.at(buffer)), host_address(buffer),
-                   bytes_of(buffer));
+    device_.upload(sent_.memory.at(sent_.places.at(buffer)), host_address(buffer), bytes_of(buffer));
   }
   sent_.arrived = read_inputs_ = device_.signal();
   device_.set_lane(0);
@@ -290,8 +292,7 @@ void Executable::OnDevice::send_inputs() {
 void Executable::OnDevice::take_inputs() {
   if (!sent_.buffers.empty()) device_.wait_for(sent_.arrived);
   for (const int buffer : sent_.buffers) {
-    device_.copy(owner_.address(buffer), sent_.memory.at(sent_.places.at(buffer)),
-                 bytes_of(buffer));
+    device_.copy(owner_.address(buffer), sent_.memory.at(sent_.places.at(buffer)), bytes_of(buffer));
   }
   for (const int buffer : changed_inputs_) {
     device_.upload(owner_.address(buffer), host_address(buffer), bytes_of(buffer));

@@ -78,11 +78,11 @@ class Executable::OnDevice {
   };
   std::vector<std::vector<Copy>> gradient_copies_;
   std::vector<std::vector<NodeId>> bucket_variables_;
-  std::vector<int> downloaded_;       // [bucket]: signal, in this run
-  std::vector<bool> new_values_;      // [bucket]: the host may have some, if they are served
-  bool inward_busy_ = false;          // what follows in the first lane has to wait for the inward one
-  bool behind_first_lane_ = false;    // what follows in the inward lane has to wait for the first one
-  std::uint64_t values_seen_ = 0;     // store version after the last run
+  std::vector<int> downloaded_;     // [bucket]: signal, in this run
+  std::vector<bool> new_values_;    // [bucket]: the host may have some, if they are served
+  bool inward_busy_ = false;        // what follows in the first lane has to wait for the inward one
+  bool behind_first_lane_ = false;  // what follows in the inward lane has to wait for the first one
+  std::uint64_t values_seen_ = 0;   // store version after the last run
 };
 
 }  // namespace trireme

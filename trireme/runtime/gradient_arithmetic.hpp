@@ -1,6 +1,6 @@
 // What is done to gradients on the host beside exchanging them: collecting those of several runs for one update, the
-// mean over groups of cores, clipping their norm, and LARS' rate for each layer. Made by Executable for the steps of its
-// schedule that say so.
+// mean over groups of cores, clipping their norm, and LARS' rate for each layer. Made by Executable for the steps of
+// its schedule that say so.
 #pragma once
 
 #include <span>

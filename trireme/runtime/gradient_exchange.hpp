@@ -1,7 +1,8 @@
 // Transfers of gradients between replicas, which a step starts as soon as a bucket is complete and waits for as late as
-// it can. What a transfer brings is the schedule's business (plan/schedule.hpp): gradients that have become the mean over
-// all replicas, or new values of variables that live on servers. Buckets start in the same order on all replicas, so
-// nothing has to be negotiated. Implemented by train/all_reduce_sync.hpp, train/device_sync.hpp and ps/worker_sync.hpp.
+// it can. What a transfer brings is the schedule's business (plan/schedule.hpp): gradients that have become the mean
+// over all replicas, or new values of variables that live on servers. Buckets start in the same order on all replicas,
+// so nothing has to be negotiated. Implemented by train/all_reduce_sync.hpp, train/device_sync.hpp and
+// ps/worker_sync.hpp.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,10 @@ struct GradientBucket {
   }
 };
 
-// Called from one thread at a time, for every run that makes an update: begin_step(), start() of each bucket in order,
-// done() and wait(), end_step(). Where gradients are reduced on the device, start() gives the device work in its current
-// stream, maybe once for many steps, which are recorded; what follows there needs no wait().
+// Called for every run that makes an update, by one thread at a time: begin_step(), start() of each bucket in order,
+// done() and wait(), end_step(). If values are served, done() and wait() also come in runs that only collect. Where
+// gradients are reduced on the device, start() gives the device work in its current stream, maybe once for many steps,
+// which are recorded; what follows there needs no wait().
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
@@ -45,7 +47,8 @@ class GradientExchange {
   virtual bool done(int bucket) = 0;
   virtual void wait(int bucket) = 0;
   virtual void end_step() {}
-  // Throws what has gone wrong meanwhile. Called before every instruction: costs next to nothing.
+  // Throws what has gone wrong meanwhile. Called between instructions, in every run, maybe by several threads: costs
+  // next to nothing.
   virtual void check() {}
 };
 

@@ -35,7 +35,9 @@ class Accesses {
       case Action::transform:
         for (int bucket = 0; bucket < static_cast<int>(schedule_.updates.size()); ++bucket) add_bucket(bucket);
         break;
-      case Action::start:
+      case Action::start:  // servers are told the rate
+        add(instruction(schedule_.updates[static_cast<std::size_t>(at.index)]).inputs[0], false);
+        [[fallthrough]];
       case Action::wait:
         found_.push_back({step_, Access::What::exchange, 0, 0, true});
         [[fallthrough]];

@@ -141,11 +141,12 @@ std::string difference_in_training(const TrainedOn& before, const TrainedOn& now
 }
 
 std::string difference_in_kind(const TrainedOn& before, const TrainedOn& now) {
-  if (before.images.channels > 0 && now.images.channels > 0 && before.images.channels != now.images.channels) {
+  if (before.images.channels == 1 && now.images.channels == 3) {  // photographs that are grey are nothing special
     return fmt::format("{} images of {}, and these are {}, of {}", colours(before.images), size_text(before.images),
                        colours(now.images), size_text(now.images));
   }
-  if (!same_size(before.images, now.images) && (are_small(before.images) || are_small(now.images))) {
+  const bool know_size = before.images.height > 0 && now.images.height > 0;  // else images have several sizes
+  if (know_size && !same_size(before.images, now.images) && (are_small(before.images) || are_small(now.images))) {
     return fmt::format("images of {}, and these have {}", size_text(before.images), size_text(now.images));
   }
   return difference_in_classes(before, now);

@@ -102,6 +102,7 @@ UniqueFd listen_on(const std::string& resolved, const std::string& who, std::chr
   const AddressList address = look_up(resolved, reason);
   if (address == nullptr) bad_input("{}: {} {}", who, resolved, reason);
   UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) bad_input("{}: cannot listen on {}: {}", who, resolved, std::strerror(errno));
   const int yes = 1;  // connections that are still closing are no hindrance
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const auto unanswered = static_cast<unsigned>(answer_within.count());

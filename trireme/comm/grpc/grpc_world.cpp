@@ -190,9 +190,10 @@ class RpcWorldOverSockets : public RpcWorld {
     fail(ErrorKind::failed, "{} did not come within {}; here {}: {}{}{}", fmt::join(silent, ", "),
          format_seconds(options_.join_timeout.count()), health.here.size() == 1 ? "is" : "are",
          fmt::join(health.here, ", "), reason,
-         refused == 0   ? ""
-         : refused == 1 ? "; 1 call that does not know the job's secret was refused"
-                        : fmt::format("; {} calls that do not know the job's secret were refused", refused));
+         refused == 0 ? ""
+         : refused == 1
+             ? "; 1 call that did not prove that it knows the job's secret was refused"
+             : fmt::format("; {} calls that did not prove that they know the job's secret were refused", refused));
   }
 
   std::vector<Member> members() const {
@@ -251,11 +252,11 @@ class RpcWorldOverSockets : public RpcWorld {
   const Caller caller_;
   Roster roster_;
   Inboxes inboxes_;
+  std::mutex listener_mutex_;  // of its making
+  std::unique_ptr<Listener> listener_;
   Outlet outlet_;
   Transport transport_;
   std::optional<Attendance> attendance_;  // of all tasks but the one that holds the meeting
-  std::mutex listener_mutex_;             // of its making
-  std::unique_ptr<Listener> listener_;
   // Goes before those that have threads: what these notice from then on is their own end, and nobody is told.
   struct Closing {
     RpcWorldOverSockets& world;

@@ -61,8 +61,10 @@ class Listener::Impl {
     reception_.answer = [this](const std::string& method, grpc::Status& status) { return answer(method, status); };
     reception_.receive = [this](const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                 grpc::Status& status) { return receive(method, caller, call, status); };
-    porch_.emplace(listen_on(address, who, options.liveness.answer_within),
-                   Porch::Limits{.strangers = kSpareStrangers + 2 * options.tasks.size(), .patience = kPatience, .bytes = kStrangersBytes});
+    porch_.emplace(
+        listen_on(address, who, options.liveness.answer_within),
+        Porch::Limits{
+            .strangers = kSpareStrangers + 2 * options.tasks.size(), .patience = kPatience, .bytes = kStrangersBytes});
     gate_.set_on_proof([this](const std::string& peer) { porch_->know(peer); });
     grpc::ServerBuilder builder;
     configure(builder, options);
@@ -115,6 +117,7 @@ class Listener::Impl {
 
   void leave(std::chrono::milliseconds longest) {
     do_there([this] {
+      is_leaving_ = true;
       for (IncomingCall* const call : reception_.calls) call->finish(grpc::Status::OK);
     });
     const auto until = std::chrono::steady_clock::now() + longest;
@@ -147,6 +150,10 @@ class Listener::Impl {
 
   std::unique_ptr<Guest> receive(const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                  grpc::Status& status) {
+    if (is_leaving_) {  // who comes now hears that this task has left
+      status = grpc::Status::OK;
+      return nullptr;
+    }
     if (method == kMeetingMethod) {
       if (holds_meeting_) return meeting_.receive(caller, call);
       status = {StatusCode::FAILED_PRECONDITION, "the meeting is elsewhere"};
@@ -195,6 +202,7 @@ class Listener::Impl {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
+  bool is_leaving_ = false;  // of the server's thread
   std::optional<Porch> porch_;
   std::thread thread_;
   std::mutex mutex_;

@@ -141,9 +141,6 @@ void OutgoingCall::on_failed() {
     return end(Answer::refused,
                fmt::format("{} refuses the secret of {}: all tasks of a job need the same", who(), caller_.self.name));
   }
-  if (code == StatusCode::FAILED_PRECONDITION || code == StatusCode::PERMISSION_DENIED) {
-    return end(Answer::refused, fmt::format("{} refuses {}: {}", who(), caller_.self.name, words));
-  }
   const RpcTask& task = caller_.options.tasks[static_cast<std::size_t>(task_)];
   end(Answer::impostor,
       fmt::format("what listens at {} is not {} of this job: it cannot prove that it knows the job's secret. Another "

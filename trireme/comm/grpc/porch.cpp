@@ -9,6 +9,9 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstring>
+
+#include "trireme/base/error.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
@@ -36,7 +39,9 @@ std::uint64_t received_bytes(int connection) {
 }  // namespace
 
 Porch::Porch(UniqueFd listener, Limits limits)
-    : listener_(std::move(listener)), limits_(limits), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    : listener_(std::move(listener)), limits_(limits), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_.is_open()) fail(ErrorKind::failed, "cannot make an event descriptor: {}", std::strerror(errno));
+}
 
 void Porch::open(std::function<void(int)> hand_on) {
   hand_on_ = std::move(hand_on);

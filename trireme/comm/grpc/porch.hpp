@@ -1,6 +1,6 @@
 // Where a task listens, and the connections of those who have not proved yet that they know the job's secret: there are
-// only so many of them at a time, none stays for long, and none may send much. gRPC, which has no such limits, gets each connection from
-// here. Used by Listener.
+// only so many of them at a time, none stays for long, and none may send much. gRPC, which has no such limits, gets
+// each connection from here. Used by Listener.
 #pragma once
 
 #include <atomic>

@@ -58,7 +58,7 @@ void read_label(const Found& found, std::string_view where, Sample& sample) {
     fail(ErrorKind::failed, "{}: the key image/class/label is missing, or does not hold one integer", where);
   }
   const std::int64_t label = found.label->int64_list().value(0);
-  if (label < 0 || label > std::numeric_limits<std::int32_t>::max()) {
+  if (label < 0 || label >= std::numeric_limits<std::int32_t>::max()) {
     fail(ErrorKind::failed, "{}: image/class/label is {}; labels are 0 or more", where, label);
   }
   sample.label = static_cast<std::int32_t>(label);
