@@ -117,7 +117,6 @@ class Listener::Impl {
 
   void leave(std::chrono::milliseconds longest) {
     do_there([this] {
-      is_leaving_ = true;
       for (IncomingCall* const call : reception_.calls) call->finish(grpc::Status::OK);
     });
     const auto until = std::chrono::steady_clock::now() + longest;
@@ -150,10 +149,6 @@ class Listener::Impl {
 
   std::unique_ptr<Guest> receive(const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                  grpc::Status& status) {
-    if (is_leaving_) {  // who comes now hears that this task has left
-      status = grpc::Status::OK;
-      return nullptr;
-    }
     if (method == kMeetingMethod) {
       if (holds_meeting_) return meeting_.receive(caller, call);
       status = {StatusCode::FAILED_PRECONDITION, "the meeting is elsewhere"};
@@ -202,7 +197,6 @@ class Listener::Impl {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-  bool is_leaving_ = false;  // of the server's thread
   std::optional<Porch> porch_;
   std::thread thread_;
   std::mutex mutex_;
