@@ -105,7 +105,7 @@ bool RpcCommunicator::test_receive(int slot, const State& tested) {
     if (transport_.roster.presence(kMeetingTask) != Presence::here) transport_.outlet.open(tested.peer);
     return false;
   }
-  if (!inbox_->withdraw(*tested.receive)) return false;
+  if (!transport_.roster.is_long_gone(tested.peer) || !inbox_->withdraw(*tested.receive)) return false;
   fail_absent(slot, tested.peer);
 }
 
