@@ -120,7 +120,7 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   EXPECT_EQ(last["train_seconds"].get<double>(),
             last["resumed"]["train_seconds"].get<double>() + last["train_seconds_here"].get<double>());
   EXPECT_FALSE(whole.contains("resumed"));
-  const CommandResult report = run_trireme({"report", folder_ / "parts.json"});
+  const CommandResult report = run_trireme({"report", folder_ / "parts.json", "--out", folder_ / "r.html"});
   EXPECT_NE(report.out.find("of it since it was resumed at step "), std::string::npos) << report.out << report.err;
   expect_same_tensors(train::checkpoint_path(folder_ / "whole", 120), train::checkpoint_path(folder_ / "parts", 120));
 }

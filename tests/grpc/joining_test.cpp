@@ -162,7 +162,7 @@ TEST(GrpcJoining, WrongOptionsAreRefused) {
     };
     const trireme::testkit::TemporaryFolder folder;
     expect_contains(error_with([](auto& options) { options.tasks[0].address = "192.0.2.1:2230"; }),
-                    "192.0.2.1:2230 is no address of this host");
+                    "192.0.2.1:2230 is not an address of this host");
     expect_contains(error_with([](auto& options) { options.tasks[0].address = "nonsense"; }), "HOST:PORT");
     expect_contains(error_with([](auto& options) {
                       options.tasks.push_back({"ps 0", "192.0.2.1:2230"});

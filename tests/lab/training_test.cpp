@@ -150,7 +150,7 @@ TEST_F(TrainingRun, AWishThatNothingIsLeftForChangesNothing) {
   EXPECT_EQ(watchers[0].accuracy->samples, 30);
 }
 
-// Two epochs of four steps by some workers, interrupted after step 6, and gone on with by as many as `then`.
+// Two epochs of four steps by some workers, interrupted after step 6 and resumed by `then` workers.
 class ResumedRun : public TrainingRun {
  protected:
   std::array<Watcher, 2> interrupt_and_resume(int workers, int then) {

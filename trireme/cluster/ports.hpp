@@ -1,6 +1,7 @@
 // Ports of this machine for the tasks of a launch. A port that is free now may be another's a moment later, before the
 // task that it was meant for listens: so launches also claim theirs from each other, for as long as they live. They are
-// claimed once, by who outlives the tasks: the launcher on its own machine, the agent (host_agent.hpp) on another.
+// claimed once, by the process that outlives the tasks: the launcher on its own machine, the agent (host_agent.hpp) on
+// another.
 #pragma once
 
 #include <optional>

@@ -114,7 +114,7 @@ UniqueFd listen_on(const std::string& resolved, const std::string& who, std::chr
     bad_input("{}: {} is in use; another process, or a second task with this index, listens there", who, resolved);
   }
   if (errno == EADDRNOTAVAIL) {
-    bad_input("{}: {} is no address of this host; the list of tasks or this task's index is wrong", who, resolved);
+    bad_input("{}: {} is not an address of this host; the list of tasks or this task's index is wrong", who, resolved);
   }
   bad_input("{}: cannot listen on {}: {}", who, resolved, std::strerror(errno));
 }
