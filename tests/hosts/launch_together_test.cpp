@@ -23,9 +23,14 @@ class LaunchTogether : public LaunchHosts {
 };
 
 TEST_F(LaunchTogether, EachHasPortsOfItsOwn) {
-  Words arguments =
-      script_on("n0:2,n1:1,n2:1", 4,
-                "[ $TRIREME_TASK_ROLE$TRIREME_TASK_INDEX = worker0 ] && echo meet $TRIREME_CLUSTER; sleep 2");
+  // A job that ends gives its ports back, so each one stays until all four have theirs.
+  const TemporaryFolder arrivals;
+  Words arguments = script_on(
+      "n0:2,n1:1,n2:1", 4,
+      fmt::format("cd {} || exit 1; "
+                  "[ $TRIREME_TASK_ROLE$TRIREME_TASK_INDEX = worker0 ] && echo meet $TRIREME_CLUSTER && mktemp XXXXXX; "
+                  "while [ $(ls | wc -l) -lt 4 ]; do sleep 0.1; done",
+                  arrivals.path().string()));
   arguments.insert(arguments.begin(), {"--ps", "2"});
   std::set<std::string> addresses;
   std::size_t count = 0;

@@ -31,7 +31,10 @@ class PartSink {
 
 class DataGuest : public Guest {
  public:
-  DataGuest(int from, PartSink& sink, Gate& gate) : from_(from), sink_(sink), gate_(gate) {}
+  DataGuest(int from, PartSink& sink, Gate& gate) : from_(from), sink_(sink), gate_(gate) {
+    sink_.roster().data_stream_opened(from_);
+  }
+  ~DataGuest() override { sink_.roster().data_stream_ended(from_); }
 
   std::optional<grpc::Status> take(const grpc::ByteBuffer& message) override;
   void end() override;

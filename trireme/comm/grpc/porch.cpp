@@ -1,5 +1,6 @@
 #include "trireme/comm/grpc/porch.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -19,6 +20,19 @@ namespace {
 int port_of(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+// As gRPC writes it: IPv4 addresses in IPv6 clothes without those.
+std::string host_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+    return text;
+  }
+  inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
+  const std::string host = text;
+  constexpr std::string_view kMapped = "::ffff:";
+  return host.starts_with(kMapped) ? host.substr(kMapped.size()) : host;
 }
 
 int port_of(const std::string& peer) {
@@ -57,12 +71,12 @@ void Porch::close() {
   listener_.reset();
 }
 
-// Two connections may have the same port, from different hosts: then both are known, which only leaves the other one to
-// gRPC's own limits.
 void Porch::know(const std::string& peer) {
   const int port = port_of(peer);
   const std::lock_guard lock(mutex_);
-  strangers_.remove_if([&](const Stranger& stranger) { return stranger.port == port; });
+  strangers_.remove_if([&](const Stranger& stranger) {
+    return stranger.port == port && peer.find(stranger.host) != std::string::npos;
+  });
 }
 
 void Porch::watch() {
@@ -103,7 +117,7 @@ void Porch::accept_one() {
       pollfd asked{stranger.connection.get(), 0, 0};
       return poll(&asked, 1, 0) > 0;
     });
-    strangers_.push_back({std::move(second), port_of(address), Clock::now()});
+    strangers_.push_back({std::move(second), host_of(address), port_of(address), Clock::now()});
   }
   hand_on_(connection.release());
 }

@@ -36,7 +36,8 @@ class Porch {
   using Clock = std::chrono::steady_clock;
   struct Stranger {
     UniqueFd connection;  // a second descriptor of it
-    int port = 0;         // of the other side
+    std::string host;     // of the other side, and its port
+    int port = 0;
     Clock::time_point since;
   };
 
