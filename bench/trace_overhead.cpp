@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "trireme/comm/world.hpp"
-#include "trireme/lab/step_trace.hpp"
-#include "trireme/lab/workplace.hpp"
+#include "trireme/train/step_trace.hpp"
+#include "trireme/train/worker.hpp"
 #include "trireme/perf/statistics.hpp"
 
 namespace {
@@ -38,11 +38,11 @@ void print(const char* what, const std::vector<double>& ratios, double step_seco
              100 * error, ratios.size(), 1e3 * step_seconds);
 }
 
-void run(comm::Communicator& communicator, const lab::BenchmarkConfig& config, int pairs) {
+void run(comm::Communicator& communicator, const train::StepConfig& config, int pairs) {
   constexpr int kWarmUp = 10;
   perf::Recorder recorder(1 << 20);
-  lab::Workplace place(config, {std::shared_ptr<void>(), &communicator}, {.recorder = &recorder});
-  const lab::StepTrace trace(&recorder);
+  train::Worker place(config, {communicator}, {.recorder = &recorder});
+  const train::StepTrace trace(&recorder);
   const auto step = [&](bool traced) {
     trace.set_recording(traced);
     const StepTime begin{wall_seconds(), processor_seconds()};
@@ -73,11 +73,11 @@ void run(comm::Communicator& communicator, const lab::BenchmarkConfig& config, i
 
 int measure(const std::vector<std::string>& arguments) {
   const auto world = comm::join_world();
-  lab::BenchmarkOptions options;
+  train::StepOptions options;
   options.model = arguments.empty() ? "resnet20" : arguments[0];
   options.batch_size = arguments.size() > 1 ? std::stoi(arguments[1]) : 4;
   options.num_intra_threads = 1;  // threads that wait for each other take processor time
-  run(world->communicator(), lab::resolve(options, {.workers = world->communicator().size()}),
+  run(world->communicator(), train::resolve(options, {.workers = world->communicator().size()}),
       arguments.size() > 2 ? std::stoi(arguments[2]) : 500);
   world->leave();
   return 0;

@@ -22,8 +22,8 @@
 #include "trireme/lab/job_figures.hpp"
 #include "trireme/lab/profile.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/ps/job_member.hpp"
 #include "trireme/report/trace_writer.hpp"
+#include "trireme/train/job.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -66,21 +66,14 @@ void say_tuning() {
       stderr);
 }
 
-// Who runs the benchmark together: the workers and, where there are servers, all tasks.
-struct Crew {
-  comm::Communicator& workers;
-  comm::Communicator* with_servers = nullptr;
-  perf::Recorder* recorder = nullptr;  // none: nobody traces
-};
-
 struct Outcome {
   bool interrupted = false;  // on any of the workers
   double images_per_second = 0;
 };
 
 // A failure after the options were found good is part of the record: it is written before the error goes on to main().
-Outcome run_first(const lab::BenchmarkConfig& config, const Crew& crew, const std::string& record_path,
-                  std::stop_token stop) {
+Outcome run_first(const lab::BenchmarkConfig& config, const train::ProcessGroup& group, perf::Recorder* recorder,
+                  const std::string& record_path, std::stop_token stop) {
   // Text goes where it cannot mix with a record on stdout.
   std::FILE* text_stream = record_path == "-" ? stderr : stdout;
   report::RunRecord record = lab::start_record(config);
@@ -88,10 +81,10 @@ Outcome run_first(const lab::BenchmarkConfig& config, const Crew& crew, const st
   const auto write_record = [&] {
     if (record_path.empty()) return;
     if (benchmark) lab::fill_record(record, *benchmark);
-    report::write_json(to_json(record), record_path);
+    write_json(to_json(record), record_path);
   };
   try {
-    benchmark.emplace(config, crew.workers, say_tuning, crew.with_servers, crew.recorder);
+    benchmark.emplace(config, group, say_tuning, recorder);
     run_and_show(*benchmark, text_stream, stop);
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
@@ -109,8 +102,9 @@ Outcome run_first(const lab::BenchmarkConfig& config, const Crew& crew, const st
   return {result.interrupted, lab::job_figures(benchmark->setup(), result).images_per_second};
 }
 
-Outcome run_other(const lab::BenchmarkConfig& config, const Crew& crew, std::stop_token stop) {
-  lab::Benchmark benchmark(config, crew.workers, {}, crew.with_servers, crew.recorder);
+Outcome run_other(const lab::BenchmarkConfig& config, const train::ProcessGroup& group, perf::Recorder* recorder,
+                  std::stop_token stop) {
+  lab::Benchmark benchmark(config, group, {}, recorder);
   lab::BenchmarkObserver silent;
   benchmark.run(silent, stop);
   return {.interrupted = benchmark.result().interrupted};
@@ -132,7 +126,7 @@ std::string record_of(const std::string& path, const std::string& device) {
 }
 
 // One benchmark after the other, on each device of a list, and how they compare.
-int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, const Crew& crew,
+int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, const train::ProcessGroup& group,
                     std::stop_token stop) {
   if (size.workers > 1 || size.servers > 0) {
     bad_input("--device {}: devices are compared by one worker; run them one by one", arguments.options.device);
@@ -149,7 +143,7 @@ int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, 
   std::vector<Outcome> outcomes;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     fmt::print("\n");
-    outcomes.push_back(run_first(configs[i], crew, record_of(arguments.record, devices[i]), stop));
+    outcomes.push_back(run_first(configs[i], group, nullptr, record_of(arguments.record, devices[i]), stop));
     if (outcomes.back().interrupted) return kInterruptedExitCode;
   }
   fmt::print("\n");
@@ -160,10 +154,10 @@ int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, 
   return 0;
 }
 
-int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& config, const Crew& crew,
-               std::stop_token stop) {
-  const Outcome outcome =
-      crew.workers.rank() == 0 ? run_first(config, crew, arguments.record, stop) : run_other(config, crew, stop);
+int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& config, const train::ProcessGroup& group,
+               perf::Recorder* recorder, std::stop_token stop) {
+  const Outcome outcome = group.workers.rank() == 0 ? run_first(config, group, recorder, arguments.record, stop)
+                                                    : run_other(config, group, recorder, stop);
   return outcome.interrupted ? kInterruptedExitCode : 0;
 }
 
@@ -176,20 +170,20 @@ int run_bench(const BenchArguments& arguments) {
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   Interrupt interrupt;
   if (devices_of(arguments.options.device).size() > 1) {
-    ps::JobMember job(cluster, log_line);
-    const int code = compare_devices(arguments, size, {job.workers(), job.with_servers()}, interrupt.listen());
+    train::Job job(cluster, log_line);
+    const int code = compare_devices(arguments, size, job.group(), interrupt.listen());
     job.leave();
     return code;
   }
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
-  ps::JobMember job(cluster, log_line);
+  train::Job job(cluster, log_line);
   auto trace = start_trace(arguments.trace, job, size.workers, config.trace_steps);
   perf::Recorder* const recorder = recorder_of(trace);
   int code = 0;
   if (job.is_server()) {
     job.serve(config.intra_threads, recorder);
   } else {
-    code = run_worker(arguments, config, {job.workers(), job.with_servers(), recorder}, interrupt.listen());
+    code = run_worker(arguments, config, job.group(), recorder, interrupt.listen());
   }
   finish_trace(std::move(trace), arguments.trace, arguments.record == "-" ? stderr : stdout);
   job.leave();
@@ -199,9 +193,9 @@ int run_bench(const BenchArguments& arguments) {
 // What can be known before the processes are there.
 LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& size) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
-  const lab::DistributionConfig distribution =
-      lab::resolve(arguments.options.distribution, size, arguments.options.forward_only);
-  lab::resolve_data(arguments.options.data, arguments.options.forward_only);
+  const train::DistributionConfig distribution =
+      train::resolve(arguments.options.distribution, size, arguments.options.forward_only);
+  train::resolve_data(arguments.options.data, arguments.options.forward_only);
   const std::string protocol = protocol_in_launch(arguments.cluster);
   // MPI does not go on without a rank.
   return {.protocol = protocol,

@@ -17,7 +17,7 @@ constexpr const char* kServers = "Parameter servers";
 constexpr const char* kCluster = "Cluster";
 constexpr const char* kOutput = "Output";
 
-void add_step(CLI::App& app, lab::BenchmarkOptions& options, const std::string& batch_size_help) {
+void add_step(CLI::App& app, train::StepOptions& options, const std::string& batch_size_help) {
   app.add_option("--model", options.model, "Network to run; `trireme models` lists them")
       ->capture_default_str()
       ->group(kWork);
@@ -45,15 +45,15 @@ void add_work(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kWork);
   app.add_flag("--forward-only", options.forward_only, "Run the network for inference instead of training it")
       ->group(kWork);
-  app.add_flag("--io-overhead", options.data.io_overhead,
+  app.add_flag("--io-overhead", options.io_overhead,
                "After each repeat also measure steps on a batch that stays in place, and print what input costs")
       ->group(kWork);
-  app.add_flag("--baseline", options.distribution.baseline,
+  app.add_flag("--baseline", options.baseline,
                "After each repeat also measure one worker alone and workers that exchange nothing")
       ->group(kWork);
 }
 
-void add_network(CLI::App& app, lab::BenchmarkOptions& options) {
+void add_network(CLI::App& app, train::StepOptions& options) {
   app.add_option("--num-classes", options.num_classes, "Classes (default: the network's own)")->group(kNetwork);
   app.add_option("--label-smoothing", options.label_smoothing, "Share of the target spread over all classes")
       ->capture_default_str()
@@ -63,7 +63,7 @@ void add_network(CLI::App& app, lab::BenchmarkOptions& options) {
 }
 
 // Of every command that reads images.
-void add_reading(CLI::App& app, lab::DataOptions& options, const std::string& data_dir_help) {
+void add_reading(CLI::App& app, train::DataOptions& options, const std::string& data_dir_help) {
   app.add_option("--data-dir", options.dir, data_dir_help)->group(kData);
   app.add_option("--data-name", options.name,
                  "Its format: tfrecord, folder, idx, cifar10, or auto: what the folder looks like (default)")
@@ -81,7 +81,7 @@ void add_reading(CLI::App& app, lab::DataOptions& options, const std::string& da
   app.add_option("--std", options.deviation, "What the values are divided by then (default: 127.5)")->group(kData);
 }
 
-void add_data(CLI::App& app, lab::DataOptions& options) {
+void add_data(CLI::App& app, train::DataOptions& options) {
   add_reading(app, options, "Data set to train on (default: synthetic images)");
   app.add_option("--data-cache", options.cache_bytes, "Bytes of files that are kept in memory (default: 0)")
       ->group(kData);
@@ -96,7 +96,7 @@ void add_data(CLI::App& app, lab::DataOptions& options) {
   app.add_flag("--distortions", options.distortions, "The same as --augment flip,colour")->group(kData);
 }
 
-void add_optimizer(CLI::App& app, lab::BenchmarkOptions& options) {
+void add_optimizer(CLI::App& app, train::StepOptions& options) {
   app.add_option("--optimizer", options.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
       ->capture_default_str()
       ->group(kOptimizer);
@@ -131,7 +131,7 @@ void add_optimizer(CLI::App& app, lab::BenchmarkOptions& options) {
 
 }  // namespace
 
-void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std::string& group) {
+void add_tuning_options(CLI::App& app, train::StepOptions& options, const std::string& group) {
   app.add_option("--autotune", options.autotune,
                  "Time the kernels there are for each operation and take the fastest: off, fast or full")
       ->capture_default_str()
@@ -143,7 +143,7 @@ void add_tuning_options(CLI::App& app, lab::BenchmarkOptions& options, const std
       ->group(group);
 }
 
-CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options) {
+CLI::Option* add_recompute_option(CLI::App& app, train::StepOptions& options) {
   return app
       .add_option("--recompute", options.recompute,
                   "Less memory for more time: what backward computes again instead of keeping\n"
@@ -151,7 +151,7 @@ CLI::Option* add_recompute_option(CLI::App& app, lab::BenchmarkOptions& options)
       ->capture_default_str();
 }
 
-void add_trace_options(CLI::App& app, std::string& path, lab::BenchmarkOptions& options, const std::string& group) {
+void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options, const std::string& group) {
   app.add_option("--trace,--trace-file", path,
                  "Write what every rank did when to this file, for ui.perfetto.dev and `trireme report --trace`")
       ->group(group);
@@ -160,7 +160,7 @@ void add_trace_options(CLI::App& app, std::string& path, lab::BenchmarkOptions& 
 
 namespace {
 
-void add_device(CLI::App& app, lab::BenchmarkOptions& options, const std::string& more_help) {
+void add_device(CLI::App& app, train::StepOptions& options, const std::string& more_help) {
   app.add_option("--device", options.device,
                  "Where to compute: cpu, cuda, or cuda:N for one GPU of several" + more_help)
       ->capture_default_str()
@@ -169,7 +169,7 @@ void add_device(CLI::App& app, lab::BenchmarkOptions& options, const std::string
       ->group(kMachine);
 }
 
-void add_threads(CLI::App& app, lab::BenchmarkOptions& options, const std::string& help) {
+void add_threads(CLI::App& app, train::StepOptions& options, const std::string& help) {
   app.add_option("--num-intra-threads", options.num_intra_threads, help)
       ->capture_default_str()
       ->envname("TRIREME_NUM_INTRA_THREADS")  // set by a launch whose workers share cores, as is the one below
@@ -179,7 +179,7 @@ void add_threads(CLI::App& app, lab::BenchmarkOptions& options, const std::strin
       ->group(kMachine);
 }
 
-void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
+void add_machine(CLI::App& app, train::StepOptions& options) {
   add_device(app, options, ";\nseveral with commas: one after the other, and how they compare");
   app.add_option(
          "--precision", options.precision,
@@ -209,8 +209,8 @@ void add_machine(CLI::App& app, lab::BenchmarkOptions& options) {
       ->group(kMachine);
 }
 
-void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
-  lab::DistributionOptions& options = bench.distribution;
+void add_workers(CLI::App& app, train::StepOptions& bench) {
+  train::DistributionOptions& options = bench.distribution;
   app.add_option("--variable-update", options.variable_update,
                  "How workers (see `trireme launch`) agree on the variables: all_reduce, parameter_server,\n"
                  "distributed_replicated, independent (they exchange nothing), or auto: parameter_server where there\n"
@@ -253,7 +253,7 @@ void add_workers(CLI::App& app, lab::BenchmarkOptions& bench) {
       ->group(kWorkers);
 }
 
-void add_servers(CLI::App& app, lab::DistributionOptions& options) {
+void add_servers(CLI::App& app, train::DistributionOptions& options) {
   app.add_flag("--sync", options.synchronous, "One update with the mean of all workers' gradients (default)")
       ->group(kServers);
   app.add_flag("--async", options.asynchronous, "Servers apply the gradients of each worker as they come")
@@ -309,7 +309,7 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
 
 }  // namespace
 
-void add_training_step_options(CLI::App& app, lab::BenchmarkOptions& options) {
+void add_training_step_options(CLI::App& app, train::StepOptions& options) {
   add_step(app, options, "Images per worker and step (default: the network's own)");
   add_network(app, options);
   add_data(app, options.data);
@@ -319,7 +319,7 @@ void add_training_step_options(CLI::App& app, lab::BenchmarkOptions& options) {
   add_servers(app, options.distribution);
 }
 
-void add_evaluation_options(CLI::App& app, lab::BenchmarkOptions& options) {
+void add_evaluation_options(CLI::App& app, train::StepOptions& options) {
   add_reading(app, options.data, "Data set; its validation images are taken");
   app.get_option("--data-dir")->required();
   app.add_option("--crop", options.data.crop, "none or centre (default: as the checkpoint says)")->group(kData);

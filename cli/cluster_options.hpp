@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trireme/comm/cluster_world.hpp"
+#include "trireme/comm/world.hpp"
 
 namespace trireme::cli {
 

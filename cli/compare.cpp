@@ -25,8 +25,6 @@
 namespace trireme::cli {
 namespace {
 
-using report::Json;
-
 struct CompareArguments {
   std::vector<std::string> model, batch_size, frameworks{"pytorch", "tensorflow"}, python, set, trireme_set;
   std::string study, threads, workers, precision, num_batches, num_warmup_batches, max_seconds, out, budget, peers_dir;

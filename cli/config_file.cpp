@@ -8,13 +8,12 @@
 
 #include "cli/option_catalog.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/nearest_name.hpp"
-#include "trireme/report/json_text.hpp"
 
 namespace trireme::cli {
 namespace {
 
-using report::Json;
 using Words = std::vector<std::string>;
 
 constexpr const char* kConfig = "--config";
@@ -39,7 +38,7 @@ std::optional<std::string> take_config(Words& words) {
 }
 
 Json read_config(const std::string& path) {
-  Json config = report::read_json(path);
+  Json config = read_json(path);
   if (!config.is_object()) bad_input("{}: must be an object of options: {{\"batch-size\": 16, ...}}", path);
   return config;
 }

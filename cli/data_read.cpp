@@ -22,8 +22,6 @@ namespace trireme::cli {
 namespace {
 
 using report::Align;
-using report::Json;
-
 struct ReadOptions {
   std::string path, name = "auto";
   std::int64_t samples = 10000;

@@ -25,8 +25,6 @@
 namespace trireme::cli {
 namespace {
 
-using report::Json;
-
 // Libraries that a build takes in where it finds them, with the package that brings each. Those without support are
 // part of the design but of no code yet: their packages alone would change nothing, and the doctor says so.
 struct OptionalLibrary {

@@ -10,21 +10,21 @@
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
-#include "trireme/lab/checkpoint_evaluation.hpp"
-#include "trireme/ps/job_member.hpp"
 #include "trireme/report/run_record.hpp"
+#include "trireme/train/checkpoint_evaluation.hpp"
+#include "trireme/train/job.hpp"
 
 namespace trireme::cli {
 namespace {
 
 struct EvalArguments {
-  lab::EvaluationOptions options;
+  train::EvaluationOptions options;
   ClusterArguments cluster;
   std::int64_t batch_size = 64;
   bool json = false;
 };
 
-void print_text(const lab::CheckpointEvaluation& evaluation, const train::Accuracy& accuracy) {
+void print_text(const train::CheckpointEvaluation& evaluation, const train::Accuracy& accuracy) {
   const train::CheckpointFile& file = evaluation.checkpoint();
   fmt::print("{}: {} after step {}: top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}  ({} images{})\n", file.path(),
              file.state().model, file.state().step, 100 * accuracy.top1_share(), 100 * accuracy.top5_share(),
@@ -32,24 +32,24 @@ void print_text(const lab::CheckpointEvaluation& evaluation, const train::Accura
              accuracy.broken > 0 ? fmt::format(", {} broken left out", accuracy.broken) : "");
 }
 
-void print_json(const lab::CheckpointEvaluation& evaluation, const train::Accuracy& accuracy) {
+void print_json(const train::CheckpointEvaluation& evaluation, const train::Accuracy& accuracy) {
   const train::CheckpointFile& file = evaluation.checkpoint();
-  report::write_json({{"checkpoint", file.path()},
-                      {"model", file.state().model},
-                      {"step", file.state().step},
-                      {"preprocessing", evaluation.preprocessing()},
-                      {"samples", accuracy.samples},
-                      {"bad_records", accuracy.broken},
-                      {"top1", accuracy.top1_share()},
-                      {"top5", accuracy.top5_share()},
-                      {"loss", accuracy.mean_loss()}},
-                     "-");
+  write_json({{"checkpoint", file.path()},
+              {"model", file.state().model},
+              {"step", file.state().step},
+              {"preprocessing", evaluation.preprocessing()},
+              {"samples", accuracy.samples},
+              {"bad_records", accuracy.broken},
+              {"top1", accuracy.top1_share()},
+              {"top5", accuracy.top5_share()},
+              {"loss", accuracy.mean_loss()}},
+             "-");
 }
 
 // The first worker speaks for all.
 int evaluate(const EvalArguments& arguments, comm::Communicator& workers, const std::stop_token& stop) {
   const bool is_first = workers.rank() == 0;
-  lab::CheckpointEvaluation evaluation(arguments.options, workers);
+  train::CheckpointEvaluation evaluation(arguments.options, workers);
   if (is_first) {
     for (const std::string& warning : evaluation.warnings()) log_line("warning: " + warning);
   }
@@ -75,7 +75,7 @@ int run_eval(EvalArguments arguments) {
   arguments.options.step.batch_size = arguments.batch_size;
   const auto cluster = resolve_cluster(arguments.cluster);
   Interrupt interrupt("interrupted: ending after this batch (once more to end at once)");
-  ps::JobMember job(cluster, log_line);
+  train::Job job(cluster, log_line);
   if (job.is_server()) bad_input("eval has no use for parameter servers");
   const int code = evaluate(arguments, job.workers(), interrupt.listen());
   job.leave();
@@ -84,7 +84,7 @@ int run_eval(EvalArguments arguments) {
 
 LaunchNeeds launch_needs(const EvalArguments& arguments, const comm::JobSize& size) {
   if (size.servers > 0) bad_input("--ps: `eval` has no use for parameter servers");
-  lab::resolve_data(arguments.options.step.data, true);
+  train::resolve_data(arguments.options.step.data, true);
   return {.protocol = protocol_in_launch(arguments.cluster), .needs_first_worker = true};
 }
 
@@ -95,7 +95,7 @@ Command add_eval(CLI::App& parent) {
                                         "Accuracy of a checkpoint on the validation images of a data set; `trireme "
                                         "launch` divides them over several workers");
   auto arguments = std::make_shared<EvalArguments>();
-  lab::EvaluationOptions& options = arguments->options;
+  train::EvaluationOptions& options = arguments->options;
   app->add_option("--checkpoint", options.checkpoint, "File, or folder: the newest one in it")->required();
   app->add_option("--batch-size", arguments->batch_size, "Images per worker at a time")->capture_default_str();
   app->add_flag("--average", options.average, "The averages of the variables, where the checkpoint has them");

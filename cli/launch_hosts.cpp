@@ -92,13 +92,12 @@ std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& task
   return programs;
 }
 
-cluster::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFacts& facts,
-                             cluster::CoreDemand demand) {
+perf::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFacts& facts, perf::CoreDemand demand) {
   demand.workers = tasks.size.workers;
   demand.servers = tasks.size.servers;
   if (demand.servers == 0) demand.cores_per_server.reset();  // it is for the hosts that have servers
   try {
-    return cluster::divide_cores(facts.cores, facts.core_limit, demand);
+    return perf::divide_cores(facts.cores, facts.core_limit, demand);
   } catch (const Error& error) {
     fail(error.kind(), "{}: {}", tasks.host, error.what());
   }
@@ -144,7 +143,7 @@ comm::ClusterSpec addresses(const std::string& host, const cluster::TaskPorts& p
 HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports) {
   HostShare share{.host = comm::host_name(),
                   .program = this_binary(),
-                  .cores = cluster::divide_this_machine(demand.cores),
+                  .cores = perf::divide_this_machine(demand.cores),
                   .addresses = {}};
   if (!at_addresses) return share;
   const comm::JobSize tasks{.workers = demand.cores.workers, .servers = demand.cores.servers};

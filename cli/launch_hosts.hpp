@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "trireme/cluster/core_division.hpp"
 #include "trireme/cluster/host_check.hpp"
 #include "trireme/cluster/host_list.hpp"
 #include "trireme/cluster/ssh.hpp"
 #include "trireme/comm/cluster_spec.hpp"
+#include "trireme/perf/core_division.hpp"
 
 namespace trireme::cli {
 
@@ -35,14 +35,14 @@ struct HostOptions {
 };
 
 struct TaskDemand {
-  cluster::CoreDemand cores;                // of all hosts together
+  perf::CoreDemand cores;                   // of all hosts together
   std::optional<int> worker_port, ps_port;  // of the first one on each host
 };
 
 struct HostShare {
   std::string host;
   std::string program;          // the `trireme` binary there
-  cluster::CoreDivision cores;  // workers and servers of this host
+  perf::CoreDivision cores;     // workers and servers of this host
   comm::ClusterSpec addresses;  // of the same; empty where they need none
   cluster::PortsWanted ports = {};
   std::string network = {};  // of the addresses, as "10.0.0.0/24"; empty: unknown

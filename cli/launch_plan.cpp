@@ -237,7 +237,7 @@ std::string shell_text(const Environment& environment, const std::vector<std::st
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-std::string division_text(const cluster::CoreDivision& cores) {
+std::string division_text(const perf::CoreDivision& cores) {
   std::string text;
   if (cores.shared) {
     text += fmt::format("; they share the cores, {} thread(s) each", cores.cores_per_worker);

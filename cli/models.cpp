@@ -16,7 +16,6 @@
 #include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/lab/benchmark.hpp"
-#include "trireme/lab/step_graph.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/plan/fuse.hpp"
 #include "trireme/plan/label.hpp"
@@ -24,17 +23,16 @@
 #include "trireme/ps/placement.hpp"
 #include "trireme/report/plan_table.hpp"
 #include "trireme/report/table.hpp"
+#include "trireme/train/step_graph.hpp"
 
 namespace trireme::cli {
 namespace {
 
 using report::Align;
-using report::Json;
-
 struct ModelsOptions {
   std::string model;
   bool plan = false, json = false;
-  lab::BenchmarkOptions benchmark;  // the part of it that the plan depends on
+  train::StepOptions benchmark;  // the part of it that the plan depends on
   int servers = 0, workers = 1;
   std::string placement = "round_robin";
 };
@@ -166,7 +164,7 @@ Json tensors_json(const Program& program, const std::vector<int>& buffers) {
   return tensors;
 }
 
-Json plan_json(const Program& program, const lab::BenchmarkConfig& config) {
+Json plan_json(const Program& program, const train::StepConfig& config) {
   Json instructions = Json::array();
   for (const Instruction& instruction : program.instructions) {
     instructions.push_back({{"name", instruction.name},
@@ -202,15 +200,14 @@ Json plan_json(const Program& program, const lab::BenchmarkConfig& config) {
 
 // Compiles without taking the memory that the plan asks for.
 void show_plan(const ModelsOptions& options) {
-  lab::BenchmarkOptions benchmark = options.benchmark;
+  train::StepOptions benchmark = options.benchmark;
   benchmark.model = options.model;
   if (options.servers > 0) benchmark.distribution.placement = options.placement;
-  if (!benchmark.batch_size) benchmark.batch_size = find_model(options.model).batch_size;
-  const lab::BenchmarkConfig config = resolve(benchmark, {.workers = options.workers, .servers = options.servers});
+  const train::StepConfig config = resolve(benchmark, {.workers = options.workers, .servers = options.servers});
 
   Graph graph;
-  const lab::StepGraph step = build_step(graph, config);
-  const TuningOptions tuning = lab::tuning_options(config, perf::read_machine().cpu);
+  const train::StepGraph step = build_step(graph, config);
+  const TuningOptions tuning = train::tuning_options(config, perf::read_machine().cpu);
   const auto backend = make_backend(config.backend, tuning);
   VariableLayouts layouts;
   CompileOptions compiling = compile_options(config);
@@ -222,17 +219,17 @@ void show_plan(const ModelsOptions& options) {
     gradients.exchange = Exchange::reduce;
   }
   if (gradients.exchange != Exchange::none) {
-    compiling.update_bytes = bucket_bytes_for(config.distribution, lab::trainable_bytes(graph));
+    compiling.update_bytes = bucket_bytes_for(config.distribution, train::trainable_bytes(graph));
   }
   compiling.owners = divide_by_rule(graph, compiling.owners);
   const Program program = compile(graph, step.fetches, *backend, compiling, layouts);
-  if (const std::string problem = lab::keep_timings(*tuning.cache); !problem.empty()) {
+  if (const std::string problem = train::keep_timings(*tuning.cache); !problem.empty()) {
     log_line("warning: " + problem);
   }
   if (options.json) return print(plan_json(program, config));
   fmt::print("{}, {}, batch size {} per worker, backend {}, {}, data format {}\n\n{}", config.model,
              config.forward_only ? "forward only" : "training", config.batch_size, program.backend,
-             lab::to_string(config.precision), lab::to_string(config.data_format), report::describe(program));
+             to_string(config.precision), to_string(config.data_format), report::describe(program));
   if (gradients.exchange == Exchange::none) return;
   const RunPlace place{.on_host = backend->device().is_host()};
   fmt::print("\n{}", report::describe(program, schedule_run(program, gradients, place, false)));
@@ -260,7 +257,7 @@ int run(const ModelsOptions& options) {
 Command add_models(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("models", "The networks, their parameters, flops and layers");
   auto options = std::make_shared<ModelsOptions>();
-  lab::BenchmarkOptions& benchmark = options->benchmark;
+  train::StepOptions& benchmark = options->benchmark;
   CLI::Option* model = app->add_option("--model", options->model, "Show the layers of this network");
   CLI::Option* plan = app->add_flag("--plan", options->plan, "Show the plan it is compiled to instead")->needs(model);
   CLI::Option* servers =

@@ -12,8 +12,6 @@ namespace trireme::cli {
 namespace {
 
 using report::Align;
-using report::Json;
-
 double share_of(const ps::Placement& placement, const ps::ServerLoad& load) {
   std::int64_t total = 0;
   for (const ps::PlacedVariable& variable : placement.variables()) total += variable.elements();

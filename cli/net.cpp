@@ -18,11 +18,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/comm/network_file.hpp"
 #include "trireme/comm/world.hpp"
-#include "trireme/lab/network_file.hpp"
 #include "trireme/lab/network_run.hpp"
-#include "trireme/lab/same_options.hpp"
 #include "trireme/models/model.hpp"
+#include "trireme/train/same_options.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -31,7 +31,7 @@ struct NetArguments {
   lab::NetworkPlan plan;
   ClusterArguments cluster;
   std::string transports, algorithms;
-  std::string network_file = lab::default_network_file();
+  std::string network_file = comm::default_network_file();
   std::string record;
   bool local = false, json = false, all_sizes = false, no_network_file = false;
 };
@@ -109,20 +109,20 @@ class NetworkText : public lab::NetworkObserver {
 };
 
 void keep_fits(const NetArguments& arguments, const lab::NetworkReport& report, const std::string& started) {
-  lab::NetworkFits fits = lab::fits_of(report.pairs, {.started = started, .load = report.load, .cores = report.cores});
+  comm::NetworkFits fits = lab::fits_of(report.pairs, {.started = started, .load = report.load, .cores = report.cores});
   if (arguments.no_network_file || arguments.network_file.empty() || fits.empty()) return;
   std::FILE* stream = text_stream(arguments);
   fmt::print(stream, "\n");
-  const std::vector<std::string> problems = lab::remove_bad(fits);
+  const std::vector<std::string> problems = comm::remove_bad(fits);
   if (!fits.empty()) {
-    lab::update_network_file(arguments.network_file, fits);
+    comm::update_network_file(arguments.network_file, fits);
     fmt::print(stream, "kept for --all-reduce auto in {}, measured under a load of {:.1f} on {} cores: {}\n",
-               arguments.network_file, report.load, report.cores, fmt::join(lab::names_of(fits), "; "));
+               arguments.network_file, report.load, report.cores, fmt::join(comm::names_of(fits), "; "));
   }
   for (const std::string& problem : problems) fmt::print(stream, "not kept for --all-reduce auto: {}\n", problem);
 }
 
-report::Json config_json(const NetArguments& arguments, const lab::NetworkPlan& plan) {
+Json config_json(const NetArguments& arguments, const lab::NetworkPlan& plan) {
   return {{"min_bytes", plan.options.min_bytes},
           {"max_bytes", plan.options.max_bytes},
           {"perturbation", plan.options.perturbation},
@@ -146,9 +146,9 @@ void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const 
   NetworkText text(text_stream(arguments), arguments.all_sizes);
   const lab::NetworkReport report = run_network_test(plan, job, text);
   keep_fits(arguments, report, started);
-  const report::Json record = network_record(report, started, config_json(arguments, plan));
-  if (arguments.json) report::write_json(record, "-");
-  if (!arguments.record.empty()) report::write_json(record, arguments.record);
+  const Json record = network_record(report, started, config_json(arguments, plan));
+  if (arguments.json) write_json(record, "-");
+  if (!arguments.record.empty()) write_json(record, arguments.record);
 }
 
 [[noreturn]] void refuse_alone() {
@@ -187,12 +187,12 @@ int run_cluster_task(const NetArguments& arguments, const lab::NetworkPlan& plan
   if (!place.spec.servers.empty()) bad_input("--ps-hosts: `net` has no use for parameter servers");
   if (place.spec.size() == 1) refuse_alone();
   if (takes_every_transport(arguments) && wants(plan, "mpi") && is_started_by_mpi(place)) place.protocol = "grpc+mpi";
-  const auto world = comm::join_cluster(place, log_line);
+  const auto world = comm::join_world(place, log_line);
   lab::NetworkJob job{.control = world->control(), .transports = {{"grpc", &world->control()}}, .hosts = {}};
-  if (&world->data() != &world->control()) {
-    job.transports.push_back({std::string(world->data().protocol()), &world->data()});
+  if (&world->communicator() != &world->control()) {
+    job.transports.push_back({std::string(world->communicator().protocol()), &world->communicator()});
   }
-  lab::check_same_options(job.control, config_json(arguments, plan));
+  train::check_same_options(job.control, config_json(arguments, plan));
   auto ucx = add_ucx(arguments, plan, job);
   for (const std::string& address : place.spec.workers) {
     job.hosts.push_back(comm::parse_address(address, "--worker-hosts").host);
@@ -212,7 +212,7 @@ int run_mpi_rank(const NetArguments& arguments, const lab::NetworkPlan& plan) {
   const bool one_node = std::all_of(ranks.members().begin(), ranks.members().end(),
                                     [](const comm::Member& member) { return member.node == 0; });
   for (const comm::Member& member : ranks.members()) job.hosts.push_back(one_node ? "localhost" : member.host);
-  lab::check_same_options(job.control, config_json(arguments, plan));
+  train::check_same_options(job.control, config_json(arguments, plan));
   auto ucx = add_ucx(arguments, plan, job);
   measure(arguments, plan, job);
   ucx.reset();

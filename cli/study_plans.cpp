@@ -5,17 +5,15 @@
 #include <algorithm>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/nearest_name.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/ready_plans.hpp"
 #include "trireme/perf/machine.hpp"
-#include "trireme/report/json_text.hpp"
 
 namespace trireme::cli {
 namespace {
-
-using report::Json;
 
 std::vector<std::string> ready_names() {
   std::vector<std::string> names;
@@ -31,9 +29,9 @@ Json find_plan(const std::string& plan) {
               fmt::join(ready_names(), ", "));
   }
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(plan, ignored)) return report::read_json(plan);
+  if (std::filesystem::is_regular_file(plan, ignored)) return read_json(plan);
   for (const lab::ReadyPlan& ready : lab::ready_plans()) {
-    if (ready.name == plan) return report::parse_json(ready.text, plan);
+    if (ready.name == plan) return parse_json(ready.text, plan);
   }
   const auto names = ready_names();
   bad_input("{}: there is no such file or ready-made plan{} The plans are {}", plan, suggestion(plan, names),

@@ -11,7 +11,7 @@
 namespace trireme::cli {
 
 // The JSON of a file, or of a ready-made plan. Error(bad_input) where it is neither.
-report::Json find_plan(const std::string& plan);
+Json find_plan(const std::string& plan);
 
 // What this process may use of it.
 lab::StudyMachine this_machine();
@@ -20,9 +20,9 @@ lab::StudyMachine this_machine();
 void check_not_launched(const std::string& who);
 
 // Error(bad_input) where the folder, which need not exist, has another plan.
-void check_plan(const std::filesystem::path& folder, const report::Json& plan);
+void check_plan(const std::filesystem::path& folder, const Json& plan);
 // Leaves the plan in the folder. Error(bad_input) likewise.
-void take_plan(const lab::StudyFolder& folder, const report::Json& plan);
+void take_plan(const lab::StudyFolder& folder, const Json& plan);
 
 // How to go on with a study that has ended early.
 std::string go_on_text();

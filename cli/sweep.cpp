@@ -24,8 +24,6 @@
 namespace trireme::cli {
 namespace {
 
-using report::Json;
-
 struct SweepArguments {
   std::string plan, out, budget;
   std::string run_limit = "30m";

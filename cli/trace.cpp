@@ -4,8 +4,7 @@
 
 namespace trireme::cli {
 
-std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, ps::JobMember& job, int workers,
-                                           std::int64_t steps) {
+std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, train::Job& job, int workers, std::int64_t steps) {
   if (path.empty()) return nullptr;
   return std::make_unique<lab::JobTrace>(job.everybody(), workers, steps);
 }

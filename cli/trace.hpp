@@ -6,13 +6,12 @@
 #include <string>
 
 #include "trireme/lab/job_trace.hpp"
-#include "trireme/ps/job_member.hpp"
+#include "trireme/train/job.hpp"
 
 namespace trireme::cli {
 
 // Collective over all members of the job; nothing where no trace is wanted.
-std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, ps::JobMember& job, int workers,
-                                           std::int64_t steps);
+std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, train::Job& job, int workers, std::int64_t steps);
 inline perf::Recorder* recorder_of(const std::unique_ptr<lab::JobTrace>& trace) {
   return trace == nullptr ? nullptr : &trace->recorder();
 }

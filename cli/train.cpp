@@ -16,14 +16,14 @@
 #include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/lab/training_output.hpp"
-#include "trireme/ps/job_member.hpp"
 #include "trireme/report/trace_writer.hpp"
+#include "trireme/train/job.hpp"
 
 namespace trireme::cli {
 namespace {
 
 struct TrainArguments {
-  lab::TrainingOptions options;
+  train::TrainingOptions options;
   ClusterArguments cluster;
   std::string tensorboard, csv, record, trace;
 };
@@ -34,7 +34,7 @@ struct Outcome {
 };
 
 // The first worker speaks for all.
-Outcome run_first(const TrainArguments& arguments, lab::Training& training, const std::stop_token& stop) {
+Outcome run_first(const TrainArguments& arguments, train::Trainer& training, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
   lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, training);
   lab::TrainingRecord record(training);
@@ -57,7 +57,7 @@ Outcome run_first(const TrainArguments& arguments, lab::Training& training, cons
   if (const std::string& problem = training.checkpoint_problem(); !problem.empty()) {
     outcome.problems.push_back("the last checkpoint could not be written: " + problem);
   }
-  if (!arguments.record.empty()) attempt([&] { report::write_json(record.json(training), arguments.record); });
+  if (!arguments.record.empty()) attempt([&] { write_json(record.json(training), arguments.record); });
   if (csv) attempt([&] { csv->flush(); });
   if (curves) attempt([&] { curves->flush(); });
   if (const std::string path = training.last_checkpoint(); !path.empty()) {
@@ -74,10 +74,11 @@ Outcome run_first(const TrainArguments& arguments, lab::Training& training, cons
 
 void say_tuning() { std::fputs("timing the kernels of this network: once for each shape and CPU\n", stderr); }
 
-Outcome run_worker(const TrainArguments& arguments, const lab::TrainingConfig& config, const lab::Training::Crew& crew,
-                   const std::stop_token& stop) {
-  const bool is_first = crew.workers.rank() == 0;
-  lab::Training training(config, crew, is_first ? say_tuning : std::function<void()>());
+Outcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
+                   const train::ProcessGroup& group, perf::Recorder* recorder, const std::stop_token& stop) {
+  const bool is_first = group.workers.rank() == 0;
+  train::Trainer training(config, group,
+                          {.on_tuning = is_first ? say_tuning : std::function<void()>(), .recorder = recorder});
   return is_first ? run_first(arguments, training, stop) : Outcome{.end = training.run({}, stop)};
 }
 
@@ -94,16 +95,16 @@ int run_train(const TrainArguments& arguments) {
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
   if (rank == 0) check_paths(arguments);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
-  const lab::TrainingConfig config = lab::resolve(arguments.options, size);
+  const train::TrainingConfig config = train::resolve(arguments.options, size);
   Interrupt interrupt;
-  ps::JobMember job(cluster, log_line);
+  train::Job job(cluster, log_line);
   auto trace = start_trace(arguments.trace, job, size.workers, config.step.trace_steps);
   perf::Recorder* const recorder = recorder_of(trace);
   Outcome outcome;
   if (job.is_server()) {
     job.serve(config.step.intra_threads, recorder);
   } else {
-    outcome = run_worker(arguments, config, {job.workers(), job.with_servers(), recorder}, interrupt.listen());
+    outcome = run_worker(arguments, config, job.group(), recorder, interrupt.listen());
   }
   finish_trace(std::move(trace), arguments.trace, arguments.record == "-" ? stderr : stdout);
   job.leave();  // first: a file that could not be written is no failure of the job
@@ -112,7 +113,7 @@ int run_train(const TrainArguments& arguments) {
 }
 
 LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& size) {
-  const lab::TrainingConfig config = lab::resolve(arguments.options, size);
+  const train::TrainingConfig config = train::resolve(arguments.options, size);
   const std::string protocol = protocol_in_launch(arguments.cluster);
   // MPI does not go on without a rank.
   return {.protocol = protocol,
@@ -120,7 +121,7 @@ LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& s
           .needs_first_worker = true};
 }
 
-void add_training(CLI::App& app, lab::TrainingOptions& options) {
+void add_training(CLI::App& app, train::TrainingOptions& options) {
   constexpr const char *kTraining = "Training", *kGradients = "Gradients", *kCheckpoints = "Checkpoints";
   app.add_option("--epochs", options.epochs, "How often all images are taken")->capture_default_str()->group(kTraining);
   app.add_option("--eval", options.evaluate_on, "Who evaluates on the validation images: all (workers), first, none")
@@ -186,7 +187,7 @@ Command add_train(CLI::App& parent) {
   app->add_option("--tensorboard", arguments->tensorboard, "Write curves for TensorBoard into this folder")
       ->group(kOutput);
   app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file")->group(kOutput);
-  app->add_option("--display-every", arguments->options.step.display_every,
+  app->add_option("--display-every", arguments->options.display_every,
                   "A point of the curves, in the record and TensorBoard's, every so many steps")
       ->capture_default_str()
       ->group(kOutput);

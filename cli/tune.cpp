@@ -75,7 +75,7 @@ int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const la
   if (result.interrupted) return kInterruptedExitCode;
   const std::string about = fmt::format("found by trireme tune, {}: {}",
                                         report::rfc3339(std::chrono::system_clock::now()), lab::gain_text(result));
-  report::write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
+  write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
   if (arguments.config_out == "-") return 0;
   const std::string command = lab::command_words(space.cells[result.chosen].configuration, options).front();
   fmt::print("configuration: {}; to use it: trireme {} --config {}{}\n", arguments.config_out, command,

@@ -15,7 +15,7 @@
 #include "trireme/comm/world.hpp"
 #include "trireme/models/layers.hpp"
 #include "trireme/optim/optimizer.hpp"
-#include "trireme/train/replicas.hpp"
+#include "trireme/parallel/replicas.hpp"
 
 using namespace trireme;
 
@@ -35,7 +35,7 @@ Tensor network(Graph& graph, Tensor images) {
 }
 
 void train_network(comm::Communicator& workers) {
-  train::Replicas replicas(workers);                                                                       // >>>
+  parallel::Replicas replicas(workers);                                                                    // >>>
   if (kGlobalBatch % replicas.size() != 0) bad_input("{} images cannot be divided evenly", kGlobalBatch);  // >>>
   const std::int64_t batch = kGlobalBatch / replicas.size();               // >>> this rank's part of the batch
   const auto first = static_cast<std::uint64_t>(replicas.rank() * batch);  // >>> and its first image

@@ -24,8 +24,8 @@
 #include "trireme/data/pipeline.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
-#include "trireme/ps/job_member.hpp"
 #include "trireme/train/evaluator.hpp"
+#include "trireme/train/job.hpp"
 
 using namespace trireme;
 
@@ -108,7 +108,7 @@ class Test {
   std::shared_ptr<const data::Dataset> images_;
 };
 
-void train_network(const Arguments& arguments, train::Replicas& replicas) {
+void train_network(const Arguments& arguments, parallel::Replicas& replicas) {
   if (kGlobalBatch % replicas.size() != 0) bad_input("a batch of {} cannot be divided evenly", kGlobalBatch);
   const std::int64_t batch = kGlobalBatch / replicas.size();
 
@@ -159,7 +159,7 @@ void train_network(const Arguments& arguments, train::Replicas& replicas) {
 }
 
 void run(const Arguments& arguments) {
-  ps::JobMember job;  // alone, a worker or a server: the launcher has said
+  train::Job job;  // alone, a worker or a server: the launcher has said
   if (job.is_server()) {
     job.serve();
   } else {

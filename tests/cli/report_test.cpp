@@ -48,10 +48,9 @@ class Report : public ::testing::Test {
     record.machine = {{"host", "node1"}, {"cpu", "A CPU"}, {"cores", 4}};
     record.config = {{"model", "resnet50"}, {"batch_size", batch}};
     record.results.images_per_second = speed * (1 + 0.001 * repeat);
-    report::Json json = to_json(record);
+    Json json = to_json(record);
     json["study"] = {{"name", "batches"}, {"cell", {{"batch-size", batch}}}, {"repeat", repeat}};
-    report::write_json(json,
-                       folder_ / name + "/runs/b" + std::to_string(batch) + ".r" + std::to_string(repeat) + ".json");
+    write_json(json, folder_ / name + "/runs/b" + std::to_string(batch) + ".r" + std::to_string(repeat) + ".json");
   }
 };
 

@@ -13,7 +13,7 @@
 #include "tests/distributed/bench_record.hpp"
 #include "tests/distributed/launched_job.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "trireme/comm/cluster_world.hpp"
+#include "trireme/comm/world.hpp"
 #include "trireme/train/checkpoint.hpp"
 
 namespace trireme::testkit {

@@ -75,23 +75,23 @@ TEST(GrpcAbandon, NobodyTouchesTheMemoryAfterwards) {
 }
 
 TEST(GrpcAbandon, NorOverUcx) {
-  const auto outcomes = run_cluster(2, "grpc+ucx", [](ClusterWorld& world) { return end_early(world.data()); });
+  const auto outcomes = run_cluster(2, "grpc+ucx", [](World& world) { return end_early(world.communicator()); });
   if (!is_available(outcomes)) GTEST_SKIP() << outcomes[0].answer;
   for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.is_success) << outcome.answer;
 }
 
 TEST(GrpcAbandon, OverUcxTheOthersLoseWhoGivesUp) {
-  const auto outcomes = run_cluster(2, "grpc+ucx", [](ClusterWorld& world) -> std::string {
-    const auto second = world.data().split(0, world.data().rank());
-    if (world.data().rank() == 0) {
-      fail_in_the_middle(world.data(), *second);
+  const auto outcomes = run_cluster(2, "grpc+ucx", [](World& world) -> std::string {
+    const auto second = world.communicator().split(0, world.communicator().rank());
+    if (world.communicator().rank() == 0) {
+      fail_in_the_middle(world.communicator(), *second);
       std::this_thread::sleep_for(1s);
       return "";
     }
     Pages pages;
     std::string error;
     for (int i = 0; i < 4 && error.empty(); ++i) {
-      error = error_of([&] { world.data().receive(pages.bytes(), 0, kTag); });
+      error = error_of([&] { world.communicator().receive(pages.bytes(), 0, kTag); });
     }
     expect(!error.empty(), "what is waited for does not come");
     second->abandon();

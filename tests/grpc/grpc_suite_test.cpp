@@ -63,9 +63,9 @@ TEST(GrpcSuiteVariant, PartsCutSmallOverManyStreams) {
 }
 
 TEST(GrpcSuiteVariant, OverUcxWithGrpcAsItsControl) {
-  const auto outcomes = run_cluster(3, "grpc+ucx", [](ClusterWorld& world) {
-    run_suite(world.data());
-    const std::string transport = world.data().transport();
+  const auto outcomes = run_cluster(3, "grpc+ucx", [](World& world) {
+    run_suite(world.communicator());
+    const std::string transport = world.communicator().transport();
     world.leave();
     return transport;
   });

@@ -130,7 +130,7 @@ std::vector<Outcome> run_cluster(int count, const std::string& protocol, const C
     processes.start([&] {
       ClusterPlace own = job;
       own.place.index = self;
-      const auto world = join_cluster(own, {});
+      const auto world = join_world(own, {});
       return body(*world);
     });
   }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/comm/cluster_world.hpp"
 #include "trireme/comm/grpc/grpc_world.hpp"
+#include "trireme/comm/world.hpp"
 
 namespace trireme::comm::testkit {
 
@@ -50,7 +50,7 @@ std::vector<Outcome> run_tasks(const std::vector<rpc::RpcOptions>& options, cons
 std::vector<Outcome> run_tasks(int count, const TaskBody& body);
 
 // The same for a job whose tensors another protocol moves ("grpc+ucx").
-using ClusterBody = std::function<std::string(ClusterWorld&)>;
+using ClusterBody = std::function<std::string(World&)>;
 std::vector<Outcome> run_cluster(int count, const std::string& protocol, const ClusterBody& body);
 // Whether this build has the protocol.
 bool is_available(const std::vector<Outcome>& outcomes);

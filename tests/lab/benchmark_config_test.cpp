@@ -132,11 +132,24 @@ TEST(BenchmarkConfig, OptionsThatWouldHaveNoEffectAreRefused) {
       "--init-learning-rate");
 }
 
+TEST(BenchmarkConfig, ABaselineIsForWorkersInLockStep) {
+  BenchmarkOptions options;
+  options.baseline = true;
+  EXPECT_NE(message_of_bad_input(options).find("one worker"), std::string::npos);
+  options.distribution.asynchronous = true;
+  try {
+    resolve(options, {.workers = 2, .servers = 1});
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("there is no lock-step"), std::string::npos) << error.what();
+  }
+}
+
 TEST(BenchmarkConfig, JsonHasTheOptionsAsResolved) {
   BenchmarkOptions options;
   options.model = "mnist";
   options.data_format = "NHWC";
-  const report::Json json = to_json(resolve(options));
+  const Json json = to_json(resolve(options));
   EXPECT_EQ(json["model"], "mnist");
   EXPECT_EQ(json["data_format"], "nhwc");
   EXPECT_EQ(json["optimizer"], "momentum");

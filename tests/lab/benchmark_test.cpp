@@ -132,7 +132,7 @@ TEST(Benchmark, StopsBetweenStepsAndKeepsWhatItHas) {
 
   report::RunRecord record = start_record(config);
   fill_record(record, benchmark);
-  const report::Json json = to_json(record);
+  const Json json = to_json(record);
   EXPECT_EQ(json["interrupted"], true);
   EXPECT_EQ(json["steps"][0][0].size(), 2u);
   EXPECT_GT(json["results"]["images_per_second"], 0.0);
@@ -187,7 +187,7 @@ TEST(Benchmark, RecordIsComplete) {
   CountingObserver observer;
   benchmark.run(observer);
   fill_record(record, benchmark);
-  const report::Json json = to_json(record);
+  const Json json = to_json(record);
   EXPECT_FALSE(json["build"]["version"].get<std::string>().empty());
   EXPECT_FALSE(json["machine"]["host"].get<std::string>().empty());
   EXPECT_EQ(json["config"]["batch_size"], 4);
@@ -195,7 +195,7 @@ TEST(Benchmark, RecordIsComplete) {
   EXPECT_EQ(json["cluster"].size(), 1u);
   const auto& seconds = benchmark.result().step_seconds[0];
   const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / 3;
-  const report::Json& results = json["results"];
+  const Json& results = json["results"];
   EXPECT_NEAR(results["images_per_second"], 4 / mean, 1e-6 * 4 / mean);
   EXPECT_NEAR(results["step_seconds"]["mean"], mean, 1e-9);
   EXPECT_NEAR(results["flops_per_second"], benchmark.setup().flops_per_step / mean,
@@ -245,7 +245,7 @@ TEST(Benchmark, OverlappingInstructionsHaveNoShareOfTheStep) {
   benchmark.run(observer);
   report::RunRecord record = start_record(config);
   fill_record(record, benchmark);
-  const report::Json breakdown = to_json(record)["results"]["breakdown"][0];
+  const Json breakdown = to_json(record)["results"]["breakdown"][0];
   EXPECT_TRUE(breakdown["compute"].is_null());
   EXPECT_TRUE(breakdown["optimizer"].is_null());
   EXPECT_EQ(breakdown["input_wait"], 0.0);
@@ -319,9 +319,9 @@ TEST(BenchmarkOutput, ProgressGoesByStepsOrTimeWhicheverEndsFirst) {
 
 TEST(KeepTimings, APlaceThatCannotBeWrittenIsAWarningAndNoError) {
   TuneCache cache("/proc/nowhere/tune.json");
-  EXPECT_EQ(keep_timings(cache), "") << "nothing new to keep";
+  EXPECT_EQ(train::keep_timings(cache), "") << "nothing new to keep";
   cache.add("problem", "kernel", 1);
-  EXPECT_NE(keep_timings(cache).find("/proc/nowhere"), std::string::npos);
+  EXPECT_NE(train::keep_timings(cache).find("/proc/nowhere"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trireme/lab/choose_split.hpp"
+#include "trireme/train/choose_split.hpp"
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -12,6 +12,11 @@
 
 namespace trireme::lab {
 namespace {
+
+using train::best_groups;
+using train::possible_splits;
+using train::SplitChoice;
+using train::SplitTrial;
 
 BenchmarkConfig small_config(const std::string& batch_split) {
   BenchmarkOptions options;
@@ -61,14 +66,14 @@ TEST(ChooseSplit, AGainWithinTheNoiseGoesToFewerGroups) {
 TEST(ChooseSplit, WhatIsFoundIsKeptAndNotMeasuredAgain) {
   if (!can_split()) GTEST_SKIP() << "needs oneDNN and two processors";
   const BenchmarkConfig config = small_config("auto");
-  const TuningOptions tuning = tuning_options(config, "some cpu");
+  const TuningOptions tuning = train::tuning_options(config, "some cpu");
   perf::Peak peak;
   peak.flops_per_second = 1e11;
-  const SplitChoice first = choose_split(config, 2, tuning, peak);
+  const SplitChoice first = train::choose_split(config, 2, tuning, peak);
   ASSERT_EQ(first.trials.size(), 2u);
   EXPECT_EQ(first.groups, best_groups(first.trials));
   const int timed = tuning.cache->added();
-  const SplitChoice second = choose_split(config, 2, tuning, peak);
+  const SplitChoice second = train::choose_split(config, 2, tuning, peak);
   EXPECT_EQ(tuning.cache->added(), timed);
   EXPECT_EQ(second.groups, first.groups);
   EXPECT_EQ(second.trials[1].images_per_second, first.trials[1].images_per_second);
@@ -77,8 +82,8 @@ TEST(ChooseSplit, WhatIsFoundIsKeptAndNotMeasuredAgain) {
 TEST(ChooseSplit, NothingIsMeasuredWithoutTuning) {
   BenchmarkConfig config = small_config("auto");
   config.autotune = Autotune::off;
-  const TuningOptions tuning = tuning_options(config, "some cpu");
-  EXPECT_EQ(choose_split(config, 2, tuning, {}).groups, 1);
+  const TuningOptions tuning = train::tuning_options(config, "some cpu");
+  EXPECT_EQ(train::choose_split(config, 2, tuning, {}).groups, 1);
   EXPECT_EQ(tuning.cache->added(), 0);
 }
 
@@ -113,7 +118,7 @@ TEST(ChooseSplit, WhatCannotBeDividedIsRefusedWithTheNumbers) {
   options.batch_norm_over = "group";
   EXPECT_THROW(resolve(options), Error);
   options.batch_split = "3";
-  EXPECT_EQ(resolve(options).batch_norm_over, BatchNormOver::group);
+  EXPECT_EQ(resolve(options).batch_norm_over, train::BatchNormOver::group);
   options.forward_only = true;
   EXPECT_THROW(resolve(options), Error);
   if (!can_split()) return;

@@ -12,8 +12,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 Json configuration(const std::string& name, const std::string& mode, bool several_workers = false) {
   return {{"name", name},
           {"what", "as it is"},
@@ -214,7 +212,7 @@ TEST(Peers, ScriptsAreFoundBesideTheProgram) {
   const std::filesystem::path root = folder.path();
   std::filesystem::create_directories(root / "share/trireme/peers");
   EXPECT_TRUE(has(message_of([&] { find_peers_folder("", root / "bin/trireme"); }), "--peers-dir"));
-  report::write_json(Json(), root / "share/trireme/peers/describe.py");
+  write_json(Json(), root / "share/trireme/peers/describe.py");
   const auto expected = std::filesystem::canonical(root / "share/trireme/peers");
   EXPECT_EQ(find_peers_folder("", root / "bin/trireme"), expected);  // installed
   EXPECT_EQ(find_peers_folder("", root / "trireme"), expected);      // built

@@ -1,4 +1,4 @@
-#include "trireme/lab/data_input.hpp"
+#include "trireme/train/data_input.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST_F(BenchmarkOnData, TakesANewBatchForEveryStepAndSaysWhatThatCosts) {
 
 TEST_F(BenchmarkOnData, ComparesWithStepsThatTakeNoInput) {
   BenchmarkOptions with_overhead = options();
-  with_overhead.data.io_overhead = true;
+  with_overhead.io_overhead = true;
   const BenchmarkConfig config = resolve(with_overhead);
   EXPECT_EQ(config.repeats, 5);
   Benchmark benchmark(config);
@@ -170,36 +170,38 @@ TEST_F(BenchmarkOnData, WhatIsNoDataSetIsSaid) {
 }
 
 TEST(DataOptions, AreRefusedWhereTheyHaveNoEffectOrCannotBe) {
-  const auto message = [](const std::function<void(DataOptions&)>& change) -> std::string {
-    DataOptions options;
+  const auto message = [](const std::function<void(train::DataOptions&)>& change) -> std::string {
+    train::DataOptions options;
     change(options);
     try {
-      resolve_data(options);
+      train::resolve_data(options);
     } catch (const Error& error) {
       return error.what();
     }
     return "";
   };
-  EXPECT_EQ(message([](DataOptions&) {}), "");
-  EXPECT_NE(message([](DataOptions& o) { o.prefetch = 3; }).find("--prefetch has no effect on synthetic"),
+  EXPECT_EQ(message([](train::DataOptions&) {}), "");
+  EXPECT_NE(message([](train::DataOptions& o) { o.prefetch = 3; }).find("--prefetch has no effect on synthetic"),
             std::string::npos);
-  EXPECT_NE(message([](DataOptions& o) { o.io_overhead = true; }).find("--io-overhead"), std::string::npos);
-  const auto with_data = [&](const std::function<void(DataOptions&)>& change) {
-    return message([&](DataOptions& options) {
+  EXPECT_NE(message([](train::DataOptions& o) { o.io_overhead = true; }).find("--io-overhead"), std::string::npos);
+  const auto with_data = [&](const std::function<void(train::DataOptions&)>& change) {
+    return message([&](train::DataOptions& options) {
       options.dir = "data";
       change(options);
     });
   };
-  EXPECT_EQ(with_data([](DataOptions&) {}), "");
-  EXPECT_NE(with_data([](DataOptions& o) { o.threads = 0; }).find("--data-threads 0"), std::string::npos);
-  EXPECT_NE(with_data([](DataOptions& o) { o.crop = "middle"; }).find("--crop middle"), std::string::npos);
-  EXPECT_NE(with_data([](DataOptions& o) {
+  EXPECT_EQ(with_data([](train::DataOptions&) {}), "");
+  EXPECT_NE(with_data([](train::DataOptions& o) { o.threads = 0; }).find("--data-threads 0"), std::string::npos);
+  EXPECT_NE(with_data([](train::DataOptions& o) { o.crop = "middle"; }).find("--crop middle"), std::string::npos);
+  EXPECT_NE(with_data([](train::DataOptions& o) {
               o.augment = "flip";
               o.distortions = true;
             }).find("leave one out"),
             std::string::npos);
-  EXPECT_NE(message([](DataOptions& o) { o.mean = "1"; }).find("--mean has no effect on synthetic"), std::string::npos);
-  EXPECT_NE(with_data([](DataOptions& o) { o.max_bad_records = -1; }).find("--max-bad-records -1"), std::string::npos);
+  EXPECT_NE(message([](train::DataOptions& o) { o.mean = "1"; }).find("--mean has no effect on synthetic"),
+            std::string::npos);
+  EXPECT_NE(with_data([](train::DataOptions& o) { o.max_bad_records = -1; }).find("--max-bad-records -1"),
+            std::string::npos);
 }
 
 }  // namespace

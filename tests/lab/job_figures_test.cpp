@@ -14,13 +14,13 @@ BenchmarkSetup setup_of_four() {
   BenchmarkSetup setup;
   setup.config.batch_size = 1;
   setup.config.distribution.workers = 4;
-  setup.config.distribution.update = VariableUpdate::all_reduce;
+  setup.config.distribution.update = train::VariableUpdate::all_reduce;
   setup.all_reduce = "ring";
   setup.bucket_bytes = {15'000'000, 5'000'000};
   for (int rank = 0; rank < 4; ++rank)
     setup.members.push_back({.world_rank = rank, .name = "", .host = "", .node = rank});
-  setup.network =
-      TransportFits{.same_host = std::nullopt, .other_host = KeptFit{.fit = {.cost = {1e-5, kLink}}, .when = {}}};
+  setup.network = comm::TransportFits{.same_host = std::nullopt,
+                                      .other_host = comm::KeptFit{.fit = {.cost = {1e-5, kLink}}, .when = {}}};
   return setup;
 }
 

@@ -53,11 +53,11 @@ TEST(NetworkTables, ShowAlgorithmsSideBySideWithBusBandwidth) {
 }
 
 TEST(NetworkRecord, HoldsEverySampleAndWhoWasThere) {
-  const report::Json record = network_record(sample_report(), "2024-05-01T12:30:00Z", {{"max_bytes", 1000}});
+  const Json record = network_record(sample_report(), "2024-05-01T12:30:00Z", {{"max_bytes", 1000}});
   EXPECT_EQ(record.at("schema"), "trireme.net/1");
   EXPECT_EQ(record.at("config").at("max_bytes"), 1000);
   EXPECT_EQ(record.at("cluster").at(1).at("host"), "beta");
-  const report::Json& message = record.at("pairs").at(0).at("messages").at(0);
+  const Json& message = record.at("pairs").at(0).at("messages").at(0);
   EXPECT_EQ(message.at("mode"), "ping-pong");
   EXPECT_EQ(message.at("seconds").at("samples").size(), 3U);
   EXPECT_EQ(message.at("seconds").at("median"), 2e-6);

@@ -13,8 +13,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 class StudyRecord : public testing::Test {
  protected:
   static StudyPlan batches() {

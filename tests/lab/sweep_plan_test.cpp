@@ -12,8 +12,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 const OptionCatalog& options() {
   static const OptionCatalog catalog({{"model", OptionKind::text, false},
                                       {"batch-size", OptionKind::integer, false},

@@ -13,8 +13,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 TEST(Schedule, EveryRoundHasAllCellsOnce) {
   const auto schedule = make_schedule(10, 3, 1);
   ASSERT_EQ(schedule.size(), 30u);

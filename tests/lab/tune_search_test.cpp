@@ -24,7 +24,7 @@ struct Surface {
 };
 
 bool is(const Cell& cell, const std::string& option, const std::string& value) {
-  const report::Json* found = find(cell.configuration, option);
+  const Json* found = find(cell.configuration, option);
   return found != nullptr && value_text(*found) == value;
 }
 

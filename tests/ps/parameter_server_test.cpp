@@ -21,10 +21,10 @@
 #include "trireme/graph/functions.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/parallel/replicas.hpp"
 #include "trireme/ps/server.hpp"
 #include "trireme/ps/worker_sync.hpp"
 #include "trireme/train/checkpoint.hpp"
-#include "trireme/train/replicas.hpp"
 
 namespace trireme::ps {
 namespace {
@@ -101,9 +101,9 @@ class WorkerRun {
         rank_(workers.rank()),
         share_(kBatch / job.workers),
         model_(build(graph_, job, share_)),
-        replicas_(std::make_unique<train::Replicas>(
+        replicas_(std::make_unique<parallel::Replicas>(
             workers, std::make_unique<WorkerSync>(all, job.workers, job.options),
-            train::ReplicaOptions{.sync = {}, .sync_batch_norm = job.sync_batch_norm, .timeout = {}})) {
+            parallel::ReplicaOptions{.sync = {}, .sync_batch_norm = job.sync_batch_norm, .timeout = {}})) {
     omp_set_num_threads(1);  // the ranks are threads already
     std::vector<Tensor> fetches{model_.loss};
     for (const Tensor& update : minimize(model_.loss, optimizer_rule(job.optimizer), job.learning_rate)) {
@@ -167,7 +167,7 @@ class WorkerRun {
   Model model_;
   std::unique_ptr<Backend> backend_ = testkit::make_test_backend(job_.backend);
   std::unique_ptr<Session> session_;
-  std::unique_ptr<train::Replicas> replicas_;  // goes before what it writes into
+  std::unique_ptr<parallel::Replicas> replicas_;  // goes before what it writes into
   Executable* step_ = nullptr;
 };
 

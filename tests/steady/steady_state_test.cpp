@@ -11,7 +11,7 @@
 #include "counted_allocations.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/aligned_memory.hpp"
-#include "trireme/lab/prepared_step.hpp"
+#include "trireme/train/prepared_step.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -37,14 +37,14 @@ TEST_P(SteadyState, AStepAllocatesNothing) {
   const auto names = backend_names();
   if (std::find(names.begin(), names.end(), "onednn") == names.end()) GTEST_SKIP() << "needs oneDNN";
   if (omp_get_num_procs() < of.groups) GTEST_SKIP() << "needs " << of.groups << " processors";
-  BenchmarkOptions options;
+  train::StepOptions options;
   options.model = of.model;
   options.batch_size = of.batch;
   options.bind = false;
-  const BenchmarkConfig config = resolve(options);
+  const train::StepConfig config = resolve(options);
   keep_freed_memory();  // as the program does
   const auto backend = make_backend("onednn");
-  PreparedStep step(config, perf::plan_threads(1, 1, false, of.groups), *backend);
+  train::PreparedStep step(config, perf::plan_threads(1, 1, false, of.groups), *backend);
   constexpr int kSteps = 3;
   const auto run_steps = [&] {
     for (int i = 0; i < kSteps; ++i) step.run(0.001);
@@ -70,12 +70,12 @@ INSTANTIATE_TEST_SUITE_P(Networks, SteadyState,
                          [](const auto& each) { return each.param.model + "_" + std::to_string(each.param.groups); });
 
 TEST(SteadyState, ATracedStepAllocatesNothing) {
-  BenchmarkOptions options;
+  train::StepOptions options;
   options.model = "mnist";
   options.batch_size = 2;
   options.bind = false;
   const auto backend = make_backend("reference");
-  PreparedStep step(resolve(options), perf::plan_threads(1, 1, false, 1), *backend);
+  train::PreparedStep step(resolve(options), perf::plan_threads(1, 1, false, 1), *backend);
   perf::Recorder recorder;
   step.set_recorder(recorder);
   recorder.set_recording(true);

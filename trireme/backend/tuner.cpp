@@ -118,6 +118,18 @@ double measure(Kernel& kernel, bool thorough, double to_beat) {
 
 }  // namespace
 
+std::string_view to_string(Autotune autotune) {
+  switch (autotune) {
+    case Autotune::fast:
+      return "fast";
+    case Autotune::full:
+      return "full";
+    case Autotune::off:
+      break;
+  }
+  return "off";
+}
+
 Tuner::Tuner(TuningOptions options, const std::string& library, ComputeDevice& device)
     : options_(std::move(options)),
       machine_(device.is_host() ? fmt::format("{} | {}", options_.cpu, library) : library),

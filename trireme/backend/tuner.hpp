@@ -19,6 +19,8 @@ enum class Autotune : std::uint8_t {
   full,  // the best of several, and of more alternatives
 };
 
+std::string_view to_string(Autotune autotune);
+
 struct TuningOptions {
   Autotune autotune = Autotune::off;
   bool exact = false;                     // leave out kernels that round more than the direct sum does (Winograd)

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trireme/comm/cluster_world.hpp"
+#include "trireme/comm/world.hpp"
 
 namespace trireme::cluster {
 

@@ -6,6 +6,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/local/run_local.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/train/same_options.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -22,23 +23,36 @@ double slowness_of(int rank) {
   return slow == rank ? milliseconds / 1e3 : 0;
 }
 
+// All workers of a group must time the same.
+const BenchmarkConfig& checked(const BenchmarkConfig& config, comm::Communicator& workers) {
+  if (workers.size() > 1) train::check_same_options(workers, to_json(config));
+  return config;
+}
+
 }  // namespace
 
 Benchmark::Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning)
-    : Benchmark(config, comm::make_single(), std::move(on_tuning), nullptr, nullptr) {}
+    : Benchmark(config, comm::make_single(), std::move(on_tuning)) {}
 
-Benchmark::Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning,
-                     comm::Communicator* with_servers, perf::Recorder* recorder)
-    // Not owned.
-    : Benchmark(config, std::shared_ptr<comm::Communicator>(std::shared_ptr<void>(), &workers), std::move(on_tuning),
-                with_servers, recorder) {}
+Benchmark::Benchmark(const BenchmarkConfig& config, std::unique_ptr<comm::Communicator> alone,
+                     std::function<void()> on_tuning)
+    : Benchmark(config, train::ProcessGroup{*alone}, std::move(on_tuning)) {
+  alone_ = std::move(alone);
+}
 
-Benchmark::Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers,
-                     std::function<void()> on_tuning, comm::Communicator* with_servers, perf::Recorder* recorder)
-    : place_(config, std::move(workers),
-             {.with_servers = with_servers, .on_tuning = std::move(on_tuning), .recorder = recorder}),
+Benchmark::Benchmark(const BenchmarkConfig& config, const train::ProcessGroup& group, std::function<void()> on_tuning,
+                     perf::Recorder* recorder)
+    : worker_(checked(config, group.workers), group, {.on_tuning = std::move(on_tuning), .recorder = recorder}),
       trace_(recorder),
-      slow_seconds_(slowness_of(place_.workers().rank())) {}
+      slow_seconds_(slowness_of(group.workers.rank())) {
+  setup_ = setup_of(worker_, config);
+}
+
+BenchmarkSetup setup_of(const train::Worker& worker, const BenchmarkConfig& config) {
+  BenchmarkSetup setup{worker.setup(), config};
+  static_cast<train::StepConfig&>(setup.config) = worker.config();
+  return setup;
+}
 
 bool is_displayed(std::int64_t step, std::int64_t display_every) { return step == 1 || step % display_every == 0; }
 

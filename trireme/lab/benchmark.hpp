@@ -12,10 +12,11 @@
 #include <stop_token>
 #include <vector>
 
+#include "trireme/lab/benchmark_config.hpp"
 #include "trireme/lab/rank_report.hpp"
 #include "trireme/lab/server_report.hpp"
-#include "trireme/lab/step_trace.hpp"
-#include "trireme/lab/workplace.hpp"
+#include "trireme/train/step_trace.hpp"
+#include "trireme/train/worker.hpp"
 
 namespace trireme::lab {
 
@@ -33,6 +34,13 @@ struct InputCost {
   std::vector<double> overheads() const;  // (in place - real) / in place, in percent
 };
 
+// What is known before the first step; the peak is measured again after the last.
+struct BenchmarkSetup : train::WorkerSetup {
+  BenchmarkConfig config;  // as the worker has resolved it
+};
+
+BenchmarkSetup setup_of(const train::Worker& worker, const BenchmarkConfig& config = {});
+
 struct BenchmarkResult {
   std::vector<std::vector<double>> step_seconds;  // [repeat][step]
   std::vector<std::vector<double>> losses;        // the same order
@@ -41,10 +49,10 @@ struct BenchmarkResult {
   bool out_of_time = false;  // max_seconds ended warm-up or a repeat early
   Baseline baseline;
   InputCost input_cost;
-  std::int64_t bad_records = 0;              // different ones of all workers, passed over
-  std::vector<RankReport> ranks;             // once all steps are done
-  std::int64_t device_bytes = 0;             // of the GPU's memory, that training takes; none without one
-  std::optional<LossScaleState> loss_scale;  // once all steps are done
+  std::int64_t bad_records = 0;                     // different ones of all workers, passed over
+  std::vector<RankReport> ranks;                    // once all steps are done
+  std::int64_t device_bytes = 0;                    // of the GPU's memory, that training takes; none without one
+  std::optional<train::LossScaleState> loss_scale;  // once all steps are done
   std::uint64_t replicas_agree = 0;   // steps after which the replicas were found to be the same to the bit; 0: never
   std::vector<ServerReport> servers;  // once all steps are done
 };
@@ -72,21 +80,20 @@ class BenchmarkObserver {
 class Benchmark {
  public:
   // Plans and binds threads, measures the machine's peak, builds and compiles the network. on_tuning is called when
-  // kernels have to be timed first, which takes seconds. Collective where there are several workers; the communicator
-  // has config.distribution.workers ranks and outlives this. Where there are parameter servers, `with_servers` has the
-  // same ranks and then the servers. A recorder gets the spans of the first config.trace_steps timed steps.
-  Benchmark(const BenchmarkConfig& config, comm::Communicator& workers, std::function<void()> on_tuning = {},
-            comm::Communicator* with_servers = nullptr, perf::Recorder* recorder = nullptr);
+  // kernels have to be timed first, which takes seconds. Collective if there are several workers; the group has
+  // config.distribution.workers ranks. A recorder gets the spans of the first config.trace_steps timed steps.
+  Benchmark(const BenchmarkConfig& config, const train::ProcessGroup& group, std::function<void()> on_tuning = {},
+            perf::Recorder* recorder = nullptr);
   explicit Benchmark(const BenchmarkConfig& config, std::function<void()> on_tuning = {});  // one worker
 
   // Once. Ends early, with what was measured so far, when stop is requested on any worker or the time is up. Throws
   // Error(failed) if the loss is not finite; result() holds what was measured until then.
   void run(BenchmarkObserver& observer, std::stop_token stop = {});
 
-  const BenchmarkSetup& setup() const { return place_.setup(); }
+  const BenchmarkSetup& setup() const { return setup_; }
   const BenchmarkResult& result() const { return result_; }
   // Of the first group of cores.
-  const Executable& executable() const { return place_.step().executable(); }
+  const Executable& executable() const { return worker_.step().executable(); }
 
  private:
   struct Clock;
@@ -100,8 +107,8 @@ class Benchmark {
     std::vector<double> bucket_seconds;
   };
 
-  Benchmark(const BenchmarkConfig& config, std::shared_ptr<comm::Communicator> workers, std::function<void()> on_tuning,
-            comm::Communicator* with_servers, perf::Recorder* recorder);
+  Benchmark(const BenchmarkConfig& config, std::unique_ptr<comm::Communicator> alone, std::function<void()> on_tuning);
+  const BenchmarkConfig& config() const { return setup_.config; }
   void warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock);
   void run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock, std::int64_t repeat);
   void run_baselines(const std::stop_token& stop);
@@ -123,8 +130,10 @@ class Benchmark {
   RankReport rank_report() const;
   std::vector<ServerReport> server_reports() const;
 
-  Workplace place_;
-  StepTrace trace_;
+  std::unique_ptr<comm::Communicator> alone_;  // the one worker's, if nobody gave a group
+  BenchmarkSetup setup_;
+  train::Worker worker_;
+  train::StepTrace trace_;
   BenchmarkResult result_;
   double slow_seconds_ = 0;   // this worker is made slow on purpose, for tests
   bool keeps_batch_ = false;  // steps run on the batch that is in place

@@ -1,18 +1,9 @@
 #include "trireme/lab/benchmark_config.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <limits>
-#include <string>
-#include <string_view>
 
-#include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/new_file.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -22,440 +13,67 @@ constexpr std::int64_t kQuickBatchSize = 16;
 constexpr double kQuickSeconds = 100;
 // Of steps with data and without, taken in turns, so that their difference has a spread.
 constexpr std::int64_t kIoOverheadRepeats = 5;
-
-struct IntegerRange {
-  std::int64_t low, high;
-};
 constexpr std::int64_t kManySteps = 1'000'000'000;
-constexpr IntegerRange kThreadRange{0, 4096};
 
-std::int64_t checked(const char* option, std::int64_t value, IntegerRange range) {
-  if (value < range.low || value > range.high) {
-    bad_input("--{} {}: must be a whole number from {} to {}", option, value, range.low, range.high);
-  }
+std::int64_t checked(const char* option, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value < low || value > high) bad_input("--{} {}: must be a whole number from {} to {}", option, value, low, high);
   return value;
 }
 
-double checked_at_least_zero(const char* option, double value) {
-  if (!std::isfinite(value) || value < 0) bad_input("--{} {}: must be a finite number, 0 or more", option, value);
-  return value;
-}
-
-double checked_positive(const char* option, double value) {
-  if (!std::isfinite(value) || value <= 0) bad_input("--{} {}: must be a finite number above 0", option, value);
-  return value;
-}
-
-// Computed in double, used in fp32: there it must be neither 0 nor infinite.
-double checked_rate(const char* option, double value) {
-  using Limits = std::numeric_limits<float>;
-  if (!(value >= Limits::denorm_min() && value <= Limits::max())) {
-    bad_input("--{} {}: a learning rate must be a finite number above 0 in fp32, from {:.2g} to {:.2g}", option, value,
-              Limits::denorm_min(), Limits::max());
+void check_baseline(const train::DistributionConfig& config) {
+  if (!config.is_synchronous()) {
+    bad_input("--baseline compares workers that train together with one alone; there is {} and --variable-update {}",
+              config.workers == 1   ? "one worker"
+              : config.asynchronous ? "no lock-step"
+                                    : "nothing to exchange",
+              to_string(config.update));
   }
-  return value;
-}
-
-double checked_share(const char* option, double value) {
-  if (!(value >= 0 && value < 1)) bad_input("--{} {}: must be 0 or more and below 1", option, value);
-  return value;
-}
-
-// The number that was written, not the nearest float with all its digits.
-double as_written(float value) { return std::stod(fmt::format("{}", value)); }
-
-DataFormat parse_data_format(std::string_view text) {
-  for (const DataFormat format : {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc}) {
-    if (text == to_string(format)) return format;
-  }
-  if (text == "NCHW") return DataFormat::nchw;  // as tf_cnn_benchmarks writes them
-  if (text == "NHWC") return DataFormat::nhwc;
-  bad_input("--data-format {}: must be one of auto, nchw, nhwc", text);
-}
-
-// A GPU has one backend, whose name says which GPU; on the CPU there is a choice.
-std::string checked_backend(const std::string& name, const std::string& device) {
-  if (device != "cpu") {
-    if (device != "cuda" && !device.starts_with("cuda:")) {
-      bad_input("--device {}: must be cpu, cuda, or one GPU of several: cuda:0, cuda:1, ...", device);
-    }
-    if (!name.empty() && name != "cuda") bad_input("--backend {}: runs on the CPU, not on --device {}", name, device);
-    return device;
-  }
-  if (name == "cuda") bad_input("--backend cuda: computes on a GPU: --device cuda");
-  if (name.empty()) return default_backend();
-  const auto names = backend_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    fail(name == "onednn" ? ErrorKind::unavailable : ErrorKind::bad_input, "--backend {}: this build has: {}", name,
-         fmt::join(names, ", "));
-  }
-  return name;
-}
-
-Autotune parse_autotune(std::string_view text) {
-  for (const Autotune autotune : {Autotune::off, Autotune::fast, Autotune::full}) {
-    if (text == to_string(autotune)) return autotune;
-  }
-  bad_input("--autotune {}: must be one of off, fast, full", text);
-}
-
-Recompute parse_recompute(std::string_view text) {
-  for (const Recompute recompute : {Recompute::none, Recompute::cheap, Recompute::full}) {
-    if (text == to_string(recompute)) return recompute;
-  }
-  bad_input("--recompute {}: must be one of none, cheap, full", text);
-}
-
-std::string checked_tune_cache(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  if (path.empty() || std::filesystem::is_directory(path, error) || is_special(path) ||
-      (!folder.empty() && !std::filesystem::is_directory(folder, error))) {
-    bad_input("--tune-cache '{}': must be a file in a folder that exists", path);
-  }
-  return path;
-}
-
-int parse_batch_split(const std::string& text, std::int64_t batch_size) {
-  if (text == "auto") return 0;
-  int groups = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), groups);
-  if (error != std::errc() || end != text.data() + text.size() || groups < 1) {
-    bad_input("--batch-split {}: must be auto or a number of groups of cores, 1 or more", text);
-  }
-  if (batch_size % groups != 0) {
-    bad_input("--batch-split {}: {} images cannot be divided evenly over {} groups", text, batch_size, groups);
-  }
-  return groups;
-}
-
-BatchNormOver parse_batch_norm_over(std::string_view text) {
-  for (const BatchNormOver over : {BatchNormOver::batch, BatchNormOver::group}) {
-    if (text == to_string(over)) return over;
-  }
-  bad_input("--batch-norm-over {}: must be one of batch, group", text);
-}
-
-op::OptimizerRule resolve_optimizer(const BenchmarkOptions& options) {
-  op::OptimizerRule rule = optimizer_rule(parse_optimizer(options.optimizer));
-  rule.weight_decay = static_cast<float>(checked_at_least_zero("weight-decay", options.weight_decay));
-  rule.momentum = static_cast<float>(checked_share("momentum", options.momentum));
-  return rule;
-}
-
-ExponentialRate resolve_exponential(const BenchmarkOptions& options) {
-  ExponentialRate rate;
-  rate.decay = options.learning_rate_decay_factor.value_or(rate.decay);
-  if (!(rate.decay > 0 && rate.decay <= 1))
-    bad_input("--learning-rate-decay-factor {}: must be above 0 and at most 1", rate.decay);
-  rate.epochs_per_decay =
-      checked_positive("num-epochs-per-decay", options.num_epochs_per_decay.value_or(rate.epochs_per_decay));
-  return rate;
-}
-
-CosineRate resolve_cosine(const BenchmarkOptions& options) {
-  CosineRate rate;
-  rate.total_epochs =
-      checked_positive("num-epochs-per-decay", options.num_epochs_per_decay.value_or(rate.total_epochs));
-  return rate;
-}
-
-void refuse_unused_schedule_options(const BenchmarkOptions& options, std::string_view kind) {
-  const auto refuse = [&](const char* option) {
-    bad_input("--{} has no effect on the {} learning rate schedule", option, kind);
-  };
-  if (options.learning_rate_decay_factor && kind != "exponential") refuse("learning-rate-decay-factor");
-  if (options.num_epochs_per_decay && kind != "exponential" && kind != "cosine") refuse("num-epochs-per-decay");
-  if (!options.piecewise_learning_rate_schedule.empty() && kind != "piecewise")
-    refuse("piecewise-learning-rate-schedule");
-}
-
-// Of those that one set of variables learns from while a worker makes a step.
-std::int64_t images_per_step(const BenchmarkConfig& config) {
-  const DistributionConfig& distribution = config.distribution;
-  const bool together = distribution.is_synchronous() || distribution.uses_servers();
-  return together ? config.batch_size * (distribution.workers - distribution.backup_workers) : config.batch_size;
-}
-
-void resolve_schedule(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
-  LearningRateSchedule& schedule = config.schedule;
-  std::string kind = options.learning_rate_schedule;
-  if (kind.empty()) kind = options.piecewise_learning_rate_schedule.empty() ? "constant" : "piecewise";
-  if (kind == "piecewise") {
-    if (options.piecewise_learning_rate_schedule.empty()) {
-      bad_input("--learning-rate-schedule piecewise needs --piecewise-learning-rate-schedule \"LR0;E1;LR1\"");
-    }
-    if (options.init_learning_rate)
-      bad_input("--init-learning-rate and a piecewise schedule both give the first learning rate; leave one out");
-    const PiecewiseRate rate = parse_piecewise(options.piecewise_learning_rate_schedule);
-    for (const double value : rate.values) checked_rate("piecewise-learning-rate-schedule", value);
-    schedule.initial = rate.values.front();
-    schedule.shape = rate;
-  } else if (kind == "exponential") {
-    schedule.shape = resolve_exponential(options);
-  } else if (kind == "cosine") {
-    schedule.shape = resolve_cosine(options);
-  } else if (kind != "constant") {
-    bad_input("--learning-rate-schedule {}: must be one of constant, piecewise, exponential, cosine", kind);
-  }
-  refuse_unused_schedule_options(options, kind);
-  if (options.init_learning_rate) schedule.initial = checked_rate("init-learning-rate", *options.init_learning_rate);
-  config.learning_rate_chosen = !options.init_learning_rate && kind != "piecewise";
-  schedule.warmup_epochs =
-      checked_at_least_zero("num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs);
-  set_epoch(config, images_per_epoch(model));
-}
-
-Precision parse_precision(std::string_view name) {
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
-    if (name == to_string(precision)) return precision;
-  }
-  bad_input("--precision {}: must be one of fp32, tf32, bf16, fp16", name);
-}
-
-// GPUs have all of them; servers and launchers, which resolve options too, need not have a GPU to know it.
-Precision resolve_precision(const std::string& name, const std::string& backend, bool on_gpu) {
-  const Precision precision = parse_precision(name);
-  if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
-  if (precision != Precision::bf16) bad_input("--precision {}: only GPUs have it: --device cuda", name);
-  fail(backend == "reference" ? ErrorKind::bad_input : ErrorKind::unavailable,
-       "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
-       "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
-       backend);
-}
-
-void resolve_size(const BenchmarkOptions& options, const ModelInfo& model, BenchmarkConfig& config) {
-  config.batch_size_chosen = !options.batch_size && !options.num_batches && !options.max_seconds;
-  if (options.batch_size) {
-    config.batch_size = checked("batch-size", *options.batch_size, {1, 1 << 20});
-  } else {
-    config.batch_size = config.batch_size_chosen ? std::min(kQuickBatchSize, model.batch_size) : model.batch_size;
-  }
-  config.num_batches = checked("num-batches", options.num_batches.value_or(100), {1, kManySteps});
-  config.num_warmup_batches = checked("num-warmup-batches", options.num_warmup_batches, {0, kManySteps});
-  config.repeats =
-      checked("repeats", options.repeats.value_or(config.data.io_overhead ? kIoOverheadRepeats : 1), {1, 100'000});
-  config.display_every = checked("display-every", options.display_every, {1, kManySteps});
-  if (options.max_seconds) {
-    config.max_seconds = checked_positive("max-seconds", *options.max_seconds);
-  } else if (!options.num_batches) {
-    config.max_seconds = kQuickSeconds;
-  }
-}
-
-}  // namespace
-
-std::string_view to_string(DataFormat format) {
-  switch (format) {
-    case DataFormat::nchw:
-      return "nchw";
-    case DataFormat::nhwc:
-      return "nhwc";
-    case DataFormat::automatic:
-      break;
-  }
-  return "auto";
-}
-
-std::string_view to_string(BatchNormOver over) { return over == BatchNormOver::group ? "group" : "batch"; }
-
-std::string_view to_string(Autotune autotune) {
-  switch (autotune) {
-    case Autotune::fast:
-      return "fast";
-    case Autotune::full:
-      return "full";
-    case Autotune::off:
-      break;
-  }
-  return "off";
-}
-
-std::string_view to_string(Precision precision) {
-  switch (precision) {
-    case Precision::tf32:
-      return "tf32";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::fp32:
-      break;
-  }
-  return "fp32";
-}
-
-std::string_view to_string(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::cheap:
-      return "cheap";
-    case Recompute::full:
-      return "full";
-    case Recompute::none:
-      break;
-  }
-  return "none";
-}
-
-void set_epoch(BenchmarkConfig& config, std::int64_t images) {
-  config.schedule.steps_per_epoch = static_cast<double>(images) / static_cast<double>(images_per_step(config));
-}
-
-std::int64_t images_per_epoch(const ModelInfo& model) {
-  if (model.image_size == 28) return 60'000;
-  if (model.image_size == 32) return 50'000;
-  return 1'281'167;
-}
-
-double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::int64_t gradient_tensors) {
-  // Without batch norm, gradients shrink from layer to layer under the initial values that the networks have: those
-  // with more than a dozen layers need, and stand, a larger rate.
-  constexpr std::int64_t kDeep = 24;
-  const double rate = batch_norm ? 0.005 : gradient_tensors > kDeep ? 0.003 : 0.001;
-  switch (optimizer) {
-    case op::OptimizerKind::adam:
-      return 1e-4;  // its steps do not depend on the size of the gradients
-    case op::OptimizerKind::sgd:
-      return 5 * rate;
-    case op::OptimizerKind::momentum:
-    case op::OptimizerKind::nesterov:
-    case op::OptimizerKind::rmsprop:
-      break;
-  }
-  return rate;
-}
-
-namespace {
-
-// What several workers, or results that repeat to the bit, leave to choose.
-void resolve_for_workers(const BenchmarkOptions& options, BenchmarkConfig& config) {
-  const DistributionConfig& distribution = config.distribution;
-  if (options.deterministic) {
-    if (distribution.all_reduce == comm::Algorithm::library || distribution.gpu_sums == GpuSums::always)
-      bad_input("--deterministic and --all-reduce {} exclude each other: the library's order of sums is its own",
-                options.distribution.all_reduce);
-    config.distribution.gpu_sums = GpuSums::never;
-    // Timings differ from run to run, and so would what they choose.
-    config.autotune = Autotune::off;
-    if (config.batch_split == 0) config.batch_split = 1;
-    if (!distribution.network_file_given) config.distribution.network_file.clear();
-    if (distribution.asynchronous)
-      bad_input("--deterministic and {} exclude each other: servers apply gradients in the order in which they come",
-                options.distribution.asynchronous ? "--async" : "--staleness");
-  }
-  if (!config.on_gpu()) {
-    if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: is for GPUs: --device cuda");
-    config.distribution.gpu_sums = GpuSums::never;
-  }
-  if (distribution.workers == 1 && !distribution.uses_servers()) return;
-  if (config.batch_split == 0) config.batch_split = 1;
-  if (distribution.uses_servers() && config.precision == Precision::fp16) {
-    bad_input(
-        "--precision fp16: whether an update is skipped depends on all gradients, and each parameter server has a part "
-        "of them; use --variable-update all_reduce, or --precision bf16");
-  }
+  if (config.sync_batch_norm)
+    bad_input("--baseline and --sync-batch-norm exclude each other: a worker alone has no others' statistics");
 }
 
 }  // namespace
 
 BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& job) {
-  const ModelInfo& model = find_model(options.model);
-
-  BenchmarkConfig config;
-  config.model = model.name;
-  config.distribution = resolve(options.distribution, job, options.forward_only);
-  config.data = resolve_data(options.data, options.forward_only);
-  resolve_size(options, model, config);
-  if (options.num_classes) {
-    // Two at least: synthetic labels are drawn below the last class.
-    config.num_classes = checked("num-classes", *options.num_classes, {2, 1 << 24});
+  train::StepOptions step = options;
+  const bool is_quick = !options.batch_size && !options.num_batches && !options.max_seconds;
+  if (is_quick) step.batch_size = std::min(kQuickBatchSize, find_model(options.model).batch_size);
+  BenchmarkConfig config{train::resolve(step, job)};
+  config.batch_size_chosen = is_quick;
+  if (options.io_overhead && !config.data.is_real()) {
+    bad_input("--io-overhead has no effect on synthetic images: --data-dir names a data set");
   }
-  config.forward_only = options.forward_only;
-  if (options.aux_head && options.forward_only)
-    bad_input("--aux-head has no effect with --forward-only: the head serves training alone");
-  config.aux_head = options.aux_head;
-  config.dropout = !options.no_dropout;
-  config.label_smoothing = static_cast<float>(checked_share("label-smoothing", options.label_smoothing));
-  config.optimizer = resolve_optimizer(options);
-  resolve_schedule(options, model, config);
-  config.data_format = parse_data_format(options.data_format);
-  config.device = options.device;
-  config.backend = checked_backend(options.backend, options.device);
-  config.precision = resolve_precision(options.precision, config.backend, config.on_gpu());
-  config.autotune = parse_autotune(options.autotune);
-  config.exact = options.exact;
-  config.recompute = parse_recompute(options.recompute);
-  if (config.forward_only && config.recompute != Recompute::none)
-    bad_input("--recompute {} has no effect with --forward-only: nothing is kept for backward", options.recompute);
-  config.tune_cache = options.tune_cache ? checked_tune_cache(*options.tune_cache) : TuneCache::default_path();
-  config.intra_threads = static_cast<int>(checked("num-intra-threads", options.num_intra_threads, kThreadRange));
-  config.inter_threads = static_cast<int>(checked("num-inter-threads", options.num_inter_threads, kThreadRange));
-  config.batch_split = parse_batch_split(options.batch_split, config.batch_size);
-  config.batch_norm_over = parse_batch_norm_over(options.batch_norm_over);
-  if (config.batch_norm_over == BatchNormOver::group && (config.batch_split < 2 || config.forward_only)) {
-    // Not with auto: a timing must not decide what is trained.
-    bad_input("--batch-norm-over group needs training and a number of groups: --batch-split 2 or more");
+  config.io_overhead = options.io_overhead;
+  config.baseline = options.baseline;
+  if (config.baseline) check_baseline(config.distribution);
+  config.num_batches = checked("num-batches", options.num_batches.value_or(config.num_batches), 1, kManySteps);
+  config.num_warmup_batches = checked("num-warmup-batches", options.num_warmup_batches, 0, kManySteps);
+  config.repeats =
+      checked("repeats", options.repeats.value_or(config.io_overhead ? kIoOverheadRepeats : 1), 1, 100'000);
+  config.display_every = checked("display-every", options.display_every, 1, kManySteps);
+  if (options.max_seconds) {
+    config.max_seconds = *options.max_seconds;
+    if (!std::isfinite(config.max_seconds) || config.max_seconds <= 0) {
+      bad_input("--max-seconds {}: must be a finite number above 0", config.max_seconds);
+    }
+  } else if (!options.num_batches) {
+    config.max_seconds = kQuickSeconds;
   }
-  if (config.batch_split > 1 && config.inter_threads > 1)
-    bad_input("--batch-split {} and --num-inter-threads {} exclude each other", config.batch_split,
-              config.inter_threads);
-  config.bind = options.bind;
-  config.seed =
-      static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
   config.profile = options.profile;
-  config.profile_rows = checked("profile-rows", options.profile_rows, {1, kManySteps});
-  config.trace_steps = checked("trace-steps", options.trace_steps, {1, kManySteps});
-  resolve_for_workers(options, config);
-  validate(config.schedule);
+  config.profile_rows = checked("profile-rows", options.profile_rows, 1, kManySteps);
   return config;
 }
 
-CompileOptions compile_options(const BenchmarkConfig& config) {
-  CompileOptions options;
-  options.data_format = config.data_format;
-  options.recompute = config.recompute;
-  options.precision = config.precision;
-  // On a GPU one kernel goes over all variables.
-  if (config.on_gpu()) options.update_bytes = std::numeric_limits<std::int64_t>::max();
-  return options;
-}
-
-report::Json to_json(const BenchmarkConfig& config) {
-  report::Json json{{"model", config.model},
-                    {"batch_size", config.batch_size},
-                    {"num_classes", config.num_classes},
-                    {"num_batches", config.num_batches},
-                    {"num_warmup_batches", config.num_warmup_batches},
-                    {"repeats", config.repeats},
-                    {"display_every", config.display_every},
-                    {"max_seconds", config.max_seconds > 0 ? report::Json(config.max_seconds) : report::Json(nullptr)},
-                    {"forward_only", config.forward_only},
-                    {"aux_head", config.aux_head},
-                    {"dropout", config.dropout},
-                    {"label_smoothing", as_written(config.label_smoothing)},
-                    {"optimizer", op::to_string(config.optimizer.kind)},
-                    {"momentum", as_written(config.optimizer.momentum)},
-                    {"weight_decay", as_written(config.optimizer.weight_decay)},
-                    {"init_learning_rate", config.schedule.initial},
-                    {"learning_rate_schedule", to_string(config.schedule)},
-                    {"num_learning_rate_warmup_epochs", config.schedule.warmup_epochs},
-                    {"device", config.device},
-                    {"precision", to_string(config.precision)},
-                    {"data_format", to_string(config.data_format)},
-                    {"backend", config.backend},
-                    {"autotune", to_string(config.autotune)},
-                    {"exact", config.exact},
-                    {"recompute", to_string(config.recompute)},
-                    {"tune_cache", config.tune_cache},
-                    {"num_intra_threads", config.intra_threads},
-                    {"num_inter_threads", config.inter_threads},
-                    {"batch_split", config.batch_split},
-                    {"batch_norm_over", to_string(config.batch_norm_over)},
-                    {"bind", config.bind},
-                    {"seed", config.seed},
-                    {"profile", config.profile}};
-  add_json(config.data, json);
-  add_json(config.distribution, json);
+Json to_json(const BenchmarkConfig& config) {
+  Json json = train::to_json(config);
+  json["num_batches"] = config.num_batches;
+  json["num_warmup_batches"] = config.num_warmup_batches;
+  json["repeats"] = config.repeats;
+  json["display_every"] = config.display_every;
+  json["max_seconds"] = config.max_seconds > 0 ? Json(config.max_seconds) : Json(nullptr);
+  json["baseline"] = config.baseline;
+  if (config.data.is_real()) json["io_overhead"] = config.io_overhead;
+  json["profile"] = config.profile;
   return json;
 }
 

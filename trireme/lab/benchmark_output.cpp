@@ -52,10 +52,11 @@ std::string split_text(const BenchmarkSetup& setup) {
       groups == 1 ? "none: all threads work on the whole batch"
                   : fmt::format("{} groups of {} image{} on {} thread{} each", groups, setup.config.batch_size / groups,
                                 setup.config.batch_size == groups ? "" : "s", threads, threads == 1 ? "" : "s");
-  if (groups > 1 && setup.config.batch_norm_over == BatchNormOver::group) text += ", batch norm over each group's own";
+  if (groups > 1 && setup.config.batch_norm_over == train::BatchNormOver::group)
+    text += ", batch norm over each group's own";
   if (setup.split.trials.empty()) return text;
   std::vector<std::string> trials;
-  for (const SplitTrial& trial : setup.split.trials) {
+  for (const train::SplitTrial& trial : setup.split.trials) {
     trials.push_back(fmt::format("{} ({:.1f})", trial.groups, trial.images_per_second));
   }
   return fmt::format("{}; chosen from {} groups (images/sec when tried)", text, fmt::join(trials, ", "));

@@ -102,7 +102,7 @@ void fill_record(report::RunRecord& record, const Benchmark& benchmark) {
   record.machine["peak_flops_per_second"] = setup.peak.flops_per_second;
   record.machine["peak_of"] = to_string(setup.peak.type);
   if (!setup.device.empty()) {
-    report::Json gpu{{"device", setup.device}, {"peak_bytes_per_second", setup.peak.bytes_per_second}};
+    Json gpu{{"device", setup.device}, {"peak_bytes_per_second", setup.peak.bytes_per_second}};
     for (const auto& [name, value] : setup.device_facts) gpu[name] = value;
     gpu["training_bytes"] = benchmark.result().device_bytes;
     record.machine["gpu"] = std::move(gpu);

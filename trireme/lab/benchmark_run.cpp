@@ -40,7 +40,7 @@ struct Benchmark::Clock {
 
 double Benchmark::run_step() {
   if (slow_seconds_ > 0) std::this_thread::sleep_for(std::chrono::duration<double>(slow_seconds_));
-  const double loss = place_.run_step(place_.config().schedule.at(steps_done_), !keeps_batch_);
+  const double loss = worker_.run_step(config().schedule.at(steps_done_), !keeps_batch_);
   ++steps_done_;
   return loss;
 }
@@ -49,12 +49,12 @@ double Benchmark::run_step() {
 // gradients of the coming step and is known to all when that is done. `first` is the first step of its kind: the time
 // that votes before it were about is over.
 Benchmark::End Benchmark::vote(End wish, bool first) {
-  if (!place_.in_lock_step()) return wish;
-  const float all = place_.replicas()->sync().agreed();
+  if (!worker_.in_lock_step()) return wish;
+  const float all = worker_.replicas()->sync().agreed();
   const float agreed = first && all < kInterruptVote ? 0 : all;
-  place_.replicas()->sync().set_vote(wish == End::interrupted   ? kInterruptVote
-                                     : wish == End::out_of_time ? 1.0f
-                                                                : 0.0f);
+  worker_.replicas()->sync().set_vote(wish == End::interrupted   ? kInterruptVote
+                                      : wish == End::out_of_time ? 1.0f
+                                                                 : 0.0f);
   return agreed >= kInterruptVote ? End::interrupted : agreed > 0 ? End::out_of_time : End::no;
 }
 
@@ -67,22 +67,21 @@ bool Benchmark::ends(bool asked, bool out_of_time, bool first) {
 
 void Benchmark::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
-  if (!place_.step().trains())
-    fail(ErrorKind::failed, "the loss of {} is {} in step {}", place_.config().model, train::name_of_loss(loss),
-         steps_done_);
+  if (!worker_.step().trains())
+    fail(ErrorKind::failed, "the loss of {} is {} in step {}", config().model, train::name_of_loss(loss), steps_done_);
   fail(ErrorKind::failed,
        "the loss of {} is {} in step {} (warm-up included) at a learning rate of {}; "
        "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
-       place_.config().model, train::name_of_loss(loss), steps_done_, place_.config().schedule.at(steps_done_ - 1));
+       config().model, train::name_of_loss(loss), steps_done_, config().schedule.at(steps_done_ - 1));
 }
 
 void Benchmark::check_replicas() {
-  place_.replicas()->check_agreement(place_.step().session());
-  result_.replicas_agree = place_.step().session().variables().step;
+  worker_.replicas()->check_agreement(worker_.step().session());
+  result_.replicas_agree = worker_.step().session().variables().step;
 }
 
 void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock) {
-  const std::int64_t steps = place_.config().num_warmup_batches;
+  const std::int64_t steps = config().num_warmup_batches;
   while (result_.warmup_steps < steps) {
     const bool first = result_.warmup_steps == 0;
     if (ends(stop.stop_requested(), !first && clock.past(kWarmupShare), first)) return;
@@ -97,45 +96,45 @@ void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop
 double Benchmark::settle() {
   const auto start = SteadyClock::now();
   const perf::ScopedSpan span = trace_.settle();
-  if (place_.replicas() != nullptr) place_.replicas()->sync().settle();
+  if (worker_.replicas() != nullptr) worker_.replicas()->sync().settle();
   return seconds_since(start);
 }
 
 void Benchmark::add_times() {
   ++times_.steps;
-  times_.input += place_.input_seconds();
-  if (place_.replicas() == nullptr) return;
-  const Executable::ExchangeTimes& exchange = place_.step().executable().exchange_times();
+  times_.input += worker_.input_seconds();
+  if (worker_.replicas() == nullptr) return;
+  const Executable::ExchangeTimes& exchange = worker_.step().executable().exchange_times();
   times_.update += exchange.update;
   times_.wait += exchange.wait;
-  const std::span<const double> buckets = place_.replicas()->sync().communication_seconds();
+  const std::span<const double> buckets = worker_.replicas()->sync().communication_seconds();
   times_.bucket_seconds.resize(buckets.size());
   for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];
 }
 
 // The mean over all workers where a line is shown; between lines nobody asks.
 double Benchmark::shown_loss(double loss, std::int64_t step) {
-  if (!place_.in_lock_step() || place_.config().distribution.backup_workers > 0 ||
-      !is_displayed(step, place_.config().display_every))
+  if (!worker_.in_lock_step() || config().distribution.backup_workers > 0 ||
+      !is_displayed(step, config().display_every))
     return loss;
-  place_.workers().set_context("loss of all workers");
+  worker_.workers().set_context("loss of all workers");
   double sum = 0;
-  for (const double each : comm::all_gather_value(place_.workers(), loss)) sum += each;
-  return sum / place_.workers().size();
+  for (const double each : comm::all_gather_value(worker_.workers(), loss)) sum += each;
+  return sum / worker_.workers().size();
 }
 
 double Benchmark::run_timed_step(std::int64_t repeat, std::int64_t done) {
-  trace_.set_recording(repeat == 0 && done < place_.config().trace_steps);
+  trace_.set_recording(repeat == 0 && done < config().trace_steps);
   const perf::ScopedSpan span = trace_.step(done + 1);
   const double loss = run_step();
   // Servers answer while the next step has begun: what is on its way after the last one belongs to these steps too.
-  if (done + 1 == place_.config().num_batches) times_.wait += settle();
+  if (done + 1 == config().num_batches) times_.wait += settle();
   return loss;
 }
 
 void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock,
                            std::int64_t repeat) {
-  const BenchmarkConfig& config = place_.config();
+  const BenchmarkConfig& config = setup_.config;
   // What warm-up has left of the time is divided evenly: this repeat may use it up to here.
   const double start_share = clock.limit_seconds > 0 ? clock.elapsed() / clock.limit_seconds : 0;
   const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(config.repeats - repeat);
@@ -145,7 +144,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   seconds.reserve(expected);
   losses.reserve(expected);
   // The first after steps of the other kind: not as the others.
-  if ((config.data.io_overhead || (config.on_gpu() && config.distribution.baseline)) && repeat > 0) run_step();
+  if ((config.io_overhead || (config.on_gpu() && config.baseline)) && repeat > 0) run_step();
 
   settle();
   for (std::int64_t done = 0; done < config.num_batches; ++done) {
@@ -158,7 +157,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
     check_finite(loss);
     add_times();
     const std::int64_t check = config.distribution.check_replicas;
-    if (place_.in_lock_step() && check > 0 && (done + 1) % check == 0) check_replicas();
+    if (worker_.in_lock_step() && check > 0 && (done + 1) % check == 0) check_replicas();
     observer.on_step({.repeat = repeat,
                       .step = done + 1,
                       .steps = config.num_batches,
@@ -172,39 +171,39 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
 // after.
 double Benchmark::measure_alone(const std::stop_token& stop, bool takes_part) {
   double speed = 0;
-  comm::barrier(place_.workers());
+  comm::barrier(worker_.workers());
   if (takes_part) {
     const auto steps = static_cast<std::int64_t>(result_.step_seconds.back().size());
     const auto start = SteadyClock::now();
     for (std::int64_t i = 0; i < steps && !stop.stop_requested(); ++i) run_step();
-    speed = static_cast<double>(place_.config().batch_size * steps) / seconds_since(start);
+    speed = static_cast<double>(config().batch_size * steps) / seconds_since(start);
   }
-  comm::barrier(place_.workers());
+  comm::barrier(worker_.workers());
   return speed;
 }
 
 // After a repeat, so that what changes on the machine in the course of time changes all three alike. The replicas go
 // different ways here, and back to what rank 0 has afterwards; the steps do not count.
 void Benchmark::run_baselines(const std::stop_token& stop) {
-  BatchSplit& step = place_.step().split();
-  VariableStore& store = place_.step().session().variables();
+  BatchSplit& step = worker_.step().split();
+  VariableStore& store = worker_.step().session().variables();
   const auto steps_before = steps_done_;
   const auto updates_before = store.step;
   step.set_exchange(nullptr);
-  if (place_.config().on_gpu()) run_step();  // is recorded anew
-  place_.workers().set_context("baseline");
-  const auto timeout = place_.workers().timeout();
-  place_.workers().set_timeout(kUnevenTimeout);
+  if (config().on_gpu()) run_step();  // is recorded anew
+  worker_.workers().set_context("baseline");
+  const auto timeout = worker_.workers().timeout();
+  worker_.workers().set_timeout(kUnevenTimeout);
   const double own = measure_alone(stop, true);
   double together = 0;
-  for (const double each : comm::all_gather_value(place_.workers(), own)) together += each;
-  const double alone = comm::all_gather_value(place_.workers(), measure_alone(stop, place_.workers().rank() == 0))[0];
+  for (const double each : comm::all_gather_value(worker_.workers(), own)) together += each;
+  const double alone = comm::all_gather_value(worker_.workers(), measure_alone(stop, worker_.workers().rank() == 0))[0];
   agree_on_interrupt(stop.stop_requested());
-  place_.workers().set_timeout(timeout);
+  worker_.workers().set_timeout(timeout);
   steps_done_ = steps_before;
   store.step = updates_before;
-  place_.replicas()->restore_values(place_.step().session());
-  place_.replicas()->exchange_gradients(step);
+  worker_.replicas()->restore_values(worker_.step().session());
+  worker_.replicas()->exchange_gradients(step);
   if (result_.interrupted) return;  // half-done
   result_.baseline.independent.push_back(together);
   result_.baseline.alone.push_back(alone);
@@ -213,8 +212,8 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
 // Collective: images per second of all workers together.
 double Benchmark::together(const std::vector<double>& step_seconds) {
   double sum = 0;
-  const double own = throughput(step_seconds, place_.config().batch_size).images_per_second;
-  for (const double each : comm::all_gather_value(place_.workers(), own)) sum += each;
+  const double own = throughput(step_seconds, config().batch_size).images_per_second;
+  for (const double each : comm::all_gather_value(worker_.workers(), own)) sum += each;
   return sum;
 }
 
@@ -233,7 +232,7 @@ void Benchmark::run_in_place(const std::stop_token& stop) {
   keeps_batch_ = false;
   meet(false);
   if (result_.interrupted) return;  // half-done
-  place_.workers().set_context("comparing steps with and without input");
+  worker_.workers().set_context("comparing steps with and without input");
   const double real = together(result_.step_seconds.back()), in_place = together(seconds);
   result_.input_cost.real.push_back(real);
   result_.input_cost.in_place.push_back(in_place);
@@ -242,21 +241,21 @@ void Benchmark::run_in_place(const std::stop_token& stop) {
 // Collective, between the steps of one kind and of another. Where servers have the variables, a worker that is through
 // earlier than others does not keep them waiting, and all go on from the same values.
 void Benchmark::meet(bool timed) {
-  if (place_.replicas() != nullptr) place_.replicas()->sync().rest();
-  place_.workers().set_context("waiting for all workers to end their steps");
-  place_.leave_lost_behind();
+  if (worker_.replicas() != nullptr) worker_.replicas()->sync().rest();
+  worker_.workers().set_context("waiting for all workers to end their steps");
+  worker_.leave_lost_behind();
   agree_on_interrupt(result_.interrupted);
-  if (place_.servers() == nullptr) return;
+  if (worker_.servers() == nullptr) return;
   if (timed) count_traffic(1);
-  comm::barrier(place_.workers());
-  place_.replicas()->restore_values(place_.step().session());
-  comm::barrier(place_.workers());
+  comm::barrier(worker_.workers());
+  worker_.replicas()->restore_values(worker_.step().session());
+  comm::barrier(worker_.workers());
 }
 
 // Of the timed steps alone: subtracted before, added after, while nothing goes on.
 void Benchmark::count_traffic(int sign) {
-  if (place_.servers() == nullptr || place_.workers().rank() > 0) return;
-  statistics_ = place_.servers()->server_statistics();
+  if (worker_.servers() == nullptr || worker_.workers().rank() > 0) return;
+  statistics_ = worker_.servers()->server_statistics();
   traffic_.resize(statistics_.size());
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     const Traffic now = traffic_of(statistics_[i]);
@@ -267,15 +266,15 @@ void Benchmark::count_traffic(int sign) {
 
 // Collective. Steps of workers that exchange nothing end at different times: one that was asked to end says so here.
 void Benchmark::agree_on_interrupt(bool asked) {
-  for (const bool each : comm::all_gather_value(place_.workers(), static_cast<char>(asked)))
+  for (const bool each : comm::all_gather_value(worker_.workers(), static_cast<char>(asked)))
     result_.interrupted = result_.interrupted || each;
 }
 
 RankReport Benchmark::rank_report() const {
   RankReport report;
-  report.rank = place_.workers().self().world_rank;
-  report.host = place_.workers().self().host;
-  report.cores = place_.setup().threads.cores;
+  report.rank = worker_.workers().self().world_rank;
+  report.host = worker_.workers().self().host;
+  report.cores = setup_.threads.cores;
   report.step_seconds = result_.step_seconds;
   report.losses = result_.losses;
   report.peak_rss_bytes = perf::peak_rss_bytes();
@@ -291,43 +290,44 @@ RankReport Benchmark::rank_report() const {
 std::vector<ServerReport> Benchmark::server_reports() const {
   std::vector<ServerReport> reports;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
-    reports.push_back(server_report(statistics_[i], place_.setup().servers[i].host, traffic_[i], times_.steps));
+    reports.push_back(server_report(statistics_[i], setup_.servers[i].host, traffic_[i], times_.steps));
   }
   return reports;
 }
 
 void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
-  observer.on_start(place_.setup());
-  Clock clock{.limit_seconds = place_.config().max_seconds};
-  if (!place_.in_lock_step()) place_.workers().set_timeout(kUnevenTimeout);
+  observer.on_start(setup_);
+  Clock clock{.limit_seconds = config().max_seconds};
+  if (!worker_.in_lock_step()) worker_.workers().set_timeout(kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
     meet(false);
-    if (place_.config().profile) place_.step().enable_profile();
-    for (std::int64_t repeat = 0; repeat < place_.config().repeats && !result_.interrupted; ++repeat) {
+    if (config().profile) worker_.step().enable_profile();
+    for (std::int64_t repeat = 0; repeat < config().repeats && !result_.interrupted; ++repeat) {
       count_traffic(-1);
-      if (place_.servers() != nullptr) comm::barrier(place_.workers());
+      if (worker_.servers() != nullptr) comm::barrier(worker_.workers());
       run_repeat(observer, stop, clock, repeat);
       trace_.set_recording(false);
       meet(true);
-      if (place_.replicas() != nullptr) check_replicas();
+      if (worker_.replicas() != nullptr) check_replicas();
       const auto start = SteadyClock::now();
-      if (place_.config().data.io_overhead && !result_.interrupted) run_in_place(stop);
-      if (place_.config().distribution.baseline && !result_.interrupted) run_baselines(stop);
+      if (config().io_overhead && !result_.interrupted) run_in_place(stop);
+      if (config().baseline && !result_.interrupted) run_baselines(stop);
       clock.start += SteadyClock::now() - start;  // its time is not the repeats'
     }
-    result_.device_bytes = place_.backend().device().allocated_bytes();
-    result_.ranks = gather_reports(place_.workers(), rank_report());
-    if (place_.input() != nullptr) result_.bad_records = place_.input()->count_bad_records(place_.workers());
+    result_.device_bytes = worker_.backend().device().allocated_bytes();
+    result_.ranks = gather_reports(worker_.workers(), rank_report());
+    if (worker_.input() != nullptr) result_.bad_records = worker_.input()->count_bad_records(worker_.workers());
     result_.servers = server_reports();
-    result_.loss_scale = place_.step().loss_scale();
-    if (place_.replicas() != nullptr) place_.replicas()->sync().leave();
+    result_.loss_scale = worker_.step().loss_scale();
+    if (worker_.replicas() != nullptr) worker_.replicas()->sync().leave();
   } catch (...) {
-    observer.on_end(place_.setup(), result_);
+    observer.on_end(setup_, result_);
     throw;
   }
-  place_.measure_peak();
-  observer.on_end(place_.setup(), result_);
+  worker_.measure_peak();
+  setup_.peak = worker_.setup().peak;
+  observer.on_end(setup_, result_);
 }
 
 }  // namespace trireme::lab

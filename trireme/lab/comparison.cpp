@@ -13,8 +13,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 constexpr const char* kAll = "all";
 
 const PeerConfiguration* find_configuration(const PeerFramework& framework, const std::string& name) {

@@ -10,8 +10,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 void add_once(std::vector<std::string>& texts, const std::string& text) {
   if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
 }

@@ -9,8 +9,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 const char* kind_text(OptionKind kind) {
   switch (kind) {
     case OptionKind::flag:

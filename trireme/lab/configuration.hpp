@@ -35,19 +35,19 @@ class OptionCatalog {
 
 struct Setting {
   std::string option;
-  report::Json value;  // a scalar: bool for a flag, otherwise a number or text
+  Json value;  // a scalar: bool for a flag, otherwise a number or text
   bool operator==(const Setting&) const = default;
 };
 using Configuration = std::vector<Setting>;
 
-const report::Json* find(const Configuration& configuration, const std::string& option);  // null: it is not set
-std::string value_text(const report::Json& value);        // as the command line has it: no quotes
+const Json* find(const Configuration& configuration, const std::string& option);  // null: it is not set
+std::string value_text(const Json& value);                // as the command line has it: no quotes
 std::string to_text(const Configuration& configuration);  // "batch-size=16 workers=2"
 
 // Error(bad_input) where the value is not of the option's kind. `where` begins the message.
-void check_value(const OptionInfo& option, const report::Json& value, const std::string& where);
+void check_value(const OptionInfo& option, const Json& value, const std::string& where);
 // The value that a user has typed. Error(bad_input) likewise.
-report::Json parse_value(const OptionInfo& option, const std::string& text, const std::string& where);
+Json parse_value(const OptionInfo& option, const std::string& text, const std::string& where);
 
 // One option as the command line has it: "--batch-size", "16".
 std::vector<std::string> option_words(const Setting& setting);

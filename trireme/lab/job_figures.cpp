@@ -63,7 +63,7 @@ JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& resul
     own.losses = result.losses;
   }
 
-  const DistributionConfig& distribution = setup.config.distribution;
+  const train::DistributionConfig& distribution = setup.config.distribution;
   JobFigures figures;
   figures.step_seconds = slowest_steps(ranks);
   const std::vector<double> seconds = joined(figures.step_seconds);

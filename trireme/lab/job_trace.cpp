@@ -35,12 +35,12 @@ std::string receive_text(comm::Communicator& communicator, int from) {
   return text;
 }
 
-report::Json to_json(const perf::SpanLabel& label) {
+Json to_json(const perf::SpanLabel& label) {
   return {{"name", label.name},   {"kind", static_cast<int>(label.kind)}, {"detail", label.detail},
           {"bytes", label.bytes}, {"link_bytes", label.link_bytes},       {"peers", label.peers}};
 }
 
-perf::SpanLabel label_from(const report::Json& json) {
+perf::SpanLabel label_from(const Json& json) {
   return {.name = json.at("name"),
           .kind = static_cast<perf::SpanKind>(json.at("kind").get<int>()),
           .detail = json.at("detail"),
@@ -91,13 +91,13 @@ std::int64_t JobTrace::first_begin() const {
 }
 
 std::string JobTrace::description() const {
-  report::Json labels = report::Json::array(), tracks = report::Json::array();
+  Json labels = Json::array(), tracks = Json::array();
   for (const perf::SpanLabel& label : recorder_.labels()) labels.push_back(to_json(label));
   for (const perf::Track& track : recorder_.tracks()) {
     tracks.push_back({{"name", track.name()}, {"spans", track.spans().size()}, {"dropped", track.dropped()}});
   }
-  const report::Json json{{"labels", std::move(labels)}, {"tracks", std::move(tracks)}};
-  return json.dump(-1, ' ', false, report::Json::error_handler_t::replace);
+  const Json json{{"labels", std::move(labels)}, {"tracks", std::move(tracks)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void JobTrace::answer() {
@@ -124,12 +124,12 @@ std::int64_t JobTrace::write_own(report::TraceWriter& writer, std::int64_t origi
 
 std::int64_t JobTrace::write_other(report::TraceWriter& writer, int rank, std::int64_t origin) {
   const Member& member = known_[static_cast<std::size_t>(rank)];
-  const report::Json json = report::Json::parse(receive_text(*members_, rank));
+  const Json json = Json::parse(receive_text(*members_, rank));
   std::vector<perf::SpanLabel> labels;
-  for (const report::Json& label : json.at("labels")) labels.push_back(label_from(label));
+  for (const Json& label : json.at("labels")) labels.push_back(label_from(label));
   std::int64_t dropped = 0;
   int thread = 0;
-  for (const report::Json& track : json.at("tracks")) {
+  for (const Json& track : json.at("tracks")) {
     std::vector<perf::Span> spans(track.at("spans").get<std::size_t>());
     members_->receive(std::as_writable_bytes(std::span(spans)), rank, kTraceTag);
     if (!spans.empty()) writer.add_thread(rank, thread, track.at("name"));
@@ -146,8 +146,8 @@ std::string JobTrace::name_of(int rank) const {
                      member.host);
 }
 
-report::Json JobTrace::facts(const std::vector<std::int64_t>& dropped) const {
-  report::Json ranks = report::Json::array();
+Json JobTrace::facts(const std::vector<std::int64_t>& dropped) const {
+  Json ranks = Json::array();
   for (std::size_t rank = 0; rank < known_.size(); ++rank) {
     const Member& member = known_[rank];
     const auto microseconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; };

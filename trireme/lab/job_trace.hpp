@@ -48,7 +48,7 @@ class JobTrace {
   void answer();
   std::int64_t write_own(report::TraceWriter& writer, std::int64_t origin);
   std::int64_t write_other(report::TraceWriter& writer, int rank, std::int64_t origin);
-  report::Json facts(const std::vector<std::int64_t>& dropped) const;
+  Json facts(const std::vector<std::int64_t>& dropped) const;
 
   std::unique_ptr<comm::Communicator> members_;
   int workers_;

@@ -10,8 +10,8 @@
 #include "trireme/base/units.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/lab/network_test.hpp"
-#include "trireme/lab/step_graph.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/train/step_graph.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -108,15 +108,15 @@ double AllReduceTest::sample(comm::AllReducer& reducer, std::span<const std::int
 }
 
 std::vector<std::int64_t> gradient_bucket_bytes(const std::string& model) {
-  BenchmarkOptions options;
+  train::StepOptions options;
   options.model = model;
   options.batch_size = 1;  // gradients are as large for any
   options.autotune = "off";
-  const BenchmarkConfig config = resolve(options);
+  const train::StepConfig config = train::resolve(options);
   Graph graph;
-  const StepGraph step = build_step(graph, config);
-  CompileOptions compiling = compile_options(config);
-  compiling.update_bytes = bucket_bytes_for(config.distribution, trainable_bytes(graph));
+  const train::StepGraph step = train::build_step(graph, config);
+  CompileOptions compiling = train::compile_options(config);
+  compiling.update_bytes = train::bucket_bytes_for(config.distribution, train::trainable_bytes(graph));
   VariableLayouts layouts;
   const auto backend = make_backend(config.backend);
   const Program program = compile(graph, step.fetches, *backend, compiling, layouts);

@@ -16,8 +16,6 @@ namespace trireme::lab {
 namespace {
 
 using report::Align;
-using report::Json;
-
 constexpr const char* kNetworkSchema = "trireme.net/1";
 
 std::string bytes_text(std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
@@ -169,7 +167,7 @@ std::string model_table(const NetworkReport& report) {
                      report.buckets.size(), bytes_text(*least), bytes_text(*most), table.text());
 }
 
-report::Json network_record(const NetworkReport& report, const std::string& started, report::Json config) {
+Json network_record(const NetworkReport& report, const std::string& started, Json config) {
   Json cluster = Json::array(), transports = Json::array();
   for (std::size_t rank = 0; rank < report.members.size(); ++rank) {
     const comm::Member& member = report.members[rank];

@@ -34,6 +34,6 @@ std::string all_reduce_table(const std::vector<AllReduceResult>& results, const 
 std::string model_table(const NetworkReport& report);
 
 // Everything, with every sample. Build, machine, command and time are added here; the configuration is the caller's.
-report::Json network_record(const NetworkReport& report, const std::string& started, report::Json config);
+Json network_record(const NetworkReport& report, const std::string& started, Json config);
 
 }  // namespace trireme::lab

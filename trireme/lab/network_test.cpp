@@ -287,14 +287,25 @@ PairResult measure_pair(comm::Communicator& control, const NetworkTransport& tra
   control.set_timeout(timeout);
   share_results(control, options, result);
   const auto times_of = [&](MessageMode mode) {
-    std::vector<MessageTime> times;
+    std::vector<comm::MessageTime> times;
     for (const MessageResult& message : result.messages) {
       if (message.mode == mode) times.push_back({message.bytes, message.median()});
     }
     return times;
   };
-  result.fit = fit_link(times_of(MessageMode::ping_pong), times_of(MessageMode::one_way));
+  result.fit = comm::fit_link(times_of(MessageMode::ping_pong), times_of(MessageMode::one_way));
   return result;
+}
+
+comm::NetworkFits fits_of(std::span<const PairResult> pairs, const comm::MeasuredWhen& when) {
+  std::map<std::string, std::vector<comm::LinkFit>> same, other;
+  for (const PairResult& pair : pairs) {
+    (pair.same_host ? same : other)[pair.transport].push_back(pair.fit);
+  }
+  comm::NetworkFits fits;
+  for (const auto& [name, list] : same) fits[name].same_host = {comm::median_fit(list), when};
+  for (const auto& [name, list] : other) fits[name].other_host = {comm::median_fit(list), when};
+  return fits;
 }
 
 }  // namespace trireme::lab

@@ -10,7 +10,8 @@
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/comm/communicator.hpp"
-#include "trireme/lab/network_fit.hpp"
+#include "trireme/comm/link_fit.hpp"
+#include "trireme/comm/network_file.hpp"
 #include "trireme/lab/network_link.hpp"
 
 namespace trireme::lab {
@@ -56,7 +57,7 @@ struct PairResult {
   RankPair pair;
   bool same_host = false;
   std::vector<MessageResult> messages;
-  LinkFit fit;
+  comm::LinkFit fit;
 };
 
 // What a job can send over: a communicator with its name, or "tcp" and none.
@@ -99,5 +100,8 @@ class PairTest {
   AlignedMemory out_, in_;
   std::uint64_t sample_ = 0;
 };
+
+// Medians over the pairs of each kind.
+comm::NetworkFits fits_of(std::span<const PairResult> pairs, const comm::MeasuredWhen& when);
 
 }  // namespace trireme::lab

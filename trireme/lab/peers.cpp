@@ -12,8 +12,6 @@ namespace trireme::lab {
 namespace {
 
 namespace fs = std::filesystem;
-using report::Json;
-
 constexpr const char* kDescription = "describe.py";
 
 bool has(const std::vector<std::string>& words, const std::string& word) {

@@ -39,7 +39,7 @@ struct PeerCatalog {
   std::vector<std::string> options;  // of `trireme bench` that the scripts take
   std::vector<std::string> unset;    // variables of the environment that would change what is measured
   std::vector<PeerFramework> frameworks;
-  report::Json networks, measurement;  // what is the same and what differs, in sentences
+  Json networks, measurement;  // what is the same and what differs, in sentences
   std::vector<std::string> notes;
 };
 
@@ -51,7 +51,7 @@ std::string usual_python(const std::filesystem::path& folder);
 
 // Runs the interpreter. Error(bad_input) where that is impossible or it says something else.
 PeerCatalog ask_peers(const std::string& python, const std::filesystem::path& folder);
-PeerCatalog parse_peers(const report::Json& json, const std::string& python, const std::filesystem::path& folder);
+PeerCatalog parse_peers(const Json& json, const std::string& python, const std::filesystem::path& folder);
 
 // What runs this configuration of a framework on the work of a cell. Error(bad_input) where the cell sets an option
 // that the scripts do not have.

@@ -8,7 +8,7 @@
 namespace trireme::lab {
 namespace {
 
-report::Json to_json(const RankReport& rank) {
+Json to_json(const RankReport& rank) {
   return {{"rank", rank.rank},
           {"host", rank.host},
           {"cores", rank.cores},
@@ -22,7 +22,7 @@ report::Json to_json(const RankReport& rank) {
           {"peak_rss_bytes", rank.peak_rss_bytes}};
 }
 
-RankReport from_json(const report::Json& json) {
+RankReport from_json(const Json& json) {
   RankReport rank;
   json.at("rank").get_to(rank.rank);
   json.at("host").get_to(rank.host);
@@ -62,7 +62,7 @@ std::vector<RankReport> gather_reports(comm::Communicator& communicator, const R
   communicator.set_context("gathering results");
   std::vector<RankReport> ranks;
   for (const std::string& text : comm::all_gather_text(communicator, to_json(mine).dump())) {
-    ranks.push_back(from_json(report::Json::parse(text)));
+    ranks.push_back(from_json(Json::parse(text)));
   }
   return ranks;
 }

@@ -5,13 +5,13 @@
 namespace trireme::lab {
 
 Traffic traffic_of(const std::string& statistics) {
-  const report::Json json = report::Json::parse(statistics);
+  const Json json = Json::parse(statistics);
   return {.received = json.at("bytes_received"), .sent = json.at("bytes_sent")};
 }
 
 ServerReport server_report(const std::string& statistics, const std::string& host, const Traffic& traffic,
                            std::int64_t steps) {
-  const report::Json json = report::Json::parse(statistics);
+  const Json json = Json::parse(statistics);
   const auto per_step = [steps](std::int64_t bytes) {
     return static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, steps));
   };
@@ -27,7 +27,7 @@ ServerReport server_report(const std::string& statistics, const std::string& hos
           .max_lead = json.at("max_lead")};
 }
 
-report::Json to_json(const ServerReport& server) {
+Json to_json(const ServerReport& server) {
   return {{"host", server.host},
           {"variable_bytes", server.variable_bytes},
           {"bytes_received_per_step", server.bytes_received_per_step},

@@ -29,6 +29,6 @@ Traffic traffic_of(const std::string& statistics);
 // The rest of the statistics; traffic is that of `steps` steps.
 ServerReport server_report(const std::string& statistics, const std::string& host, const Traffic& traffic,
                            std::int64_t steps);
-report::Json to_json(const ServerReport& server);
+Json to_json(const ServerReport& server);
 
 }  // namespace trireme::lab

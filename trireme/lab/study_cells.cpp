@@ -14,8 +14,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 constexpr std::size_t kMostCells = 100'000;
 constexpr std::size_t kLongestSlug = 120;  // file systems take 255 bytes, with what comes behind it
 

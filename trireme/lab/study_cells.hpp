@@ -10,7 +10,7 @@
 namespace trireme::lab {
 
 struct Cell {
-  report::Json varied;          // the axes' names with the values, or labels, of this cell
+  Json varied;                  // the axes' names with the values, or labels, of this cell
   Configuration configuration;  // all options, with the values of formulas
   std::string slug;             // names the cell's files; no two cells have the same
   // Of a comparison: who runs it, and the program and arguments of one that is not Trireme.
@@ -18,8 +18,8 @@ struct Cell {
   std::vector<std::string> peer_command = {};
 };
 
-std::string cell_text(const Cell& cell);          // "batch-size=16 workers=2"
-std::string slug_of(const report::Json& varied);  // "batch-size-16_workers-2"
+std::string cell_text(const Cell& cell);  // "batch-size=16 workers=2"
+std::string slug_of(const Json& varied);  // "batch-size-16_workers-2"
 // What runs the cell, where `program` is trireme, and prints its record.
 std::vector<std::string> run_command(const Cell& cell, const OptionCatalog& options, const std::string& program);
 // The shell line that repeats the run by hand.

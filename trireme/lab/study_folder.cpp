@@ -15,17 +15,15 @@
 #include <span>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/write_all.hpp"
 #include "trireme/lab/study_plan.hpp"
 #include "trireme/report/json_fields.hpp"
-#include "trireme/report/json_text.hpp"
 
 namespace trireme::lab {
 namespace {
 
 namespace fs = std::filesystem;
-using report::Json;
-
 constexpr const char* kPlanFile = "plan.json";
 constexpr std::array<const char*, 6> kOwnNames{kPlanFile, "runs", "logs", "journal.log", "lock", ".running"};
 
@@ -110,7 +108,7 @@ fs::path run_file(const fs::path& folder, const RunName& run) { return folder / 
 std::optional<Json> read_run(const fs::path& folder, const RunName& run) {
   if (std::error_code ignored; !fs::exists(run_file(folder, run), ignored)) return std::nullopt;
   try {
-    return report::read_json(run_file(folder, run));
+    return read_json(run_file(folder, run));
   } catch (const Error&) {  // half a record is none: the run is made again
     return std::nullopt;
   }
@@ -120,7 +118,7 @@ std::optional<Json> read_plan(const fs::path& folder) {
   const fs::path path = folder / kPlanFile;
   if (std::error_code ignored; !fs::exists(path, ignored)) return std::nullopt;
   try {
-    Json plan = report::read_json(path);
+    Json plan = read_json(path);
     if (report::text_field(plan, {"schema"}) == kPlanSchema) return plan;
   } catch (const Error& error) {
     bad_input("--out: {}; put the plan back that the folder was begun with, or give another one", error.what());
@@ -138,11 +136,9 @@ StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
   journal_ = open_to_append(path_ / "journal.log");
 }
 
-void StudyFolder::write_plan(const Json& plan) const { report::write_json(plan, path_ / kPlanFile); }
+void StudyFolder::write_plan(const Json& plan) const { write_json(plan, path_ / kPlanFile); }
 
-void StudyFolder::write_run(const RunName& run, const Json& record) const {
-  report::write_json(record, run_file(path_, run));
-}
+void StudyFolder::write_run(const RunName& run, const Json& record) const { write_json(record, run_file(path_, run)); }
 
 void StudyFolder::remove_run(const RunName& run) const { fs::remove(run_file(path_, run)); }
 

@@ -26,9 +26,9 @@ std::string to_string(const RunName& run);  // "workers-2.r1"
 
 // Of a folder that need not exist or be held. A run's file; what is in it, where that is JSON and whole.
 std::filesystem::path run_file(const std::filesystem::path& folder, const RunName& run);
-std::optional<report::Json> read_run(const std::filesystem::path& folder, const RunName& run);
+std::optional<Json> read_run(const std::filesystem::path& folder, const RunName& run);
 // The plan, likewise; nothing where there is none. Error(bad_input) where something else has its name.
-std::optional<report::Json> read_plan(const std::filesystem::path& folder);
+std::optional<Json> read_plan(const std::filesystem::path& folder);
 
 class StudyFolder {
  public:
@@ -37,8 +37,8 @@ class StudyFolder {
   explicit StudyFolder(std::filesystem::path folder);
 
   const std::filesystem::path& path() const { return path_; }
-  void write_plan(const report::Json& plan) const;
-  void write_run(const RunName& run, const report::Json& record) const;
+  void write_plan(const Json& plan) const;
+  void write_run(const RunName& run, const Json& record) const;
   void remove_run(const RunName& run) const;
 
   std::string log_file(const RunName& run) const;
@@ -54,6 +54,6 @@ class StudyFolder {
 // Error(bad_input) names what differs, where the cells of the plan that a folder has are not those of this one: its
 // fixed and varied options, the order of these, constraints, the cores that they count with, and the frameworks that
 // are compared. More repeats are no difference, nor are texts and the budget.
-void check_same_study(const report::Json& kept, const report::Json& plan, const std::string& folder);
+void check_same_study(const Json& kept, const Json& plan, const std::string& folder);
 
 }  // namespace trireme::lab

@@ -14,8 +14,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 constexpr std::array<const char*, 14> kKeys{
     "schema", "name", "title",       "question", "source", "figure", "command",
     "fixed",  "vary", "constraints", "repeats",  "budget", "cores",  "hardware-threads"};

@@ -8,8 +8,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 // As it comes back from a file.
 std::string kept_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

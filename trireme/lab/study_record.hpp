@@ -12,15 +12,14 @@
 namespace trireme::lab {
 
 // What "study" says about a run before it is made: name, cell, repeat and framework.
-report::Json identity_of(const StudyPlan& plan, const Cell& cell, int repeat);
+Json identity_of(const StudyPlan& plan, const Cell& cell, int repeat);
 
 // Adds "study", with the seconds that the run took, to its record and, where that does not name one, the machine: what
 // is not Trireme, and what failed before it could look, has run on this one all the same.
-void complete_record(TrialResult& trial, report::Json study);
+void complete_record(TrialResult& trial, Json study);
 
 // The record of a run, whole, of a folder that need not exist; nothing where it is yet to be made. `study` is what its
 // "study" has to say at least: Error(bad_input) where it says something else, as the file is not ours to replace.
-std::optional<report::Json> find_record(const std::filesystem::path& folder, const RunName& run,
-                                        const report::Json& study);
+std::optional<Json> find_record(const std::filesystem::path& folder, const RunName& run, const Json& study);
 
 }  // namespace trireme::lab

@@ -13,7 +13,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
 using Clock = std::chrono::steady_clock;
 
 void add_record(CellState& cell, const Json& record) {

@@ -34,7 +34,7 @@ class SweepObserver {
   virtual ~SweepObserver() = default;
   virtual void on_start(const ScheduledRun& /*run*/, const SweepProgress& /*progress*/) {}
   virtual void on_wait(double /*seconds*/) {}  // about twice a second while a run goes on
-  virtual void on_end(const ScheduledRun& /*run*/, const report::Json& /*record*/, const SweepProgress& /*progress*/) {}
+  virtual void on_end(const ScheduledRun& /*run*/, const Json& /*record*/, const SweepProgress& /*progress*/) {}
 };
 
 struct SweepSetup {
@@ -70,7 +70,7 @@ class Sweep {
   bool is_needed(const ScheduledRun& run) const;
   bool fits_budget(const ScheduledRun& run, double elapsed) const;
   // The record; nothing: it was interrupted.
-  std::optional<report::Json> run_one(const ScheduledRun& run, std::stop_token stop);
+  std::optional<Json> run_one(const ScheduledRun& run, std::stop_token stop);
   SweepProgress progress(std::size_t next) const;
 
   SweepSetup setup_;

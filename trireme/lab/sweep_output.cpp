@@ -15,8 +15,6 @@
 namespace trireme::lab {
 namespace {
 
-using report::Json;
-
 constexpr std::size_t kBarWidth = 30;
 constexpr std::size_t kLongestError = 200;
 

@@ -17,7 +17,7 @@ class SweepText : public SweepObserver {
       : cells_(cells), stream_(stream), terminal_(terminal) {}
   void on_start(const ScheduledRun& run, const SweepProgress& progress) override;
   void on_wait(double seconds) override;
-  void on_end(const ScheduledRun& run, const report::Json& record, const SweepProgress& progress) override;
+  void on_end(const ScheduledRun& run, const Json& record, const SweepProgress& progress) override;
   void erase_bar();
 
  private:

@@ -23,11 +23,12 @@ namespace {
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kBarWidth = 24;
 
-std::string evaluation_text(const Training& training) {
+std::string evaluation_text(const train::Trainer& training) {
   if (training.evaluated_samples() == 0) return "none";
-  return fmt::format("{} images, {}, {}", format_count(static_cast<double>(training.evaluated_samples())),
-                     training.config().evaluate_on == EvaluateOn::all ? "shared by all workers" : "by the first worker",
-                     training.evaluation_preprocessing());
+  return fmt::format(
+      "{} images, {}, {}", format_count(static_cast<double>(training.evaluated_samples())),
+      training.config().evaluate_on == train::EvaluateOn::all ? "shared by all workers" : "by the first worker",
+      training.evaluation_preprocessing());
 }
 
 // The end of a line.
@@ -44,32 +45,30 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-report::Json or_null(const std::optional<double>& number) {
-  return number ? report::Json(*number) : report::Json(nullptr);
-}
+Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
 // Where the run began; empty: at the beginning.
-std::string resumed_text(const Training& training) {
+std::string resumed_text(const train::Trainer& training) {
   if (training.resumed_from().empty()) return "";
   return fmt::format("resumed at step {} (epoch {:.2f}) from {}", training.first_step(), training.first_epoch(),
                      training.resumed_from());
 }
 
-void add_accuracy(const std::optional<train::Accuracy>& accuracy, report::Json& json) {
-  json["top1"] = accuracy ? report::Json(accuracy->top1_share()) : report::Json(nullptr);
-  json["top5"] = accuracy ? report::Json(accuracy->top5_share()) : report::Json(nullptr);
+void add_accuracy(const std::optional<train::Accuracy>& accuracy, Json& json) {
+  json["top1"] = accuracy ? Json(accuracy->top1_share()) : Json(nullptr);
+  json["top5"] = accuracy ? Json(accuracy->top5_share()) : Json(nullptr);
   if (accuracy) json["validation_samples"] = accuracy->samples;
-  json["validation_loss"] = accuracy ? report::Json(accuracy->mean_loss()) : report::Json(nullptr);
+  json["validation_loss"] = accuracy ? Json(accuracy->mean_loss()) : Json(nullptr);
 }
 
-report::Json epoch_json(const train::EpochReport& report) {
-  report::Json json{{"epoch", report.epoch},
-                    {"step", report.step},
-                    {"loss", report.loss},
-                    {"learning_rate", report.learning_rate},
-                    {"images_per_second", report.images_per_second},
-                    {"train_seconds", report.train_seconds},
-                    {"evaluation_seconds", report.evaluation_seconds}};
+Json epoch_json(const train::EpochReport& report) {
+  Json json{{"epoch", report.epoch},
+            {"step", report.step},
+            {"loss", report.loss},
+            {"learning_rate", report.learning_rate},
+            {"images_per_second", report.images_per_second},
+            {"train_seconds", report.train_seconds},
+            {"evaluation_seconds", report.evaluation_seconds}};
   add_accuracy(report.accuracy, json);
   return json;
 }
@@ -88,13 +87,13 @@ std::string_view to_string(train::TrainingEnd end) {
   return "done";
 }
 
-std::string banner(const Training& training) {
-  const TrainingConfig& config = training.config();
+std::string banner(const train::Trainer& training) {
+  const train::TrainingConfig& config = training.config();
   std::string steps =
       fmt::format("{:g} epoch{} of {} images, {} per update", config.epochs, config.epochs == 1 ? "" : "s",
                   format_count(static_cast<double>(training.samples())), config.samples_per_update());
   if (const std::string resumed = resumed_text(training); !resumed.empty()) steps += "; " + resumed;
-  std::string text = banner(training.setup(), steps);
+  std::string text = banner(setup_of(training.worker()), steps);
   if (const std::int64_t unknown = training.unknown_steps(); unknown > 0) {
     text += fmt::format(
         "Warning: the checkpoint does not have the losses of {} step{} of this epoch, which the "
@@ -106,7 +105,7 @@ std::string banner(const Training& training) {
   return text;
 }
 
-TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const Training& training)
+TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& training)
     : stream_(stream), terminal_(terminal), training_(training) {
   std::fputs(banner(training).c_str(), stream_);
   std::fflush(stream_);
@@ -160,7 +159,7 @@ void TrainingText::on_epoch(const train::EpochReport& report) {
 void TrainingText::on_end(const train::EndReport& report) {
   erase();
   fmt::print(stream_, "{}; waited for input: {}\n", to_string(report.end),
-             format_seconds(training_.step_seconds().input_wait));
+             format_seconds(training_.seconds().input_wait));
   if (const std::string resumed = resumed_text(training_); !resumed.empty()) {
     fmt::print(stream_, "{}; {} of training in this part, {} in all\n", resumed,
                format_seconds(report.train_seconds_here),
@@ -213,12 +212,12 @@ void TrainingCsv::flush() {
   waiting_.clear();
 }
 
-TrainingCurves::TrainingCurves(const std::string& folder, const Training& training)
+TrainingCurves::TrainingCurves(const std::string& folder, const train::Trainer& training)
     : file_(folder), training_(training), steps_before_(training.first_step()) {}
 
 void TrainingCurves::on_step(const train::StepReport& report) {
   seconds_ += report.seconds;
-  if (!is_displayed(report.step, training_.config().step.display_every)) return;
+  if (!is_displayed(report.step, training_.config().display_every)) return;
   const auto samples = static_cast<double>(training_.config().samples_per_update());
   file_.add("loss", report.step, static_cast<float>(report.loss));
   file_.add("learning_rate", report.step, static_cast<float>(report.learning_rate));
@@ -227,7 +226,7 @@ void TrainingCurves::on_step(const train::StepReport& report) {
 
 // Where the time of a step has gone on this worker: means over the epoch's steps in this run.
 void TrainingCurves::add_breakdown(const train::EpochReport& report) {
-  const StepSeconds now = training_.step_seconds();
+  const train::TrainingSeconds now = training_.seconds();
   const auto steps = static_cast<double>(report.step - steps_before_);
   const auto add = [&](const char* name, double seconds) {
     file_.add(fmt::format("breakdown/{}", name), report.step, static_cast<float>(seconds / steps));
@@ -236,7 +235,7 @@ void TrainingCurves::add_breakdown(const train::EpochReport& report) {
                update = now.update - before_.update;
   add("compute", seconds_ - input_wait - exposed - update);
   add("input_wait", input_wait);
-  if (training_.setup().members.size() > 1) {
+  if (training_.worker().setup().members.size() > 1) {
     add("communication", now.communication - before_.communication);
     add("exposed_communication", exposed);
     add("optimizer", update);
@@ -258,8 +257,8 @@ void TrainingCurves::on_epoch(const train::EpochReport& report) {
   file_.flush();
 }
 
-TrainingRecord::TrainingRecord(const Training& training)
-    : display_every_(training.config().step.display_every),
+TrainingRecord::TrainingRecord(const train::Trainer& training)
+    : display_every_(training.config().display_every),
       seconds_before_(training.first().train_seconds.value_or(0)),
       json_{{"schema", "trireme.train/1"},
             {"command", report::command_line()},
@@ -267,8 +266,8 @@ TrainingRecord::TrainingRecord(const Training& training)
             {"build", report::build_json()},
             {"machine", report::to_json(perf::read_machine())},
             {"config", to_json(training.config())},
-            {"epochs", report::Json::array()},
-            {"curve", report::Json::array()}} {
+            {"epochs", Json::array()},
+            {"curve", Json::array()}} {
   if (training.resumed_from().empty()) return;
   const train::TrainingProgress& first = training.first();
   json_["resumed"] = {{"checkpoint", training.resumed_from()},
@@ -304,9 +303,9 @@ void TrainingRecord::on_end(const train::EndReport& report) {
   json_["train_seconds"] = or_null(report.train_seconds);
 }
 
-report::Json TrainingRecord::json(const Training& training) const {
-  report::Json json = json_;
-  json["input_wait_seconds"] = training.step_seconds().input_wait;
+Json TrainingRecord::json(const train::Trainer& training) const {
+  Json json = json_;
+  json["input_wait_seconds"] = training.seconds().input_wait;
   json["bad_records"] = training.bad_records();
   json["bad_validation_records"] = training.bad_validation_records();
   json["checkpoint"] = training.last_checkpoint();
@@ -314,8 +313,8 @@ report::Json TrainingRecord::json(const Training& training) const {
     json["loss_scale"] = loss_scale->scale;
     json["skipped_updates"] = loss_scale->skipped_updates;
   }
-  report::Json tasks = report::Json::array();
-  for (const comm::Member& member : training.setup().members) {
+  Json tasks = Json::array();
+  for (const comm::Member& member : training.worker().setup().members) {
     tasks.push_back({{"role", "worker"}, {"index", member.world_rank}, {"host", member.host}});
   }
   json["cluster"] = tasks;

@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/lab/training.hpp"
 #include "trireme/report/run_record.hpp"
 #include "trireme/train/event_file.hpp"
+#include "trireme/train/trainer.hpp"
 
 namespace trireme::lab {
 
 // The lines before the first step.
-std::string banner(const Training& training);
+std::string banner(const train::Trainer& training);
 
 // A line for each epoch, and, on a terminal, a bar that moves below them.
 class TrainingText : public train::TrainerObserver {
  public:
   // No terminal: no bar.
-  TrainingText(std::FILE* stream, std::FILE* terminal, const Training& training);
+  TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& training);
 
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
@@ -35,7 +35,7 @@ class TrainingText : public train::TrainerObserver {
   void erase();
 
   std::FILE *stream_, *terminal_;
-  const Training& training_;
+  const train::Trainer& training_;
   Clock::time_point start_ = Clock::now(), drawn_ = {};
   bool visible_ = false;
 };
@@ -59,7 +59,7 @@ class TrainingCsv : public train::TrainerObserver {
 class TrainingCurves : public train::TrainerObserver {
  public:
   // Steps in between lines are not kept.
-  TrainingCurves(const std::string& folder, const Training& training);
+  TrainingCurves(const std::string& folder, const train::Trainer& training);
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void flush() { file_.flush(); }  // Error(failed) where points cannot be written
@@ -68,9 +68,9 @@ class TrainingCurves : public train::TrainerObserver {
   void add_breakdown(const train::EpochReport& report);
 
   train::EventFile file_;
-  const Training& training_;
+  const train::Trainer& training_;
   // Of the end of the last epoch.
-  StepSeconds before_;
+  train::TrainingSeconds before_;
   std::int64_t steps_before_;
   double seconds_ = 0;  // of steps since
 };
@@ -79,13 +79,13 @@ class TrainingCurves : public train::TrainerObserver {
 // "curve": [...], ...}. Made right before the training runs: that is when its seconds begin.
 class TrainingRecord : public train::TrainerObserver {
  public:
-  explicit TrainingRecord(const Training& training);
+  explicit TrainingRecord(const train::Trainer& training);
   // A point of the curve for displayed steps: the mean loss since the point before, so that no step is left out.
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) override;
   void on_end(const train::EndReport& report) override;
-  report::Json json(const Training& training) const;
+  Json json(const train::Trainer& training) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -95,7 +95,7 @@ class TrainingRecord : public train::TrainerObserver {
   double seconds_before_;  // of training, in earlier runs
   double loss_sum_ = 0;    // since the last point
   std::int64_t steps_ = 0;
-  report::Json json_;
+  Json json_;
 };
 
 std::string_view to_string(train::TrainingEnd end);

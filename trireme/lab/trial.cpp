@@ -29,8 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using report::Json;
-
 constexpr auto kTick = 500ms;
 constexpr auto kLookAtLoad = 100ms;  // ticks of 10 ms
 constexpr std::size_t kLongestError = 500;

@@ -28,15 +28,15 @@ struct TrialResult {
   enum class Ending : std::uint8_t { measured, failed, interrupted };
   Ending ending = Ending::measured;
   // What it has printed; where it failed with `error`, and made here where it printed none. Null when interrupted.
-  report::Json record;
+  Json record;
   double seconds = 0;                   // from its start to its end
   double load_before = 0;               // cores that other programs kept busy before it
   ErrorKind error = ErrorKind::failed;  // of a failure; another kind: nothing was run
 };
 
 // What a record says, whoever wrote it.
-bool has_failed(const report::Json& record);
-double images_per_second(const report::Json& record);  // 0: nothing was measured
+bool has_failed(const Json& record);
+double images_per_second(const Json& record);  // 0: nothing was measured
 
 // `trireme` as the program, the words after it (command_words()), and what makes it print its record.
 std::vector<std::string> trial_command(const std::string& program, std::vector<std::string> words);

@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "trireme/base/json.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/study_record.hpp"
 #include "trireme/lab/trial.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/report/json_fields.hpp"
-#include "trireme/report/json_text.hpp"
 
 namespace trireme::lab {
 namespace {
-
-using report::Json;
 
 constexpr const char* kFactsFile = "machine.facts";  // JSON, though no record
 // A trial ends by its time; of a very small network this many steps say as much as more would.
@@ -91,7 +89,7 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
 
 CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space) {
   const std::filesystem::path path = folder.path() / kFactsFile;
-  const Json kept = std::filesystem::exists(path) ? report::read_json(path) : Json();
+  const Json kept = std::filesystem::exists(path) ? read_json(path) : Json();
   CostFacts facts{.flops_per_image = space.flops_per_image,
                   .gradient_bytes = space.gradient_bytes,
                   .flops_per_second = report::number_field(kept, {"core_flops_per_second"}).value_or(0),
@@ -99,8 +97,8 @@ CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space) {
   if (facts.flops_per_second > 0 && facts.bytes_per_second > 0) return facts;
   facts.flops_per_second = perf::measure_fma_peak(1).flops_per_second;
   facts.bytes_per_second = perf::measure_memory_bandwidth(space.plan.machine.cores).copy.best;
-  report::write_json(
-      {{"core_flops_per_second", facts.flops_per_second}, {"memory_bytes_per_second", facts.bytes_per_second}}, path);
+  write_json({{"core_flops_per_second", facts.flops_per_second}, {"memory_bytes_per_second", facts.bytes_per_second}},
+             path);
   return facts;
 }
 

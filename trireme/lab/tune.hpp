@@ -35,9 +35,9 @@ class TuneTrials {
   std::size_t runs_found() const { return runs_found_; }
 
  private:
-  std::optional<report::Json> kept_record(const TuneTrial& trial) const;
+  std::optional<Json> kept_record(const TuneTrial& trial) const;
   std::vector<std::string> command_of(const TuneTrial& trial) const;
-  TuneOutcome outcome_of(const TuneTrial& trial, const report::Json& record) const;
+  TuneOutcome outcome_of(const TuneTrial& trial, const Json& record) const;
 
   TuneSetup setup_;
   const StudyFolder& folder_;
@@ -49,6 +49,6 @@ class TuneTrials {
 CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space);
 
 // The options of one candidate for `--config`, with a word on where they come from.
-report::Json config_of(const TuneSpace& space, std::size_t candidate, const std::string& about);
+Json config_of(const TuneSpace& space, std::size_t candidate, const std::string& about);
 
 }  // namespace trireme::lab

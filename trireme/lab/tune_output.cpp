@@ -88,7 +88,7 @@ std::string margin_text(const TuneSpace& space, const TuneResult& result) {
 }  // namespace
 
 std::string short_text(const TuneSpace& space, std::size_t cell) {
-  const report::Json &values = space.cells[cell].varied, &usual = space.cells[space.default_cell].varied;
+  const Json &values = space.cells[cell].varied, &usual = space.cells[space.default_cell].varied;
   std::string text;
   for (const Axis& axis : space.plan.axes) {
     const bool is_told_always = std::find(kAlwaysTold.begin(), kAlwaysTold.end(), axis.name) != kAlwaysTold.end();

@@ -8,13 +8,11 @@
 #include <tuple>
 
 #include "trireme/base/error.hpp"
-#include "trireme/lab/distribution.hpp"
 #include "trireme/models/model.hpp"
+#include "trireme/train/distribution.hpp"
 
 namespace trireme::lab {
 namespace {
-
-using report::Json;
 
 constexpr double kMegabyte = 1e6;
 constexpr std::int64_t kSmallestBatch = 4;
@@ -168,7 +166,7 @@ double bucket_bytes_of(const Cell& cell, double gradient_bytes) {
     std::from_chars(text.data(), text.data() + text.size(), megabytes);
   }
   if (megabytes > 0) return megabytes * kMegabyte;
-  return static_cast<double>(bucket_bytes_for({}, static_cast<std::int64_t>(gradient_bytes)));
+  return static_cast<double>(train::bucket_bytes_for({}, static_cast<std::int64_t>(gradient_bytes)));
 }
 
 TuneCandidate candidate_of(const Cell& cell, double gradient_bytes, std::int64_t own_batch) {

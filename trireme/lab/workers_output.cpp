@@ -14,7 +14,7 @@ std::string milliseconds(const std::optional<double>& seconds) {
 }
 
 std::string servers_update_text(const BenchmarkSetup& setup) {
-  const DistributionConfig& distribution = setup.config.distribution;
+  const train::DistributionConfig& distribution = setup.config.distribution;
   std::string text = fmt::format("{}, ", to_string(distribution.update));
   if (!distribution.asynchronous) {
     text += "synchronous";
@@ -76,7 +76,7 @@ std::string servers_text(const BenchmarkSetup& setup) {
 }
 
 std::string update_text(const BenchmarkSetup& setup) {
-  const DistributionConfig& distribution = setup.config.distribution;
+  const train::DistributionConfig& distribution = setup.config.distribution;
   std::int64_t bytes = 0;
   for (const std::int64_t bucket : setup.bucket_bytes) bytes += bucket;
   std::string text;

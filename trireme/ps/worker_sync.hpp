@@ -1,6 +1,6 @@
 // The worker's side of parameter servers: gradients are pushed as backward completes them, new values come back into
 // the variables while backward and the next forward go on, those that are needed first before the others. A thread of
-// its own moves the messages. Made by the laboratory for train::Replicas; the servers are ps/server.hpp.
+// its own moves the messages. Made by the laboratory for parallel::Replicas; the servers are ps/server.hpp.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "trireme/parallel/gradient_sync.hpp"
 #include "trireme/perf/recorder.hpp"
 #include "trireme/ps/inbox.hpp"
 #include "trireme/ps/outbox.hpp"
 #include "trireme/ps/placement.hpp"
-#include "trireme/train/gradient_sync.hpp"
 
 namespace trireme::ps {
 
@@ -37,7 +37,7 @@ struct WorkerOptions {
   perf::Recorder* recorder = nullptr;       // gets a span for each bucket; none: nobody traces
 };
 
-class WorkerSync : public train::GradientSync {
+class WorkerSync : public parallel::GradientSync {
  public:
   // Of the communicator's ranks the first `workers` are the workers, this one among them, and the others the servers.
   // It is this object's alone while it lives.

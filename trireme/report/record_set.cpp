@@ -7,8 +7,8 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/report/json_fields.hpp"
-#include "trireme/report/json_text.hpp"
 
 namespace trireme::report {
 namespace {

@@ -123,9 +123,4 @@ void check_writable(const std::string& path, const std::string& what) {
   }
 }
 
-void write_json(const Json& json, const std::string& path) {
-  // Names that are not UTF-8 (a host, an argument) must not cost the record.
-  write_text(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", path);
-}
-
 }  // namespace trireme::report

@@ -5,15 +5,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace trireme::report {
+#include "trireme/base/json.hpp"
 
-// Keys stay in the order in which they were written, so that a record reads from top to bottom.
-using Json = nlohmann::ordered_json;
+namespace trireme::report {
 
 inline constexpr const char* kRunSchema = "trireme.run/1";
 
@@ -86,7 +84,5 @@ std::vector<std::string> command_line();
 // Throws Error(bad_input) if write_json could not write there, and leaves nothing behind. To be called before a long
 // run, not after it.
 void check_writable(const std::string& path, const std::string& what = "the record");
-// "-" is stdout. A file appears whole or not at all: it is written aside, synced and renamed.
-void write_json(const Json& json, const std::string& path);
 
 }  // namespace trireme::report

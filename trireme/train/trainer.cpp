@@ -2,109 +2,82 @@
 
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
+#include "trireme/comm/collectives.hpp"
 
 namespace trireme::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+// Workers may be busy with evaluation or checkpoints for long.
+constexpr auto kUnevenTimeout = std::chrono::hours(24);
+// A trace begins after so many updates, or half of them if there are fewer: the first ones are not as the others.
+constexpr std::int64_t kStepsBeforeTrace = 10;
 
-std::int64_t steps_of(const TrainerOptions& options) {
-  const double samples = options.epochs * static_cast<double>(options.samples_per_epoch);
-  return static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(options.samples_per_step) - 1e-9));
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
 
 std::string_view name_of_loss(double loss) { return std::isnan(loss) ? "not a number (NaN)" : "infinite"; }
 
-Trainer::Trainer(Parts parts, TrainerOptions options)
-    : parts_(std::move(parts)),
-      options_(std::move(options)),
-      steps_(steps_of(options_)),
-      step_(options_.first.step),
-      saved_(step_),
-      epoch_(options_.first.epoch) {}
-
-double Trainer::epochs_at(std::int64_t step) const {
-  return static_cast<double>(step * options_.samples_per_step) / static_cast<double>(options_.samples_per_epoch);
-}
-
-// What is shown and written beside the training (a full disk under its curves) is no reason to end it.
-void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
-  for (TrainerObserver* observer : parts_.observers) {
-    try {
-      what(*observer);
-    } catch (const std::exception& error) {
-      log_line(fmt::format("warning: {}; training goes on", error.what()));
-    }
-  }
-}
-
-TrainingEnd Trainer::run(const std::stop_token& stop) {
-  TrainingEnd end = step_ < steps_ ? TrainingEnd::done : evaluate_only(stop);
-  while (step_ < steps_ && end == TrainingEnd::done) {
-    if (is_asked_to_stop(stop)) {
-      end = TrainingEnd::interrupted;
-      save();
-      break;
-    }
-    if (has_another_ended()) {
-      end = TrainingEnd::reached_target;
-      break;
-    }
-    run_step();
-    if (step_ == steps_ || is_epoch_complete()) {
-      end = end_epoch(stop);
-    } else if (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0) {
-      save();
-    }
-  }
+TrainingEnd Trainer::run(std::vector<TrainerObserver*> observers, const std::stop_token& stop) {
+  observers_ = std::move(observers);
+  traced_from_ = std::min(kStepsBeforeTrace, (steps() - first_.step) / 2);
+  const TrainingEnd end = run_steps(stop);
   const EndReport report{.end = end, .train_seconds_here = seconds_here_, .train_seconds = seconds_in_all()};
   tell([&report](TrainerObserver& observer) { observer.on_end(report); });
+  finish();
   return end;
 }
 
+TrainingEnd Trainer::run_steps(const std::stop_token& stop) {
+  if (step_ >= steps()) return evaluate_only(stop);
+  while (step_ < steps()) {
+    if (is_asked_to_stop(stop)) {
+      save();
+      return TrainingEnd::interrupted;
+    }
+    if (has_another_ended()) return TrainingEnd::reached_target;
+    run_step();
+    if (step_ == steps() || is_epoch_complete()) {
+      const TrainingEnd end = end_epoch(stop);
+      if (end != TrainingEnd::done) return end;
+    } else if (config_.checkpoint_every > 0 && step_ % config_.checkpoint_every == 0) {
+      save();
+    }
+  }
+  return TrainingEnd::done;
+}
+
+// Together with all other workers.
+void Trainer::finish() {
+  comm::Communicator& workers = worker_->workers();
+  trace_.set_recording(false);
+  workers.set_timeout(kUnevenTimeout);
+  if (sync() != nullptr) sync()->rest();
+  finish_checkpoints();
+  workers.set_context("waiting for all workers to end");
+  worker_->leave_lost_behind();
+  const std::vector<std::int64_t> bad(bad_evaluated_.begin(), bad_evaluated_.end());
+  bad_validation_records_ = count_different(worker_->workers(), bad);  // which all wait for
+  bad_records_ = worker_->input()->count_bad_records(worker_->workers()) + bad_validation_records_;
+  if (sync() != nullptr) sync()->leave();
+}
+
 TrainingEnd Trainer::evaluate_only(const std::stop_token& stop) {
-  const Evaluation evaluation = parts_.evaluate(stop);
+  const Evaluation evaluation = evaluate(stop);
   tell([&](TrainerObserver& observer) { observer.on_nothing_left(step_, evaluation.accuracy); });
   return evaluation.stopped ? TrainingEnd::interrupted : TrainingEnd::done;
 }
 
-std::optional<double> Trainer::seconds_in_all() const {
-  if (!options_.first.train_seconds) return std::nullopt;
-  return *options_.first.train_seconds + seconds_here_;
-}
-
-// The loss is that of all replicas: a run that goes on from here may have more or fewer of them.
-void Trainer::save() {
-  if (!parts_.save || saved_ == step_) return;
-  EpochSums epoch = epoch_;
-  if (epoch.steps > 0) epoch.loss = mean_of_all(epoch.loss);
-  parts_.save({.step = step_, .train_seconds = seconds_in_all(), .epoch = epoch});
-  saved_ = step_;
-}
-
-// A wish goes with the gradients of the coming step, and is known to all when that is done.
-bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
-  const bool wish = stop.stop_requested();
-  if (parts_.sync == nullptr || !parts_.sync->is_lock_step()) return wish;
-  const bool agreed = step_ > options_.first.step && parts_.sync->agreed() > 0;
-  parts_.sync->set_vote(wish ? 1.0f : 0.0f);
-  return agreed;
-}
-
-// Of replicas that go each at its own pace, the one that evaluates tells the others that it is good enough.
-bool Trainer::has_another_ended() const { return parts_.sync != nullptr && parts_.sync->end_was_called(); }
-
 void Trainer::run_step() {
-  const double rate = options_.schedule.at(step_);
+  const double rate = worker_->config().schedule.at(step_);
   const auto start = Clock::now();
-  const double loss = parts_.step(rate);
+  const double loss = run_update(rate);
   const double seconds = seconds_since(start);
   ++step_;
   if (!std::isfinite(loss)) {
@@ -119,7 +92,7 @@ void Trainer::run_step() {
   seconds_here_ += seconds;
   tell([&](TrainerObserver& observer) {
     observer.on_step({.step = step_,
-                      .steps = steps_,
+                      .steps = steps(),
                       .epoch = epochs_at(step_),
                       .loss = loss,
                       .learning_rate = rate,
@@ -127,30 +100,58 @@ void Trainer::run_step() {
   });
 }
 
-bool Trainer::is_epoch_complete() const { return std::floor(epochs_at(step_)) > std::floor(epochs_at(step_ - 1)); }
+double Trainer::run_update(double learning_rate) {
+  trace_.set_recording(is_traced());
+  const perf::ScopedSpan span = trace_.step(++updates_);
+  double loss = 0;
+  for (int run = 0; run < config_.gradients.accumulate; ++run) {
+    worker_->step().set_first_sample((run * worker_->workers().size() + worker_->workers().rank()) *
+                                     config_.step.batch_size);
+    loss += worker_->run_step(learning_rate);
+    seconds_.input_wait += worker_->input_seconds();
+  }
+  if (averages_) {
+    if (worker_->replicas() != nullptr) worker_->replicas()->sync().settle();
+    averages_->update();
+  }
+  add_seconds();
+  return loss / config_.gradients.accumulate;
+}
+
+bool Trainer::is_traced() const {
+  return updates_ >= traced_from_ && updates_ < traced_from_ + worker_->config().trace_steps;
+}
+
+void Trainer::add_seconds() {
+  if (worker_->replicas() == nullptr) return;
+  const Executable::ExchangeTimes& exchange = worker_->step().executable().exchange_times();
+  seconds_.update += exchange.update;
+  seconds_.exposed += exchange.wait;
+  for (const double each : worker_->replicas()->sync().communication_seconds()) seconds_.communication += each;
+}
 
 TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
-  const bool is_last = step_ == steps_;
+  const bool is_last = step_ == steps();
   const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_at(step_ - 1) + 1e-9));
   const EpochSums sums = epoch_;
   const auto steps = static_cast<double>(sums.steps);
   const double loss = mean_of_all(sums.loss) / steps;
   // The last one may be a part of an epoch, which a run with more epochs goes on with.
   if (is_epoch_complete()) epoch_ = {};
-  const bool is_evaluated = is_last || (options_.evaluate_every > 0 && epoch % options_.evaluate_every == 0);
+  const bool is_evaluated = is_last || (config_.evaluate_every > 0 && epoch % config_.evaluate_every == 0);
   // What reaches the target is what is to be kept, and where others go on meanwhile there is no second look at it.
-  const bool is_candidate = is_evaluated && options_.target_accuracy > 0 && goes_at_own_pace();
-  const bool is_due = options_.checkpoint_every == 0 || step_ % options_.checkpoint_every == 0;
+  const bool is_candidate = is_evaluated && config_.target_accuracy > 0 && goes_at_own_pace();
+  const bool is_due = config_.checkpoint_every == 0 || step_ % config_.checkpoint_every == 0;
   if (is_last || is_due || is_candidate) save();
   const auto start = Clock::now();
-  const Evaluation evaluation = is_evaluated ? parts_.evaluate(stop) : Evaluation();
+  const Evaluation evaluation = is_evaluated ? evaluate(stop) : Evaluation();
   const double evaluation_seconds = seconds_since(start);
   tell([&](TrainerObserver& observer) {
     observer.on_epoch({.epoch = epoch,
                        .step = step_,
                        .loss = loss,
-                       .learning_rate = options_.schedule.at(step_ - 1),
-                       .images_per_second = steps * static_cast<double>(options_.samples_per_step) / sums.seconds,
+                       .learning_rate = worker_->config().schedule.at(step_ - 1),
+                       .images_per_second = steps * static_cast<double>(config_.samples_per_update()) / sums.seconds,
                        .train_seconds = sums.seconds,
                        .evaluation_seconds = evaluation_seconds,
                        .accuracy = evaluation.accuracy});
@@ -159,14 +160,174 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
     save();
     return TrainingEnd::interrupted;
   }
-  if (options_.target_accuracy <= 0) return TrainingEnd::done;
+  if (config_.target_accuracy <= 0) return TrainingEnd::done;
   const std::optional<Accuracy>& accuracy = evaluation.accuracy;
-  const bool reached_here = accuracy && accuracy->top1_share() >= options_.target_accuracy;
-  const bool reached = parts_.agree ? parts_.agree(reached_here) : reached_here;
+  const bool reached_here = accuracy && accuracy->top1_share() >= config_.target_accuracy;
+  const bool reached = agrees_with_first(reached_here);
   if (!reached) return TrainingEnd::done;
   save();
-  if (goes_at_own_pace()) parts_.sync->call_end();
+  if (goes_at_own_pace()) sync()->call_end();
   return TrainingEnd::reached_target;
+}
+
+// Running statistics are each worker's own: those of the first count, as in a checkpoint. A worker that is asked to
+// stop counts no further, but what is done together it does to the end.
+Evaluation Trainer::evaluate(const std::stop_token& stop) {
+  if (config_.evaluate_on == EvaluateOn::nobody) return {};
+  comm::Communicator& workers = worker_->workers();
+  parallel::Replicas* replicas = worker_->replicas();
+  VariableStore& store = worker_->step().session().variables();
+  const bool together = worker_->in_lock_step() && workers.size() > 1;
+  if (replicas != nullptr) replicas->sync().settle();
+  if (!together && workers.rank() > 0) return {};
+  if (replicas != nullptr && !together) replicas->sync().rest();  // the others go on meanwhile
+  if (together) {
+    workers.set_context("running statistics");
+    const std::span<std::byte> own = store.untrained_arena();
+    comm::broadcast(workers, own);
+    store.put(own);
+    if (averages_) comm::broadcast(workers, averages_->arena().last(own.size()));
+  }
+  std::optional<Accuracy> counted = Accuracy();
+  if (evaluator_) {
+    if (averages_) {
+      evaluator_->load([&](const Node& variable) { return averages_->get(store.find(variable.name)); });
+    } else {
+      evaluator_->load(store);
+    }
+    data::Pipeline pipeline(evaluation_.dataset, evaluation_.pipeline);
+    counted = evaluator_->run(pipeline, stop);
+    for (const std::int64_t index : pipeline.bad_samples()) bad_evaluated_.insert(index);
+  }
+  if (!together) return added_up({&counted, 1});
+  const auto timeout = workers.timeout();
+  workers.set_timeout(kUnevenTimeout);
+  workers.set_context("adding up the evaluation");
+  const std::vector<std::optional<Accuracy>> all = comm::all_gather_value(workers, counted);
+  workers.set_timeout(timeout);
+  return added_up(all);
+}
+
+// The loss is that of all replicas: a run that goes on from here may have more or fewer of them.
+void Trainer::save() {
+  if (config_.checkpoint_dir.empty() || saved_ == step_) return;
+  EpochSums epoch = epoch_;
+  if (epoch.steps > 0) epoch.loss = mean_of_all(epoch.loss);
+  write_checkpoint({.step = step_, .train_seconds = seconds_in_all(), .epoch = epoch});
+  saved_ = step_;
+}
+
+// Only the first worker writes: it has all there is, or gets it from the servers.
+void Trainer::write_checkpoint(const TrainingProgress& progress) {
+  if (!checkpoints_) return;
+  if (parallel::Replicas* replicas = worker_->replicas(); replicas != nullptr) {
+    replicas->sync().settle();
+    if (!worker_->in_lock_step()) replicas->restore_values(worker_->step().session());  // as new as the state
+    replicas->sync().pull_state();
+  }
+  const auto checkpoint = std::make_shared<Checkpoint>(take_checkpoint(
+      worker_->step().session().variables(), {.model = config_.step.model,
+                                              .classes = worker_->config().num_classes,
+                                              .seed = config_.step.seed,
+                                              .step = progress.step,
+                                              .samples = progress.step * config_.samples_per_update(),
+                                              .global_batch_size = config_.samples_per_update(),
+                                              .optimizer = std::string(op::to_string(config_.step.optimizer.kind)),
+                                              .train_seconds = progress.train_seconds,
+                                              .epoch = progress.epoch,
+                                              .others = to_metadata(worker_->input()->trained_on())}));
+  if (averages_) averages_->add_to(*checkpoint);
+  last_saved_ = checkpoint;
+  try {
+    checkpoints_->save(checkpoint);
+  } catch (const std::exception& error) {  // the last one that was written is still there, and so is what is trained
+    log_line(fmt::format("warning: a checkpoint was lost: {}; training goes on", error.what()));
+  }
+}
+
+// The last one is tried twice: there may be room by now.
+void Trainer::finish_checkpoints() {
+  if (!checkpoints_) return;
+  try {
+    checkpoints_->finish();
+  } catch (const std::exception& error) {
+    log_line(fmt::format("warning: {}; trying once more", error.what()));
+    if (last_saved_) checkpoints_->save(last_saved_);
+    try {
+      checkpoints_->finish();
+    } catch (const std::exception& again) {
+      checkpoint_problem_ = again.what();
+    }
+  }
+}
+
+std::int64_t Trainer::steps() const {
+  const double samples_in_all = config_.epochs * static_cast<double>(samples());
+  return static_cast<std::int64_t>(
+      std::ceil(samples_in_all / static_cast<double>(config_.samples_per_update()) - 1e-9));
+}
+
+double Trainer::epochs_at(std::int64_t step) const {
+  return static_cast<double>(step * config_.samples_per_update()) / static_cast<double>(samples());
+}
+
+double Trainer::first_epoch() const {
+  return static_cast<double>(first_.step * config_.samples_per_update()) / static_cast<double>(samples());
+}
+
+std::int64_t Trainer::unknown_steps() const {
+  const std::int64_t batch = config_.samples_per_update(), done = first_.step * batch;
+  const std::int64_t begin = (done / samples() * samples() + batch - 1) / batch;  // the epoch's first step, from 0
+  return first_.step - begin - first_.epoch.steps;
+}
+
+bool Trainer::is_epoch_complete() const { return std::floor(epochs_at(step_)) > std::floor(epochs_at(step_ - 1)); }
+
+std::optional<double> Trainer::seconds_in_all() const {
+  if (!first_.train_seconds) return std::nullopt;
+  return *first_.train_seconds + seconds_here_;
+}
+
+parallel::GradientSync* Trainer::sync() const {
+  return worker_->replicas() != nullptr ? &worker_->replicas()->sync() : nullptr;
+}
+
+bool Trainer::goes_at_own_pace() const { return sync() != nullptr && !sync()->is_lock_step(); }
+
+double Trainer::mean_of_all(double here) const {
+  if (!worker_->in_lock_step()) return here;
+  worker_->workers().set_context("the mean loss of the epoch");
+  const std::vector<double> all = comm::all_gather_value(worker_->workers(), here);
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
+
+bool Trainer::agrees_with_first(bool here) const {
+  if (!worker_->in_lock_step()) return here;
+  worker_->workers().set_context("whether the accuracy is good enough");
+  return comm::all_gather_value(worker_->workers(), static_cast<char>(here))[0] != 0;
+}
+
+// A wish goes with the gradients of the coming step, and is known to all when that is done.
+bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
+  const bool wish = stop.stop_requested();
+  if (sync() == nullptr || !sync()->is_lock_step()) return wish;
+  const bool agreed = step_ > first_.step && sync()->agreed() > 0;
+  sync()->set_vote(wish ? 1.0f : 0.0f);
+  return agreed;
+}
+
+// Of replicas that go each at its own pace, the one that evaluates tells the others that it is good enough.
+bool Trainer::has_another_ended() const { return sync() != nullptr && sync()->end_was_called(); }
+
+// What is shown and written beside the training (a full disk under its curves) is no reason to end it.
+void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
+  for (TrainerObserver* observer : observers_) {
+    try {
+      what(*observer);
+    } catch (const std::exception& error) {
+      log_line(fmt::format("warning: {}; training goes on", error.what()));
+    }
+  }
 }
 
 }  // namespace trireme::train

@@ -1,0 +1,160 @@
+#include "trireme/parallel/all_reduce_sync.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::parallel {
+namespace {
+
+// Counters wrap around; those that are compared are never far apart.
+bool reached(std::uint32_t counter, std::uint32_t number) { return static_cast<std::int32_t>(counter - number) >= 0; }
+
+void scale(std::span<float> values, float factor) {
+  if (factor == 0) {  // what is not counted may be no number at all
+    std::fill(values.begin(), values.end(), 0.0f);
+    return;
+  }
+  for (float& value : values) value *= factor;
+}
+
+}  // namespace
+
+AllReduceSync::AllReduceSync(comm::Communicator& communicator, SyncOptions options)
+    : communicator_(communicator), options_(std::move(options)) {}
+
+AllReduceSync::~AllReduceSync() {
+  // A step that ended half-way: the other replicas may never come.
+  const bool half_way = !reached(reduced_.load(), released_.load());
+  if (half_way) communicator_.interrupt();
+  stopping_.store(true, std::memory_order_release);
+  released_.fetch_add(1, std::memory_order_release);
+  released_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (half_way) communicator_.abandon();
+}
+
+void AllReduceSync::configure(const Graph&, SessionOptions& options) {
+  options.gradient_memory = [this](std::int64_t bytes) { return gradient_memory(bytes); };
+}
+
+std::shared_ptr<void> AllReduceSync::gradient_memory(std::int64_t bytes) {
+  if (communicator_.size() == 1) return nullptr;
+  arena_ = communicator_.share(bytes);
+  if (arena_ != nullptr) return {arena_, arena_->data()};
+  own_memory_ = std::make_shared<AlignedMemory>(bytes);
+  return {own_memory_, own_memory_->at(0)};
+}
+
+void AllReduceSync::open(std::vector<GradientBucket> buckets, std::uint64_t) {
+  if (communicator_.size() == 1) return;
+  buckets_ = std::move(buckets);
+  bucket_seconds_.assign(buckets_.size(), 0.0);
+  reducer_ = std::make_unique<comm::AllReducer>(communicator_, options_.all_reduce, arena_.get());
+  vote_reducer_ = std::make_unique<comm::AllReducer>(
+      communicator_, comm::AllReduceOptions{.algorithm = comm::Algorithm::tree, .cost = options_.all_reduce.cost});
+  name_spans();
+  thread_ = std::thread([this] { work(); });
+}
+
+void AllReduceSync::name_spans() {
+  labels_.assign(buckets_.size(), 0);
+  if (options_.recorder == nullptr) return;
+  track_ = &options_.recorder->track("all-reduce");
+  const std::int64_t ranks = communicator_.size();
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    const GradientBucket& bucket = buckets_[index];
+    const bool halved = reducer_->wire_for(bucket.bytes()) != comm::Wire::fp32;
+    const std::int64_t bytes = halved ? bucket.bytes() / 2 : bucket.bytes();
+    labels_[index] = options_.recorder->label({.name = fmt::format("bucket {}", index + 1),
+                                               .kind = perf::SpanKind::communication,
+                                               .detail = bucket.name,
+                                               .bytes = bytes,
+                                               .link_bytes = 2 * (ranks - 1) * bytes / ranks,
+                                               .peers = fmt::format("ranks 0-{}", ranks - 1)});
+  }
+}
+
+std::uint32_t AllReduceSync::number_after(int bucket) const { return first_ + static_cast<std::uint32_t>(bucket) + 1; }
+
+void AllReduceSync::begin_step(std::uint64_t step) {
+  if (released_.load(std::memory_order_acquire) != reduced_.load(std::memory_order_acquire)) {
+    fail(ErrorKind::failed, "step {} cannot begin: gradients of an earlier step are still being exchanged", step + 1);
+  }
+  // The thread has nothing to do, so it reads none of this now.
+  step_ = step;
+  first_ = reduced_.load(std::memory_order_acquire);
+}
+
+void AllReduceSync::release(std::uint32_t number) {
+  released_.store(number, std::memory_order_release);
+  released_.notify_one();
+}
+
+void AllReduceSync::start(int bucket) {
+  completed_ = number_after(bucket);
+  if (options_.overlap) release(completed_);
+}
+
+bool AllReduceSync::done(int bucket) {
+  // In this order: a failure is announced by raising the number that is looked at first.
+  return reached(reduced_.load(std::memory_order_acquire), number_after(bucket)) &&
+         !failed_.load(std::memory_order_acquire);
+}
+
+void AllReduceSync::wait(int bucket) {
+  if (!options_.overlap) release(completed_);
+  // No spinning: the thread that is waited for may need this core.
+  for (std::uint32_t now = reduced_.load(std::memory_order_acquire);
+       !reached(now, number_after(bucket)) && !failed_.load(std::memory_order_acquire);
+       now = reduced_.load(std::memory_order_acquire)) {
+    reduced_.wait(now, std::memory_order_acquire);
+  }
+  if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(error_);
+}
+
+void AllReduceSync::work() noexcept {
+  try {
+    if (options_.start_thread) options_.start_thread();
+    std::uint32_t number = 0;
+    while (true) {
+      while (released_.load(std::memory_order_acquire) == number) released_.wait(number, std::memory_order_acquire);
+      if (stopping_.load(std::memory_order_acquire)) return;
+      reduce_next(number);
+      ++number;
+      reduced_.store(number, std::memory_order_release);
+      reduced_.notify_one();
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+    reduced_.fetch_add(1, std::memory_order_release);  // so that a waiter looks
+    reduced_.notify_all();
+  }
+}
+
+void AllReduceSync::reduce_next(std::uint32_t number) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::size_t index = number - first_;
+  const perf::ScopedSpan span(track_, labels_[index], static_cast<std::int64_t>(index) + 1);
+  const GradientBucket& bucket = buckets_[index];
+  fmt::memory_buffer context;  // on the stack
+  fmt::format_to(std::back_inserter(context), "bucket {} of {}, '{}', in step {}", index + 1, buckets_.size(),
+                 bucket.name, step_ + 1);
+  communicator_.set_context({context.data(), context.size()});
+  for (const std::span<float> part : bucket.parts) {
+    if (weight_ != 1) scale(part, weight_);
+    reducer_->reduce(part, comm::Reduction::mean);
+  }
+  if (index + 1 == buckets_.size()) {
+    agreed_ = vote_;
+    vote_reducer_->reduce({&agreed_, 1}, comm::Reduction::sum);
+  }
+  bucket_seconds_[index] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace trireme::parallel

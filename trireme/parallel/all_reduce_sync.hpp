@@ -1,0 +1,88 @@
+// Replicas agree by all-reduce: every replica has all variables, and gradients are averaged over all of them before
+// they are applied. A thread of its own reduces each bucket as soon as backward has completed it; while there is
+// nothing to reduce it sleeps, so that it costs no core. Buckets are reduced in the order of the plan, the same
+// everywhere. Made by Replicas; Executable calls it through GradientExchange.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "trireme/base/aligned_memory.hpp"
+#include "trireme/comm/all_reducer.hpp"
+#include "trireme/parallel/gradient_sync.hpp"
+#include "trireme/perf/recorder.hpp"
+
+namespace trireme::parallel {
+
+struct SyncOptions {
+  comm::AllReduceOptions all_reduce;
+  bool overlap = true;  // false: nothing is reduced before backward has ended; shows what overlapping buys
+  // Called first on the communication thread: lets it run where it disturbs least.
+  std::function<void()> start_thread = {};
+  perf::Recorder* recorder = nullptr;  // gets a span for each bucket; none: nobody traces
+};
+
+class AllReduceSync : public GradientSync {
+ public:
+  // The communicator is this object's alone while it lives.
+  AllReduceSync(comm::Communicator& communicator, SyncOptions options);
+  // In the middle of a step, what is being reduced is given up.
+  ~AllReduceSync() override;
+
+  // Gradients lie in memory of this object, shared with the replicas of this node where that is possible.
+  void configure(const Graph& graph, SessionOptions& options) override;
+  void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
+
+  Exchange kind() const override { return Exchange::reduce; }
+  void begin_step(std::uint64_t step) override;
+  void start(int bucket) override;
+  bool done(int bucket) override;
+  void wait(int bucket) override;
+
+  void set_vote(float value) override { vote_ = value; }
+  float agreed() const override { return thread_.joinable() ? agreed_ : vote_; }  // a replica alone agrees with itself
+  void set_weight(float weight) override { weight_ = weight; }
+
+  std::span<const GradientBucket> buckets() const override { return buckets_; }
+  std::span<const double> communication_seconds() const override { return bucket_seconds_; }
+  const comm::AllReducer& reducer() const { return *reducer_; }
+
+ private:
+  // Collective; once. It is this object's too, because its thread may still be at work when the session is gone.
+  std::shared_ptr<void> gradient_memory(std::int64_t bytes);
+  void name_spans();
+  void work() noexcept;
+  void reduce_next(std::uint32_t number);
+  void release(std::uint32_t number);  // lets the thread reduce buckets up to this one
+  // Buckets count on from step to step: the number that is one past this bucket of this step.
+  std::uint32_t number_after(int bucket) const;
+
+  comm::Communicator& communicator_;
+  SyncOptions options_;
+  std::shared_ptr<comm::SharedMemory> arena_;
+  std::shared_ptr<AlignedMemory> own_memory_;  // where none can be shared
+  std::unique_ptr<comm::AllReducer> reducer_;
+  std::unique_ptr<comm::AllReducer> vote_reducer_;  // exact, whatever form gradients travel in
+  std::vector<GradientBucket> buckets_;
+  std::vector<double> bucket_seconds_;
+  perf::Track* track_ = nullptr;
+  std::vector<std::int32_t> labels_;  // [bucket]
+  std::uint64_t step_ = 0;
+  std::uint32_t first_ = 0;      // number of this step's first bucket
+  std::uint32_t completed_ = 0;  // number after the last bucket that is complete
+  float vote_ = 0, agreed_ = 0, weight_ = 1;
+
+  std::atomic<std::uint32_t> released_{0};  // buckets that may be reduced
+  std::atomic<std::uint32_t> reduced_{0};   // buckets that are
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace trireme::parallel

@@ -1,0 +1,51 @@
+// Replicas agree by all-reduce as in train/all_reduce_sync.hpp, but their gradients stay in the memory of their
+// devices, which sum them without the hosts: NCCL, for GPUs. The sums are part of the recorded step. Made by the
+// laboratory for Replicas where each replica has a device of its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trireme/comm/communicator.hpp"
+#include "trireme/parallel/gradient_sync.hpp"
+
+namespace trireme::parallel {
+
+class DeviceSync : public GradientSync {
+ public:
+  // The device has groups. The communicator is used by open() alone.
+  DeviceSync(comm::Communicator& communicator, ComputeDevice& device);
+
+  void configure(const Graph&, SessionOptions&) override {}
+  void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
+
+  Exchange kind() const override { return Exchange::reduce_on_device; }
+  void begin_step(std::uint64_t step) override;
+  void start(int bucket) override;
+  bool done(int) override { return true; }
+  void wait(int) override {}
+
+  void set_vote(float value) override { vote_ = value; }
+  float agreed() const override;
+  void set_weight(float weight) override { weight_ = weight; }
+  std::span<const GradientBucket> buckets() const override { return buckets_; }
+  // Nobody sees how long the devices take: they go on with backward meanwhile.
+  std::span<const double> communication_seconds() const override { return {}; }
+
+ private:
+  // What goes with a step, in the memory of the device and, to be copied there, of the host.
+  struct StepValues {
+    float weight = 0;  // of this replica's gradients in the sum
+    float one = 1;     // of its vote
+    float vote = 0;    // and afterwards the sum of all
+  };
+
+  comm::Communicator& communicator_;
+  ComputeDevice& device_;
+  std::unique_ptr<DeviceGroup> group_;
+  std::vector<GradientBucket> buckets_;
+  DeviceMemory on_device_, sent_, received_;  // StepValues; a vote
+  float vote_ = 0, weight_ = 1;
+};
+
+}  // namespace trireme::parallel

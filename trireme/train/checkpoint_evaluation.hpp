@@ -1,0 +1,55 @@
+// How good the network of a checkpoint is on a data set's validation images: every worker takes its share of them, and
+// what they count is added up. Made and run by `trireme eval`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "trireme/train/checkpoint.hpp"
+#include "trireme/train/evaluation_data.hpp"
+#include "trireme/train/step_config.hpp"
+
+namespace trireme::train {
+
+struct EvaluationOptions {
+  std::string checkpoint;  // a file, or a folder: the newest one in it
+  StepOptions step;        // data, batch size, device and threads
+  bool average = false;    // the averages of the variables, where the checkpoint has them
+  bool allow_other_data = false;
+};
+
+class CheckpointEvaluation {
+ public:
+  // Collective. Error(bad_input) where the checkpoint or the options cannot be, or where the network was trained on
+  // images of another kind.
+  CheckpointEvaluation(const EvaluationOptions& options, comm::Communicator& workers);
+
+  // Collective. Of all workers; nothing where one of them was asked to stop.
+  std::optional<Accuracy> run(const std::stop_token& stop, const Evaluator::OnProgress& on_progress);
+
+  const CheckpointFile& checkpoint() const { return *checkpoint_; }
+  const data::Dataset& dataset() const { return *data_.dataset; }
+  std::int64_t samples() const;  // of this worker's share
+  std::string preprocessing() const { return data::describe(data_.pipeline.preprocessing); }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  void check_data() const;
+  void check_memory();
+  void make_evaluator();
+
+  comm::Communicator& workers_;
+  bool allow_other_data_;
+  std::unique_ptr<CheckpointFile> checkpoint_;
+  StepConfig config_;
+  std::vector<std::string> warnings_;
+  EvaluationData data_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+}  // namespace trireme::train

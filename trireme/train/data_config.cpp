@@ -1,0 +1,95 @@
+#include "trireme/train/data_config.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/perf/threads.hpp"
+
+namespace trireme::train {
+namespace {
+
+constexpr std::int64_t kMany = std::int64_t{1} << 50;
+
+std::int64_t checked(const char* option, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value < low || value > high) bad_input("--{} {}: must be a whole number from {} to {}", option, value, low, high);
+  return value;
+}
+
+void check_synthetic(const DataOptions& options) {
+  const auto refuse = [](bool given, const char* option) {
+    if (given) bad_input("{} has no effect on synthetic images: --data-dir names a data set", option);
+  };
+  refuse(options.name && *options.name != "synthetic", "--data-name");
+  refuse(options.threads.has_value(), "--data-threads");
+  refuse(options.prefetch.has_value(), "--prefetch");
+  refuse(options.cache_bytes.has_value(), "--data-cache");
+  refuse(options.max_bad_records.has_value(), "--max-bad-records");
+  refuse(options.crop.has_value(), "--crop");
+  refuse(options.eval_crop.has_value(), "--eval-crop");
+  refuse(options.augment.has_value(), "--augment");
+  refuse(options.mean.has_value(), "--mean");
+  refuse(options.deviation.has_value(), "--std");
+  refuse(options.distortions, "--distortions");
+}
+
+// Where nothing is trained, --crop is the crop of evaluation.
+data::PreprocessingOptions resolve_preprocessing(const DataOptions& options, bool forward_only) {
+  data::PreprocessingOptions result;
+  if (options.distortions && options.augment) {
+    bad_input("--distortions is --augment flip,colour, and --augment {} is given too; leave one out", *options.augment);
+  }
+  if (forward_only && (options.distortions || options.augment)) {
+    bad_input("{} has no effect with --forward-only: images are changed at random in training alone",
+              options.augment ? "--augment" : "--distortions");
+  }
+  if (options.crop) {
+    (forward_only ? result.eval_crop : result.crop) = data::parse_crop("crop", *options.crop, !forward_only);
+  }
+  if (options.eval_crop) result.eval_crop = data::parse_crop("eval-crop", *options.eval_crop, false);
+  if (options.augment) result.augment = data::parse_augment(*options.augment);
+  if (options.distortions) result.augment = data::Augmentation{.flip = true, .colour = true};
+  if (options.mean) result.mean = data::parse_mean(*options.mean);
+  if (options.deviation) result.deviation = data::parse_deviation(*options.deviation);
+  return result;
+}
+
+}  // namespace
+
+DataConfig resolve_data(const DataOptions& options, bool forward_only) {
+  DataConfig config;
+  config.dir = options.dir;
+  if (!config.is_real()) {
+    check_synthetic(options);
+    return config;
+  }
+  config.name = options.name.value_or("auto");
+  if (config.name == "imagenet") config.name = "tfrecord";  // as tf_cnn_benchmarks says it
+  if (config.name == "synthetic") bad_input("--data-name synthetic and --data-dir {} exclude each other", options.dir);
+  config.threads = static_cast<int>(checked("data-threads", options.threads.value_or(config.threads), 1, 1024));
+  config.default_threads = !options.threads;
+  config.prefetch = static_cast<int>(checked("prefetch", options.prefetch.value_or(config.prefetch), 1, 1024));
+  config.cache_bytes = checked("data-cache", options.cache_bytes.value_or(0), 0, kMany);
+  config.max_bad_records = checked("max-bad-records", options.max_bad_records.value_or(0), 0, kMany);
+  config.preprocessing = resolve_preprocessing(options, forward_only);
+  return config;
+}
+
+void DataConfig::set_threads(bool on_gpu) {
+  if (default_threads && on_gpu) threads = static_cast<int>(perf::usable_processors().size());
+}
+
+void add_json(const DataConfig& config, Json& json) {
+  json["data_name"] = config.is_real() ? config.name : "synthetic";
+  if (!config.is_real()) return;
+  json["data_dir"] = config.dir;
+  json["data_threads"] = config.threads;
+  json["prefetch"] = config.prefetch;
+  json["data_cache"] = config.cache_bytes;
+  json["max_bad_records"] = config.max_bad_records;
+  const data::PreprocessingOptions& done = config.preprocessing;
+  if (done.crop) json["crop"] = data::to_string(*done.crop);
+  if (done.eval_crop) json["eval_crop"] = data::to_string(*done.eval_crop);
+  if (done.augment) json["augment"] = data::to_string(*done.augment);
+  if (!done.mean.empty()) json["mean"] = data::to_string(done.mean);
+  if (!done.deviation.empty()) json["std"] = data::to_string(done.deviation);
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,42 @@
+// Where images come from: what a user writes, and what it was resolved to. Part of StepOptions
+// and StepConfig.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trireme/base/json.hpp"
+#include "trireme/data/choose_preprocessing.hpp"
+
+namespace trireme::train {
+
+struct DataOptions {
+  std::string dir;  // empty: synthetic images
+  std::optional<std::string> name;
+  std::optional<std::int64_t> threads, prefetch, cache_bytes, max_bad_records;
+  std::optional<std::string> crop, eval_crop, augment, mean, deviation;
+  bool distortions = false;  // tf_cnn_benchmarks' word for --augment flip,colour
+};
+
+struct DataConfig {
+  std::string dir;
+  std::string name = "auto";  // format
+  int threads = 1;            // that decode, per worker
+  int prefetch = 2;           // batches ahead
+  std::int64_t cache_bytes = 0;
+  std::int64_t max_bad_records = 0;
+  data::PreprocessingOptions preprocessing;  // complete once the data set is open
+
+  bool default_threads = true;  // how many was not said: where a GPU computes, one on every processor of the worker
+
+  void set_threads(bool on_gpu);
+  bool is_real() const { return !dir.empty(); }
+};
+
+// Throws Error(bad_input) that names the option, what was given and what is legal.
+DataConfig resolve_data(const DataOptions& options, bool forward_only = false);
+
+void add_json(const DataConfig& config, Json& json);
+
+}  // namespace trireme::train

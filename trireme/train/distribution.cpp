@@ -1,0 +1,236 @@
+#include "trireme/train/distribution.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/network_file.hpp"
+
+namespace trireme::train {
+namespace {
+
+constexpr std::int64_t kMegabyte = 1'000'000;
+constexpr std::array kUpdates{VariableUpdate::independent, VariableUpdate::all_reduce, VariableUpdate::parameter_server,
+                              VariableUpdate::distributed_replicated};
+constexpr const char* kHowToGetServers = "trireme launch --ps N starts them, --ps-hosts names those started by hand";
+
+constexpr const char* kNccl = "nccl";
+
+VariableUpdate automatic_update(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
+  if (job.servers > 0) return VariableUpdate::parameter_server;
+  const bool together = job.workers > 1 || options.all_reduce == kNccl;
+  return together && !forward_only ? VariableUpdate::all_reduce : VariableUpdate::independent;
+}
+
+VariableUpdate parse_update(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
+  const std::string& text = options.variable_update;
+  if (text == "auto") return automatic_update(options, job, forward_only);
+  const auto found =
+      std::find_if(kUpdates.begin(), kUpdates.end(), [&](VariableUpdate update) { return text == to_string(update); });
+  if (found == kUpdates.end()) {
+    bad_input(
+        "--variable-update {}: must be one of auto, all_reduce, parameter_server, distributed_replicated, independent",
+        text);
+  }
+  return *found;
+}
+
+// The way of updating suits the servers there are, and training.
+void check_update(const DistributionConfig& config, bool forward_only) {
+  if (forward_only && config.servers > 0)
+    bad_input("--forward-only updates nothing, so there is nothing for servers to do; leave out --ps");
+  if (forward_only && config.update != VariableUpdate::independent) {
+    bad_input("--variable-update {} has no effect with --forward-only: nothing is updated", to_string(config.update));
+  }
+  if (config.uses_servers() && config.servers == 0) {
+    bad_input("--variable-update {} needs parameter servers: {}", to_string(config.update), kHowToGetServers);
+  }
+  if (!config.uses_servers() && config.servers > 0) {
+    bad_input("--variable-update {} uses no parameter servers, and there {} {}; leave out --ps",
+              to_string(config.update), config.servers == 1 ? "is" : "are", config.servers);
+  }
+}
+
+// An algorithm that is asked for by name is one of the hosts, but for NCCL.
+void resolve_all_reduce(const DistributionOptions& options, DistributionConfig& config) {
+  if (options.all_reduce == kNccl) {
+    config.gpu_sums = GpuSums::always;
+    if (config.wire != comm::Wire::fp32)
+      bad_input("--gradient-precision {}: --all-reduce nccl sums in fp32 alone", options.gradient_precision);
+    if (!config.overlap) bad_input("--overlap off and --all-reduce nccl exclude each other: GPUs sum during backward");
+    return;
+  }
+  config.all_reduce = comm::parse_algorithm(options.all_reduce);
+  const bool hosts = config.all_reduce != comm::Algorithm::automatic || config.wire != comm::Wire::fp32;
+  if (hosts || !config.overlap) config.gpu_sums = GpuSums::never;
+}
+
+bool parse_switch(const char* option, const std::string& text) {
+  if (text != "on" && text != "off") bad_input("--{} {}: must be on or off", option, text);
+  return text == "on";
+}
+
+std::int64_t parse_bucket(const std::string& text) {
+  if (text == "auto") return 0;
+  double megabytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), megabytes);
+  if (error != std::errc() || end != text.data() + text.size() || !(megabytes > 0 && megabytes <= 1e5)) {
+    bad_input("--bucket-mb {}: must be auto or a number of megabytes above 0", text);
+  }
+  return std::max<std::int64_t>(1, std::llround(megabytes * kMegabyte));
+}
+
+// What only servers can do is asked for where there are none.
+void check_without_servers(const DistributionOptions& options) {
+  const auto refuse = [](bool given, const char* option) {
+    if (given) bad_input("{} has no effect without parameter servers: {}", option, kHowToGetServers);
+  };
+  refuse(!options.placement.empty(), "--placement");
+  refuse(options.asynchronous, "--async");
+  refuse(options.staleness.has_value(), "--staleness");
+  refuse(options.backup_workers != 0, "--backup-workers");
+}
+
+void check_order(const DistributionOptions& options, const DistributionConfig& config) {
+  if (options.synchronous && options.asynchronous) bad_input("--sync and --async exclude each other");
+  if (options.synchronous && options.staleness) {
+    bad_input("--sync and --staleness exclude each other: synchronous workers are never ahead of each other");
+  }
+  if (options.staleness && *options.staleness < 0) {
+    bad_input("--staleness {}: must be 0 or more steps", *options.staleness);
+  }
+  if (config.asynchronous && config.update == VariableUpdate::distributed_replicated) {
+    bad_input(
+        "--variable-update distributed_replicated is synchronous: its replicas are updated together; leave out {}",
+        options.asynchronous ? "--async" : "--staleness");
+  }
+  if ((config.asynchronous || config.backup_workers > 0) && config.check_replicas > 0) {
+    bad_input("--check-replicas {}: workers that do not wait for each other have different variables by design",
+              config.check_replicas);
+  }
+}
+
+void check_backup(const DistributionConfig& config) {
+  const int backup = config.backup_workers;
+  if (backup == 0) return;
+  if (backup < 0 || backup >= config.workers) {
+    bad_input("--backup-workers {}: must be from 0 to {}, less than the {} worker{} there {}", backup,
+              config.workers - 1, config.workers, config.workers == 1 ? "" : "s", config.workers == 1 ? "is" : "are");
+  }
+  if (config.asynchronous) {
+    bad_input("--backup-workers is for synchronous training: asynchronous workers wait for nobody anyway");
+  }
+  if (config.update == VariableUpdate::distributed_replicated) {
+    bad_input(
+        "--backup-workers needs --variable-update parameter_server: replicas are updated with the gradients of all "
+        "workers");
+  }
+}
+
+void check_servers(const DistributionOptions& options, const DistributionConfig& config) {
+  check_order(options, config);
+  check_backup(config);
+  if (config.wire != comm::Wire::fp32) {
+    bad_input("--gradient-precision {}: gradients travel to parameter servers in fp32", options.gradient_precision);
+  }
+  if (options.all_reduce != "auto") {
+    bad_input("--all-reduce {} has no effect with parameter servers; leave it out", options.all_reduce);
+  }
+}
+
+// What was measured is of use where there is a choice.
+void resolve_network_file(const DistributionOptions& options, DistributionConfig& config) {
+  if (config.chooses_all_reduce()) config.network_file = options.network_file.value_or(comm::default_network_file());
+  config.network_file_given = options.network_file.has_value();
+  if (config.network_file_given && config.network_file.empty()) {
+    bad_input("--network-file has no effect: it is for workers that choose their algorithm, by --all-reduce auto");
+  }
+}
+
+void check_batch_norm(const DistributionConfig& config) {
+  if (!config.sync_batch_norm) return;
+  if (config.update == VariableUpdate::independent)
+    bad_input("--sync-batch-norm needs --variable-update all_reduce: other workers share nothing");
+  if (config.asynchronous) {
+    bad_input("--sync-batch-norm needs workers that train in lock-step: leave out --async and --staleness");
+  }
+  if (config.backup_workers > 0)
+    bad_input("--sync-batch-norm waits for all workers, and --backup-workers is there not to; leave one of them out");
+}
+
+}  // namespace
+
+std::string_view to_string(VariableUpdate update) {
+  switch (update) {
+    case VariableUpdate::independent:
+      return "independent";
+    case VariableUpdate::all_reduce:
+      return "all_reduce";
+    case VariableUpdate::parameter_server:
+      return "parameter_server";
+    case VariableUpdate::distributed_replicated:
+      return "distributed_replicated";
+  }
+  return "";
+}
+
+DistributionConfig resolve(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
+  DistributionConfig config;
+  config.workers = job.workers;
+  config.servers = job.servers;
+  config.update = parse_update(options, job, forward_only);
+  config.bucket_bytes = parse_bucket(options.bucket_mb);
+  config.wire = comm::parse_wire(options.gradient_precision);
+  config.overlap = parse_switch("overlap", options.overlap);
+  resolve_all_reduce(options, config);
+  config.sync_batch_norm = options.sync_batch_norm;
+  if (options.check_replicas < 0) bad_input("--check-replicas {}: must be 0 or more steps", options.check_replicas);
+  config.check_replicas = options.check_replicas;
+  if (!(options.comm_timeout > 0 && options.comm_timeout <= 1e6))
+    bad_input("--comm-timeout {}: must be a number of seconds above 0", options.comm_timeout);
+  config.comm_timeout = options.comm_timeout;
+  config.asynchronous = options.asynchronous || options.staleness.has_value();
+  config.staleness = options.staleness;
+  config.backup_workers = options.backup_workers;
+  check_update(config, forward_only);
+  if (config.uses_servers()) {
+    if (!options.placement.empty()) config.placement = ps::parse_strategy(options.placement);
+    check_servers(options, config);
+  } else {
+    check_without_servers(options);
+  }
+  resolve_network_file(options, config);
+  check_batch_norm(config);
+  return config;
+}
+
+void add_json(const DistributionConfig& config, Json& json) {
+  json["variable_update"] = to_string(config.update);
+  json["workers"] = config.workers;
+  json["all_reduce"] = config.gpu_sums == GpuSums::always ? kNccl : comm::to_string(config.all_reduce);
+  json["network_file"] = config.network_file;
+  json["bucket_mb"] = config.bucket_bytes == 0
+                          ? Json("auto")
+                          : Json(static_cast<double>(config.bucket_bytes) / static_cast<double>(kMegabyte));
+  json["gradient_precision"] = comm::to_string(config.wire);
+  json["overlap"] = config.overlap;
+  json["sync_batch_norm"] = config.sync_batch_norm;
+  json["check_replicas"] = config.check_replicas;
+  json["comm_timeout"] = config.comm_timeout;
+  json["servers"] = config.servers;
+  if (!config.uses_servers()) return;
+  json["asynchronous"] = config.asynchronous;
+  json["staleness"] = config.staleness ? Json(*config.staleness) : Json(nullptr);
+  json["backup_workers"] = config.backup_workers;
+  json["placement"] = ps::to_string(config.placement);
+}
+
+std::int64_t bucket_bytes_for(const DistributionConfig& config, std::int64_t gradient_bytes) {
+  if (config.bucket_bytes > 0) return config.bucket_bytes;
+  constexpr std::int64_t kBuckets = 16;
+  return std::clamp(gradient_bytes / kBuckets, kMegabyte, 25 * kMegabyte);
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,77 @@
+#include "trireme/train/job.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "trireme/cluster/environment.hpp"
+#include "trireme/perf/threads.hpp"
+#include "trireme/ps/server.hpp"
+
+namespace trireme::train {
+namespace {
+
+// What others may ask of a server while it runs.
+class Reachable {
+ public:
+  Reachable(comm::World& world, ps::Server& server) : world_(world) {
+    world_.set_statistics([&server] { return server.statistics(); });
+    world_.set_shutdown([&server] { server.stop(); });
+  }
+  ~Reachable() {
+    world_.set_statistics({});
+    world_.set_shutdown({});
+  }
+  Reachable(const Reachable&) = delete;
+  Reachable& operator=(const Reachable&) = delete;
+
+ private:
+  comm::World& world_;
+};
+
+}  // namespace
+
+Job::Job() : Job(cluster::place_in_launch(), [](const std::string& line) { fmt::print(stderr, "{}\n", line); }) {}
+
+Job::Job(std::optional<comm::ClusterPlace> place, Log log) : place_(std::move(place)), log_(std::move(log)) {
+  if (!place_) {
+    world_ = comm::join_world();
+    return;
+  }
+  world_ = comm::join_world(*place_, log_);
+  workers_ = world_->communicator().split(is_server() ? -1 : 0, place_->rank());
+}
+
+Job::~Job() = default;
+
+void Job::serve(int threads, perf::Recorder* recorder) {
+  const auto workers = static_cast<int>(place_->spec.workers.size());
+  log_(fmt::format("{} serves {} worker{} at {}, over {}", to_string(place_->place), workers, workers == 1 ? "" : "s",
+                   place_->spec.address_of(place_->place), world_->communicator().transport()));
+  ps::Server server(world_->communicator(), workers,
+                    {.threads = perf::plan_threads(threads, 1, false).intra_threads,
+                     .start_thread = {},
+                     .log = log_,
+                     .recorder = recorder});
+  const Reachable reachable(*world_, server);
+  server.run();
+}
+
+comm::Communicator* Job::with_servers() {
+  return place_ && !place_->spec.servers.empty() ? &world_->communicator() : nullptr;
+}
+
+std::unique_ptr<parallel::Replicas> Job::make_replicas(ps::WorkerOptions options, parallel::ReplicaOptions replicas) {
+  if (comm::Communicator* all = with_servers(); all != nullptr) {
+    auto sync = std::make_unique<ps::WorkerSync>(*all, workers().size(), std::move(options));
+    return std::make_unique<parallel::Replicas>(workers(), std::move(sync), std::move(replicas));
+  }
+  return std::make_unique<parallel::Replicas>(workers(), std::move(replicas));
+}
+
+void Job::leave() {
+  workers_.reset();
+  world_->leave();
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,66 @@
+// This process as a member of a job: alone, a worker among others, or a parameter server. Who the others are is said by
+// the launcher (`trireme launch`, mpirun, srun) or by addresses that the user gave. Made once in main(), by `trireme
+// bench` and `train` and by programs of one's own (examples/mnist.cpp):
+//
+//   ps::Job job;
+//   if (job.is_server()) {
+//     job.serve();  // until the workers have left
+//   } else {
+//     const auto replicas = job.make_replicas();  // by all-reduce, or through the servers
+//     // train as rank replicas->rank() of replicas->size(), then
+//     replicas->sync().leave();
+//   }
+//   job.leave();
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "trireme/comm/world.hpp"
+#include "trireme/parallel/replicas.hpp"
+#include "trireme/ps/worker_sync.hpp"
+#include "trireme/train/process_group.hpp"
+
+namespace trireme::train {
+
+class Job {
+ public:
+  using Log = std::function<void(const std::string& line)>;
+
+  // Returns when all members have met: as the launcher has said, or
+  Job();
+  // as the tasks of a cluster; without a place, as the ranks of MPI, or alone. The log gets whole lines, from any
+  // thread.
+  Job(std::optional<comm::ClusterPlace> place, Log log);
+  ~Job();  // without leave(), the others see this one as lost
+
+  bool is_server() const { return place_ && place_->place.is_server(); }
+  // A server's part, with so many threads (0: one per core that this process may use). Errors are thrown. A recorder
+  // gets the spans of its updates.
+  void serve(int threads = 0, perf::Recorder* recorder = nullptr);
+
+  // A worker's part. The workers alone:
+  comm::Communicator& workers() { return workers_ ? *workers_ : world_->communicator(); }
+  // Workers and servers; nullptr: there are no servers.
+  comm::Communicator* with_servers();
+  ProcessGroup group() { return {workers(), with_servers()}; }
+  // All members, whatever they are.
+  comm::Communicator& everybody() { return with_servers() != nullptr ? *with_servers() : workers(); }
+  // Collective. The options of a worker count where there are servers.
+  std::unique_ptr<parallel::Replicas> make_replicas(ps::WorkerOptions options = {},
+                                                    parallel::ReplicaOptions replicas = {});
+
+  // In good order, together with all others: the last call when all is well. What was made from this one is gone by
+  // then.
+  void leave();
+
+ private:
+  std::optional<comm::ClusterPlace> place_;
+  Log log_;
+  std::unique_ptr<comm::World> world_;
+  std::unique_ptr<comm::Communicator> workers_;  // of a cluster
+};
+
+}  // namespace trireme::train

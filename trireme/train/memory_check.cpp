@@ -1,0 +1,124 @@
+#include "trireme/train/memory_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/train/step_graph.hpp"
+
+namespace trireme::train {
+namespace {
+
+// Scratch memory of kernels is not part of what a graph shows.
+constexpr double kSmallShare = 0.5;
+
+double bytes_of(const TensorType& type) { return static_cast<double>(type.bytes()); }
+
+// Batches that are made ahead, the one in use, and one on its way into the step.
+void add_input(const StepConfig& config, MemoryNeed& need) {
+  if (!config.data.is_real()) return;
+  const ModelInfo& model = find_model(config.model);
+  const auto pixels = static_cast<double>(model.channels * model.image_size * model.image_size);
+  need.batches = static_cast<double>((config.data.prefetch + 1) * config.batch_size) * pixels * sizeof(float);
+  need.cache = static_cast<double>(config.data.cache_bytes);
+}
+
+std::string parts_text(const MemoryNeed& need) {
+  std::string text = fmt::format("activations and scratch {}, variables with gradients and optimizer state {}",
+                                 format_bytes(need.activations), format_bytes(need.variables));
+  if (need.batches > 0) text += fmt::format(", batches of input {}", format_bytes(need.batches));
+  if (need.cache > 0) text += fmt::format(", --data-cache {}", format_bytes(need.cache));
+  return text;
+}
+
+std::string advice(const MemoryNeed& need, double room, const StepConfig& config) {
+  const double fitting =
+      std::floor(static_cast<double>(config.batch_size) * (room - need.variables - need.cache) / need.with_batch());
+  std::string text = fitting >= 1 ? fmt::format("about {} images fit", format_count(fitting)) : "not one image fits";
+  if (!config.forward_only && config.recompute != Recompute::full) text += "; --recompute cheap or full needs less";
+  return text;
+}
+
+// What a program takes at most: every result of the graph with memory of its own. Quick to find out.
+MemoryNeed most_memory(const StepConfig& config) {
+  Graph graph;
+  build_step(graph, config);
+  MemoryNeed need;
+  for (const Node& node : graph.nodes()) {
+    const bool is_variable = node.as<op::Variable>() != nullptr;
+    for (const TensorType& output : node.outputs) (is_variable ? need.variables : need.activations) += bytes_of(output);
+  }
+  constexpr double kCopies = 4;  // value, gradient, and at most two arrays of the optimizer
+  if (!config.forward_only) need.variables *= kCopies;
+  add_input(config, need);
+  return need;
+}
+
+// What it takes by its plan, with kernels that are not timed.
+MemoryNeed planned_memory(const StepConfig& config) {
+  Graph graph;
+  const StepGraph step = build_step(graph, config);
+  const auto backend = make_backend(config.backend, {});
+  VariableLayouts layouts;
+  const MemorySummary memory = compile(graph, step.fetches, *backend, compile_options(config), layouts).memory;
+  MemoryNeed need;
+  need.activations = static_cast<double>(memory.planned_bytes);
+  need.variables = static_cast<double>(memory.variable_bytes + memory.gradient_bytes + memory.optimizer_bytes);
+  add_input(config, need);
+  return need;
+}
+
+template <typename Of>
+MemoryNeed sum(const std::vector<StepConfig>& programs, Of of) {
+  MemoryNeed all;
+  for (const StepConfig& program : programs) all += of(program);
+  return all;
+}
+
+}  // namespace
+
+MemoryNeed& MemoryNeed::operator+=(const MemoryNeed& other) {
+  activations += other.activations;
+  variables += other.variables;
+  batches += other.batches;
+  cache += other.cache;
+  return *this;
+}
+
+std::vector<std::string> check_memory(const std::vector<StepConfig>& programs, const std::vector<HostMemory>& hosts) {
+  const MemoryNeed most = sum(programs, most_memory);
+  const bool is_small = std::ranges::all_of(hosts, [&](const HostMemory& memory) {
+    return memory.workers * most.total() < kSmallShare * static_cast<double>(memory.free.bytes);
+  });
+  if (is_small) return {};
+  const MemoryNeed need = sum(programs, planned_memory);
+  std::vector<std::string> warnings;
+  for (const HostMemory& memory : hosts) {
+    if (std::string warning = check_memory(need, memory, programs.front()); !warning.empty()) {
+      warnings.push_back(std::move(warning));
+    }
+  }
+  return warnings;
+}
+
+std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const StepConfig& step) {
+  if (memory.free.bytes <= 0 && !memory.free.by_group) return "";  // the system does not say
+  const double all = memory.workers * need.total();
+  const auto free = static_cast<double>(memory.free.bytes);
+  if (all <= free) return "";
+  const std::string who =
+      memory.workers == 1 ? "" : fmt::format(" for each of {} workers on {}", memory.workers, memory.host);
+  const std::string needed =
+      fmt::format("--batch-size {}: {} of memory are needed{} ({}), and {} are available{}", step.batch_size,
+                  format_bytes(need.total()), who, parts_text(need), format_bytes(free),
+                  memory.free.by_group ? " by the limit of the control group (cgroup)" : "");
+  const std::string better = advice(need, free / memory.workers, step);
+  if (all <= free + static_cast<double>(memory.free.swap_bytes)) {
+    return fmt::format("{}: the rest will be swapped to disk, which is slow; {}", needed, better);
+  }
+  bad_input("{}; {}", needed, better);
+}
+
+}  // namespace trireme::train

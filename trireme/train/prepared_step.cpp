@@ -1,0 +1,147 @@
+#include "trireme/train/prepared_step.hpp"
+
+#include <algorithm>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/random.hpp"
+
+namespace trireme::train {
+namespace {
+
+constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
+
+}  // namespace
+
+PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
+                           parallel::Replicas* replicas, int rank, const std::function<void(Session&)>& restore)
+    : step_(build_step(graph_, config, threads.groups)) {
+  SessionOptions options;
+  options.seed = config.seed;
+  options.compile = compile_options(config);
+  options.compile.inter_threads = threads.inter_threads;
+  // Groups wait for each other before every update: few and large ones.
+  if (threads.groups > 1) options.compile.update_bytes = kSplitUpdateBytes;
+  options.groups = threads.groups;
+  options.own_statistics = config.batch_norm_over == BatchNormOver::group;
+  options.start_thread = [threads](int index) { perf::apply(threads, index); };
+  if (replicas != nullptr) {
+    options.compile.update_bytes = bucket_bytes_for(config.distribution, trainable_bytes(graph_));
+    replicas->configure(graph_, options);
+  }
+  session_ = std::make_unique<Session>(graph_, backend, options);
+  try {
+    split_ = &session_->prepare_split(step_.fetches);
+  } catch (const OutOfMemory& error) {
+    const auto fitting = static_cast<std::int64_t>(error.fitting_share() * static_cast<double>(config.batch_size));
+    bad_input("--batch-size {}: {}; {}, --recompute cheap or full needs less", config.batch_size, error.what(),
+              fitting > 0 ? fmt::format("about {} images fit", fitting) : "not one image fits");
+  }
+  if (restore) restore(*session_);
+  if (replicas != nullptr) replicas->attach(*session_, *split_);
+  fill_batch(config.seed, config.batch_size, rank);
+}
+
+// tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand
+// for pixels that have gone through preprocessing; here they get the scaling of that preprocessing, x/127.5 - 1, so
+// that the network sees values of the size that it was made for. A program leaves its placeholders as they are: the
+// batch is put in place once, for all steps.
+// The workers' batches together are the batch that one worker would have.
+void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank) {
+  const std::int64_t share = batch_size / groups();
+  const std::int64_t first_sample = rank * batch_size;
+  std::vector<float> images(static_cast<std::size_t>(model().images.shape().elements() * groups()));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch_size));
+  fill_truncated_normal(images, 127.0f, 60.0f, random_key(seed, "synthetic images"),
+                        static_cast<std::uint64_t>(rank) * images.size());
+  for (float& value : images) value = value / 127.5f - 1.0f;
+  fill_uniform(labels, static_cast<std::int32_t>(model().info.classes - 1), random_key(seed, "synthetic labels"),
+               static_cast<std::uint64_t>(first_sample));
+  for (int index = 0; index < groups(); ++index) {
+    Executable& group = split_->group(index);
+    group.sample_offset = first_sample + index * share;
+    image_inputs_.push_back(group.input_f32(model().images));
+    label_inputs_.push_back(group.input_i32(model().labels));
+    if (trains()) learning_rate_inputs_.push_back(group.input_f32(step_.learning_rate));
+  }
+  set_batch(images, labels);
+}
+
+void PreparedStep::set_batch(std::span<const float> images, std::span<const std::int32_t> labels) {
+  for (int index = 0; index < groups(); ++index) {
+    split_->group(index).input_changed(model().images);
+    split_->group(index).input_changed(model().labels);
+  }
+  for (std::size_t group = 0; group < image_inputs_.size(); ++group) {
+    const std::span<float> group_images = image_inputs_[group];
+    const std::span<std::int32_t> group_labels = label_inputs_[group];
+    std::copy_n(images.begin() + static_cast<std::ptrdiff_t>(group * group_images.size()), group_images.size(),
+                group_images.begin());
+    std::copy_n(labels.begin() + static_cast<std::ptrdiff_t>(group * group_labels.size()), group_labels.size(),
+                group_labels.begin());
+    split_->group(static_cast<int>(group)).send_inputs();
+  }
+}
+
+void PreparedStep::set_first_sample(std::int64_t first) {
+  for (int index = 0; index < groups(); ++index) {
+    split_->group(index).sample_offset =
+        first + index * static_cast<std::int64_t>(label_inputs_[static_cast<std::size_t>(index)].size());
+  }
+}
+
+double PreparedStep::run(double learning_rate) {
+  start(learning_rate);
+  wait();
+  return loss();
+}
+
+void PreparedStep::start(double learning_rate) {
+  for (const std::span<float> input : learning_rate_inputs_) {
+    const auto rate = static_cast<float>(learning_rate);
+    if (input[0] == rate) continue;
+    for (int index = 0; index < groups(); ++index) split_->group(index).input_changed(step_.learning_rate);
+    input[0] = rate;
+  }
+  split_->run();
+}
+
+double PreparedStep::wait() {
+  double seconds = 0;
+  for (int index = 0; index < groups(); ++index) seconds = std::max(seconds, split_->group(index).wait());
+  return seconds;
+}
+
+std::optional<LossScaleState> PreparedStep::loss_scale() const {
+  if (!step_.loss_scale) return std::nullopt;
+  const auto value = [this](Tensor variable) { return session_->variables().get(variable.node).f32()[0]; };
+  return LossScaleState{.scale = value(step_.loss_scale->scale),
+                        .skipped_updates = static_cast<std::int64_t>(value(step_.loss_scale->skipped_updates))};
+}
+
+void PreparedStep::enable_profile() {
+  for (int index = 0; index < groups(); ++index) split_->group(index).enable_profile();
+}
+
+void PreparedStep::set_recorder(perf::Recorder& recorder) {
+  for (int index = 0; index < groups(); ++index) split_->group(index).set_recorder(recorder);
+}
+
+double PreparedStep::flops() const {
+  const Program& program = executable().program();
+  double updates = 0;  // shared by the groups
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.update && !instruction.once) updates += instruction.cost.flops;
+  }
+  return groups() * (program.flops() - updates) + updates;
+}
+
+MemorySummary PreparedStep::memory() const {
+  MemorySummary memory = executable().program().memory;
+  for (std::int64_t* bytes : {&memory.planned_bytes, &memory.unplanned_bytes, &memory.peak_live_bytes,
+                              &memory.scratch_bytes, &memory.gradient_bytes}) {
+    *bytes *= groups();
+  }
+  return memory;
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,316 @@
+#include "trireme/train/worker.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <map>
+
+#include "trireme/backend/registry.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/comm/survivors.hpp"
+#include "trireme/data/formats.hpp"
+#include "trireme/perf/machine.hpp"
+#include "trireme/train/memory_check.hpp"
+#include "trireme/train/same_options.hpp"
+#include "trireme/train/share_processors.hpp"
+
+namespace trireme::train {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto kTuningTimeout = std::chrono::hours(1);
+
+bool has_batch_norm(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.as<op::BatchNorm>() != nullptr; });
+}
+
+}  // namespace
+
+TuningOptions tuning_options(const StepConfig& config, const std::string& cpu, std::function<void()> on_first) {
+  TuningOptions options;
+  options.autotune = config.autotune;
+  options.exact = config.exact;
+  options.cpu = cpu;
+  options.cache = std::make_shared<TuneCache>(config.autotune == Autotune::off ? "" : config.tune_cache);
+  options.on_first = std::move(on_first);
+  return options;
+}
+
+std::string keep_timings(TuneCache& cache) {
+  try {
+    cache.save();
+  } catch (const Error& error) {  // the work can go on: all that is lost is a second or two at the next start
+    return fmt::format("{}; kernels will be timed again next time (--tune-cache chooses another file)", error.what());
+  }
+  return "";
+}
+
+void choose_gpu(StepConfig& config, const comm::Communicator& workers) {
+  const int gpus = config.device == "cuda" ? gpu_count() : 0;
+  if (gpus < 2 || workers.size() == 1) return;
+  int local_rank = 0;
+  for (int rank = 0; rank < workers.rank(); ++rank) {
+    if (workers.members()[static_cast<std::size_t>(rank)].node == workers.self().node) ++local_rank;
+  }
+  config.backend = fmt::format("cuda:{}", local_rank % gpus);
+}
+
+void share_cores(StepConfig& config, comm::Communicator& workers, std::vector<std::string>& warnings) {
+  if (workers.size() == 1) return;
+  const std::string place = share_processors(workers);
+  if (place.empty()) return;
+  warnings.push_back(place);
+  config.bind = false;
+  if (config.intra_threads == 0) config.intra_threads = 1;
+}
+
+Worker::Worker(const StepConfig& config, const ProcessGroup& group, Options options)
+    : config_(config), workers_(&group.workers), with_servers_(group.with_servers), options_(std::move(options)) {
+  if (workers_->size() != config.distribution.workers) {
+    bad_input("a job of {} workers was given {} ranks", config.distribution.workers, workers_->size());
+  }
+  if (workers_->size() > 1) {
+    workers_->set_timeout(std::chrono::duration<double>(config.distribution.comm_timeout));
+    check_same_options(*workers_, to_json(config));
+  }
+  choose_gpu(config_, *workers_);
+  const perf::Machine machine = perf::read_machine();
+  setup_.warnings = machine.warnings;
+  share_cores(config_, *workers_, setup_.warnings);
+  const std::vector<int> processors = perf::usable_processors();
+  open_data();
+  check_memory();
+  setup_.threads = perf::plan_threads(config_.intra_threads, config_.inter_threads, config_.bind);
+  config_.intra_threads = setup_.threads.intra_threads;
+  config_.inter_threads = setup_.threads.inter_threads;
+  // Before anything starts threads of its own: where the system refuses a processor, this is where it shows.
+  if (!config_.on_gpu()) measure_peak();
+  const auto start = SteadyClock::now();
+  tuning_ = tuning_options(config, machine.cpu, options_.on_tuning);
+  divide_cores();
+  prepare();
+  setup_.prepare_seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  if (config_.on_gpu()) measure_gpu_peak();
+  if (options_.recorder != nullptr) name_spans(*options_.recorder);
+  if (input_) {
+    input_->start(config_.bind ? processors : std::vector<int>(), options_.first_sample, options_.recorder);
+  }
+}
+
+void Worker::name_spans(perf::Recorder& recorder) {
+  trace_.track = &recorder.track(perf::Recorder::kMainTrack);
+  trace_.wait_for_batch = recorder.label({.name = "wait for images", .kind = perf::SpanKind::input});
+  trace_.place_batch = recorder.label({.name = "put images in place", .kind = perf::SpanKind::input});
+  step_->set_recorder(recorder);
+}
+
+const data::Batch& Worker::next_batch() {
+  const perf::ScopedSpan span(trace_.track, trace_.wait_for_batch);
+  return input_->next();
+}
+
+Worker::~Worker() {
+  if (step_) step_->split().forget_exchange();
+}
+
+void Worker::open_data() {
+  if (!config_.data.is_real()) return;
+  config_.data.set_threads(config_.on_gpu());
+  input_ = std::make_unique<DataInput>(config_, *workers_);
+  if (options_.on_data) options_.on_data(*input_);
+  input_->check_suits(config_, options_.first_sample > 0);
+  config_.num_classes = input_->classes();
+  config_.data.preprocessing = input_->preprocessing();
+  setup_.dataset = input_->describe();
+  setup_.preprocessing = input_->describe_preprocessing();
+  if (const std::string others = data::other_files_text(input_->info()); !others.empty()) {
+    setup_.warnings.push_back(fmt::format("--data-dir {}: there {}", config_.data.dir, others));
+  }
+  set_epoch(config_, input_->samples());
+}
+
+// All workers see what is free before any of them takes some, and all come to the same end.
+void Worker::check_memory() {
+  if (config_.on_gpu()) return;
+  workers_->set_context("comparing what memory there is");
+  const std::vector<perf::FreeMemory> free = comm::all_gather_value(*workers_, perf::free_memory());
+  std::map<int, HostMemory> by_node;
+  for (std::size_t rank = 0; rank < free.size(); ++rank) {
+    const comm::Member& member = workers_->members()[rank];
+    const auto [node, is_new] = by_node.try_emplace(member.node, HostMemory{member.host, 0, free[rank]});
+    ++node->second.workers;
+    if (free[rank].bytes < node->second.free.bytes) node->second.free = free[rank];
+  }
+  std::vector<HostMemory> hosts;
+  for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
+  std::vector<StepConfig> programs = options_.beside;
+  for (StepConfig& program : programs) program.num_classes = config_.num_classes;
+  programs.insert(programs.begin(), config_);
+  for (std::string& warning : train::check_memory(programs, hosts)) setup_.warnings.push_back(std::move(warning));
+}
+
+void Worker::leave_lost_behind() {
+  if (!config_.distribution.survives_lost_workers() || workers_->size() == 1) return;
+  const std::vector<int> left = comm::agree_on_survivors(*workers_);
+  if (static_cast<int>(left.size()) == workers_->size()) return;
+  survivors_ = workers_->subgroup(left);
+  workers_ = survivors_.get();
+  replicas_->set_communicator(*workers_);
+}
+
+void Worker::divide_cores() {
+  StepConfig& config = config_;
+  const int threads = config.intra_threads;
+  if (config.batch_split == 0) {
+    const bool possible = config.inter_threads == 1 && make_backend(config.backend, {})->splits_batches();
+    if (possible) setup_.split = choose_split(config, threads, tuning_, setup_.peak);
+    config.batch_split = setup_.split.groups;
+  }
+  if (threads % config.batch_split != 0) {
+    bad_input("--batch-split {}: {} threads cannot be divided evenly over {} groups of cores; try {}",
+              config.batch_split, threads, config.batch_split,
+              fmt::join(possible_splits(threads, config.batch_size), ", "));
+  }
+  setup_.split.groups = config.batch_split;
+  setup_.threads =
+      perf::plan_threads(threads / config.batch_split, config.inter_threads, config.bind, config.batch_split);
+}
+
+void Worker::measure_peak() {
+  if (config_.on_gpu()) return measure_gpu_peak();
+  // One team on the processors of all inter threads, started by a thread of its own: this thread's team stays as it is.
+  perf::ThreadPlan all = setup_.threads;
+  all.intra_threads = all.threads();
+  all.inter_threads = all.groups = 1;
+  const DataType type = config_.precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
+  const auto measure = [&all, type] {
+    perf::apply(all);
+    return perf::measure_fma_peak(all.intra_threads, type);
+  };
+  const perf::Peak peak = std::async(std::launch::async, measure).get();
+  // A neighbour on the machine can only make it look smaller.
+  if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
+}
+
+void Worker::measure_gpu_peak() {
+  if (setup_.peak.flops_per_second > 0) return;  // it hardly changes, and takes memory
+  const Precision precision = config_.precision;
+  const ComputeDevice::Peak peak = backend_->device().measure_peak(precision);
+  setup_.device = backend_->device().name();
+  setup_.device_facts = backend_->device().facts();
+  const DataType narrow = precision == Precision::fp16 ? DataType::f16 : DataType::bf16;
+  setup_.peak = {.flops_per_second = peak.flops_per_second,
+                 .type = precision == Precision::bf16 || precision == Precision::fp16 ? narrow : DataType::f32,
+                 .instruction_set = precision == Precision::tf32 ? "matrix products in tf32" : "matrix products",
+                 .threads = 0,
+                 .bytes_per_second = peak.bytes_per_second};
+}
+
+void Worker::prepare() {
+  if (workers_->size() == 1) {
+    build();
+  } else {
+    compile_by_timings([this] { time_kernels(); }, [this] { build(); });
+  }
+  describe_workers();
+}
+
+// Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
+// tells the others. All compile, each as long as it takes, before they have the patience of training again.
+void Worker::compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile) {
+  workers_->set_timeout(kTuningTimeout);
+  workers_->set_context("waiting for rank 0 to time kernels");
+  if (workers_->rank() == 0) time();
+  tuning_.cache->merge(comm::broadcast_text(*workers_, tuning_.cache->text()));
+  compile();
+  comm::barrier(*workers_);
+  workers_->set_timeout(std::chrono::duration<double>(config_.distribution.comm_timeout));
+}
+
+// Compiles the step as one worker would, for the timings that this leaves.
+void Worker::time_kernels() {
+  if (config_.autotune == Autotune::off) return;
+  StepConfig alone = config_;
+  alone.distribution = {};
+  const std::unique_ptr<Backend> backend = make_backend(alone.backend, tuning_);
+  const PreparedStep step(alone, setup_.threads, *backend);
+}
+
+double Worker::take_batch() {
+  const auto start = SteadyClock::now();
+  const data::Batch& batch = next_batch();
+  const perf::ScopedSpan span(trace_.track, trace_.place_batch);
+  step_->set_batch(batch.images, batch.labels);
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+// The batch after this step's is taken meanwhile. Where there is none, that is a matter of the step that wants it,
+// which may never come.
+double Worker::run_step(double learning_rate, bool on_next_batch) {
+  if (input_ == nullptr || !on_next_batch) {
+    input_seconds_ = 0;
+    return step_->run(learning_rate);
+  }
+  if (batch_problem_) std::rethrow_exception(batch_problem_);
+  input_seconds_ = batch_is_there_ ? 0 : take_batch();
+  step_->start(learning_rate);
+  batch_is_there_ = !backend_->device().is_host();
+  double beside = 0;
+  try {
+    if (batch_is_there_) beside = take_batch();
+  } catch (const std::exception&) {
+    batch_problem_ = std::current_exception();
+  }
+  const double step_seconds = step_->wait();
+  if (batch_is_there_) input_seconds_ += std::max(0.0, beside - step_seconds);
+  return step_->loss();
+}
+
+void Worker::compile_in_turn(const std::function<void()>& compile) {
+  if (workers_->size() == 1) {
+    compile();
+  } else {
+    compile_by_timings(compile, [&] {
+      if (workers_->rank() > 0) compile();
+    });
+  }
+  keep_new_timings();
+}
+
+void Worker::keep_new_timings() {
+  setup_.kernels_timed = tuning_.cache->added();
+  setup_.tuning_seconds = tuning_.cache->seconds_spent();
+  const std::string problem = keep_timings(*tuning_.cache);
+  if (problem.empty() || std::ranges::find(setup_.warnings, problem) != setup_.warnings.end()) return;
+  setup_.warnings.push_back(problem);
+}
+
+void Worker::build() {
+  StepConfig& config = config_;
+  backend_ = make_backend(config.backend, tuning_);
+  replicas_ = make_replicas();
+  const auto restore = workers_->rank() == 0 ? options_.restore : nullptr;
+  step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank(), restore);
+  setup_.model = step_->model().info;
+  config.num_classes = setup_.model.classes;
+  setup_.counts = count(step_->graph(), step_->model());
+  if (config.learning_rate_chosen) {
+    config.schedule.initial =
+        default_learning_rate(config.optimizer.kind, has_batch_norm(step_->graph()), setup_.counts.gradient_tensors);
+  }
+  keep_new_timings();
+  setup_.memory = step_->memory();
+  setup_.recomputation = step_->executable().program().recomputation;
+  setup_.recomputation.planned_bytes_without *= step_->groups();
+  setup_.flops_per_step = step_->flops();
+  for (const Instruction& instruction : step_->executable().program().instructions) {
+    if (!instruction.once) setup_.bytes_per_step += step_->groups() * instruction.cost.bytes;
+  }
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,131 @@
+// A worker among others: the replicas or servers it trains with, and what there is to say about them.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <tuple>
+
+#include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
+#include "trireme/parallel/device_sync.hpp"
+#include "trireme/train/worker.hpp"
+
+namespace trireme::train {
+namespace {
+
+parallel::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors,
+                                         const comm::CostModel& cost, perf::Recorder* recorder) {
+  parallel::ReplicaOptions options;
+  // On any processor of this worker: the thread that starts it is bound to one.
+  if (!processors.empty()) {
+    options.sync.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
+  }
+  options.sync.all_reduce.algorithm = config.all_reduce;
+  options.sync.all_reduce.wire = config.wire;
+  options.sync.all_reduce.cost = cost;
+  options.sync.overlap = config.overlap;
+  options.sync.recorder = recorder;
+  options.sync_batch_norm = config.sync_batch_norm;
+  options.timeout = std::chrono::duration<double>(config.comm_timeout);
+  return options;
+}
+
+ps::WorkerOptions worker_options(const DistributionConfig& config, const std::vector<int>& processors,
+                                 perf::Recorder* recorder) {
+  ps::WorkerOptions options;
+  options.placement = config.placement;
+  options.mode = config.asynchronous ? ps::Mode::asynchronous : ps::Mode::synchronous;
+  options.replicated = config.update == VariableUpdate::distributed_replicated;
+  options.staleness = config.staleness.value_or(-1);
+  options.backup_workers = config.backup_workers;
+  options.overlap = config.overlap;
+  options.timeout_seconds = config.comm_timeout;
+  options.recorder = recorder;
+  if (!processors.empty()) options.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
+  return options;
+}
+
+}  // namespace
+
+void Worker::describe_workers() {
+  setup_.members.assign(workers_->members().begin(), workers_->members().end());
+  if (!replicas_) return;
+  setup_.transport = (servers_ != nullptr ? *with_servers_ : *workers_).transport();
+  if (servers_ != nullptr) {
+    const auto members = with_servers_->members().subspan(setup_.members.size());
+    setup_.servers.assign(members.begin(), members.end());
+    setup_.server_loads = servers_->placement().loads();
+  }
+  std::int64_t largest = 0;
+  for (const GradientBucket& bucket : replicas_->sync().buckets()) {
+    setup_.bucket_bytes.push_back(bucket.bytes());
+    largest = std::max(largest, bucket.bytes());
+  }
+  if (replicas_->sync().kind() == Exchange::reduce_on_device) setup_.all_reduce = "nccl";
+  const auto* sync = dynamic_cast<const parallel::AllReduceSync*>(&replicas_->sync());
+  if (sync == nullptr) return;
+  setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
+  setup_.wire = sync->reducer().wire_for(largest);
+}
+
+// The first worker's file counts: all have to choose alike.
+comm::CostModel Worker::network_cost() {
+  const DistributionConfig& distribution = config_.distribution;
+  if (!distribution.chooses_all_reduce() || distribution.network_file.empty()) return {};
+  std::string text;
+  if (workers_->rank() == 0) {
+    const std::string& path = distribution.network_file;
+    if (distribution.network_file_given && !std::filesystem::exists(path)) {
+      bad_input("--network-file {}: there is no such file; `trireme net` writes one", path);
+    }
+    if (distribution.network_file_given && !comm::is_network_file(path)) {
+      bad_input("--network-file {}: not a network file of this version; `trireme net --network-file` writes one", path);
+    }
+    text = to_text(comm::read_network_file(path));
+  }
+  comm::NetworkFits fits = comm::parse_fits(comm::broadcast_text(*workers_, std::move(text)));
+  const std::string transport(workers_->protocol());
+  std::erase_if(fits, [&](const auto& item) { return item.first != transport; });
+  setup_.network_problems = comm::remove_bad(fits);
+  setup_.network = comm::find_fits(fits, transport);
+  return setup_.network ? cost_model(*setup_.network) : comm::CostModel();
+}
+
+// Collective. Empty: the GPUs can sum gradients among themselves.
+std::string Worker::why_not_between_gpus() const {
+  const ComputeDevice& device = backend_->device();
+  workers_->set_context("comparing GPUs");
+  const std::vector<std::string> gpus =
+      comm::all_gather_text(*workers_, device.has_groups() ? device.identity() : std::string());
+  if (std::find(gpus.begin(), gpus.end(), "") != gpus.end()) return "there is no NCCL";
+  if (std::set<std::string>(gpus.begin(), gpus.end()).size() < gpus.size()) return "workers share a GPU";
+  return "";
+}
+
+std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
+  const DistributionConfig& distribution = config_.distribution;
+  const std::vector<int>& processors = setup_.threads.cores;
+  if (config_.on_gpu()) setup_.gradient_path = "through the hosts' memory";
+  if (distribution.uses_servers()) {
+    auto sync = std::make_unique<ps::WorkerSync>(*with_servers_, distribution.workers,
+                                                 worker_options(distribution, processors, options_.recorder));
+    servers_ = sync.get();
+    return std::make_unique<parallel::Replicas>(*workers_, std::move(sync),
+                                                replica_options(distribution, processors, {}, options_.recorder));
+  }
+  if (!distribution.is_synchronous()) return nullptr;
+  if (distribution.gpu_sums != GpuSums::never) {
+    const std::string problem = why_not_between_gpus();
+    if (problem.empty()) {
+      setup_.gradient_path = "from GPU to GPU";
+      return std::make_unique<parallel::Replicas>(*workers_,
+                                                  std::make_unique<parallel::DeviceSync>(*workers_, backend_->device()),
+                                                  replica_options(distribution, processors, {}, options_.recorder));
+    }
+    if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: {}", problem);
+    setup_.gradient_path += fmt::format(" ({})", problem);
+  }
+  return std::make_unique<parallel::Replicas>(
+      *workers_, replica_options(distribution, processors, network_cost(), options_.recorder));
+}
+
+}  // namespace trireme::train
