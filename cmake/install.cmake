@@ -18,6 +18,9 @@ install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN "comm/mpi/*" EXCLUDE PATTERN "comm/grpc/*" EXCLUDE PATTERN "comm/ucx/*" EXCLUDE
   PATTERN "comm/collectives/*" EXCLUDE PATTERN "comm/local/local_*" EXCLUDE
   PATTERN "data/tfrecord/*" EXCLUDE PATTERN "onnx/*" EXCLUDE)
+if(TRIREME_WITH_PROTOBUF)
+  install(FILES trireme/onnx/model_file.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trireme/onnx)
+endif()
 
 install(EXPORT triremeTargets NAMESPACE trireme:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/triremeConfig.cmake.in ${PROJECT_BINARY_DIR}/triremeConfig.cmake

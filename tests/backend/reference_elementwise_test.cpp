@@ -14,8 +14,9 @@ using testkit::expect_close;
 using testkit::f32;
 using testkit::run_kernel;
 
-std::vector<float> unary(UnaryKind kind, std::vector<float> values, float alpha = 0) {
-  return run_kernel(op::Unary{.kind = kind, .alpha = alpha}, {f32({static_cast<std::int64_t>(values.size())}, values)});
+std::vector<float> unary(UnaryKind kind, std::vector<float> values, float alpha = 0, float beta = 0) {
+  return run_kernel(op::Unary{.kind = kind, .alpha = alpha, .beta = beta},
+                    {f32({static_cast<std::int64_t>(values.size())}, values)});
 }
 
 TEST(ReferenceUnary, KnownValues) {
@@ -33,6 +34,13 @@ TEST(ReferenceUnary, KnownValues) {
   expect_close(unary(UnaryKind::exp, {0, 1}), {1, 2.7182818f});
   expect_close(unary(UnaryKind::log, {1, 10}), {0, 2.3025851f});
   EXPECT_EQ(unary(UnaryKind::negate, {-2, 3}), (std::vector<float>{2, -3}));
+  EXPECT_EQ(unary(UnaryKind::clip, {-2, 0.5f, 3}, -1, 2), (std::vector<float>{-1, 0.5f, 2}));
+  EXPECT_EQ(unary(UnaryKind::affine, {-2, 3}, 0.5f, 4), (std::vector<float>{3, 5.5f}));
+}
+
+TEST(ReferenceUnary, ClipPassesNoGradientAtItsEnds) {
+  const op::UnaryBackward operation{.kind = UnaryKind::clip, .alpha = -1, .beta = 2};
+  EXPECT_EQ(run_kernel(operation, {f32({3}, {5, 6, 7}), f32({3}, {-1, 0, 2})}), (std::vector<float>{0, 6, 0}));
 }
 
 TEST(ReferenceUnary, ReluLetsNaNThroughSoThatItIsSeen) {

@@ -13,7 +13,7 @@ using op::UnaryKind;
 struct UnaryCase {
   UnaryKind kind;
   float low = -4, high = 4;
-  float alpha = 0;
+  float alpha = 0, beta = 0;
   double relative = 0;  // what the library's approximation is allowed
 };
 
@@ -32,6 +32,8 @@ const UnaryCase kUnaries[] = {
     {.kind = UnaryKind::exp, .relative = 4e-6},
     {.kind = UnaryKind::log, .low = 0.05f, .high = 20},
     {UnaryKind::negate},
+    {.kind = UnaryKind::clip, .alpha = -0.7f, .beta = 2.1f},
+    {.kind = UnaryKind::affine, .alpha = 0.3f, .beta = 0.6f},
 };
 
 const Shape kShapes[] = {{2, 32, 5, 7}, {1, 19, 3, 4}, {3, 70}, {65}, {}};
@@ -39,7 +41,7 @@ const Shape kShapes[] = {{2, 32, 5, 7}, {1, 19, 3, 4}, {3, 70}, {65}, {}};
 TEST(TestedUnary, EveryKindAgreesWithTheReference) {
   for (const UnaryCase& c : kUnaries) {
     for (const Shape& shape : kShapes) {
-      expect_same(OperationCase(op::Unary{c.kind, c.alpha}, {random_tensor(shape, 1, c.low, c.high)}),
+      expect_same(OperationCase(op::Unary{c.kind, c.alpha, c.beta}, {random_tensor(shape, 1, c.low, c.high)}),
                   {.terms = 2, .magnitude = 4, .relative = c.relative});
     }
   }
@@ -50,12 +52,12 @@ TEST(TestedUnary, EveryBackwardAgreesWithTheReference) {
     for (const Shape& shape : kShapes) {
       HostTensor data = random_tensor(shape, 1, c.low, c.high);
       if (op::backward_uses_dst(c.kind)) {
-        KernelRun forward(*make_backend("reference"), OperationCase(op::Unary{c.kind, c.alpha}, {data}),
+        KernelRun forward(*make_backend("reference"), OperationCase(op::Unary{c.kind, c.alpha, c.beta}, {data}),
                           {.name = "reference"});
         forward.run();
         data = forward.output(0);
       }
-      expect_same(OperationCase(op::UnaryBackward{c.kind, c.alpha}, {random_tensor(shape, 2), data}),
+      expect_same(OperationCase(op::UnaryBackward{c.kind, c.alpha, c.beta}, {random_tensor(shape, 2), data}),
                   {.terms = 4, .magnitude = 4, .relative = c.relative});
     }
   }

@@ -196,6 +196,10 @@ Cases unary_cases() {
                        return Outputs{unary(kind, needs_positive ? b.positive(shape) : b.away_from_zero(shape), 0.3f)};
                      }});
   }
+  // Multiples of 0.1 from -1 to 1, and kinks in between.
+  cases.push_back({"clip", [](CaseBuilder& b) { return Outputs{clip(b.distinct({3, 7}), -0.45f, 0.55f)}; }});
+  cases.push_back({"hard_swish", [](CaseBuilder& b) { return Outputs{hard_swish(b.distinct({3, 7}) * 4)}; }});
+  cases.push_back({"numbers", [](CaseBuilder& b) { return Outputs{2 - (3 * b.uniform({3, 4}) + 1) / 4}; }});
   return cases;
 }
 

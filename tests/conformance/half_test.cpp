@@ -55,6 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Types, TestedHalf, ::testing::Values(Precision::bf16, P
 struct ConvolutionCase {
   Shape src, weights;
   op::Window window;
+  std::int64_t groups = 1;
 
   Shape dst() const {
     return {src[0], weights[0], op::window_output(window, 0, src[2]), op::window_output(window, 1, src[3])};
@@ -71,6 +72,8 @@ const ConvolutionCase kConvolutions[] = {
     {{1, 19, 7, 7}, {21, 19, 3, 3}, kSame},
     {{2, 3, 16, 18}, {16, 3, 3, 3}, {.kernel = {3, 3}, .stride = {2, 2}, .pad_after = {1, 1}}},
     {{3, 1, 9, 11}, {8, 1, 2, 2}, {.kernel = {2, 2}, .stride = {2, 2}}},
+    {{2, 32, 9, 8}, {32, 1, 3, 3}, kSame, 32},
+    {{1, 24, 8, 8}, {24, 1, 5, 5}, {.kernel = {5, 5}, .stride = {2, 2}, .pad_before = {1, 1}, .pad_after = {2, 2}}, 24},
 };
 
 TEST_P(TestedHalf, Convolution) {
@@ -78,12 +81,14 @@ TEST_P(TestedHalf, Convolution) {
   const bool twice = tested_backend_name() == "cuda";
   for (const ConvolutionCase& c : kConvolutions) {
     const double rounded_before = twice ? roundings() * std::sqrt(c.terms()) : 0;
-    check(OperationCase(op::Convolution{.window = c.window}, {rounded(c.src, 1), rounded(c.weights, 2)}, {1}),
+    check(OperationCase(op::Convolution{.window = c.window, .groups = c.groups},
+                        {rounded(c.src, 1), rounded(c.weights, 2)}, {1}),
           {.terms = c.terms()});
-    check(OperationCase(op::Convolution{.window = c.window, .bias = true, .activation = op::Activation::relu},
-                        {rounded(c.src, 1), rounded(c.weights, 2), random_tensor({c.weights[0]}, 3)}, {1, 2}),
+    check(OperationCase(
+              op::Convolution{.window = c.window, .groups = c.groups, .bias = true, .activation = op::Activation::relu},
+              {rounded(c.src, 1), rounded(c.weights, 2), random_tensor({c.weights[0]}, 3)}, {1, 2}),
           {.terms = c.terms() + rounded_before});
-    check(OperationCase(op::Convolution{.window = c.window, .add = true},
+    check(OperationCase(op::Convolution{.window = c.window, .groups = c.groups, .add = true},
                         {rounded(c.src, 1), rounded(c.weights, 2), rounded(c.dst(), 4)}, {1}),
           {.terms = c.terms() + roundings() + rounded_before, .magnitude = 2});
   }
@@ -91,8 +96,8 @@ TEST_P(TestedHalf, Convolution) {
 
 TEST_P(TestedHalf, ConvolutionBackwardData) {
   for (const ConvolutionCase& c : kConvolutions) {
-    const double terms = static_cast<double>(c.weights.elements() / c.weights[1]);
-    check(OperationCase(op::ConvolutionBackwardData{.window = c.window, .src_shape = c.src},
+    const double terms = static_cast<double>(c.weights.elements() / c.weights[1] / c.groups);
+    check(OperationCase(op::ConvolutionBackwardData{.window = c.window, .groups = c.groups, .src_shape = c.src},
                         {rounded(c.dst(), 1), rounded(c.weights, 2)}, {1}),
           {.terms = terms});
   }
@@ -102,7 +107,8 @@ TEST_P(TestedHalf, ConvolutionBackwardWeightsGivesF32) {
   for (const ConvolutionCase& c : kConvolutions) {
     for (const bool bias : {false, true}) {
       const OperationCase operation(
-          op::ConvolutionBackwardWeights{.window = c.window, .weights_shape = c.weights, .bias = bias},
+          op::ConvolutionBackwardWeights{
+              .window = c.window, .groups = c.groups, .weights_shape = c.weights, .bias = bias},
           {rounded(c.src, 1), rounded(c.dst(), 2)});
       // cuDNN rounds to the type first where it has no kernel that writes f32.
       const bool rounds = tested_backend_name() == "cuda";
@@ -179,7 +185,23 @@ TEST_P(TestedHalf, Elementwise) {
     check(OperationCase(op::Unary{.kind = op::UnaryKind::relu}, {rounded(shape, 1)}), {});
     check(OperationCase(op::UnaryBackward{.kind = op::UnaryKind::relu}, {rounded(shape, 1), rounded(shape, 2)}), {});
     check(OperationCase(op::Unary{.kind = op::UnaryKind::tanh}, {rounded(shape, 1)}), {.terms = roundings() / 8});
+    check(OperationCase(op::Unary{op::UnaryKind::clip, -0.3f, 0.6f}, {rounded(shape, 1)}), {});
+    check(OperationCase(op::UnaryBackward{op::UnaryKind::clip, -0.25f, 0.5f}, {rounded(shape, 1), rounded(shape, 2)}),
+          {});
+    check(OperationCase(op::Unary{op::UnaryKind::affine, 0.3f, 0.6f}, {rounded(shape, 1)}), {});
     check(OperationCase(op::Dropout{.rate = 0.5f, .key = 3}, {rounded(shape, 1)}), {});
+  }
+}
+
+// In bf16 the ends are 0.10009766 and 0.69921875, both between 0.1 and 0.7.
+TEST_P(TestedHalf, ClippedElementsGetNoGradient) {
+  const op::UnaryBackward backward{op::UnaryKind::clip, 0.1f, 0.7f};
+  for (const float end : {0.1f, 0.7f}) {
+    KernelRun run(*tested_backend(),
+                  OperationCase(backward, {rounded({1, 16, 2, 2}, 1), rounded({1, 16, 2, 2}, 2, end, end)}),
+                  {.name = "plain", .precision = GetParam()});
+    run.run();
+    EXPECT_EQ(std::ranges::count(run.output(0).f32(), 0), 64) << end;
   }
 }
 

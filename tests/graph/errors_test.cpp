@@ -136,6 +136,9 @@ TEST_F(BuildingErrors, Elementwise) {
   expect_bad_input([&] { src + labels({3}); }, {"b has elements of type i32, expected f32"});
   expect_bad_input([&] { unary(op::UnaryKind::elu, src, kNan); }, {"alpha is nan"});
   expect_bad_input([&] { unary(op::UnaryKind::leaky_relu, src, -0.5f); }, {"alpha is -0.5"});
+  expect_bad_input([&] { clip(src, 1, 0.5f); }, {"clip from 1 to 0.5, expected low <= high"});
+  expect_bad_input([&] { src + kNan; }, {"beta is nan"});
+  expect_bad_input([&] { src / 0; }, {"alpha is inf"});
   for (const float rate : {1.0f, -0.1f, kNan, kInf}) {
     expect_bad_input([&] { dropout(src, rate); }, {"dropout rate is", "at least 0 and less than 1"});
   }

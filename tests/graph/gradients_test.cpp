@@ -122,6 +122,9 @@ TEST_F(Gradients, UnaryBackwardReadsWhatItSays) {
   EXPECT_EQ(graph_.node(diff).inputs[1], dst);
   const Tensor other = gradient_of(reduce_sum(square(w)), w);
   EXPECT_EQ(graph_.node(other).inputs[1], w);
+  const Tensor sum = reduce_sum(square(w + 1));
+  EXPECT_EQ(graph_.node(gradient_of(sum, w)).as<op::UnaryBackward>()->kind, op::UnaryKind::square)
+      << "an added number changes no gradient";
 }
 
 TEST_F(Gradients, DropoutUsesTheSameMask) {
@@ -177,6 +180,7 @@ TEST_F(Gradients, EveryRuleKeepsTheShapes) {
   expect_shapes(add_bias(image, row), {image, row});
   expect_shapes(lrn(image), {image});
   expect_shapes(unary(op::UnaryKind::negate, image), {image});
+  expect_shapes(hard_swish(image), {image});
   expect_shapes(graph_.add(op::Broadcast{{2, 3, 4}, 0.5f}, {column}), {column});
   expect_shapes(concat({image, image}), {image});
   expect_shapes(pad(matrix, {1, 0}, {0, 2}), {matrix});

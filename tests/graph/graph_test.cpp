@@ -15,6 +15,8 @@ TEST(GraphNames, AnEmptyNameBecomesTheOperations) {
   const Tensor x = placeholder(graph, {2, 2});
   EXPECT_EQ(graph.node(x).name, "placeholder");
   EXPECT_EQ(graph.node(relu(x)).name, "relu");
+  EXPECT_EQ(graph.node(relu6(x)).name, "relu6");
+  EXPECT_EQ(graph.node(hard_swish(x)).name, "hard_swish");
   EXPECT_EQ(graph.node(x - x).name, "subtract");
   EXPECT_EQ(graph.node(reduce_mean(x)).name, "reduce_mean");
   EXPECT_EQ(graph.node(matmul(x, x)).name, "matmul");

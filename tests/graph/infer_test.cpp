@@ -100,6 +100,7 @@ TEST_F(Infer, BatchNormGivesStatisticsAndBackwardGivesWhatFusingAdds) {
 TEST_F(Infer, BinaryBroadcastsAsNumpyDoes) {
   EXPECT_EQ((input({2, 1, 4}) + input({3, 1})).shape(), (Shape{2, 3, 4}));
   EXPECT_EQ((input({2, 3}) * 2.0f).shape(), (Shape{2, 3}));
+  EXPECT_EQ(hard_swish(input({2, 3})).shape(), (Shape{2, 3}));
   EXPECT_EQ((constant(graph_, 1.0f) - input({2})).shape(), Shape{2});
   EXPECT_EQ(graph_.add(op::Broadcast{{4, 2, 3}}, {input({2, 1})}).shape(), (Shape{4, 2, 3}));
 }
@@ -164,6 +165,7 @@ TEST_F(Infer, WhichInputsAnUpdateWrites) {
 TEST(OperationNames, BackwardReadsDstWhereItTellsTheSlope) {
   EXPECT_TRUE(op::backward_uses_dst(op::UnaryKind::relu));
   EXPECT_TRUE(op::backward_uses_dst(op::UnaryKind::tanh));
+  EXPECT_TRUE(op::backward_uses_dst(op::UnaryKind::clip));
   EXPECT_FALSE(op::backward_uses_dst(op::UnaryKind::square));
   EXPECT_FALSE(op::backward_uses_dst(op::UnaryKind::gelu));
 }

@@ -64,6 +64,31 @@ TEST(Convolution, BorderAddsToEverySide) {
   EXPECT_EQ(x.shape(), (Shape{1, 64, 55, 55}));
 }
 
+TEST(Convolution, GroupsDivideTheInputsOfTheWeights) {
+  Graph graph;
+  LayerBuilder layers(graph);
+  const Tensor images = placeholder(graph, {1, 6, 8, 8});
+  const Tensor x = layers.convolution(images, {.channels = 12, .kernel = {3, 3}, .groups = 6});
+  EXPECT_EQ(x.shape(), (Shape{1, 12, 8, 8}));
+  const op::Variable& weights = variable_named(graph, "conv1/weights");
+  EXPECT_EQ(weights.shape, (Shape{12, 1, 3, 3}));
+  EXPECT_EQ(weights.initializer.stddev, op::Initializer::variance_scaling(1, 9).stddev);
+}
+
+TEST(Convolution, ActivationTakesThePlaceOfRelu) {
+  Graph graph;
+  LayerBuilder layers(graph);
+  const Tensor images = placeholder(graph, {1, 3, 8, 8});
+  const auto last = [&](const ConvolutionConfig& config) {
+    return graph.node(layers.convolution(images, config)).name;
+  };
+  EXPECT_EQ(last({.channels = 2}), "conv1/relu");
+  EXPECT_EQ(last({.channels = 2, .relu = false}), "conv2/convolution");
+  EXPECT_EQ(last({.channels = 2, .activation = relu6}), "conv3/relu6");
+  EXPECT_EQ(last({.channels = 2, .activation = hard_swish}), "conv4/hard_swish");
+  EXPECT_EQ(last({.channels = 2, .activation = [](Tensor x, std::string) { return x * x; }}), "conv5/multiply");
+}
+
 TEST(InitialValues, AreThoseOfTfCnnBenchmarks) {
   Graph graph;
   LayerBuilder layers(graph);
@@ -158,6 +183,9 @@ TEST(Errors, NameTheLayerAndTheValue) {
   const Tensor images = placeholder(graph, {1, 3, 8, 8});
   EXPECT_EQ(error_of(images, {}), "layer 'first': channels must be at least 1, got 0");
   EXPECT_EQ(error_of(images, {.channels = 1, .stride = 0}), "layer 'first': the stride must be at least 1, got 0");
+  EXPECT_EQ(error_of(images, {.channels = 4, .groups = 2}),
+            "layer 'first': groups must divide the 3 channels of the source and the 4 of the result, got 2");
+  EXPECT_NE(error_of(images, {.channels = 4, .groups = 0}).find("got 0"), std::string::npos);
   EXPECT_NE(error_of(placeholder(graph, {1, 3}), {.channels = 1}).find("got 1x3"), std::string::npos);
   // A kernel larger than the image: the graph's own error, under the layer's name.
   EXPECT_NE(error_of(images, {.channels = 1, .kernel = {9, 9}, .padding = Padding::valid}).find("first/convolution"),

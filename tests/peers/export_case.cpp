@@ -1,6 +1,7 @@
 // Makes what tests/peers compares with other systems. Usage:
 //   export_case network MODEL FOLDER  checkpoint.safetensors with the initial values of a network, images.f32 (a batch
 //                                     of two) and the logits.f32 that the network gives for them, plain values
+//   export_case mobile FOLDER         the same of the network in tests/onnx/mobile_network.hpp, and mobile.onnx
 //   export_case small FOLDER          small.onnx: the file that is stored in tests/onnx
 //   export_case events FOLDER         an event file with the scalars loss = 1 / step and learning_rate = 0.5, at the
 //                                     steps 1 to 3
@@ -8,6 +9,7 @@
 
 #include <string>
 
+#include "tests/onnx/mobile_network.hpp"
 #include "tests/onnx/small_network.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
@@ -49,19 +51,31 @@ void set_values(VariableStore& store) {
   }
 }
 
+void write_ends(Session& session, Tensor images, Tensor logits, const std::string& folder) {
+  set_values(session.variables());
+  HostTensor values(images.type());
+  fill_uniform(values.f32(), -1, 1, random_key(3, "images"));
+  write_values(folder + "/images.f32", values);
+  write_values(folder + "/logits.f32", session.run({logits}, {{images, values}})[0]);
+}
+
 void write_network(const std::string& name, const std::string& folder) {
   Graph graph;
   const Model model = build_model(graph, name, {.batch_size = 2, .training = false});
   const auto backend = make_backend(default_backend());
   Session session(graph, *backend);
-  set_values(session.variables());
-  HostTensor images(model.images.type());
-  fill_uniform(images.f32(), -1, 1, random_key(3, "images"));
-  const auto logits = session.run({model.logits}, {{model.images, images}});
-  write_values(folder + "/images.f32", images);
-  write_values(folder + "/logits.f32", logits[0]);
+  write_ends(session, model.images, model.logits, folder);
   const train::TrainingState state{.model = name, .classes = model.info.classes, .step = 1};
   write_checkpoint(take_checkpoint(session.variables(), state), folder + "/checkpoint.safetensors");
+}
+
+void write_mobile(const std::string& folder) {
+  testkit::MobileNetwork mobile(2);
+  const auto backend = make_backend(default_backend());
+  Session session(mobile.graph, *backend);
+  write_ends(session, mobile.images, mobile.logits, folder);
+  write_file(folder + "/mobile.onnx",
+             onnx::to_onnx({"mobile", mobile.graph, mobile.images, mobile.logits, session.variables()}));
 }
 
 void write_small(const std::string& folder) {
@@ -83,12 +97,14 @@ int run(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
   if (what == "network" && arguments.size() == 3) {
     write_network(arguments[1], arguments[2]);
+  } else if (what == "mobile" && arguments.size() == 2) {
+    write_mobile(arguments[1]);
   } else if (what == "small" && arguments.size() == 2) {
     write_small(arguments[1]);
   } else if (what == "events" && arguments.size() == 2) {
     write_events(arguments[1]);
   } else {
-    fmt::print(stderr, "usage: export_case network MODEL FOLDER | small FOLDER | events FOLDER\n");
+    fmt::print(stderr, "usage: export_case network MODEL FOLDER | mobile FOLDER | small FOLDER | events FOLDER\n");
     return 2;
   }
   return 0;

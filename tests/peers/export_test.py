@@ -50,13 +50,13 @@ def all_networks():
 class Case:
     """A network with values, two images and what Trireme makes of them."""
 
-    def __init__(self, network):
+    def __init__(self, network, *case):
         import numpy
 
         self.network = network
         self.folder = tempfile.TemporaryDirectory()
         self.path = pathlib.Path(self.folder.name)
-        run(EXPORT_CASE, "network", network, str(self.path))
+        run(EXPORT_CASE, *(case or ("network", network)), str(self.path))
         self.logits = numpy.fromfile(self.path / "logits.f32", "float32").reshape(2, -1)
         self.images = numpy.fromfile(self.path / "images.f32", "float32").reshape(2, -1)
         # Logits that hardly depend on the images would say nothing.
@@ -104,6 +104,13 @@ class Onnx(unittest.TestCase):
                 difference = case.difference(logits)
                 print(f"{network}: ONNX Runtime differs by {difference:.1e}", flush=True)
                 self.assertLess(difference, TOLERANCE)
+
+    def test_network_of_a_users_own(self):
+        with Case("mobile", "mobile") as case:
+            session = self.open(case.path / "mobile.onnx")
+            self.assertEqual(session.get_inputs()[0].shape, ["batch", 3, 16, 16])
+            (logits,) = session.run(["logits"], {"images": case.images.reshape(2, 3, 16, 16)})
+            self.assertLess(case.difference(logits), TOLERANCE)
 
     def test_batch_size_may_be_fixed(self):
         with Case("resnet20") as case:

@@ -84,6 +84,24 @@ Tensor unary(op::UnaryKind kind, Tensor src, float alpha, std::string name) {
 Tensor relu(Tensor src, std::string name) { return unary(op::UnaryKind::relu, src, 0, std::move(name)); }
 Tensor square(Tensor src, std::string name) { return unary(op::UnaryKind::square, src, 0, std::move(name)); }
 
+Tensor clip(Tensor src, float low, float high, std::string name) {
+  return graph_of(src).add(op::Unary{op::UnaryKind::clip, low, high}, {src}, name_or(std::move(name), "clip"));
+}
+
+Tensor affine(Tensor src, float scale, float offset, std::string name) {
+  return graph_of(src).add(op::Unary{op::UnaryKind::affine, scale, offset}, {src}, name_or(std::move(name), "affine"));
+}
+
+Tensor relu6(Tensor src, std::string name) { return clip(src, 0, 6, name_or(std::move(name), "relu6")); }
+
+Tensor hard_sigmoid(Tensor src, std::string name) {
+  return clip(affine(src, 1.0f / 6, 0.5f), 0, 1, name_or(std::move(name), "hard_sigmoid"));
+}
+
+Tensor hard_swish(Tensor src, std::string name) {
+  return binary(op::BinaryKind::multiply, src, hard_sigmoid(src), name_or(std::move(name), "hard_swish"));
+}
+
 Tensor binary(op::BinaryKind kind, Tensor a, Tensor b, std::string name) {
   return graph_of(a).add(op::Binary{.kind = kind}, {a, b}, name_or(std::move(name), to_string(kind)));
 }
@@ -92,7 +110,13 @@ Tensor operator+(Tensor a, Tensor b) { return binary(op::BinaryKind::add, a, b);
 Tensor operator-(Tensor a, Tensor b) { return binary(op::BinaryKind::subtract, a, b); }
 Tensor operator*(Tensor a, Tensor b) { return binary(op::BinaryKind::multiply, a, b); }
 Tensor operator/(Tensor a, Tensor b) { return binary(op::BinaryKind::divide, a, b); }
-Tensor operator*(Tensor a, float b) { return a * constant(graph_of(a), b); }
+Tensor operator+(Tensor a, float b) { return affine(a, 1, b); }
+Tensor operator-(Tensor a, float b) { return affine(a, 1, -b); }
+Tensor operator*(Tensor a, float b) { return affine(a, b, 0); }
+Tensor operator/(Tensor a, float b) { return affine(a, 1 / b, 0); }
+Tensor operator+(float a, Tensor b) { return affine(b, 1, a); }
+Tensor operator-(float a, Tensor b) { return affine(b, -1, a); }
+Tensor operator*(float a, Tensor b) { return affine(b, a, 0); }
 
 Tensor dropout(Tensor src, float rate, std::string name) {
   return graph_of(src).add(op::Dropout{.rate = rate}, {src}, std::move(name));

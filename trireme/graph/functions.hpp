@@ -1,5 +1,6 @@
-// Building a graph in the notation of mathematics: one function per operation, and operators on tensors.
-// Layers with variables of their own (conv + bias + initial values) are in models/layers.hpp.
+// Building a graph in the notation of mathematics: one function per operation, and operators on tensors. x.shape()
+// tells the shape of a tensor. Layers with variables of their own (conv + bias + initial values) are in
+// models/layers.hpp.
 #pragma once
 
 #include "trireme/graph/graph.hpp"
@@ -25,12 +26,23 @@ Tensor lrn(Tensor src, op::Lrn parameters = {}, std::string name = "");
 Tensor unary(op::UnaryKind kind, Tensor src, float alpha = 0, std::string name = "");
 Tensor relu(Tensor src, std::string name = "");
 Tensor square(Tensor src, std::string name = "");
+Tensor clip(Tensor src, float low, float high, std::string name = "");  // the gradient is 0 outside and at both ends
+Tensor affine(Tensor src, float scale, float offset, std::string name = "");  // scale * src + offset
+Tensor relu6(Tensor src, std::string name = "");                              // clip(src, 0, 6)
+Tensor hard_sigmoid(Tensor src, std::string name = "");                       // clip(src / 6 + 0.5, 0, 1)
+Tensor hard_swish(Tensor src, std::string name = "");                         // src * hard_sigmoid(src)
 Tensor binary(op::BinaryKind kind, Tensor a, Tensor b, std::string name = "");
 Tensor operator+(Tensor a, Tensor b);
 Tensor operator-(Tensor a, Tensor b);
 Tensor operator*(Tensor a, Tensor b);
 Tensor operator/(Tensor a, Tensor b);
+Tensor operator+(Tensor a, float b);
+Tensor operator-(Tensor a, float b);
 Tensor operator*(Tensor a, float b);
+Tensor operator/(Tensor a, float b);
+Tensor operator+(float a, Tensor b);
+Tensor operator-(float a, Tensor b);
+Tensor operator*(float a, Tensor b);
 Tensor dropout(Tensor src, float rate, std::string name = "");
 
 Tensor concat(std::vector<Tensor> inputs, int axis = 1, std::string name = "");

@@ -43,9 +43,13 @@ Tensor LayerBuilder::convolution(Tensor src, const ConvolutionConfig& config, co
   expect_positive(layer, "the kernel's height", config.kernel[0]);
   expect_positive(layer, "the kernel's width", config.kernel[1]);
   expect_positive(layer, "the stride", config.stride);
+  if (config.groups < 1 || src.shape()[1] % config.groups != 0 || config.channels % config.groups != 0) {
+    bad_input("layer '{}': groups must divide the {} channels of the source and the {} of the result, got {}", layer,
+              src.shape()[1], config.channels, config.groups);
+  }
   const Graph::Scope scope(graph_, layer);
 
-  const std::int64_t in = src.shape()[1];
+  const std::int64_t in = src.shape()[1] / config.groups;
   const auto [height, width] = config.kernel;
   const Tensor weights = variable(graph_, {config.channels, in, height, width},
                                   Initializer::variance_scaling(1.0f, in * height * width), "weights");
@@ -56,12 +60,13 @@ Tensor LayerBuilder::convolution(Tensor src, const ConvolutionConfig& config, co
 
   Tensor dst;
   if (config.plain || batch_norm_) {
-    dst = trireme::convolution(src, weights, window, 1, "convolution");
+    dst = trireme::convolution(src, weights, window, config.groups, "convolution");
     if (!config.plain) dst = normalize(dst, *batch_norm_);
   } else {
     const Tensor bias = variable(graph_, {config.channels}, Initializer::constant(0), "bias");
-    dst = convolution_bias(src, weights, bias, window, 1, "convolution");
+    dst = convolution_bias(src, weights, bias, window, config.groups, "convolution");
   }
+  if (config.activation != nullptr) return config.activation(dst, "");
   return config.relu ? relu(dst, "relu") : dst;
 }
 

@@ -26,14 +26,20 @@ struct BatchNormConfig {
   bool gamma = true;
 };
 
+// A function of graph/functions.hpp such as relu6 or hard_swish, or one of the user's own: of a tensor and the name of
+// the node that it adds, which is empty here.
+using Activation = Tensor (*)(Tensor src, std::string name);
+
 struct ConvolutionConfig {
   std::int64_t channels = 0;
   op::Pair kernel{1, 1};  // height, width
   std::int64_t stride = 1;
+  std::int64_t groups = 1;  // as many as channels: a depthwise convolution
   Padding padding = Padding::same;
   std::int64_t border = 0;  // cells on every side, besides what padding asks for
   bool relu = true;
-  bool plain = false;  // neither bias nor batch norm
+  Activation activation = nullptr;  // instead of ReLU
+  bool plain = false;               // neither bias nor batch norm
 };
 
 struct PoolConfig {

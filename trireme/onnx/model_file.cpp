@@ -56,6 +56,9 @@ const char* operator_of(op::UnaryKind kind) {
       return "Log";
     case negate:
       return "Neg";
+    case clip:
+      return "Clip";
+    case affine:  // Mul, Add or both
     case swish:
     case gelu:
     case square:
@@ -86,6 +89,17 @@ const char* operator_of(op::BinaryKind kind) {
   return nullptr;
 }
 
+// Nodes that depend on the images, by number: the first extent of their results is the batch.
+std::vector<bool> batched_nodes(const Network& network) {
+  std::vector<bool> batched(network.graph.nodes().size());
+  for (const Node& node : network.graph.nodes()) {
+    const auto is_batched = [&](const Tensor& input) { return batched[static_cast<std::size_t>(input.node)]; };
+    batched[static_cast<std::size_t>(node.id)] =
+        node.id == network.images.node || std::ranges::any_of(node.inputs, is_batched);
+  }
+  return batched;
+}
+
 // Nodes that the logits depend on, by number.
 std::vector<bool> needed_nodes(const Network& network) {
   const auto& nodes = network.graph.nodes();
@@ -101,7 +115,8 @@ std::vector<bool> needed_nodes(const Network& network) {
 // One function per operation; those that have none are refused by name.
 class Translation {
  public:
-  Translation(const Network& network, pb::Graph& graph) : network_(network), writer_(graph) {}
+  Translation(const Network& network, pb::Graph& graph)
+      : network_(network), writer_(graph), batched_(batched_nodes(network)) {}
 
   void add(const Node& node) {
     std::visit([&](const auto& op) { translate(node, op); }, node.op);
@@ -113,7 +128,7 @@ class Translation {
 
  private:
   [[noreturn]] static void refuse(const Node& node, std::string_view what) {
-    bad_input("'{}': ONNX files of trireme have no {}; networks for inference need none", node.name, what);
+    bad_input("'{}': ONNX files of trireme have no {}; docs/exporting.md lists what they have", node.name, what);
   }
 
   std::string result_name(const Node& node) const {
@@ -157,6 +172,13 @@ class Translation {
     return name;
   }
 
+  // A number that belongs to a node; its name in the file.
+  std::string number(const Node& node, const char* what, float value) {
+    const std::string name = fmt::format("{}/{}", node.name, what);
+    writer_.add_values(name, {}, std::span(&value, 1));
+    return name;
+  }
+
   NodeWriter add_node(const char* op_type, const std::vector<std::string>& inputs, const Node& node) {
     return writer_.add_node(op_type, inputs, result_name(node));
   }
@@ -167,6 +189,10 @@ class Translation {
   }
 
   void translate(const Node& /*node*/, const op::Variable& /*op*/) {}  // goes where it is read
+
+  void translate(const Node& node, const op::Constant& op) {
+    writer_.add_values(result_name(node), node.outputs[0].shape, op.value.f32());
+  }
 
   void translate(const Node& node, const op::Placeholder& /*op*/) {
     if (node.id != network_.images.node) refuse(node, "other placeholder than the images");
@@ -213,10 +239,30 @@ class Translation {
   }
 
   void translate(const Node& node, const op::Unary& op) {
+    if (op.kind == op::UnaryKind::affine) return translate_affine(node, op);
     const char* op_type = operator_of(op.kind);
     if (op_type == nullptr) refuse(node, to_string(op.kind));
-    NodeWriter written = add_node(op_type, read_all(node), node);
+    std::vector<std::string> inputs = read_all(node);
+    if (op.kind == op::UnaryKind::clip) {
+      inputs.push_back(number(node, "low", op.alpha));
+      inputs.push_back(number(node, "high", op.beta));
+    }
+    NodeWriter written = add_node(op_type, inputs, node);
     if (op.kind == op::UnaryKind::leaky_relu || op.kind == op::UnaryKind::elu) written.set("alpha", op.alpha);
+  }
+
+  void translate_affine(const Node& node, const op::Unary& op) {
+    std::string src = read(node.inputs[0]);
+    if (op.beta == 0) {
+      add_node("Mul", {src, number(node, "scale", op.alpha)}, node);
+      return;
+    }
+    if (op.alpha != 1) {
+      const std::string product = node.name + "/product";
+      writer_.add_node("Mul", {src, number(node, "scale", op.alpha)}, product);
+      src = product;
+    }
+    add_node("Add", {src, number(node, "offset", op.beta)}, node);
   }
 
   void translate(const Node& node, const op::Binary& op) {
@@ -230,10 +276,24 @@ class Translation {
   }
 
   void translate(const Node& node, const op::Pad& op) {
-    const std::string pads = node.name + "/pads", value = node.name + "/value";
+    const std::string pads = node.name + "/pads";
     writer_.add_values(pads, joined(op.before, op.after));
-    writer_.add_values(value, {}, std::span(&op.value, 1));
-    add_node("Pad", {read(node.inputs[0]), pads, value}, node);
+    add_node("Pad", {read(node.inputs[0]), pads, number(node, "value", op.value)}, node);
+  }
+
+  void translate(const Node& node, const op::Reshape& op) {
+    const std::string shape = node.name + "/shape";
+    std::vector<std::int64_t> extents(op.shape.begin(), op.shape.end());
+    if (network_.any_batch && batched_[static_cast<std::size_t>(node.id)]) {
+      const Shape& src = node.inputs[0].shape();
+      if (src.rank() == 0 || extents.empty() || extents[0] != src[0]) {
+        bad_input("'{}': reshapes {} to {}, which is not the same for every batch size; export it for one", node.name,
+                  to_string(src), to_string(op.shape));
+      }
+      extents[0] = 0;  // as it comes
+    }
+    writer_.add_values(shape, extents);
+    add_node("Reshape", {read(node.inputs[0]), shape}, node);
   }
 
   void translate(const Node& node, const op::Reduce& op) {
@@ -249,6 +309,7 @@ class Translation {
 
   const Network& network_;
   GraphWriter writer_;
+  std::vector<bool> batched_;
   std::map<NodeId, std::vector<std::pair<std::string, Shape>>> stored_;  // names and shapes of each variable's values
   std::vector<NodeId> matrices_;                                         // whose results have been made matrices
 };
@@ -256,8 +317,8 @@ class Translation {
 void check_size(const Network& network, const std::vector<bool>& needed) {
   std::int64_t bytes = 0;
   for (const Node& node : network.graph.nodes()) {
-    const bool is_stored = needed[static_cast<std::size_t>(node.id)] && node.as<op::Variable>() != nullptr;
-    if (is_stored) bytes += node.outputs[0].bytes();
+    const bool has_values = node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;
+    if (needed[static_cast<std::size_t>(node.id)] && has_values) bytes += node.outputs[0].bytes();
   }
   if (bytes > kMostValueBytes) {
     bad_input("{}: its variables have {}, an ONNX file at most {}; export it as safetensors", network.name,

@@ -7,6 +7,9 @@
 #include "trireme/graph/functions.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/runtime/session.hpp"
+#if __has_include("trireme/onnx/model_file.hpp")  // of a build with protobuf
+#include "trireme/onnx/model_file.hpp"
+#endif
 
 int main() {
   trireme::Graph graph;
@@ -23,5 +26,9 @@ int main() {
     std::printf("%s: loss %g, gradient %g\n", name.c_str(), values[0].scalar(), values[1].scalar());
     if (values[0].scalar() != 144 || values[1].scalar() != 72) return 1;
   }
+#if __has_include("trireme/onnx/model_file.hpp")
+  const trireme::VariableStore values(graph, 1);
+  if (trireme::onnx::to_onnx({"product", graph, x, w * x + 1.0f, values}).empty()) return 1;
+#endif
   return trireme::find_model("resnet50").classes == 1001 ? 0 : 1;
 }

@@ -13,7 +13,7 @@ __device__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 __device__ float normal_density(float x) { return 0.3989422804f * expf(-0.5f * x * x); }
 
 // The kind is a constant wherever these are called, so that one case is left.
-__device__ __forceinline__ float evaluate(op::UnaryKind kind, float alpha, float x) {
+__device__ __forceinline__ float evaluate(op::UnaryKind kind, float alpha, float beta, float x) {
   switch (kind) {
     case op::UnaryKind::relu:
       return x < 0 ? 0 : x;
@@ -43,12 +43,16 @@ __device__ __forceinline__ float evaluate(op::UnaryKind kind, float alpha, float
       return logf(x);
     case op::UnaryKind::negate:
       return -x;
+    case op::UnaryKind::clip:
+      return x < alpha ? alpha : (x > beta ? beta : x);
+    case op::UnaryKind::affine:
+      return alpha * x + beta;
   }
   return x;
 }
 
 // data is dst or src, as backward_uses_dst says.
-__device__ __forceinline__ float derivative(op::UnaryKind kind, float alpha, float data) {
+__device__ __forceinline__ float derivative(op::UnaryKind kind, float alpha, float beta, float data) {
   switch (kind) {
     case op::UnaryKind::relu:
       return data > 0 ? 1 : 0;
@@ -78,6 +82,10 @@ __device__ __forceinline__ float derivative(op::UnaryKind kind, float alpha, flo
       return 1 / data;
     case op::UnaryKind::negate:
       return -1;
+    case op::UnaryKind::clip:
+      return alpha < data && data < beta ? 1 : 0;
+    case op::UnaryKind::affine:
+      return alpha;
   }
   return 1;
 }
@@ -104,7 +112,7 @@ __device__ __forceinline__ float evaluate(op::BinaryKind kind, float a, float b)
   return a;
 }
 
-constexpr std::size_t kUnaryKinds = static_cast<std::size_t>(op::UnaryKind::negate) + 1;
+constexpr std::size_t kUnaryKinds = static_cast<std::size_t>(op::UnaryKind::affine) + 1;
 constexpr std::size_t kBinaryKinds = static_cast<std::size_t>(op::BinaryKind::greater_equal) + 1;
 
 // function(constant) with the kind as a constant.
@@ -134,23 +142,27 @@ unsigned flat_blocks(std::int64_t elements) {
 }
 
 template <typename Element, op::UnaryKind kKind>
-__global__ void unary_kernel(std::int64_t elements, float alpha, const Element* src, Element* dst) {
+__global__ void unary_kernel(std::int64_t elements, float alpha, float beta, const Element* src, Element* dst) {
   for_flat_pack<Element>(elements, [&]<int kWidth>(std::int64_t first, std::integral_constant<int, kWidth>) {
     Values<kWidth> values = load_values<Element, kWidth>(src + first);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) values.at[i] = evaluate(kKind, alpha, values.at[i]);
+    for (int i = 0; i < kWidth; ++i) values.at[i] = evaluate(kKind, alpha, beta, values.at[i]);
     store_values<Element, kWidth>(dst + first, values);
   });
 }
 
 template <typename Element, op::UnaryKind kKind>
-__global__ void unary_backward_kernel(std::int64_t elements, float alpha, const Element* diff_dst, const Element* data,
-                                      Element* diff_src) {
+__global__ void unary_backward_kernel(std::int64_t elements, float alpha, float beta, const Element* diff_dst,
+                                      const Element* data, Element* diff_src) {
+  if (kKind == op::UnaryKind::clip) {  // clipped elements are equal to the bounds as they were stored
+    alpha = to_float(from_float<Element>(alpha));
+    beta = to_float(from_float<Element>(beta));
+  }
   for_flat_pack<Element>(elements, [&]<int kWidth>(std::int64_t first, std::integral_constant<int, kWidth>) {
     Values<kWidth> values = load_values<Element, kWidth>(diff_dst + first);
     const Values<kWidth> at = load_values<Element, kWidth>(data + first);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) values.at[i] *= derivative(kKind, alpha, at.at[i]);
+    for (int i = 0; i < kWidth; ++i) values.at[i] *= derivative(kKind, alpha, beta, at.at[i]);
     store_values<Element, kWidth>(diff_src + first, values);
   });
 }
@@ -190,7 +202,8 @@ void launch_unary(cudaStream_t stream, const op::Unary& operation, const FlatTen
   with_element(tensor.type, [&]<typename Element>(Element) {
     with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
       unary_kernel<Element, kind()><<<flat_blocks<Element>(tensor.elements), kThreads, 0, stream>>>(
-          tensor.elements, operation.alpha, static_cast<const Element*>(src), static_cast<Element*>(dst));
+          tensor.elements, operation.alpha, operation.beta, static_cast<const Element*>(src),
+          static_cast<Element*>(dst));
     });
   });
   check(cudaGetLastError(), "a function of one tensor");
@@ -201,8 +214,8 @@ void launch_unary_backward(cudaStream_t stream, const op::UnaryBackward& operati
   with_element(tensor.type, [&]<typename Element>(Element) {
     with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
       unary_backward_kernel<Element, kind()><<<flat_blocks<Element>(tensor.elements), kThreads, 0, stream>>>(
-          tensor.elements, operation.alpha, static_cast<const Element*>(diff_dst), static_cast<const Element*>(data),
-          static_cast<Element*>(diff_src));
+          tensor.elements, operation.alpha, operation.beta, static_cast<const Element*>(diff_dst),
+          static_cast<const Element*>(data), static_cast<Element*>(diff_src));
     });
   });
   check(cudaGetLastError(), "the derivative of a function of one tensor");

@@ -19,7 +19,7 @@ struct Eltwise {
   float alpha, beta;
 };
 
-Eltwise eltwise_of(op::UnaryKind kind, float alpha) {
+Eltwise eltwise_of(op::UnaryKind kind, float alpha, float beta) {
   using enum op::UnaryKind;
   using enum dnnl::algorithm;
   switch (kind) {
@@ -51,6 +51,10 @@ Eltwise eltwise_of(op::UnaryKind kind, float alpha) {
       return {eltwise_log, undef, 0, 0};
     case negate:
       return {eltwise_linear, undef, -1, 0};
+    case clip:
+      return {eltwise_clip_v2, eltwise_clip_v2_use_dst_for_bwd, alpha, beta};
+    case affine:
+      return {eltwise_linear, undef, alpha, beta};
   }
   return {undef, undef, 0, 0};
 }
@@ -328,7 +332,7 @@ Layout fresh_layout(const KernelRequest& request, int rank) {
 
 KernelChoice make(const op::Unary& operation, const KernelRequest& request, const dnnl::engine& engine) {
   if (operation.kind == op::UnaryKind::log) return exact_log(request);
-  const Eltwise eltwise = eltwise_of(operation.kind, operation.alpha);
+  const Eltwise eltwise = eltwise_of(operation.kind, operation.alpha, operation.beta);
   const dnnl::memory::desc data = to_desc(request.inputs[0]);
   const auto desc = eltwise_forward(engine, {eltwise.from_src, data, eltwise.alpha, eltwise.beta});
   if (!desc) no_eltwise(request, op::to_string(operation.kind));
@@ -340,7 +344,12 @@ KernelChoice make(const op::Unary& operation, const KernelRequest& request, cons
 }
 
 KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, const dnnl::engine& engine) {
-  const Eltwise eltwise = eltwise_of(operation.kind, operation.alpha);
+  Eltwise eltwise = eltwise_of(operation.kind, operation.alpha, operation.beta);
+  if (operation.kind == op::UnaryKind::clip && request.inputs[1].dtype == DataType::bf16) {
+    // Clipped elements are equal to the bounds as they were stored.
+    eltwise.alpha = BFloat16(eltwise.alpha);
+    eltwise.beta = BFloat16(eltwise.beta);
+  }
   const bool uses_dst = op::backward_uses_dst(operation.kind);
   // The forward pass's tensor stays as it is; the gradient comes to it.
   const Format format = request.inputs[1].format();

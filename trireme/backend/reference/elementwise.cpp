@@ -15,7 +15,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }
 double normal_integral(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 
-double evaluate(op::UnaryKind kind, double alpha, double x) {
+double evaluate(op::UnaryKind kind, double alpha, double beta, double x) {
   switch (kind) {
     case op::UnaryKind::relu:
       return x < 0 ? 0 : x;
@@ -45,11 +45,15 @@ double evaluate(op::UnaryKind kind, double alpha, double x) {
       return std::log(x);
     case op::UnaryKind::negate:
       return -x;
+    case op::UnaryKind::clip:
+      return std::min(std::max(x, alpha), beta);
+    case op::UnaryKind::affine:
+      return alpha * x + beta;
   }
   return x;
 }
 
-double derivative_from_src(op::UnaryKind kind, double alpha, double x) {
+double derivative_from_src(op::UnaryKind kind, double alpha, double beta, double x) {
   switch (kind) {
     case op::UnaryKind::relu:
       return x > 0 ? 1 : 0;
@@ -79,12 +83,16 @@ double derivative_from_src(op::UnaryKind kind, double alpha, double x) {
       return 1 / x;
     case op::UnaryKind::negate:
       return -1;
+    case op::UnaryKind::clip:
+      return alpha < x && x < beta ? 1 : 0;
+    case op::UnaryKind::affine:
+      return alpha;
   }
   return 1;
 }
 
 // For the kinds of backward_uses_dst: the derivative at the src that gave y.
-double derivative_from_dst(op::UnaryKind kind, double alpha, double y) {
+double derivative_from_dst(op::UnaryKind kind, double alpha, double beta, double y) {
   switch (kind) {
     case op::UnaryKind::elu:
       return y > 0 ? 1 : y + alpha;
@@ -97,7 +105,7 @@ double derivative_from_dst(op::UnaryKind kind, double alpha, double y) {
     case op::UnaryKind::exp:
       return y;
     default:
-      return derivative_from_src(kind, alpha, y);  // the sign decides, and dst has that of src
+      return derivative_from_src(kind, alpha, beta, y);  // dst is on the same side of each kink as src
   }
 }
 
@@ -132,7 +140,7 @@ KernelChoice make(const op::Unary& operation, const KernelRequest& request) {
         float* dst = operands.output();
 #pragma omp parallel for schedule(static)
         for (std::int64_t i = 0; i < elements; ++i)
-          dst[i] = static_cast<float>(evaluate(operation.kind, operation.alpha, src[i]));
+          dst[i] = static_cast<float>(evaluate(operation.kind, operation.alpha, operation.beta, src[i]));
       });
 }
 
@@ -145,7 +153,8 @@ KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& reque
         float* diff_src = operands.output();
 #pragma omp parallel for schedule(static)
         for (std::int64_t i = 0; i < elements; ++i) {
-          diff_src[i] = static_cast<float>(diff_dst[i] * derivative(operation.kind, operation.alpha, data[i]));
+          diff_src[i] =
+              static_cast<float>(diff_dst[i] * derivative(operation.kind, operation.alpha, operation.beta, data[i]));
         }
       });
 }

@@ -8,8 +8,10 @@
 namespace trireme::op {
 namespace {
 
-void check_unary(UnaryKind kind, float alpha) {
+void check_unary(UnaryKind kind, float alpha, float beta) {
   expect_finite(alpha, "alpha");
+  expect_finite(beta, "beta");
+  if (kind == UnaryKind::clip && alpha > beta) bad_input("clip from {} to {}, expected low <= high", alpha, beta);
   if (kind == UnaryKind::leaky_relu || kind == UnaryKind::elu) expect_not_negative(alpha, "alpha");
 }
 
@@ -114,6 +116,10 @@ std::string_view to_string(UnaryKind kind) {
       return "log";
     case UnaryKind::negate:
       return "negate";
+    case UnaryKind::clip:
+      return "clip";
+    case UnaryKind::affine:
+      return "affine";
   }
   return "?";
 }
@@ -149,6 +155,7 @@ bool backward_uses_dst(UnaryKind kind) {
     case UnaryKind::tanh:
     case UnaryKind::sqrt:
     case UnaryKind::exp:
+    case UnaryKind::clip:
       return true;
     default:
       return false;
@@ -157,13 +164,13 @@ bool backward_uses_dst(UnaryKind kind) {
 
 std::vector<TensorType> infer(const Unary& op, Types inputs) {
   expect_inputs(inputs, {"src"});
-  check_unary(op.kind, op.alpha);
+  check_unary(op.kind, op.alpha, op.beta);
   return {inputs[0]};
 }
 
 std::vector<TensorType> infer(const UnaryBackward& op, Types inputs) {
   expect_inputs(inputs, {"diff_dst", "data"});
-  check_unary(op.kind, op.alpha);
+  check_unary(op.kind, op.alpha, op.beta);
   expect_shape(inputs[1], "data", inputs[0].shape, "the shape of diff_dst");
   return {inputs[0]};
 }
@@ -210,8 +217,9 @@ Cost cost(const Broadcast& op, Types inputs, Types outputs) {
 std::vector<Tensor> gradient(const Unary& op, const GradientArgs& args) {
   const Tensor diff_dst = args.output_gradients[0];
   if (op.kind == UnaryKind::negate) return {unary(UnaryKind::negate, diff_dst)};
+  if (op.kind == UnaryKind::affine) return {op.alpha == 1.0f ? diff_dst : diff_dst * op.alpha};
   const Tensor data = backward_uses_dst(op.kind) ? args.outputs[0] : args.inputs[0];
-  return {args.graph.add(UnaryBackward{op.kind, op.alpha}, {diff_dst, data})};
+  return {args.graph.add(UnaryBackward{op.kind, op.alpha, op.beta}, {diff_dst, data})};
 }
 
 std::vector<Tensor> gradient(const Binary& op, const GradientArgs& args) {

@@ -21,17 +21,20 @@ enum class UnaryKind : std::uint8_t {
   sqrt,
   exp,
   log,
-  negate
+  negate,
+  clip,
+  affine
 };
 std::string_view to_string(UnaryKind kind);
 // Whether the backward operation reads dst (which frees src, and allows in place) rather than src.
 bool backward_uses_dst(UnaryKind kind);
 
 // inputs: src; outputs: dst. alpha: leaky_relu's slope, elu's scale; not negative, so that dst tells the sign of src.
-// gelu is the exact one (erf).
+// gelu is the exact one (erf). clip: min(max(src, alpha), beta). affine: alpha * src + beta.
 struct Unary {
   UnaryKind kind = UnaryKind::relu;
   float alpha = 0;
+  float beta = 0;
   static constexpr const char* kName = "unary";
 };
 
@@ -39,6 +42,7 @@ struct Unary {
 struct UnaryBackward {
   UnaryKind kind = UnaryKind::relu;
   float alpha = 0;
+  float beta = 0;
   static constexpr const char* kName = "unary_backward";
   static constexpr bool kBackward = true;
 };
