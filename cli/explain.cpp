@@ -78,7 +78,7 @@ std::string unknown_option(const CLI::App& command, const std::string& given) {
 std::string unknown_argument(const CLI::App& command, const std::string& given) {
   const auto& models = model_list();
   const bool is_model =
-      std::any_of(models.begin(), models.end(), [&](const ModelInfo& each) { return each.name == given; });
+      std::any_of(models.begin(), models.end(), [&](const Network& each) { return each.name == given; });
   if (is_model && has_option(command, "--model")) {
     return fmt::format("unknown argument '{0}'; did you mean '--model {0}'?", given);
   }

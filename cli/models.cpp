@@ -40,21 +40,21 @@ struct ModelsOptions {
 void print(const Json& json) { fmt::print("{}\n", json.dump(2)); }
 
 // A network as it stands in the lists: one image, so that every figure is per image.
-struct Network {
+struct BuiltNetwork {
   Graph graph;
   Model model;
   ModelCounts counts;
 };
 
-std::unique_ptr<Network> build(const std::string& name, std::optional<std::int64_t> num_classes) {
-  auto network = std::make_unique<Network>();
+std::unique_ptr<BuiltNetwork> build(const std::string& name, std::optional<std::int64_t> num_classes) {
+  auto network = std::make_unique<BuiltNetwork>();
   network->model = build_model(network->graph, name, {.batch_size = 1, .num_classes = num_classes.value_or(0)});
   network->counts = count(network->graph, network->model);
   return network;
 }
 
-Json summary_json(const Network& network) {
-  const ModelInfo& info = network.model.info;
+Json summary_json(const BuiltNetwork& network) {
+  const Network& info = network.model.info;
   return {{"name", info.name},
           {"image_size", info.image_size},
           {"classes", info.classes},
@@ -74,7 +74,7 @@ void list_models(const ModelsOptions& options) {
                        {"gradient tensors", Align::right},
                        {"forward GMAC/image", Align::right},
                        {"description"}});
-  for (const ModelInfo& info : model_list()) {
+  for (const Network& info : model_list()) {
     const auto network = build(info.name, options.benchmark.num_classes);
     list.push_back(summary_json(*network));
     table.add_row({info.name, fmt::format("{0}x{0}x{1}", info.image_size, info.channels),
@@ -107,7 +107,7 @@ double macs_of(const Node& node) {
 }
 
 // What the logits depend on, in order, without the variables: those are counted with the layer that reads them.
-std::vector<Layer> layers_of(const Network& network) {
+std::vector<Layer> layers_of(const BuiltNetwork& network) {
   std::vector<bool> needed(network.graph.nodes().size());
   needed[static_cast<std::size_t>(network.model.logits.node)] = true;
   for (auto node = network.graph.nodes().rbegin(); node != network.graph.nodes().rend(); ++node) {
@@ -150,7 +150,7 @@ void show_layers(const ModelsOptions& options) {
   table.add_rule();
   table.add_row({"total", fmt::format("{} operations", layers.size()), "", integer(network->counts.parameters),
                  format_count(network->counts.forward_macs)});
-  const ModelInfo& info = network->model.info;
+  const Network& info = network->model.info;
   fmt::print("{}: {}\n{} classes, {} gradient tensors\n\n{}", info.name, info.description, integer(info.classes),
              network->counts.gradient_tensors, table.text());
 }

@@ -11,16 +11,28 @@ install(DIRECTORY plans DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme)
 install(DIRECTORY bench/peers DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme FILES_MATCHING PATTERN "*.py")
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/trireme)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bench/peers ${PROJECT_BINARY_DIR}/share/trireme/peers SYMBOLIC)
-# What is below a backend's own folder is its own business: users get backends from backend/registry.hpp. The same with
-# the folders of transports and algorithms: users get communicators from comm/world.hpp and comm/local/run_local.hpp.
-install(DIRECTORY trireme DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "backend/*/*" EXCLUDE
-  PATTERN "comm/mpi/*" EXCLUDE PATTERN "comm/grpc/*" EXCLUDE PATTERN "comm/ucx/*" EXCLUDE
-  PATTERN "comm/collectives/*" EXCLUDE PATTERN "comm/local/local_*" EXCLUDE
-  PATTERN "data/tfrecord/*" EXCLUDE PATTERN "onnx/*" EXCLUDE)
+# What trireme/trireme.hpp includes, directly or not, and the exporter of graphs of one's own: nothing else is public.
+function(find_public_headers header found)
+  if(header IN_LIST ${found})
+    return()
+  endif()
+  set(all ${${found}} ${header})
+  file(STRINGS ${PROJECT_SOURCE_DIR}/${header} lines REGEX "^#include \"trireme/")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^#include \"(.*)\".*" "\\1" included ${line})
+    find_public_headers(${included} all)
+  endforeach()
+  set(${found} ${all} PARENT_SCOPE)
+endfunction()
+set(public_headers)
+find_public_headers(trireme/trireme.hpp public_headers)
 if(TRIREME_WITH_PROTOBUF)
-  install(FILES trireme/onnx/model_file.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trireme/onnx)
+  find_public_headers(trireme/onnx/model_file.hpp public_headers)
 endif()
+foreach(header IN LISTS public_headers)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
 
 install(EXPORT triremeTargets NAMESPACE trireme:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/triremeConfig.cmake.in ${PROJECT_BINARY_DIR}/triremeConfig.cmake

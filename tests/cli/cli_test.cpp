@@ -83,7 +83,7 @@ TEST(Cli, ModelsListHasExactlyTheAgreedFields) {
 TEST(Cli, ModelsTableNamesEveryModel) {
   const CommandResult result = run_trireme({"models"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const ModelInfo& info : model_list()) EXPECT_TRUE(contains(result.out, info.name));
+  for (const Network& info : model_list()) EXPECT_TRUE(contains(result.out, info.name));
   EXPECT_TRUE(contains(result.out, "25,559,081"));
 }
 

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Counts, testing::ValuesIn(kTable), test_name);
 TEST(CountsOfTheCatalogue, CoverEveryModel) {
   std::set<std::string> covered{"resnet101_v2", "resnet152_v2"};
   for (const Expected& expected : kTable) covered.insert(expected.model);
-  for (const ModelInfo& info : model_list()) EXPECT_TRUE(covered.contains(info.name)) << info.name;
+  for (const Network& info : model_list()) EXPECT_TRUE(covered.contains(info.name)) << info.name;
 }
 
 // A v2 network has the convolutions of v1. Per block it trades the last batch norm (gamma and beta of 4·middle

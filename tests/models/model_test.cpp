@@ -41,7 +41,7 @@ std::string find_error(std::string_view name) {
 }
 
 TEST(FindModel, GivesTheModelsOwnSizes) {
-  const ModelInfo& info = find_model("resnet50");
+  const Network& info = find_model("resnet50");
   EXPECT_EQ(info.image_size, 224);
   EXPECT_EQ(info.channels, 3);
   EXPECT_EQ(info.classes, 1001);
@@ -53,7 +53,7 @@ TEST(FindModel, GivesTheModelsOwnSizes) {
 TEST(FindModel, SuggestsTheNearestAndListsAll) {
   const std::string message = find_error("resnet51");
   EXPECT_NE(message.find("'resnet51'; did you mean 'resnet50'?"), std::string::npos) << message;
-  for (const ModelInfo& info : model_list()) EXPECT_NE(message.find(info.name), std::string::npos) << info.name;
+  for (const Network& info : model_list()) EXPECT_NE(message.find(info.name), std::string::npos) << info.name;
 }
 
 TEST(FindModel, SeesThroughOtherSpellings) {
@@ -126,10 +126,10 @@ TEST(BuildModel, NamesSayWhereALayerIs) {
   EXPECT_TRUE(names.contains("logits/bias"));
 }
 
-class EveryModel : public testing::TestWithParam<ModelInfo> {};
+class EveryModel : public testing::TestWithParam<Network> {};
 
 TEST_P(EveryModel, HasTheInputsAndOutputsOfItsDescription) {
-  const ModelInfo& info = GetParam();
+  const Network& info = GetParam();
   for (const bool training : {true, false}) {
     Graph graph;
     const Model model = build_model(graph, info.name, {.batch_size = 3, .training = training});
@@ -163,7 +163,7 @@ TEST_P(EveryModel, VariablesHaveUniqueNamesThatInferenceShares) {
   EXPECT_EQ(names, inference_names);
 }
 
-std::string test_name(const testing::TestParamInfo<ModelInfo>& info) {
+std::string test_name(const testing::TestParamInfo<Network>& info) {
   std::string name = info.param.name;
   for (char& c : name) {
     if (c == '.') c = '_';

@@ -195,7 +195,7 @@ TEST(Cuts, StretchWithThePadding) {
 class EveryNetwork : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    for (const ModelInfo& info : model_list()) {
+    for (const Network& info : model_list()) {
       build_model(*graphs_.emplace_back(std::make_unique<Graph>()), info.name, {.batch_size = 1});
     }
   }

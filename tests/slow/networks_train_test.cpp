@@ -42,7 +42,7 @@ TEST_P(NetworkTrains, LossFallsOnAFixedBatch) {
 
 std::vector<std::string> names() {
   std::vector<std::string> result;
-  for (const ModelInfo& model : model_list()) result.push_back(model.name);
+  for (const Network& model : model_list()) result.push_back(model.name);
   return result;
 }
 

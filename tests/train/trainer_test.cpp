@@ -11,6 +11,10 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/comm/local/run_local.hpp"
 #include "trireme/ps/server.hpp"
+#include "trireme/train/checkpoint.hpp"
+#include "trireme/train/evaluation_data.hpp"
+#include "trireme/train/evaluator.hpp"
+#include "trireme/train/worker.hpp"
 
 namespace trireme::train {
 namespace {
@@ -65,11 +69,17 @@ class Watcher : public TrainerObserver {
   std::stop_source stop;
 };
 
+DataConfig data_in(const std::string& folder) {
+  DataConfig config;
+  config.dir = folder;
+  return config;
+}
+
 // Of the 30 validation images.
 class EvaluatorOf {
  public:
   explicit EvaluatorOf(const std::string& folder)
-      : data_(open_evaluation_data({.dir = folder}, evaluator_.model().info, 10)) {}
+      : data_(open_evaluation_data(data_in(folder), evaluator_.model().info, 10)) {}
 
   VariableStore& variables() { return evaluator_.variables(); }
   std::optional<Accuracy> run(std::int64_t first = 0, const std::stop_token& stop = {}) {

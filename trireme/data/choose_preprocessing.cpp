@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "trireme/base/error.hpp"
+#include "trireme/data/augmentations.hpp"
 
 namespace trireme::data {
 namespace {
@@ -95,6 +96,7 @@ Preprocessing preprocessing_for(const Glimpse& images, int size, int channels, b
     const Augmentation augment = options.augment.value_or(Augmentation{.flip = !is_digits});
     result.flip = augment.flip;
     result.distort_colour = augment.colour;
+    result.augmentations = augment.others;
   } else {
     result.crop = options.eval_crop.value_or(is_small ? Crop::none : Crop::centre);
     result.flip = false;
@@ -107,7 +109,8 @@ Preprocessing preprocessing_for(const Glimpse& images, int size, int channels, b
 PreprocessingOptions chosen_options(const Preprocessing& training, const Preprocessing& evaluation) {
   return {.crop = training.crop,
           .eval_crop = evaluation.crop,
-          .augment = Augmentation{.flip = training.flip, .colour = training.distort_colour},
+          .augment =
+              Augmentation{.flip = training.flip, .colour = training.distort_colour, .others = training.augmentations},
           .mean = shortened(evaluation.mean, evaluation.channels),
           .deviation = shortened(evaluation.deviation, evaluation.channels)};
 }
@@ -127,8 +130,11 @@ std::string_view to_string(Crop crop) {
 }
 
 std::string to_string(const Augmentation& augment) {
-  if (augment.flip && augment.colour) return "flip,colour";
-  return augment.flip ? "flip" : augment.colour ? "colour" : "none";
+  std::vector<std::string> names;
+  if (augment.flip) names.emplace_back("flip");
+  if (augment.colour) names.emplace_back("colour");
+  names.insert(names.end(), augment.others.begin(), augment.others.end());
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
 }
 
 std::string to_string(const std::vector<float>& values) { return fmt::format("{}", fmt::join(values, ",")); }
@@ -142,14 +148,16 @@ Crop parse_crop(std::string_view option, std::string_view text, bool training) {
   bad_input("--{} {}: must be none or centre; random crops are for training", option, text);
 }
 
-Augmentation parse_augment(std::string_view text) {
+Augmentation parse_augment(std::string_view text, bool must_be_known) {
   Augmentation augment;
   if (text == "none") return augment;
   for (const std::string_view part : split(text)) {
-    if (part != "flip" && part != "colour") {
-      bad_input("--augment {}: must be none, or some of flip, colour with commas", text);
+    if (part == "flip" || part == "colour") {
+      (part == "flip" ? augment.flip : augment.colour) = true;
+      continue;
     }
-    (part == "flip" ? augment.flip : augment.colour) = true;
+    if (must_be_known) find_augmentation(part);
+    augment.others.emplace_back(part);
   }
   return augment;
 }
@@ -166,8 +174,10 @@ std::vector<float> parse_deviation(std::string_view text) {
 }
 
 std::string describe(const Preprocessing& made) {
-  return fmt::format("{}{}{}, to {}x{}x{}, (pixel - {}) / {}", words_for(made.crop), made.flip ? ", flip" : "",
-                     made.distort_colour ? ", distorted colours" : "", made.channels, made.size, made.size,
+  std::string others;
+  for (const std::string& name : made.augmentations) others += ", " + name;
+  return fmt::format("{}{}{}{}, to {}x{}x{}, (pixel - {}) / {}", words_for(made.crop), made.flip ? ", flip" : "",
+                     made.distort_colour ? ", distorted colours" : "", others, made.channels, made.size, made.size,
                      values_text(shortened(made.mean, made.channels)),
                      values_text(shortened(made.deviation, made.channels)));
 }

@@ -17,8 +17,9 @@ inline constexpr int kLargestSmallImage = 64;
 
 // Changes at random, in training alone.
 struct Augmentation {
-  bool flip = false;    // left to right
-  bool colour = false;  // brightness, saturation, hue and contrast
+  bool flip = false;                     // left to right
+  bool colour = false;                   // brightness, saturation, hue and contrast
+  std::vector<std::string> others = {};  // of augmentations.hpp
   bool operator==(const Augmentation&) const = default;
 };
 
@@ -48,7 +49,8 @@ std::string_view to_string(Crop crop);
 std::string to_string(const Augmentation& augment);
 std::string to_string(const std::vector<float>& values);
 Crop parse_crop(std::string_view option, std::string_view text, bool training);
-Augmentation parse_augment(std::string_view text);
+// Names that nobody has added are an error, unless they are only to be kept: those of a checkpoint of another program.
+Augmentation parse_augment(std::string_view text, bool must_be_known = true);
 std::vector<float> parse_mean(std::string_view text);
 std::vector<float> parse_deviation(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
@@ -21,15 +22,6 @@
 namespace trireme::data {
 namespace {
 
-using OpenFunction = std::function<std::shared_ptr<const Dataset>(const std::string& path, const OpenOptions& options)>;
-
-struct Format {
-  const char* name;
-  const char* files;  // what it looks for
-  std::function<bool(const std::string& path, Split split)> is_there;
-  OpenFunction open;
-};
-
 std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenOptions& options) {
 #ifdef TRIREME_WITH_PROTOBUF
   return open_tfrecords(path, options.split, options.on_broken_file);
@@ -42,12 +34,13 @@ std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenO
 #endif
 }
 
-OpenFunction without_options(std::shared_ptr<const Dataset> (*open)(const std::string& path, Split split)) {
+decltype(Format::open) without_options(std::shared_ptr<const Dataset> (*open)(const std::string& path, Split split)) {
   return [open](const std::string& path, const OpenOptions& options) { return open(path, options.split); };
 }
 
-const std::vector<Format>& formats() {
-  static const std::vector<Format> all{
+// Those that were added come last. Pointers to them stay valid.
+std::deque<Format>& formats() {
+  static std::deque<Format> all{
       {"tfrecord", kTfRecordFiles,
        [](const std::string& path, Split split) { return !find_tfrecords(path, split).empty(); }, open_records},
       {"folder", kImageFolders, has_image_folder, without_options(open_image_folder)},
@@ -73,11 +66,11 @@ std::vector<const Format*> candidates(const std::string& path, const std::string
   std::vector<std::string> names{"auto"};
   for (const Format& format : formats()) {
     names.emplace_back(format.name);
-    const bool is_possible = !is_file(path) || format.name == std::string_view("tfrecord");
+    const bool is_possible = !is_file(path) || format.name == "tfrecord";
     if (name == format.name || (name == "auto" && is_possible)) chosen.push_back(&format);
   }
   if (chosen.empty()) bad_input("unknown format of data '{}'; allowed: {}", name, fmt::join(names, ", "));
-  if (is_file(path) && chosen.front()->name != std::string_view("tfrecord")) {
+  if (is_file(path) && chosen.front()->name != "tfrecord") {
     bad_input("'{}' is a file; {} is a folder with {}", path, chosen.front()->name, chosen.front()->files);
   }
   return chosen;
@@ -99,6 +92,16 @@ const Format& find_format(const std::string& path, const std::string& name) {
 }
 
 }  // namespace
+
+void add_format(Format format) {
+  const auto is_same = [&](const Format& other) { return other.name == format.name; };
+  if (format.name.empty() || format.name == "auto" || format.name == "synthetic" || !format.is_there || !format.open) {
+    bad_input("format of data '{}': it needs a name of its own, and functions that look for it and open it",
+              format.name);
+  }
+  if (std::ranges::any_of(formats(), is_same)) bad_input("there is a format of data '{}' already", format.name);
+  formats().push_back(std::move(format));
+}
 
 std::string_view to_string(Split split) { return split == Split::train ? "train" : "validation"; }
 

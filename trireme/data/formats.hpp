@@ -25,6 +25,16 @@ struct OpenOptions {
   std::function<void(const std::string& problem)> on_broken_file = {};
 };
 
+// A format of files. A program may bring one of its own: `--data-name NAME`, or any folder that is_there() knows.
+struct Format {
+  std::string name;
+  std::string files;  // what it looks for, in words
+  std::function<bool(const std::string& path, Split split)> is_there;
+  std::function<std::shared_ptr<const Dataset>(const std::string& path, const OpenOptions& options)> open;
+};
+// Before anything else is done: nothing waits for it. Error(bad_input) if the name is taken.
+void add_format(Format format);
+
 struct Contents {
   std::string format;
   std::vector<Split> splits;

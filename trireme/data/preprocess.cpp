@@ -7,6 +7,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
+#include "trireme/data/augmentations.hpp"
 #include "trireme/data/colour.hpp"
 #include "trireme/data/crop.hpp"
 #include "trireme/data/jpeg_decoder.hpp"
@@ -34,7 +35,7 @@ Affines affines_of(const Preprocessing& preprocessing) {
 }
 
 // Of different purposes for one sample.
-enum class Purpose : std::uint64_t { crop = 1, flip, padding, colour };
+enum class Purpose : std::uint64_t { crop = 1, flip, padding, colour, augmentation };
 
 std::uint64_t key_for(Purpose purpose, std::uint64_t random_key) {
   const RandomBlock random = philox(random_key, static_cast<std::uint64_t>(purpose), 0);
@@ -56,7 +57,9 @@ Window size_of_pixels(const Sample& sample) {
 
 struct Preprocessor::Scratch {
   explicit Scratch(const Preprocessing& preprocessing)
-      : resizer(resize_options(preprocessing)), affines(affines_of(preprocessing)) {}
+      : resizer(resize_options(preprocessing)), affines(affines_of(preprocessing)) {
+    for (const std::string& name : preprocessing.augmentations) augmentations.push_back(find_augmentation(name));
+  }
 
   Pixels part_of_pixels(const Sample& sample, const Window& window, int channels);
   Pixels padded(const Pixels& image, std::uint64_t random_key);
@@ -64,6 +67,7 @@ struct Preprocessor::Scratch {
   std::optional<JpegDecoder> decoder;  // made for the first JPEG image
   Resizer resizer;
   Affines affines;
+  std::vector<Augment> augmentations;
   std::vector<std::uint8_t> grey, padding;
 };
 
@@ -125,7 +129,7 @@ void Preprocessor::run(const Sample& sample, std::uint64_t random_key, std::span
   if (wanted.crop == Crop::padded) pixels = scratch_->padded(pixels, key_for(Purpose::padding, random_key));
 
   const bool mirror = wanted.flip && (key_for(Purpose::flip, random_key) & 1) != 0;
-  if (!wanted.distort_colour) {
+  if (!wanted.distort_colour && scratch_->augmentations.empty()) {
     scratch_->resizer.run(pixels, mirror, scratch_->affines, out);
     return;
   }
@@ -133,11 +137,17 @@ void Preprocessor::run(const Sample& sample, std::uint64_t random_key, std::span
   to_shares.fill({.scale = 1 / 255.0f});
   scratch_->resizer.run(pixels, mirror, to_shares, out);
   const std::int64_t plane = std::int64_t{wanted.size} * wanted.size;
-  distort_colour({.values = out,
-                  .channels = wanted.channels,
-                  .pixel_step = wanted.channels_last ? wanted.channels : 1,
-                  .channel_step = wanted.channels_last ? 1 : plane},
-                 key_for(Purpose::colour, random_key));
+  if (wanted.distort_colour) {
+    distort_colour({.values = out,
+                    .channels = wanted.channels,
+                    .pixel_step = wanted.channels_last ? wanted.channels : 1,
+                    .channel_step = wanted.channels_last ? 1 : plane},
+                   key_for(Purpose::colour, random_key));
+  }
+  Draws draws(key_for(Purpose::augmentation, random_key), 0);
+  for (const Augment& augment : scratch_->augmentations) {
+    augment({out, wanted.channels, wanted.size, wanted.channels_last}, draws);
+  }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t channel =
         wanted.channels_last ? i % static_cast<std::size_t>(wanted.channels) : i / static_cast<std::size_t>(plane);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "trireme/data/dataset.hpp"
 
@@ -23,8 +25,9 @@ struct Preprocessing {
   int size = 224;    // height and width of the result
   int channels = 3;  // 1 or 3: grey images are repeated in all, coloured ones become luminance
   Crop crop = Crop::random;
-  bool flip = true;             // left to right, every other sample at random
-  bool distort_colour = false;  // brightness, saturation, hue and contrast at random
+  bool flip = true;                             // left to right, every other sample at random
+  bool distort_colour = false;                  // brightness, saturation, hue and contrast at random
+  std::vector<std::string> augmentations = {};  // then those of augmentations.hpp, in this order
   bool channels_last = false;
   // Each value, from 0 to 255, becomes (value - mean) / deviation of its channel.
   std::array<float, 3> mean{127.5f, 127.5f, 127.5f}, deviation{127.5f, 127.5f, 127.5f};

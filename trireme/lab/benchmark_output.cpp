@@ -167,7 +167,7 @@ std::string banner(const BenchmarkSetup& setup) { return banner(setup, steps_tex
 
 std::string banner(const BenchmarkSetup& setup, const std::string& steps) {
   const BenchmarkConfig& config = setup.config;
-  const ModelInfo& model = setup.model;
+  const Network& model = setup.model;
   report::Table table({{"", report::Align::left}, {"", report::Align::left}});
   table.add_row({"Model:", fmt::format("{} ({})", model.name, model.description)});
   if (config.data.is_real()) {

@@ -165,7 +165,7 @@ void TrainingText::on_end(const train::EndReport& report) {
                format_seconds(report.train_seconds_here),
                report.train_seconds ? format_seconds(*report.train_seconds) : "an unknown time");
   }
-  if (const auto loss_scale = training_.loss_scale()) {
+  if (const auto loss_scale = training_.worker().step().loss_scale()) {
     fmt::print(stream_, "loss scale: {:g}, {} updates skipped\n", loss_scale->scale, loss_scale->skipped_updates);
   }
   std::fflush(stream_);
@@ -309,7 +309,7 @@ Json TrainingRecord::json(const train::Trainer& training) const {
   json["bad_records"] = training.bad_records();
   json["bad_validation_records"] = training.bad_validation_records();
   json["checkpoint"] = training.last_checkpoint();
-  if (const auto loss_scale = training.loss_scale()) {
+  if (const auto loss_scale = training.worker().step().loss_scale()) {
     json["loss_scale"] = loss_scale->scale;
     json["skipped_updates"] = loss_scale->skipped_updates;
   }

@@ -59,7 +59,7 @@ Tensor auxiliary_features(LayerBuilder& layers, Tensor x) {
 
 }  // namespace
 
-Tensor inception3(LayerBuilder& layers, Tensor images, Tensor* auxiliary) {
+Tensor inception3(LayerBuilder& layers, Tensor images) {
   layers.use_batch_norm({.decay = 0.999f, .epsilon = 0.001f, .gamma = false});
   const PoolConfig halve = valid_pool(PoolKind::max, 3, 2);
   Tensor x = add_layers(layers, images,
@@ -73,7 +73,7 @@ Tensor inception3(LayerBuilder& layers, Tensor images, Tensor* auxiliary) {
   x = add_module(layers, x, "mixed_c2", module_c(160));
   x = add_module(layers, x, "mixed_c3", module_c(160));
   x = add_module(layers, x, "mixed_c4", module_c(192));
-  if (auxiliary != nullptr) *auxiliary = auxiliary_features(layers, x);
+  if (layers.wants_auxiliary()) layers.set_auxiliary(auxiliary_features(layers, x));
   x = add_module(layers, x, "mixed_d", module_d());
   x = add_module(layers, x, "mixed_e1", module_e(PoolKind::average_inside));
   x = add_module(layers, x, "mixed_e2", module_e(PoolKind::max));

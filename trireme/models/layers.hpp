@@ -50,9 +50,10 @@ struct PoolConfig {
 };
 
 struct LayerOptions {
-  bool training = true;  // false: running statistics in batch norm, no dropout
-  bool dropout = true;   // false: dropout() adds nothing in training either
-  int groups = 1;        // programs that take batch statistics together: running variances count the samples of all
+  bool training = true;   // false: running statistics in batch norm, no dropout
+  bool dropout = true;    // false: dropout() adds nothing in training either
+  bool aux_head = false;  // a second classifier is wanted in training, by networks that have one
+  int groups = 1;         // programs that take batch statistics together: running variances count the samples of all
 };
 
 class LayerBuilder {
@@ -72,6 +73,12 @@ class LayerBuilder {
   Tensor fully_connected(Tensor src, std::int64_t outputs, bool relu = true, const std::string& name = "");
   // On its own, as before a pre-activated convolution.
   Tensor batch_norm(Tensor src, const BatchNormConfig& config, const std::string& name = "");
+
+  // The features of a second classifier, half-way through the network: its loss counts 0.4 of the last one's. If it is
+  // not wanted, the layers that lead to it are left out.
+  bool wants_auxiliary() const { return options_.aux_head; }
+  void set_auxiliary(Tensor features) { auxiliary_ = features; }
+  const std::optional<Tensor>& auxiliary() const { return auxiliary_; }
 
   // A Graph::Scope inside which the counting of layers starts again.
   class Scope {
@@ -94,6 +101,7 @@ class LayerBuilder {
   Graph& graph_;
   LayerOptions options_;
   std::optional<BatchNormConfig> batch_norm_;
+  std::optional<Tensor> auxiliary_;
   std::map<std::string, int> counts_;  // layers of each kind in the current scope
 };
 

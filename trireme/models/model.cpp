@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/nearest_name.hpp"
@@ -14,107 +15,76 @@ namespace {
 using networks::ResnetVersion;
 
 constexpr float kAuxiliaryLossWeight = 0.4f;
-constexpr std::string_view kAuxiliaryModel = "inception3";
 
-struct Features {
-  Tensor main;
-  Tensor auxiliary;  // empty without the auxiliary head
-};
+using Build = std::function<Tensor(LayerBuilder&, Tensor)>;
 
-struct Entry {
-  ModelInfo info;
-  Features (*build)(LayerBuilder& layers, Tensor images, bool aux_head);
-};
-
-template <Tensor (*network)(LayerBuilder&, Tensor)>
-Features build(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
-  return {network(layers, images), {}};
+Build vgg(const networks::Five& depths) {
+  return [depths](LayerBuilder& layers, Tensor images) { return networks::vgg(layers, images, depths); };
 }
 
-template <networks::Five depths>
-Features build_vgg(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
-  return {networks::vgg(layers, images, depths), {}};
+Build resnet(const networks::Four& depths, ResnetVersion version) {
+  return [=](LayerBuilder& layers, Tensor images) { return networks::resnet(layers, images, depths, version); };
 }
 
-template <networks::Four depths, ResnetVersion version>
-Features build_resnet(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
-  return {networks::resnet(layers, images, depths, version), {}};
-}
-
-template <int blocks_per_stage>
-Features build_cifar_resnet(LayerBuilder& layers, Tensor images, bool /*aux_head*/) {
-  return {networks::cifar_resnet(layers, images, blocks_per_stage), {}};
-}
-
-Features build_inception3(LayerBuilder& layers, Tensor images, bool aux_head) {
-  Features features;
-  features.main = networks::inception3(layers, images, aux_head ? &features.auxiliary : nullptr);
-  return features;
+Build cifar_resnet(int blocks_per_stage) {
+  return [=](LayerBuilder& layers, Tensor images) { return networks::cifar_resnet(layers, images, blocks_per_stage); };
 }
 
 constexpr networks::Four kResnet50{3, 4, 6, 3};
 constexpr networks::Four kResnet101{3, 4, 23, 3};
 constexpr networks::Four kResnet152{3, 8, 36, 3};
 
-const std::vector<Entry>& entries() {
-  using namespace networks;
-  static const std::vector<Entry> kEntries{
+// Those of this library, and then those that were added. References to them stay valid.
+std::deque<Network>& table() {
+  using networks::Five;
+  static std::deque<Network> all{
       // name, description, image size, channels, classes, batch size
-      {{"trivial", "two fully connected layers: almost no work, for testing a set-up", 227, 3, 1001, 32},
-       build<trivial>},
-      {{"lenet", "LeNet-5 widened, as tf_cnn_benchmarks has it: 28x28, three channels", 28, 3, 1001, 32}, build<lenet>},
-      {{"mnist", "deep MNIST of the CSCS report: two convolutions, one hidden layer", 28, 1, 10, 50}, build<mnist>},
-      {{"alexnet", "AlexNet without groups and LRN, as tf_cnn_benchmarks has it", 227, 3, 1001, 512}, build<alexnet>},
-      {{"alexnet_owt", "AlexNet 'one weird trick', as convnet-benchmarks and CINECA have it", 224, 3, 1000, 128},
-       build<alexnet_owt>},
-      {{"overfeat", "OverFeat, the fast variant", 231, 3, 1001, 32}, build<overfeat>},
-      {{"vgg11", "VGG with 11 layers (A)", 224, 3, 1001, 64}, build_vgg<Five{1, 1, 2, 2, 2}>},
-      {{"vgg16", "VGG with 16 layers (D)", 224, 3, 1001, 64}, build_vgg<Five{2, 2, 3, 3, 3}>},
-      {{"vgg19", "VGG with 19 layers (E)", 224, 3, 1001, 64}, build_vgg<Five{2, 2, 4, 4, 4}>},
-      {{"googlenet", "GoogLeNet (Inception v1) without auxiliary heads", 224, 3, 1001, 32}, build<googlenet>},
-      {{"inception3", "Inception v3; its auxiliary head is optional", 299, 3, 1001, 32}, build_inception3},
-      {{"inception4", "Inception v4", 299, 3, 1001, 32}, build<inception4>},
-      {{"resnet50", "ResNet-50 v1: the stride on the first 1x1 of a bottleneck", 224, 3, 1001, 64},
-       build_resnet<kResnet50, ResnetVersion::v1>},
-      {{"resnet50_v1.5", "ResNet-50 v1.5: the stride on the 3x3 of a bottleneck", 224, 3, 1001, 64},
-       build_resnet<kResnet50, ResnetVersion::v1_5>},
-      {{"resnet50_v2", "ResNet-50 v2: pre-activation", 224, 3, 1001, 64}, build_resnet<kResnet50, ResnetVersion::v2>},
-      {{"resnet101", "ResNet-101 v1", 224, 3, 1001, 32}, build_resnet<kResnet101, ResnetVersion::v1>},
-      {{"resnet101_v2", "ResNet-101 v2: pre-activation", 224, 3, 1001, 32},
-       build_resnet<kResnet101, ResnetVersion::v2>},
-      {{"resnet152", "ResNet-152 v1", 224, 3, 1001, 32}, build_resnet<kResnet152, ResnetVersion::v1>},
-      {{"resnet152_v2", "ResNet-152 v2: pre-activation", 224, 3, 1001, 32},
-       build_resnet<kResnet152, ResnetVersion::v2>},
-      {{"resnet20", "CIFAR-10 ResNet with 20 layers", 32, 3, 11, 128}, build_cifar_resnet<3>},
-      {{"resnet32", "CIFAR-10 ResNet with 32 layers", 32, 3, 11, 128}, build_cifar_resnet<5>},
-      {{"resnet44", "CIFAR-10 ResNet with 44 layers", 32, 3, 11, 128}, build_cifar_resnet<7>},
-      {{"resnet56", "CIFAR-10 ResNet with 56 layers", 32, 3, 11, 128}, build_cifar_resnet<9>},
-      {{"resnet110", "CIFAR-10 ResNet with 110 layers", 32, 3, 11, 128}, build_cifar_resnet<18>},
-      {{"alexnet_cifar", "AlexNet for CIFAR-10, with LRN", 32, 3, 11, 128}, build<alexnet_cifar>},
+      {"trivial", "two fully connected layers: almost no work, for testing a set-up", 227, 3, 1001, 32,
+       networks::trivial},
+      {"lenet", "LeNet-5 widened, as tf_cnn_benchmarks has it: 28x28, three channels", 28, 3, 1001, 32,
+       networks::lenet},
+      {"mnist", "deep MNIST of the CSCS report: two convolutions, one hidden layer", 28, 1, 10, 50, networks::mnist},
+      {"alexnet", "AlexNet without groups and LRN, as tf_cnn_benchmarks has it", 227, 3, 1001, 512, networks::alexnet},
+      {"alexnet_owt", "AlexNet 'one weird trick', as convnet-benchmarks and CINECA have it", 224, 3, 1000, 128,
+       networks::alexnet_owt},
+      {"overfeat", "OverFeat, the fast variant", 231, 3, 1001, 32, networks::overfeat},
+      {"vgg11", "VGG with 11 layers (A)", 224, 3, 1001, 64, vgg(Five{1, 1, 2, 2, 2})},
+      {"vgg16", "VGG with 16 layers (D)", 224, 3, 1001, 64, vgg(Five{2, 2, 3, 3, 3})},
+      {"vgg19", "VGG with 19 layers (E)", 224, 3, 1001, 64, vgg(Five{2, 2, 4, 4, 4})},
+      {"googlenet", "GoogLeNet (Inception v1) without auxiliary heads", 224, 3, 1001, 32, networks::googlenet},
+      {"inception3", "Inception v3; its auxiliary head is optional", 299, 3, 1001, 32, networks::inception3},
+      {"inception4", "Inception v4", 299, 3, 1001, 32, networks::inception4},
+      {"resnet50", "ResNet-50 v1: the stride on the first 1x1 of a bottleneck", 224, 3, 1001, 64,
+       resnet(kResnet50, ResnetVersion::v1)},
+      {"resnet50_v1.5", "ResNet-50 v1.5: the stride on the 3x3 of a bottleneck", 224, 3, 1001, 64,
+       resnet(kResnet50, ResnetVersion::v1_5)},
+      {"resnet50_v2", "ResNet-50 v2: pre-activation", 224, 3, 1001, 64, resnet(kResnet50, ResnetVersion::v2)},
+      {"resnet101", "ResNet-101 v1", 224, 3, 1001, 32, resnet(kResnet101, ResnetVersion::v1)},
+      {"resnet101_v2", "ResNet-101 v2: pre-activation", 224, 3, 1001, 32, resnet(kResnet101, ResnetVersion::v2)},
+      {"resnet152", "ResNet-152 v1", 224, 3, 1001, 32, resnet(kResnet152, ResnetVersion::v1)},
+      {"resnet152_v2", "ResNet-152 v2: pre-activation", 224, 3, 1001, 32, resnet(kResnet152, ResnetVersion::v2)},
+      {"resnet20", "CIFAR-10 ResNet with 20 layers", 32, 3, 11, 128, cifar_resnet(3)},
+      {"resnet32", "CIFAR-10 ResNet with 32 layers", 32, 3, 11, 128, cifar_resnet(5)},
+      {"resnet44", "CIFAR-10 ResNet with 44 layers", 32, 3, 11, 128, cifar_resnet(7)},
+      {"resnet56", "CIFAR-10 ResNet with 56 layers", 32, 3, 11, 128, cifar_resnet(9)},
+      {"resnet110", "CIFAR-10 ResNet with 110 layers", 32, 3, 11, 128, cifar_resnet(18)},
+      {"alexnet_cifar", "AlexNet for CIFAR-10, with LRN", 32, 3, 11, 128, networks::alexnet_cifar},
   };
-  return kEntries;
+  return all;
 }
 
-const Entry& find_entry(std::string_view name) {
-  const auto& all = entries();
-  const auto found = std::ranges::find(all, name, [](const Entry& entry) { return entry.info.name; });
-  if (found != all.end()) return *found;
-
-  std::vector<std::string> names;
-  for (const Entry& entry : all) names.push_back(entry.info.name);
-  bad_input("unknown model '{}'{} The models are: {}", name, suggestion(name, names), fmt::join(names, ", "));
+const Network* find(std::string_view name) {
+  const auto found = std::ranges::find(table(), name, &Network::name);
+  return found == table().end() ? nullptr : &*found;
 }
 
-void check(const ModelInfo& info, const ModelOptions& options) {
+void check(const Network& info, const ModelOptions& options) {
   if (options.batch_size <= 0) {
     bad_input("model {}: the batch size must be at least 1, got {}", info.name, options.batch_size);
   }
   if (options.num_classes != 0 && options.num_classes < 2) {
     bad_input("model {}: the number of classes must be at least 2 (or 0 for the model's own, {}), got {}", info.name,
               info.classes, options.num_classes);
-  }
-  if (options.aux_head && info.name != kAuxiliaryModel) {
-    bad_input("model {} has no auxiliary head; only {} has", info.name, kAuxiliaryModel);
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {
     bad_input("model {}: label smoothing must be in [0, 1), got {}", info.name, options.label_smoothing);
@@ -129,35 +99,52 @@ double flops_of(const Node& node) {
 
 }  // namespace
 
-const std::vector<ModelInfo>& model_list() {
-  static const std::vector<ModelInfo> kList = [] {
-    std::vector<ModelInfo> list;
-    for (const Entry& entry : entries()) list.push_back(entry.info);
-    return list;
-  }();
-  return kList;
+void add_network(Network network) {
+  if (network.name.empty() || !network.build) bad_input("a network needs a name and a function that builds it");
+  if (find(network.name) != nullptr)
+    bad_input("there is a network '{}' already; give this one another name", network.name);
+  if (network.image_size < 1 || network.channels < 1 || network.classes < 2 || network.batch_size < 1) {
+    bad_input(
+        "network {}: it takes images of {} x {} pixels and {} channels, of {} classes, {} at a time; all must be at "
+        "least 1, and the classes 2",
+        network.name, network.image_size, network.image_size, network.channels, network.classes, network.batch_size);
+  }
+  table().push_back(std::move(network));
 }
 
-const ModelInfo& find_model(std::string_view name) { return find_entry(name).info; }
+std::vector<Network> model_list() { return {table().begin(), table().end()}; }
+
+const Network& find_model(std::string_view name) {
+  if (const Network* const found = find(name); found != nullptr) return *found;
+  std::vector<std::string> names;
+  for (const Network& network : table()) names.push_back(network.name);
+  bad_input("unknown model '{}'{} The models are: {}", name, suggestion(name, names), fmt::join(names, ", "));
+}
 
 Model build_model(Graph& graph, std::string_view name, const ModelOptions& options) {
-  const Entry& entry = find_entry(name);
-  check(entry.info, options);
+  const Network& network = find_model(name);
+  check(network, options);
 
   Model model;
-  model.info = entry.info;
+  model.info = network;
   if (options.num_classes != 0) model.info.classes = options.num_classes;
   const std::int64_t size = model.info.image_size;
   model.images = placeholder(graph, {options.batch_size, model.info.channels, size, size}, "images");
   model.labels = placeholder(graph, {options.batch_size}, "labels", DataType::i32);
 
-  LayerBuilder layers(graph, {.training = options.training, .dropout = options.dropout, .groups = options.groups});
-  const Features features = entry.build(layers, model.images, options.aux_head && options.training);
-  model.logits = layers.fully_connected(features.main, model.info.classes, false, "logits");
+  LayerBuilder layers(graph, {.training = options.training,
+                              .dropout = options.dropout,
+                              .aux_head = options.aux_head && options.training,
+                              .groups = options.groups});
+  const Tensor features = network.build(layers, model.images);
+  if (options.aux_head && options.training && !layers.auxiliary()) {
+    bad_input("model {} has no auxiliary head; of those of this library only inception3 has one", network.name);
+  }
+  model.logits = layers.fully_connected(features, model.info.classes, false, "logits");
   model.loss = softmax_cross_entropy(model.logits, model.labels, options.label_smoothing, "loss");
-  if (features.auxiliary) {
+  if (layers.auxiliary()) {
     const LayerBuilder::Scope scope(layers, "auxiliary");
-    const Tensor logits = layers.fully_connected(features.auxiliary, model.info.classes, false, "logits");
+    const Tensor logits = layers.fully_connected(*layers.auxiliary(), model.info.classes, false, "logits");
     const Tensor loss = softmax_cross_entropy(logits, model.labels, options.label_smoothing, "loss");
     model.loss = binary(op::BinaryKind::add, model.loss, loss * kAuxiliaryLossWeight, "weighted_loss");
   }

@@ -3,21 +3,28 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trireme/graph/graph.hpp"
+#include "trireme/models/layers.hpp"
 
 namespace trireme {
 
-struct ModelInfo {
-  std::string name;
-  std::string description;  // one line: the family and where it comes from
+// A network as a value: what it takes, and how it is built. Those of this library are a table of these; one of one's
+// own is made the same way (examples/custom_network.cpp).
+struct Network {
+  std::string name = {};
+  std::string description = {};  // one line: the family and where it comes from
   std::int64_t image_size = 224;
   std::int64_t channels = 3;
   std::int64_t classes = 1001;
-  std::int64_t batch_size = 32;  // per worker, as tf_cnn_benchmarks has it
+  std::int64_t batch_size = 32;  // per worker, if nobody says another
+  // From images (batch x channels x size x size) to the features that the classifier takes: a fully connected layer to
+  // the classes follows, and the loss. Called for training and for evaluation, with the batch of each.
+  std::function<Tensor(LayerBuilder& layers, Tensor images)> build = {};
 };
 
 struct ModelOptions {
@@ -25,14 +32,14 @@ struct ModelOptions {
   int groups = 1;                // programs that take batch statistics together; see runtime/batch_split.hpp
   std::int64_t num_classes = 0;  // 0: the model's own
   bool training = true;          // false: running statistics, no dropout, no auxiliary head
-  bool aux_head = false;         // inception3 only
+  bool aux_head = false;         // for networks that have one: inception3
   float label_smoothing = 0;
   bool dropout = true;  // false: leave it out of training too, as some published variants do
 };
 
 // What is common to all networks once built. labels are i32, one per sample.
 struct Model {
-  ModelInfo info;     // classes as resolved
+  Network info;       // classes as resolved
   Tensor images;      // placeholder: batch x channels x size x size
   Tensor labels;      // placeholder
   Tensor logits;      // batch x classes
@@ -40,9 +47,14 @@ struct Model {
   Tensor top1, top5;  // scalars: share of the batch
 };
 
-const std::vector<ModelInfo>& model_list();
+// Makes a network known by its name, so that it can be trained, evaluated, exported and measured as the others are.
+// Before anything else is done: nothing waits for it. Error(bad_input) if it cannot be, or its name is taken.
+void add_network(Network network);
+
+// In the order in which they became known.
+std::vector<Network> model_list();
 // An unknown name is Error(bad_input) that suggests the nearest and lists all.
-const ModelInfo& find_model(std::string_view name);
+const Network& find_model(std::string_view name);
 Model build_model(Graph& graph, std::string_view name, const ModelOptions& options);
 
 struct ModelCounts {

@@ -23,8 +23,7 @@ Tensor overfeat(LayerBuilder& layers, Tensor images);
 Tensor vgg(LayerBuilder& layers, Tensor images, const Five& depths);
 
 Tensor googlenet(LayerBuilder& layers, Tensor images);
-// auxiliary gets the features of the auxiliary head; null leaves the head out.
-Tensor inception3(LayerBuilder& layers, Tensor images, Tensor* auxiliary);
+Tensor inception3(LayerBuilder& layers, Tensor images);
 Tensor inception4(LayerBuilder& layers, Tensor images);
 
 enum class ResnetVersion : std::uint8_t { v1, v1_5, v2 };

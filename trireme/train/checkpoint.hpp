@@ -19,16 +19,10 @@
 #include <vector>
 
 #include "trireme/runtime/session.hpp"
+#include "trireme/train/accuracy.hpp"
 #include "trireme/train/safetensors.hpp"
 
 namespace trireme::train {
-
-// Of the steps of an epoch that is not complete.
-struct EpochSums {
-  std::int64_t steps = 0;
-  double loss = 0;  // sum of their losses; of all replicas' samples (the mean over them) where these are in lock step
-  double seconds = 0;
-};
 
 // Under the names of the members, as decimal numbers.
 struct TrainingState {

@@ -53,7 +53,7 @@ CheckpointEvaluation::CheckpointEvaluation(const EvaluationOptions& options, com
     same["step of the checkpoint"] = checkpoint_->state().step;
     check_same_options(workers_, same);
   }
-  ModelInfo model = find_model(config_.model);
+  Network model = find_model(config_.model);
   model.classes = config_.num_classes;
   data_ = open_evaluation_data(config_.data, model, config_.batch_size);
   data_.pipeline.rank = workers_.rank();

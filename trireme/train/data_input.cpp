@@ -34,7 +34,7 @@ void check_same_data(comm::Communicator& workers, const std::string& folder, std
 }
 
 DataInput::DataInput(const StepConfig& config, comm::Communicator& workers) : config_(config.data) {
-  const ModelInfo& model = find_model(config.model);
+  const Network& model = find_model(config.model);
   data::OpenOptions open{.name = config_.name};
   if (config_.max_bad_records > 0) open.on_broken_file = say_passed_over;
   dataset_ = data::open_dataset(config_.dir, open);

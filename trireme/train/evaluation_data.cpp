@@ -9,7 +9,7 @@
 
 namespace trireme::train {
 
-EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size) {
+EvaluationData open_evaluation_data(const DataConfig& config, const Network& model, std::int64_t batch_size) {
   EvaluationData evaluation;
   data::OpenOptions open{.name = config.name, .split = data::Split::validation};
   if (config.max_bad_records > 0) open.on_broken_file = say_passed_over;

@@ -20,12 +20,7 @@ struct EvaluationData {
   data::Glimpse images;
   data::PipelineOptions pipeline;  // broken images are named and left out
 };
-EvaluationData open_evaluation_data(const DataConfig& config, const ModelInfo& model, std::int64_t batch_size);
-
-struct Evaluation {
-  std::optional<Accuracy> accuracy;  // nothing: this replica does not know
-  bool stopped = false;              // it was asked to stop before all was evaluated
-};
+EvaluationData open_evaluation_data(const DataConfig& config, const Network& model, std::int64_t batch_size);
 
 // What several workers have counted. Nothing if one was stopped: the rest is of a part of the samples. Error(failed) if
 // every image is broken.

@@ -11,19 +11,9 @@
 #include "trireme/data/pipeline.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/train/accuracy.hpp"
 
 namespace trireme::train {
-
-struct Accuracy {
-  std::int64_t samples = 0, top1 = 0, top5 = 0;
-  double loss = 0;          // sum of cross-entropies
-  std::int64_t broken = 0;  // that could not be used and are not among the samples
-
-  double top1_share() const { return samples > 0 ? static_cast<double>(top1) / static_cast<double>(samples) : 0; }
-  double top5_share() const { return samples > 0 ? static_cast<double>(top5) / static_cast<double>(samples) : 0; }
-  double mean_loss() const { return samples > 0 ? loss / static_cast<double>(samples) : 0; }
-  void add(const Accuracy& other);
-};
 
 // Counts what a row of logits says about each sample; samples with a label below 0 are padding.
 Accuracy count_correct(std::span<const float> logits, std::span<const std::int32_t> labels, std::int64_t classes);

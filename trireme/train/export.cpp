@@ -5,6 +5,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/train/checkpoint.hpp"
 #include "trireme/train/trained_on.hpp"
 #ifdef TRIREME_WITH_PROTOBUF
 #include "trireme/onnx/model_file.hpp"
@@ -23,7 +24,7 @@ struct TrainedNetwork {
 };
 
 // How to use the network: what is done to images before it sees them, and what its outputs stand for.
-Metadata usage_of(const TrainingState& state, const ModelInfo& model) {
+Metadata usage_of(const TrainingState& state, const Network& model) {
   Metadata usage{
       {"model", state.model}, {"classes", std::to_string(state.classes)}, {"step", std::to_string(state.step)}};
   const auto data = trained_on(state.others);

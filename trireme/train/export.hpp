@@ -7,7 +7,6 @@
 #include <string>
 
 #include "trireme/models/model.hpp"
-#include "trireme/train/checkpoint.hpp"
 
 namespace trireme::train {
 
@@ -22,7 +21,7 @@ struct ExportOptions {
 struct ExportSummary {
   std::string checkpoint;  // the file
   std::int64_t step = 0;
-  ModelInfo model;
+  Network model;
   std::int64_t bytes = 0;  // written
 };
 

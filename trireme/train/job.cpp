@@ -61,13 +61,7 @@ comm::Communicator* Job::with_servers() {
   return place_ && !place_->spec.servers.empty() ? &world_->communicator() : nullptr;
 }
 
-std::unique_ptr<parallel::Replicas> Job::make_replicas(ps::WorkerOptions options, parallel::ReplicaOptions replicas) {
-  if (comm::Communicator* all = with_servers(); all != nullptr) {
-    auto sync = std::make_unique<ps::WorkerSync>(*all, workers().size(), std::move(options));
-    return std::make_unique<parallel::Replicas>(workers(), std::move(sync), std::move(replicas));
-  }
-  return std::make_unique<parallel::Replicas>(workers(), std::move(replicas));
-}
+comm::JobSize Job::size() { return place_ ? place_->spec.job_size() : comm::JobSize{.workers = workers().size()}; }
 
 void Job::leave() {
   workers_.reset();

@@ -2,13 +2,12 @@
 // the launcher (`trireme launch`, mpirun, srun) or by addresses that the user gave. Made once in main(), by `trireme
 // bench` and `train` and by programs of one's own (examples/mnist.cpp):
 //
-//   ps::Job job;
+//   train::Job job;
 //   if (job.is_server()) {
 //     job.serve();  // until the workers have left
 //   } else {
-//     const auto replicas = job.make_replicas();  // by all-reduce, or through the servers
-//     // train as rank replicas->rank() of replicas->size(), then
-//     replicas->sync().leave();
+//     train::Trainer trainer(job, options);
+//     trainer.run();
 //   }
 //   job.leave();
 #pragma once
@@ -18,9 +17,9 @@
 #include <optional>
 #include <string>
 
+#include "trireme/comm/job_size.hpp"
 #include "trireme/comm/world.hpp"
-#include "trireme/parallel/replicas.hpp"
-#include "trireme/ps/worker_sync.hpp"
+#include "trireme/perf/recorder.hpp"
 #include "trireme/train/process_group.hpp"
 
 namespace trireme::train {
@@ -36,6 +35,7 @@ class Job {
   Job(std::optional<comm::ClusterPlace> place, Log log);
   ~Job();  // without leave(), the others see this one as lost
 
+  comm::JobSize size();
   bool is_server() const { return place_ && place_->place.is_server(); }
   // A server's part, with so many threads (0: one per core that this process may use). Errors are thrown. A recorder
   // gets the spans of its updates.
@@ -48,10 +48,6 @@ class Job {
   ProcessGroup group() { return {workers(), with_servers()}; }
   // All members, whatever they are.
   comm::Communicator& everybody() { return with_servers() != nullptr ? *with_servers() : workers(); }
-  // Collective. The options of a worker count where there are servers.
-  std::unique_ptr<parallel::Replicas> make_replicas(ps::WorkerOptions options = {},
-                                                    parallel::ReplicaOptions replicas = {});
-
   // In good order, together with all others: the last call when all is well. What was made from this one is gone by
   // then.
   void leave();

@@ -19,7 +19,7 @@ double bytes_of(const TensorType& type) { return static_cast<double>(type.bytes(
 // Batches that are made ahead, the one in use, and one on its way into the step.
 void add_input(const StepConfig& config, MemoryNeed& need) {
   if (!config.data.is_real()) return;
-  const ModelInfo& model = find_model(config.model);
+  const Network& model = find_model(config.model);
   const auto pixels = static_cast<double>(model.channels * model.image_size * model.image_size);
   need.batches = static_cast<double>((config.data.prefetch + 1) * config.batch_size) * pixels * sizeof(float);
   need.cache = static_cast<double>(config.data.cache_bytes);

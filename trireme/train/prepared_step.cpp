@@ -14,7 +14,7 @@ constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
 
 PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
                            parallel::Replicas* replicas, int rank, const std::function<void(Session&)>& restore)
-    : step_(build_step(graph_, config, threads.groups)) {
+    : has_accuracy_(config.train_accuracy && !config.forward_only), step_(build_step(graph_, config, threads.groups)) {
   SessionOptions options;
   options.seed = config.seed;
   options.compile = compile_options(config);
@@ -109,6 +109,10 @@ double PreparedStep::wait() {
   double seconds = 0;
   for (int index = 0; index < groups(); ++index) seconds = std::max(seconds, split_->group(index).wait());
   return seconds;
+}
+
+std::optional<double> PreparedStep::accuracy() const {
+  return has_accuracy_ ? std::optional<double>(split_->mean_output(1)) : std::nullopt;
 }
 
 std::optional<LossScaleState> PreparedStep::loss_scale() const {

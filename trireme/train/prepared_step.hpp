@@ -41,6 +41,7 @@ class PreparedStep {
   void start(double learning_rate);
   double wait();
   double loss() const { return split_->mean_output(0); }
+  std::optional<double> accuracy() const;  // of the batch, in training; nothing: it was not asked for
 
   const Graph& graph() const { return graph_; }
   Session& session() { return *session_; }
@@ -62,6 +63,7 @@ class PreparedStep {
  private:
   void fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank);
 
+  const bool has_accuracy_;
   Graph graph_;
   StepGraph step_;
   std::unique_ptr<Session> session_;

@@ -171,7 +171,7 @@ std::int64_t images_per_step(const StepConfig& config) {
   return together ? config.batch_size * (distribution.workers - distribution.backup_workers) : config.batch_size;
 }
 
-void resolve_schedule(const StepOptions& options, const ModelInfo& model, StepConfig& config) {
+void resolve_schedule(const StepOptions& options, const Network& model, StepConfig& config) {
   LearningRateSchedule& schedule = config.schedule;
   std::string kind = options.learning_rate_schedule;
   if (kind.empty()) kind = options.piecewise_learning_rate_schedule.empty() ? "constant" : "piecewise";
@@ -226,7 +226,7 @@ void set_epoch(StepConfig& config, std::int64_t images) {
   config.schedule.steps_per_epoch = static_cast<double>(images) / static_cast<double>(images_per_step(config));
 }
 
-std::int64_t images_per_epoch(const ModelInfo& model) {
+std::int64_t images_per_epoch(const Network& model) {
   if (model.image_size == 28) return 60'000;
   if (model.image_size == 32) return 50'000;
   return 1'281'167;
@@ -284,7 +284,7 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
 }  // namespace
 
 StepConfig resolve(const StepOptions& options, const comm::JobSize& job) {
-  const ModelInfo& model = find_model(options.model);
+  const Network& model = find_model(options.model);
 
   StepConfig config;
   config.model = model.name;
@@ -328,6 +328,7 @@ StepConfig resolve(const StepOptions& options, const comm::JobSize& job) {
   config.seed =
       static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
   config.trace_steps = checked("trace-steps", options.trace_steps, {1, kManySteps});
+  config.train_accuracy = options.train_accuracy;
   resolve_for_workers(options, config);
   validate(config.schedule);
   return config;

@@ -56,6 +56,7 @@ struct StepOptions {
   std::int64_t seed = 1;
   std::int64_t trace_steps = 10;
   bool deterministic = false;
+  bool train_accuracy = false;
   DataOptions data;
   DistributionOptions distribution;
 };
@@ -88,6 +89,7 @@ struct StepConfig {
   bool bind = true;
   std::uint64_t seed = 1;
   std::int64_t trace_steps = 10;  // that leave spans, where there is a recorder
+  bool train_accuracy = false;    // of each batch, as the step sees it
   DataConfig data;
   DistributionConfig distribution;
 
@@ -103,7 +105,7 @@ CompileOptions compile_options(const StepConfig& config);
 Json to_json(const StepConfig& config);
 
 // Images in the data set that the synthetic images stand for: ImageNet, CIFAR-10 or MNIST by the size of an image.
-std::int64_t images_per_epoch(const ModelInfo& model);
+std::int64_t images_per_epoch(const Network& model);
 // Schedules count in epochs of so many images.
 void set_epoch(StepConfig& config, std::int64_t images);
 

@@ -29,6 +29,7 @@ StepGraph build_step(Graph& graph, const StepConfig& config, int groups) {
     step.fetches.insert(step.fetches.end(), {step.model.top1, step.model.top5});
     return step;
   }
+  if (config.train_accuracy) step.fetches.push_back(step.model.top1);
   step.learning_rate = placeholder(graph, {}, "learning_rate");
   const auto rule = [&](Tensor variable) {
     op::OptimizerRule own = config.optimizer;

@@ -14,7 +14,7 @@ struct StepGraph {
   Model model;
   Tensor learning_rate;                 // placeholder; none when forward only
   std::optional<LossScale> loss_scale;  // where gradients are fp16
-  std::vector<Tensor> fetches;          // of one step: the loss first
+  std::vector<Tensor> fetches;          // of one step: the loss first, then the accuracy if it is wanted
 };
 
 // groups: of cores that the batch is split over; the graph is that of one group's share.

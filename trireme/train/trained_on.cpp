@@ -119,7 +119,7 @@ std::optional<TrainedOn> trained_on(const Metadata& metadata) {
   data.images.hash = reader.number<std::uint64_t>("data_hash", 16);
   data.preprocessing = {.crop = data::parse_crop("crop", reader.text("crop"), true),
                         .eval_crop = data::parse_crop("eval-crop", reader.text("eval_crop"), false),
-                        .augment = data::parse_augment(reader.text("augment")),
+                        .augment = data::parse_augment(reader.text("augment"), false),
                         .mean = data::parse_mean(reader.text("mean")),
                         .deviation = data::parse_deviation(reader.text("std"))};
   return data;

@@ -7,6 +7,12 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/log_line.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/train/checkpoint.hpp"
+#include "trireme/train/evaluation_data.hpp"
+#include "trireme/train/evaluator.hpp"
+#include "trireme/train/step_trace.hpp"
+#include "trireme/train/weight_averages.hpp"
+#include "trireme/train/worker.hpp"
 
 namespace trireme::train {
 namespace {
@@ -56,7 +62,7 @@ TrainingEnd Trainer::run_steps(const std::stop_token& stop) {
 // Together with all other workers.
 void Trainer::finish() {
   comm::Communicator& workers = worker_->workers();
-  trace_.set_recording(false);
+  trace_->set_recording(false);
   workers.set_timeout(kUnevenTimeout);
   if (sync() != nullptr) sync()->rest();
   finish_checkpoints();
@@ -75,39 +81,41 @@ TrainingEnd Trainer::evaluate_only(const std::stop_token& stop) {
 }
 
 void Trainer::run_step() {
-  const double rate = worker_->config().schedule.at(step_);
   const auto start = Clock::now();
-  const double loss = run_update(rate);
-  const double seconds = seconds_since(start);
-  ++step_;
-  if (!std::isfinite(loss)) {
+  StepReport report = run_update(worker_->config().schedule.at(step_));
+  report.seconds = seconds_since(start);
+  report.step = ++step_;
+  report.steps = steps();
+  report.epoch = epochs_at(step_);
+  if (!std::isfinite(report.loss)) {
     fail(ErrorKind::failed,
          "the loss is {} in step {} at a learning rate of {}; try a lower --init-learning-rate, some "
          "--num-learning-rate-warmup-epochs or --clip-norm, from the last checkpoint",
-         name_of_loss(loss), step_, rate);
+         name_of_loss(report.loss), step_, report.learning_rate);
   }
   ++epoch_.steps;
-  epoch_.loss += loss;
-  epoch_.seconds += seconds;
-  seconds_here_ += seconds;
-  tell([&](TrainerObserver& observer) {
-    observer.on_step({.step = step_,
-                      .steps = steps(),
-                      .epoch = epochs_at(step_),
-                      .loss = loss,
-                      .learning_rate = rate,
-                      .seconds = seconds});
-  });
+  epoch_.loss += report.loss;
+  epoch_.seconds += report.seconds;
+  seconds_here_ += report.seconds;
+  const std::int64_t check = config_.step.distribution.check_replicas;
+  if (worker_->in_lock_step() && check > 0 && step_ % check == 0) {
+    worker_->replicas()->check_agreement(worker_->step().session());
+  }
+  tell([&](TrainerObserver& observer) { observer.on_step(report); });
 }
 
-double Trainer::run_update(double learning_rate) {
-  trace_.set_recording(is_traced());
-  const perf::ScopedSpan span = trace_.step(++updates_);
-  double loss = 0;
-  for (int run = 0; run < config_.gradients.accumulate; ++run) {
+// The loss and the accuracy are means over the runs that make an update.
+StepReport Trainer::run_update(double learning_rate) {
+  trace_->set_recording(is_traced());
+  const perf::ScopedSpan span = trace_->step(++updates_);
+  const int runs = config_.gradients.accumulate;
+  StepReport report{.learning_rate = learning_rate};
+  for (int run = 0; run < runs; ++run) {
     worker_->step().set_first_sample((run * worker_->workers().size() + worker_->workers().rank()) *
                                      config_.step.batch_size);
-    loss += worker_->run_step(learning_rate);
+    report.loss += worker_->run_step(learning_rate);
+    if (const auto accuracy = worker_->step().accuracy())
+      report.accuracy = report.accuracy.value_or(0) + *accuracy / runs;
     seconds_.input_wait += worker_->input_seconds();
   }
   if (averages_) {
@@ -115,7 +123,8 @@ double Trainer::run_update(double learning_rate) {
     averages_->update();
   }
   add_seconds();
-  return loss / config_.gradients.accumulate;
+  report.loss /= runs;
+  return report;
 }
 
 bool Trainer::is_traced() const {
@@ -195,7 +204,7 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
     } else {
       evaluator_->load(store);
     }
-    data::Pipeline pipeline(evaluation_.dataset, evaluation_.pipeline);
+    data::Pipeline pipeline(evaluation_->dataset, evaluation_->pipeline);
     counted = evaluator_->run(pipeline, stop);
     for (const std::int64_t index : pipeline.bad_samples()) bad_evaluated_.insert(index);
   }
@@ -259,6 +268,18 @@ void Trainer::finish_checkpoints() {
       checkpoint_problem_ = again.what();
     }
   }
+}
+
+std::int64_t Trainer::samples() const { return worker_->input()->samples(); }
+
+std::int64_t Trainer::evaluated_samples() const { return evaluation_ ? evaluation_->dataset->size() : 0; }
+
+std::string Trainer::resumed_from() const { return resumed_ ? resumed_->path() : ""; }
+
+std::string Trainer::last_checkpoint() const { return checkpoints_ ? checkpoints_->last_path() : ""; }
+
+std::string Trainer::evaluation_preprocessing() const {
+  return evaluation_ ? data::describe(evaluation_->pipeline.preprocessing) : "";
 }
 
 std::int64_t Trainer::steps() const {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,15 +17,30 @@
 #include <string_view>
 #include <vector>
 
-#include "trireme/train/checkpoint.hpp"
-#include "trireme/train/evaluation_data.hpp"
-#include "trireme/train/evaluator.hpp"
-#include "trireme/train/step_trace.hpp"
+#include "trireme/train/accuracy.hpp"
+#include "trireme/train/job.hpp"
 #include "trireme/train/training_config.hpp"
-#include "trireme/train/weight_averages.hpp"
-#include "trireme/train/worker.hpp"
+
+namespace trireme::perf {
+class Recorder;
+}
+namespace trireme::parallel {
+class GradientSync;
+}
 
 namespace trireme::train {
+
+class CheckpointFile;
+class CheckpointWriter;
+class DataInput;
+class Evaluator;
+class StepTrace;
+class WeightAverages;
+class Worker;
+struct Checkpoint;
+struct EvaluationData;
+struct TrainedOn;
+struct TrainingState;
 
 // Where it stands, as a checkpoint has it.
 struct TrainingProgress {
@@ -39,9 +55,10 @@ enum class TrainingEnd : std::uint8_t { done, reached_target, interrupted };
 std::string_view name_of_loss(double loss);
 
 struct StepReport {
-  std::int64_t step = 0, steps = 0;  // from 1, of
-  double epoch = 0;                  // done, with its part
-  double loss = 0;                   // of this replica's samples
+  std::int64_t step = 0, steps = 0;     // from 1, of
+  double epoch = 0;                     // done, with its part
+  double loss = 0;                      // of this replica's samples
+  std::optional<double> accuracy = {};  // likewise, if StepConfig::train_accuracy asks for it
   double learning_rate = 0;
   double seconds = 0;
 };
@@ -91,6 +108,9 @@ class Trainer {
   // training.
   Trainer(const TrainingConfig& config, const ProcessGroup& group, const Options& options);
   Trainer(const TrainingConfig& config, const ProcessGroup& group) : Trainer(config, group, Options()) {}
+  // For a program's own: of a network that is known by its name, or of one that becomes known here.
+  Trainer(Job& job, const TrainingOptions& options);
+  Trainer(Job& job, const Network& network, const TrainingOptions& options);
   ~Trainer();
 
   // Ends after all steps (if none is left: after an evaluation), after an epoch with the accuracy asked for, as the
@@ -101,31 +121,28 @@ class Trainer {
 
   const TrainingConfig& config() const { return config_; }
   const Worker& worker() const { return *worker_; }
-  std::int64_t samples() const { return worker_->input()->samples(); }  // in an epoch
-  std::int64_t steps() const;                                           // of the whole training
-  std::int64_t evaluated_samples() const { return evaluation_.dataset ? evaluation_.dataset->size() : 0; }
+  std::int64_t samples() const;  // in an epoch
+  std::int64_t steps() const;    // of the whole training
+  std::int64_t evaluated_samples() const;
   std::int64_t first_step() const { return first_.step; }
-  double first_epoch() const;                                                    // the same in epochs
-  const TrainingProgress& first() const { return first_; }                       // where earlier runs have left it
-  std::string resumed_from() const { return resumed_ ? resumed_->path() : ""; }  // on the first worker
+  double first_epoch() const;                               // the same in epochs
+  const TrainingProgress& first() const { return first_; }  // where earlier runs have left it
+  std::string resumed_from() const;                         // on the first worker
   // How many steps of the epoch that goes on are not in what is known of it: the checkpoint is an old one.
   std::int64_t unknown_steps() const;
-  std::string last_checkpoint() const { return checkpoints_ ? checkpoints_->last_path() : ""; }
+  std::string last_checkpoint() const;
   const std::string& checkpoint_problem() const { return checkpoint_problem_; }  // why the last one was not written
   const TrainingSeconds& seconds() const { return seconds_; }
   // Different ones of all workers, when the run has ended; those among them that were to be evaluated.
   std::int64_t bad_records() const { return bad_records_; }
   std::int64_t bad_validation_records() const { return bad_validation_records_; }
   // What is done to the validation images, in words; empty: nobody evaluates.
-  std::string evaluation_preprocessing() const {
-    return evaluation_.dataset ? data::describe(evaluation_.pipeline.preprocessing) : "";
-  }
-  std::optional<LossScaleState> loss_scale() const { return worker_->step().loss_scale(); }
+  std::string evaluation_preprocessing() const;
 
  private:
   void open_checkpoint(comm::Communicator& workers);
   void check_is_ours(const TrainingState& state) const;
-  void go_on_with(std::int64_t classes, const Metadata& metadata);
+  void go_on_with(std::int64_t classes, const std::map<std::string, std::string>& metadata);
   void check_data(const DataInput& input) const;
   void prepare_gradients();
   void prepare_evaluation();
@@ -135,7 +152,7 @@ class Trainer {
   TrainingEnd run_steps(const std::stop_token& stop);
   TrainingEnd evaluate_only(const std::stop_token& stop);
   void run_step();
-  double run_update(double learning_rate);
+  StepReport run_update(double learning_rate);
   bool is_traced() const;
   void add_seconds();
   bool is_epoch_complete() const;
@@ -160,11 +177,11 @@ class Trainer {
   std::unique_ptr<CheckpointFile> resumed_;  // on the first worker
   TrainingProgress first_;
   std::int64_t first_sample_ = 0;
-  std::optional<TrainedOn> trained_on_;  // by the checkpoint
+  std::unique_ptr<const TrainedOn> trained_on_;  // by the checkpoint
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<WeightAverages> averages_;
   std::unique_ptr<Evaluator> evaluator_;
-  EvaluationData evaluation_;
+  std::unique_ptr<EvaluationData> evaluation_;     // none: nobody evaluates
   std::unique_ptr<CheckpointWriter> checkpoints_;  // on the first worker
   std::shared_ptr<const Checkpoint> last_saved_;   // likewise
   std::string checkpoint_problem_;
@@ -174,7 +191,7 @@ class Trainer {
   EpochSums epoch_;         // of the one that goes on
   double seconds_here_ = 0;
   TrainingSeconds seconds_;
-  StepTrace trace_;
+  std::unique_ptr<StepTrace> trace_;
   std::int64_t traced_from_ = 0;  // of the updates of this run
   std::int64_t updates_ = 0;      // in this run so far
   std::int64_t bad_records_ = 0, bad_validation_records_ = 0;

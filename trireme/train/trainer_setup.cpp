@@ -3,8 +3,14 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/train/checkpoint.hpp"
+#include "trireme/train/evaluation_data.hpp"
+#include "trireme/train/evaluator.hpp"
 #include "trireme/train/same_options.hpp"
+#include "trireme/train/step_trace.hpp"
 #include "trireme/train/trainer.hpp"
+#include "trireme/train/weight_averages.hpp"
+#include "trireme/train/worker.hpp"
 
 namespace trireme::train {
 namespace {
@@ -31,10 +37,21 @@ nlohmann::json progress_json(const TrainingState& state) {
   return json;
 }
 
+TrainingOptions with_network(const Network& network, TrainingOptions options) {
+  add_network(network);
+  options.step.model = network.name;
+  return options;
+}
+
 }  // namespace
 
+Trainer::Trainer(Job& job, const TrainingOptions& options) : Trainer(resolve(options, job.size()), job.group()) {}
+
+Trainer::Trainer(Job& job, const Network& network, const TrainingOptions& options)
+    : Trainer(job, with_network(network, options)) {}
+
 Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const Options& options)
-    : config_(config), trace_(options.recorder) {
+    : config_(config), trace_(std::make_unique<StepTrace>(options.recorder)) {
   if (group.workers.size() > 1) check_same_options(group.workers, to_json(config_));
   if (!config_.checkpoint_dir.empty()) open_checkpoint(group.workers);
   Worker::Options own{.on_tuning = options.on_tuning, .recorder = options.recorder};
@@ -103,7 +120,7 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
 void Trainer::go_on_with(std::int64_t classes, const Metadata& metadata) {
   StepConfig& step = config_.step;
   if (step.num_classes == 0) step.num_classes = classes;
-  trained_on_ = trained_on(metadata);
+  if (auto found = trained_on(metadata)) trained_on_ = std::make_unique<const TrainedOn>(*std::move(found));
   if (!trained_on_) return;
   step.data.preprocessing.complete_with(trained_on_->preprocessing);
   if (config_.allow_other_data || step.data.preprocessing == trained_on_->preprocessing) return;
@@ -169,10 +186,10 @@ void Trainer::prepare_evaluation() {
   worker_->compile_in_turn([&] {
     if (takes_part_in_evaluation()) make_evaluator(batch_size);
   });
-  evaluation_ = open_evaluation_data(worker_->config().data, setup.model, batch_size);
+  evaluation_ = std::make_unique<EvaluationData>(open_evaluation_data(worker_->config().data, setup.model, batch_size));
   if (config_.evaluate_on == EvaluateOn::all && worker_->in_lock_step()) {
-    evaluation_.pipeline.rank = worker_->workers().rank();
-    evaluation_.pipeline.ranks = worker_->workers().size();
+    evaluation_->pipeline.rank = worker_->workers().rank();
+    evaluation_->pipeline.ranks = worker_->workers().size();
   }
 }
 

@@ -21,7 +21,7 @@ namespace trireme::train {
 
 // What is known before the first step.
 struct WorkerSetup {
-  ModelInfo model;
+  Network model;
   perf::ThreadPlan threads;
   std::string device;  // the GPU; empty: the CPU
   std::vector<std::pair<std::string, std::string>> device_facts;

@@ -1,0 +1,164 @@
+#include "trireme/command_line.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/config_file.hpp"
+#include "cli/explain.hpp"
+#include "cli/help.hpp"
+#include "trireme/base/aligned_memory.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/exit_code.hpp"
+#include "trireme/base/log_line.hpp"
+#include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/launcher_link.hpp"
+#include "trireme/perf/build_info.hpp"
+#include "trireme/perf/threads.hpp"
+
+namespace trireme {
+namespace {
+
+// One line, whatever the message was made of. A launcher that has started this process says it in its own way.
+int report(std::string message, int code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fflush(stdout);
+  const auto launcher = cluster::LauncherLink::from_environment();
+  if (!launcher || !launcher->report_error(message, code)) log_line("error: " + message);
+  return code;
+}
+
+// Options may be written with '_' as tf_cnn_benchmarks has them: --batch_size=32 becomes --batch-size=32.
+std::vector<std::string> normalised(std::vector<std::string> arguments) {
+  for (std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument.rfind("--", 0) != 0) continue;
+    std::replace(argument.begin(),
+                 argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size())), '_',
+                 '-');
+  }
+  return arguments;
+}
+
+class CommandLine {
+ public:
+  CommandLine();
+  // Without the program; throws CLI::ParseError. `is_launched`: it is a command that a launch would start.
+  void parse(const std::vector<std::string>& arguments, bool is_launched);
+  int run();
+  CLI::App& app() { return app_; }
+  const cli::Command* chosen() const;  // none: no command was given
+
+ private:
+  CLI::App app_{"Trains convolutional networks and measures how fast that goes, and why.", "trireme"};
+  std::vector<cli::Command> commands_;
+};
+
+cli::LaunchNeeds check_command(const std::vector<std::string>& arguments, const comm::JobSize& size) {
+  CommandLine line;
+  try {
+    line.parse(arguments, true);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) bad_input("help is for one process: trireme {}", fmt::join(arguments, " "));
+    bad_input("{}", cli::explain(line.app(), error));
+  }
+  const cli::Command* command = line.chosen();
+  if (command == nullptr || cli::is_hidden(*command->app)) {
+    bad_input("{}", cli::unknown_command(line.app(), arguments.front()));
+  }
+  if (command->launch_needs) return command->launch_needs(size);
+  if (size.servers > 0) bad_input("--ps: `{}` has no use for parameter servers", command->app->get_name());
+  return {};
+}
+
+CommandLine::CommandLine() {
+  using namespace cli;
+  app_.formatter(std::make_shared<HelpFormatter>());  // first: commands take it from here
+  app_.set_help_flag("-h,--help", "Print this help");
+  app_.set_version_flag("-V,--version", "trireme " + perf::build_text(), "Print version and build");
+  app_.require_subcommand(0, 1);
+  commands_ = {add_bench(app_),
+               add_train(app_),
+               add_eval(app_),
+               add_sweep(app_),
+               add_tune(app_),
+               add_compare(app_),
+               add_report(app_),
+               add_models(app_),
+               add_data(app_),
+               add_export(app_),
+               add_net(app_),
+               add_doctor(app_),
+               add_launch(app_, check_command),
+               add_help(app_)};
+  for (Command& part : add_launch_parts(app_)) commands_.push_back(std::move(part));
+}
+
+void CommandLine::parse(const std::vector<std::string>& arguments, bool is_launched) {
+  cli::check_words(app_, arguments);
+  std::vector<std::string> usual = cli::with_config(normalised(arguments), app_, is_launched);
+  std::reverse(usual.begin(), usual.end());  // it takes them from the end
+  app_.parse(usual);
+  cli::check_values(app_);
+}
+
+const cli::Command* CommandLine::chosen() const {
+  const auto found = std::find_if(commands_.begin(), commands_.end(),
+                                  [](const cli::Command& command) { return command.app->parsed(); });
+  return found == commands_.end() ? nullptr : &*found;
+}
+
+int CommandLine::run() {
+  const cli::Command* command = chosen();
+  if (command == nullptr) {
+    std::fputs(cli::help_text(app_).c_str(), stderr);
+    return exit_code(ErrorKind::bad_input);
+  }
+  const int code = command->run();
+  // What was flushed in between leaves no more than a mark when it failed.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fail(ErrorKind::failed, "cannot write to standard output");
+  }
+  return code;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  try {
+    line.parse(arguments, !cluster::surrounding_launcher().empty());
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return line.app().exit(error);  // --help, --version
+    return report(cli::explain(line.app(), error), exit_code(ErrorKind::bad_input));
+  }
+  return line.run();
+}
+
+}  // namespace
+
+int command_line(int argc, char** argv, std::vector<Network> networks) {
+  perf::limit_spinning(argv);
+  keep_freed_memory();
+  std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: a write fails as on a full disk, instead of ending the process
+  try {
+    for (Network& network : networks) add_network(std::move(network));
+    return run({argv + 1, argv + argc});
+  } catch (const Error& error) {
+    return report(error.what(), exit_code(error.kind()));
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; a smaller --batch-size needs less", exit_code(ErrorKind::failed));
+  } catch (const std::exception& error) {
+    return report(fmt::format("internal error: {}", error.what()), exit_code(ErrorKind::failed));
+  }
+}
+
+}  // namespace trireme

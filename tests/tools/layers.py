@@ -1,0 +1,56 @@
+"""Which folder may include which: the layers of docs/design.md. An edge that is not listed is an error, and so is one
+that is listed and not used. Usage: layers.py SOURCES"""
+import pathlib
+import re
+import sys
+
+# Each line: a folder, and those below it that it uses. No folder may use one that stands after it.
+LAYERS = """
+base
+graph: base
+perf: base
+plan: base graph perf
+data: base perf
+comm: base perf
+optim: base graph
+models: base graph
+backend: base graph optim plan
+runtime: base graph perf plan
+onnx: base graph runtime
+parallel: base comm perf runtime
+ps: base comm graph optim parallel perf plan
+cluster: base comm perf
+train: backend base cluster comm data graph models onnx optim parallel perf plan ps runtime
+report: backend base cluster comm data perf plan
+lab: backend base cluster comm models perf report runtime train
+"""
+ALLOWED = {folder: set(below.split()) for folder, _, below in (line.partition(":") for line in LAYERS.split("\n") if line)}
+ORDER = list(ALLOWED)
+
+
+def used_by(sources):
+    edges = {}
+    for path in sorted(sources.glob("trireme/*/**/*")):
+        if path.suffix not in (".hpp", ".cpp", ".cu"):
+            continue
+        folder = path.relative_to(sources / "trireme").parts[0]
+        for include in re.findall(r'^#include "(trireme/[^"]+|cli/[^"]+)"', path.read_text(), re.M):
+            other = "cli" if include.startswith("cli/") else include.split("/")[1]
+            if other != folder:
+                edges.setdefault((folder, other), f"{path.relative_to(sources)} includes {include}")
+    return edges
+
+
+def main():
+    edges = used_by(pathlib.Path(sys.argv[1]))
+    problems = [f"{where}: {folder} may not use {other}" for (folder, other), where in edges.items()
+                if other not in ALLOWED.get(folder, ())]
+    problems += [f"{folder} is said to use {other}, and does not" for folder in ORDER for other in sorted(ALLOWED[folder])
+                 if (folder, other) not in edges]
+    problems += [f"{folder} stands before {other}, which it uses" for folder in ORDER for other in ALLOWED[folder]
+                 if ORDER.index(other) > ORDER.index(folder)]
+    print("\n".join(problems) or f"{len(ORDER)} folders, {len(edges)} edges, all as they should be")
+    return 1 if problems else 0
+
+
+sys.exit(main())

@@ -1,0 +1,14 @@
+// Trireme's commands for a program with networks of its own: `my_program bench --model my_network`, `train`, `eval`,
+// `export`, `sweep`, `tune`, `launch` and all others. The program `trireme` is this without any.
+#pragma once
+
+#include <vector>
+
+#include "trireme/models/model.hpp"
+
+namespace trireme {
+
+// Returns the exit code of main(). Errors are said on stderr.
+int command_line(int argc, char** argv, std::vector<Network> networks = {});
+
+}  // namespace trireme
