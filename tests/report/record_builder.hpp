@@ -15,7 +15,7 @@ class RecordBuilder {
   RecordBuilder& config(const std::string& name, const Json& value);  // as records have it: batch_size
   RecordBuilder& speed(double images_per_second, std::vector<double> per_repeat = {});
   RecordBuilder& host(const std::string& name);
-  RecordBuilder& gpu(const std::string& name);  // that it ran on
+  RecordBuilder& gpu(const std::string& name);                    // that it ran on
   RecordBuilder& cluster(const std::vector<std::string>& hosts);  // a worker on each
   RecordBuilder& no_machine();
   RecordBuilder& commit(const std::string& name);

@@ -34,7 +34,8 @@ void fill_truncated_normal(std::span<float> values, float mean, float stddev, st
   const auto n = static_cast<std::int64_t>(values.size());
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < n; ++i) {
-    values[static_cast<std::size_t>(i)] = mean + stddev * truncated_normal_at(key, first + static_cast<std::uint64_t>(i));
+    values[static_cast<std::size_t>(i)] =
+        mean + stddev * truncated_normal_at(key, first + static_cast<std::uint64_t>(i));
   }
 }
 

@@ -33,8 +33,8 @@ inline float to_unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) 
 // A key for one named thing (a variable, a dropout node) under a seed.
 std::uint64_t random_key(std::uint64_t seed, std::string_view name);
 
-// Normal values redrawn when further than two standard deviations from the mean; in parallel. `first` is the position of
-// the first of them: a part of a sequence is the same as in the whole.
+// Normal values redrawn when further than two standard deviations from the mean; in parallel. `first` is the position
+// of the first of them: a part of a sequence is the same as in the whole.
 void fill_truncated_normal(std::span<float> values, float mean, float stddev, std::uint64_t key,
                            std::uint64_t first = 0);
 void fill_uniform(std::span<float> values, float low, float high, std::uint64_t key);

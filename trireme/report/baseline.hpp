@@ -14,8 +14,8 @@ namespace trireme::report {
 struct CellChange {
   std::string study, label;
   std::vector<double> old_speeds, new_speeds;  // of each run
-  std::string command;          // of the new run
-  perf::Comparison comparison;  // new / old; corrected for the number of cells
+  std::string command;                         // of the new run
+  perf::Comparison comparison;                 // new / old; corrected for the number of cells
 };
 
 struct BaselineComparison {
@@ -26,8 +26,8 @@ struct BaselineComparison {
   std::vector<std::string> warnings;
 };
 
-// Cells are matched by what their study varies and by network, batch and the like. Warned of are cells of one side alone
-// and options that differ from side to side. Different hardware, or one that is not known, is a warning, or
+// Cells are matched by what their study varies and by network, batch and the like. Warned of are cells of one side
+// alone and options that differ from side to side. Different hardware, or one that is not known, is a warning, or
 // Error(bad_input) where `must_match`: a gate must not judge a machine. Error(bad_input) where nothing can be matched.
 BaselineComparison compare_with_baseline(const RecordSet& old_records, const RecordSet& new_records, bool must_match);
 

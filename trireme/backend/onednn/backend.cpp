@@ -14,7 +14,9 @@ class OneDnnBackend final : public Backend {
 
   std::string name() const override { return "onednn"; }
   bool splits_batches() const override { return true; }
-  bool is_fast_in(Precision precision) const override { return precision == Precision::fp32 || (precision == Precision::bf16 && has_fast_bf16()); }
+  bool is_fast_in(Precision precision) const override {
+    return precision == Precision::fp32 || (precision == Precision::bf16 && has_fast_bf16());
+  }
 
   KernelChoice choose(const KernelRequest& request) const override {
     try {

@@ -74,9 +74,8 @@ void Porch::close() {
 void Porch::know(const std::string& peer) {
   const int port = port_of(peer);
   const std::lock_guard lock(mutex_);
-  strangers_.remove_if([&](const Stranger& stranger) {
-    return stranger.port == port && peer.find(stranger.host) != std::string::npos;
-  });
+  strangers_.remove_if(
+      [&](const Stranger& stranger) { return stranger.port == port && peer.find(stranger.host) != std::string::npos; });
 }
 
 void Porch::watch() {
