@@ -97,12 +97,12 @@ void add_data(CLI::App& app, train::DataOptions& options) {
 }
 
 void add_optimizer(CLI::App& app, train::StepOptions& options) {
-  app.add_option("--optimizer", options.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
-      ->capture_default_str()
-      ->group(kOptimizer);
-  app.add_option("--momentum", options.momentum, "Of momentum, nesterov and rmsprop")
-      ->capture_default_str()
-      ->group(kOptimizer);
+  app.add_option("--optimizer", options.optimizer, optimizer_names())->capture_default_str()->group(kOptimizer);
+  for (const op::RuleNumber& number : op::kRuleNumbers) {
+    if (number.member == &op::OptimizerRule::weight_decay) continue;
+    const auto set = [&options, name = number.name](double value) { options.optimizer_numbers[name] = value; };
+    app.add_option_function<double>("--" + option_name(number), set, number_help(number))->group(kOptimizer);
+  }
   app.add_option("--weight-decay", options.weight_decay, "Share of each value added to its gradient")
       ->capture_default_str()
       ->group(kOptimizer);

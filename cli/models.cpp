@@ -16,6 +16,7 @@
 #include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/lab/benchmark.hpp"
+#include "trireme/optim/optimizer.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/plan/fuse.hpp"
 #include "trireme/plan/label.hpp"
@@ -280,9 +281,7 @@ Command add_models(CLI::App& parent) {
   app->add_option("--data-format", benchmark.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();
   app->add_option("--precision", benchmark.precision, "fp32, tf32, bf16 or fp16")->needs(plan)->capture_default_str();
   app->add_option("--backend", benchmark.backend, fmt::format("{} by default", default_backend()))->needs(plan);
-  app->add_option("--optimizer", benchmark.optimizer, "sgd, momentum, nesterov, rmsprop or adam")
-      ->needs(plan)
-      ->capture_default_str();
+  app->add_option("--optimizer", benchmark.optimizer, optimizer_names())->needs(plan)->capture_default_str();
   benchmark.autotune = "off";
   add_tuning_options(*app, benchmark, "Kernels of the plan");
   add_recompute_option(*app, benchmark)->needs(plan);

@@ -80,7 +80,7 @@ class BoundKernel {
     for (HostTensor& output : outputs_) memory.outputs.push_back(output.data());
     for (const auto& [input, output] : shared_) memory.outputs[output] = memory.inputs[input];
     for (auto& states : optimizer_state_) {
-      std::vector<void*>& pointers = memory.optimizer_state.emplace_back();
+      std::vector<float*>& pointers = memory.optimizer_state.emplace_back();
       for (std::vector<float>& state : states) pointers.push_back(state.data());
     }
     scratch_.assign(static_cast<std::size_t>(choice_.scratch_bytes + 7) / 8, -1.0);  // kernels may not count on zeros

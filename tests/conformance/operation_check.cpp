@@ -195,7 +195,7 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
       for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
         const std::vector<float> values(static_cast<std::size_t>(inputs_[i].bytes() / 4),
                                         op::initial_state(apply->rule.kind, s));
-        states.push_back(allocate(inputs_[i].bytes(), values.data()));
+        states.push_back(static_cast<float*>(allocate(inputs_[i].bytes(), values.data())));
       }
     }
   }

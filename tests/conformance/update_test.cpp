@@ -6,6 +6,7 @@
 #include "operation_check.hpp"
 #include "trireme/base/bfloat16.hpp"
 #include "trireme/base/float16.hpp"
+#include "trireme/optim/optimizer.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -46,11 +47,9 @@ void expect_same_updates(const OperationCase& operation, const Variant& variant,
 }
 
 TEST(TestedApplyGradients, EveryRuleAgreesWithTheReferenceOverThreeSteps) {
-  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::nesterov,
-                                   OptimizerKind::rmsprop, OptimizerKind::adam}) {
+  for (const op::OptimizerInfo& info : op::kOptimizers) {
     for (const float weight_decay : {0.0f, 0.01f}) {
-      op::OptimizerRule rule{.kind = kind, .weight_decay = weight_decay, .momentum = 0.8f};
-      if (kind == OptimizerKind::adam) rule.epsilon = 1e-8f;
+      const op::OptimizerRule rule = optimizer_rule(info.kind, weight_decay);
       // Alone, with a factor of the gradients, and with one that says that nothing is to be done.
       for (const HostTensor& rates : {HostTensor(0.1f), rates_of(0.1f, 0.3f), rates_of(0.1f, 0.0f)}) {
         // Variables of all sizes in one update: a scalar, some channels, more than one piece.
@@ -124,7 +123,7 @@ void expect_updated_neighbours(const Backend* backend, Precision precision) {
     inputs.insert(inputs.end(), {random_tensor(shapes[i], i), random_tensor(shapes[i], i + 100)});
     memory.inputs.insert(memory.inputs.end(), {values.at(i), gradients.at(i)});
     memory.gradients.push_back({static_cast<const float*>(gradients.at(i))});
-    memory.optimizer_state.push_back({state.at(i)});
+    memory.optimizer_state.push_back({static_cast<float*>(state.at(i))});
     memory.shadows.push_back(shadowed ? shadows.at(i) : nullptr);
   }
   const OperationCase operation(op::ApplyGradients{{.kind = OptimizerKind::momentum, .weight_decay = 0.01f}}, inputs);

@@ -74,7 +74,7 @@ TEST(BenchmarkConfig, BadNumbersAreRefusedByName) {
   expect_refused([](auto& o) { o.init_learning_rate = 0; }, "--init-learning-rate 0");
   expect_refused([](auto& o) { o.init_learning_rate = -0.1; }, "--init-learning-rate -0.1");
   expect_refused([](auto& o) { o.weight_decay = -1; }, "--weight-decay -1");
-  expect_refused([](auto& o) { o.momentum = 1; }, "--momentum 1");
+  expect_refused([](auto& o) { o.optimizer_numbers["momentum"] = 1; }, "--momentum 1");
   expect_refused([](auto& o) { o.label_smoothing = kNaN; }, "--label-smoothing nan");
   expect_refused([](auto& o) { o.num_intra_threads = -1; }, "--num-intra-threads -1");
   expect_refused([](auto& o) { o.seed = -1; }, "--seed -1");
@@ -104,7 +104,7 @@ TEST(BenchmarkConfig, SchedulesOutOfRangeAreRefused) {
 
 TEST(BenchmarkConfig, BadChoicesAreRefusedWithTheLegalOnes) {
   expect_refused([](auto& o) { o.model = "resnet51"; }, "resnet50");
-  expect_refused([](auto& o) { o.optimizer = "adamw"; }, "rmsprop");
+  expect_refused([](auto& o) { o.optimizer = "luck"; }, "rmsprop");
   expect_refused([](auto& o) { o.backend = "cudnn"; }, "reference");
   expect_refused([](auto& o) { o.data_format = "chwn"; }, "auto, nchw, nhwc");
   expect_refused([](auto& o) { o.learning_rate_schedule = "linear"; }, "constant, piecewise, exponential, cosine");
@@ -153,6 +153,12 @@ TEST(BenchmarkConfig, JsonHasTheOptionsAsResolved) {
   EXPECT_EQ(json["model"], "mnist");
   EXPECT_EQ(json["data_format"], "nhwc");
   EXPECT_EQ(json["optimizer"], "momentum");
+  EXPECT_FALSE(json.contains("beta2"));
+  options.optimizer = "adamw";
+  options.optimizer_numbers["beta2"] = 0.95;
+  const report::Json adamw = to_json(resolve(options));
+  EXPECT_EQ(adamw["beta1"], 0.9);
+  EXPECT_EQ(adamw["beta2"], 0.95);
   EXPECT_FALSE(json["backend"].get<std::string>().empty());
 }
 

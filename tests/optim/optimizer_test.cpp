@@ -88,6 +88,7 @@ TEST(OptimizerRules, Constants) {
   EXPECT_EQ(adam.beta1, 0.9f);
   EXPECT_EQ(adam.beta2, 0.999f);
   EXPECT_EQ(adam.epsilon, 1e-8f);
+  EXPECT_EQ(optimizer_rule(OptimizerKind::lion).beta2, 0.99f);
 }
 
 TEST(OptimizerRules, State) {
@@ -110,9 +111,19 @@ TEST(OptimizerRules, NumbersOutOfRange) {
 
 TEST(ParseOptimizer, NamesAndTheListOfThem) {
   EXPECT_EQ(parse_optimizer("nesterov"), OptimizerKind::nesterov);
-  EXPECT_EQ(parse_optimizer("adam"), OptimizerKind::adam);
-  expect_bad_input([] { parse_optimizer("adamw"); },
-                   {"unknown optimizer 'adamw'", "sgd, momentum, nesterov, rmsprop, adam"});
+  for (const op::OptimizerInfo& info : op::kOptimizers) EXPECT_EQ(parse_optimizer(info.name), info.kind);
+  expect_bad_input([] { parse_optimizer("luck"); },
+                   {"unknown optimizer 'luck'", "sgd, momentum, nesterov, rmsprop, adam, adamw, lion"});
+}
+
+TEST(OptimizerTexts, AreMadeOfTheirNumbers) {
+  EXPECT_EQ(describe(optimizer_rule(OptimizerKind::sgd)), "sgd, weight decay 0");
+  EXPECT_EQ(describe(optimizer_rule(OptimizerKind::momentum, 4e-5f)), "momentum 0.9, weight decay 4e-05");
+  EXPECT_EQ(describe(optimizer_rule(OptimizerKind::lion)), "lion, beta1 0.9, beta2 0.99, weight decay 0");
+  for (const op::RuleNumber& number : op::kRuleNumbers) {
+    if (number.name != "epsilon") continue;
+    EXPECT_EQ(number_help(number), "Of rmsprop (default: 1), adam (1e-08), adamw (1e-08)");
+  }
 }
 
 }  // namespace

@@ -275,13 +275,13 @@ TEST(ParameterServer, WorkersOnDevicesTrainAsOnHosts) {
 }
 
 TEST(ParameterServer, EveryOptimizerTrainsLikeOneProcess) {
-  for (const auto kind :
-       {op::OptimizerKind::sgd, op::OptimizerKind::nesterov, op::OptimizerKind::rmsprop, op::OptimizerKind::adam}) {
+  for (const auto kind : {op::OptimizerKind::sgd, op::OptimizerKind::nesterov, op::OptimizerKind::rmsprop,
+                          op::OptimizerKind::adam, op::OptimizerKind::adamw}) {
     SCOPED_TRACE(op::to_string(kind));
     // The first moments of Adam turn rounding errors of small gradients into whole steps.
     Job job = tasks(2, 2);
     job.optimizer = kind;
-    expect_close(train(job).values, train_alone(kind), kind == op::OptimizerKind::adam ? 1e-2 : 1e-4);
+    expect_close(train(job).values, train_alone(kind), kind >= op::OptimizerKind::adam ? 1e-2 : 1e-4);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/backoff.hpp"
 #include "trireme/comm/local/run_local.hpp"
+#include "trireme/optim/optimizer.hpp"
 
 namespace trireme::ps {
 namespace {
@@ -160,8 +161,14 @@ TEST(Server, WorkersThatTrainDifferentThingsAreRefused) {
 TEST(Server, ASetupThatIsNoneIsRefused) {
   EXPECT_THROW(setup_from_text("{}"), Error);
   EXPECT_THROW(setup_from_text("no JSON"), Error);
-  std::string text = to_text(one_chunk(Mode::synchronous));
-  EXPECT_EQ(to_text(setup_from_text(text)), text);
+  ps::Setup setup = one_chunk(Mode::synchronous);
+  for (const op::OptimizerInfo& info : op::kOptimizers) {
+    const op::OptimizerRule rule = setup.chunks[0].rule = optimizer_rule(info.kind, 0.25f);
+    EXPECT_EQ(setup_from_text(to_text(setup)).chunks[0].rule, rule);
+  }
+  std::string text = to_text(setup);
+  text.replace(text.find("lion"), 4, "luck");
+  EXPECT_THROW(setup_from_text(text), Error);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_P(CheckpointOf, TrainingGoesOnAsIfItHadNeverStopped) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, CheckpointOf,
                          testing::Values(op::OptimizerKind::sgd, op::OptimizerKind::momentum,
-                                         op::OptimizerKind::rmsprop, op::OptimizerKind::adam),
+                                         op::OptimizerKind::rmsprop, op::OptimizerKind::adam, op::OptimizerKind::lion),
                          [](const auto& kind) { return std::string(op::to_string(kind.param)); });
 
 class Checkpoints : public testing::Test {

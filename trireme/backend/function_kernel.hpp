@@ -28,7 +28,10 @@ class Operands {
   }
   // Updates write their variable inputs.
   float* variable(std::size_t i) const { return static_cast<float*>(memory_.inputs[i]); }
-  float* state(std::size_t pair, std::size_t i) const { return static_cast<float*>(memory_.optimizer_state[pair][i]); }
+  std::span<float* const> states(std::size_t pair) const {
+    if (memory_.optimizer_state.empty()) return {};  // the rule keeps none
+    return memory_.optimizer_state[pair];
+  }
   std::span<const float* const> gradients(std::size_t pair) const { return memory_.gradients[pair]; }  // by group
   template <typename Element>
   Element* shared(int group) const {

@@ -38,11 +38,7 @@ std::string steps_text(const BenchmarkConfig& config) {
 }
 
 std::string optimizer_text(const BenchmarkConfig& config) {
-  const op::OptimizerRule& rule = config.optimizer;
-  std::string text{op::to_string(rule.kind)};
-  if (rule.kind != op::OptimizerKind::sgd && rule.kind != op::OptimizerKind::adam)
-    text += fmt::format(" {:g}", rule.momentum);
-  return text + fmt::format(", weight decay {:g}, learning rate {}", rule.weight_decay, to_string(config.schedule));
+  return fmt::format("{}, learning rate {}", describe(config.optimizer), to_string(config.schedule));
 }
 
 std::string split_text(const BenchmarkSetup& setup) {

@@ -1,7 +1,6 @@
 #include "trireme/optim/apply_rule.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "trireme/base/simd.hpp"
@@ -64,77 +63,42 @@ void take_mean(const MeanGradient& mean, RuleRange range, float* result) {
   scale(1.0f / static_cast<float>(mean.count), range.count, result);
 }
 
-TRIREME_SIMD void update(const op::OptimizerRule& rule, const RuleRates& rates, const RuleArrays& arrays,
-                         const float* __restrict gradient, std::int64_t count) {
-  float* __restrict value = arrays.values;
-  float* __restrict first = arrays.first_state;
-  float* __restrict second = arrays.second_state;
-  const float rate = rates.learning_rate, decay = rule.weight_decay, momentum = rule.momentum, epsilon = rule.epsilon;
-  switch (rule.kind) {
-    case op::OptimizerKind::sgd:
-      for (std::int64_t i = 0; i < count; ++i) value[i] -= rate * (gradient[i] + decay * value[i]);
-      break;
-    case op::OptimizerKind::momentum:
-      for (std::int64_t i = 0; i < count; ++i) {
-        first[i] = momentum * first[i] + gradient[i] + decay * value[i];
-        value[i] -= rate * first[i];
-      }
-      break;
-    case op::OptimizerKind::nesterov:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float g = gradient[i] + decay * value[i];
-        first[i] = momentum * first[i] + g;
-        value[i] -= rate * (g + momentum * first[i]);
-      }
-      break;
-    case op::OptimizerKind::rmsprop:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float g = gradient[i] + decay * value[i];
-        first[i] = rule.decay * first[i] + (1 - rule.decay) * g * g;
-        second[i] = momentum * second[i] + rate * g / std::sqrt(first[i] + epsilon);
-        value[i] -= second[i];
-      }
-      break;
-    case op::OptimizerKind::adam:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float g = gradient[i] + decay * value[i];
-        first[i] = rule.beta1 * first[i] + (1 - rule.beta1) * g;
-        second[i] = rule.beta2 * second[i] + (1 - rule.beta2) * g * g;
-        value[i] -= rates.adam_rate * first[i] / (std::sqrt(second[i]) + epsilon);
-      }
-      break;
+template <typename Optimizer>
+TRIREME_INLINE void update_all(const op::OptimizerRule& rule, const op::Rates<float>& rates, const RuleArrays& arrays,
+                               const float* gradient, RuleRange range) {
+  const op::OptimizerRule own_rule = rule;  // copies that cannot overlap with the arrays
+  const op::Rates<float> own_rates = rates;
+  float* const values = arrays.values + range.begin;
+  float* states[op::kMostStates];
+  for (std::size_t s = 0; s < Optimizer::kStates.size(); ++s) states[s] = arrays.states[s] + range.begin;
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < range.count; ++i) {
+    op::update_element<Optimizer>(own_rule, own_rates, gradient[i], values[i], states, i);
   }
 }
 
-RuleArrays from(const op::OptimizerRule& rule, const RuleArrays& arrays, std::int64_t begin) {
-  const int states = op::state_count(rule.kind);
-  return {.values = arrays.values + begin,
-          .first_state = states > 0 ? arrays.first_state + begin : nullptr,
-          .second_state = states > 1 ? arrays.second_state + begin : nullptr};
+TRIREME_SIMD void update(const op::OptimizerRule& rule, const op::Rates<float>& rates, const RuleArrays& arrays,
+                         const float* gradient, RuleRange range) {
+  op::Optimizers::visit(
+      rule.kind, [&](auto optimizer) __attribute__((always_inline)) {
+        update_all<decltype(optimizer)>(rule, rates, arrays, gradient, range);
+      });
 }
 
 }  // namespace
 
-RuleRates::RuleRates(const op::OptimizerRule& rule, float rate, std::uint64_t step)
-    : learning_rate(rate), adam_rate(rate) {
-  if (rule.kind != op::OptimizerKind::adam) return;
-  const auto t = static_cast<double>(step + 1);
-  adam_rate = static_cast<float>(rate * std::sqrt(1 - std::pow(static_cast<double>(rule.beta2), t)) /
-                                 (1 - std::pow(static_cast<double>(rule.beta1), t)));
+void apply_rule(const op::OptimizerRule& rule, const op::Rates<float>& rates, const RuleArrays& arrays,
+                const float* gradient, RuleRange range) {
+  update(rule, rates, arrays, gradient + range.begin, range);
 }
 
-void apply_rule(const op::OptimizerRule& rule, const RuleRates& rates, const RuleArrays& arrays, const float* gradient,
-                RuleRange range) {
-  update(rule, rates, from(rule, arrays, range.begin), gradient + range.begin, range.count);
-}
-
-void apply_mean(const op::OptimizerRule& rule, const RuleRates& rates, const RuleArrays& arrays,
+void apply_mean(const op::OptimizerRule& rule, const op::Rates<float>& rates, const RuleArrays& arrays,
                 const MeanGradient& mean, RuleRange range) {
   alignas(64) float block[kMeanBlock];
   for (std::int64_t done = 0; done < range.count; done += kMeanBlock) {
     const RuleRange part{range.begin + done, std::min(kMeanBlock, range.count - done)};
     take_mean(mean, part, block);
-    update(rule, rates, from(rule, arrays, part.begin), block, part.count);
+    update(rule, rates, arrays, block, part);
   }
 }
 

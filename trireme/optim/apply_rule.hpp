@@ -10,19 +10,10 @@
 
 namespace trireme {
 
-// What of a rule changes from step to step, worked out once per step. Steps count from 0.
-struct RuleRates {
-  RuleRates(const op::OptimizerRule& rule, float learning_rate, std::uint64_t step);
-
-  float learning_rate;
-  float adam_rate;  // with the corrections of both moments
-};
-
-// The arrays that a rule writes. States that it does not keep (see op::state_count) are not looked at.
+// The arrays that a rule writes: values, and the states that it keeps.
 struct RuleArrays {
   float* values = nullptr;
-  float* first_state = nullptr;
-  float* second_state = nullptr;
+  std::span<float* const> states;
 };
 
 // Elements of all arrays of one call.
@@ -32,9 +23,10 @@ struct RuleRange {
 // A good piece of work for one thread: small enough to divide evenly, and in the cache while it is worked on.
 inline constexpr std::int64_t kRulePiece = 16384;
 
-// The formulas are at op::OptimizerRule. Padding has zero gradients and values, and stays zero under every rule.
-void apply_rule(const op::OptimizerRule& rule, const RuleRates& rates, const RuleArrays& arrays, const float* gradient,
-                RuleRange range);
+// The formulas are in graph/ops/optimizers.hpp, the rates from op::rates_at. Padding has zero gradients and values, and
+// stays zero under every rule.
+void apply_rule(const op::OptimizerRule& rule, const op::Rates<float>& rates, const RuleArrays& arrays,
+                const float* gradient, RuleRange range);
 
 // Σ weight·gradient / count, added up in the order of the list, as an all-reduce's mean with weights is. A gradient of
 // weight 0 is not read: it may hold anything.
@@ -44,7 +36,7 @@ struct MeanGradient {
   int count = 1;                   // what the sum is divided by; 1 or more
 };
 // Applies the rule to the mean, which is made piece by piece and never leaves the cache.
-void apply_mean(const op::OptimizerRule& rule, const RuleRates& rates, const RuleArrays& arrays,
+void apply_mean(const op::OptimizerRule& rule, const op::Rates<float>& rates, const RuleArrays& arrays,
                 const MeanGradient& mean, RuleRange range);
 
 }  // namespace trireme

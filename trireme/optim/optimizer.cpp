@@ -1,7 +1,6 @@
 #include "trireme/optim/optimizer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -10,9 +9,6 @@
 
 namespace trireme {
 namespace {
-
-constexpr std::array kOptimizers{op::OptimizerKind::sgd, op::OptimizerKind::momentum, op::OptimizerKind::nesterov,
-                                 op::OptimizerKind::rmsprop, op::OptimizerKind::adam};
 
 void check_variable(const Graph& graph, Tensor variable) {
   if (!variable) bad_input("minimize: a variable is an empty tensor");
@@ -27,19 +23,54 @@ void check_variable(const Graph& graph, Tensor variable) {
 
 op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay) {
   op::OptimizerRule rule{.kind = kind, .weight_decay = weight_decay};
-  rule.epsilon = kind == op::OptimizerKind::adam ? 1e-8f : 1.0f;
+  for (const op::DefaultNumber& number : op::info(kind).numbers) rule.*number.member = number.value;
   validate(rule);
   return rule;
 }
 
 op::OptimizerKind parse_optimizer(std::string_view name) {
-  std::string known;
-  for (const op::OptimizerKind kind : kOptimizers) {
-    if (to_string(kind) == name) return kind;
-    known += known.empty() ? "" : ", ";
-    known += to_string(kind);
+  for (const op::OptimizerInfo& info : op::kOptimizers) {
+    if (info.name == name) return info.kind;
   }
-  bad_input("unknown optimizer '{}'; choose one of {}", name, known);
+  bad_input("unknown optimizer '{}'; choose one of {}", name, optimizer_names());
+}
+
+std::string optimizer_names() {
+  std::string names;
+  for (const op::OptimizerInfo& info : op::kOptimizers) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  }
+  return names;
+}
+
+std::string option_name(const op::RuleNumber& number) {
+  std::string name(number.name);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::string number_help(const op::RuleNumber& number) {
+  std::string users;
+  for (const op::OptimizerInfo& info : op::kOptimizers) {
+    for (const op::DefaultNumber& own : info.numbers) {
+      if (own.member != number.member) continue;
+      users += fmt::format("{}{} ({}{:g})", users.empty() ? "Of " : ", ", info.name, users.empty() ? "default: " : "",
+                           own.value);
+    }
+  }
+  return users;
+}
+
+std::string describe(const op::OptimizerRule& rule) {
+  const op::OptimizerInfo& info = op::info(rule.kind);
+  std::string text(info.name);
+  for (const op::RuleNumber& number : op::kRuleNumbers) {
+    if (!op::uses(rule.kind, number)) continue;
+    // The only one needs no name: "momentum 0.9".
+    const std::string name = info.numbers.size() == 1 ? "" : fmt::format(", {}", number.name);
+    text += fmt::format("{} {:g}", name, rule.*number.member);
+  }
+  return text + fmt::format(", weight decay {:g}", rule.weight_decay);
 }
 
 bool is_batch_norm_parameter(const Graph& graph, Tensor variable) {

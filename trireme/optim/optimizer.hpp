@@ -10,10 +10,16 @@
 
 namespace trireme {
 
-// The rule with tf_cnn_benchmarks' constants: momentum .9; rmsprop .9/.9/epsilon 1.0; adam .9/.999/epsilon 1e-8.
+// The rule with the optimizer's defaults, those of tf_cnn_benchmarks if it has the optimizer.
 op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay = 0);
-// "sgd", "momentum", "nesterov", "rmsprop", "adam"; anything else is an error that lists them.
+// By its name; anything else is an error that lists them.
 op::OptimizerKind parse_optimizer(std::string_view name);
+std::string optimizer_names();                          // with commas
+std::string option_name(const op::RuleNumber& number);  // with dashes
+// "Of adam (default: 0.999), lion (0.99)": what help says of a number.
+std::string number_help(const op::RuleNumber& number);
+// "momentum 0.9, weight decay 4e-05"
+std::string describe(const op::OptimizerRule& rule);
 
 // The state of dynamic loss scaling (graph/ops/loss_scale.hpp), as scalar variables that are not trained: they go into
 // checkpoints.

@@ -68,7 +68,7 @@ struct KernelMemory {
   // ApplyGradients: the gradient of each pair in every group; [pair][group]. The update takes their mean.
   std::vector<std::vector<const float*>> gradients;
   // ApplyGradients: arrays of state of each (variable, gradient) pair; [pair][state].
-  std::vector<std::vector<void*>> optimizer_state;
+  std::vector<std::vector<float*>> optimizer_state;
   // ApplyGradients: the shadow of each pair's variable (see Backend::shadow_type), or nullptr. Written with the
   // variable.
   std::vector<void*> shadows;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "trireme/base/error.hpp"
+#include "trireme/optim/optimizer.hpp"
 
 namespace trireme::ps {
 namespace {
@@ -12,21 +13,15 @@ using nlohmann::json;
 constexpr std::uint64_t kMostText = 64U << 20U;
 
 json to_json(const op::OptimizerRule& rule) {
-  return {
-      static_cast<int>(rule.kind), rule.weight_decay, rule.momentum, rule.decay, rule.beta1, rule.beta2, rule.epsilon};
+  json to = json::array({op::to_string(rule.kind)});
+  for (const op::RuleNumber& number : op::kRuleNumbers) to.push_back(rule.*number.member);
+  return to;
 }
 
 op::OptimizerRule rule_from_json(const json& from) {
-  op::OptimizerRule rule;
-  const int kind = from.at(0);
-  if (kind < 0 || kind > static_cast<int>(op::OptimizerKind::adam)) fail(ErrorKind::failed, "optimizer {}", kind);
-  rule.kind = static_cast<op::OptimizerKind>(kind);
-  rule.weight_decay = from.at(1);
-  rule.momentum = from.at(2);
-  rule.decay = from.at(3);
-  rule.beta1 = from.at(4);
-  rule.beta2 = from.at(5);
-  rule.epsilon = from.at(6);
+  op::OptimizerRule rule{.kind = parse_optimizer(from.at(0).get<std::string>())};
+  std::size_t at = 0;
+  for (const op::RuleNumber& number : op::kRuleNumbers) rule.*number.member = from.at(++at);
   validate(rule);
   return rule;
 }

@@ -117,13 +117,12 @@ void Shard::update() {
     std::memcpy(spare_->at(0), values_->at(0), static_cast<std::size_t>(chunk_.elements) * sizeof(float));
     std::swap(values_, spare_);
   }
-  const auto state = [this](std::size_t index) {
-    return index < states_.size() ? static_cast<float*>(states_[index].at(0)) : nullptr;
-  };
-  const RuleRates rates(chunk_.rule, learning_rate_, first_step_ + version_);
-  const RuleArrays arrays{.values = values().data(), .first_state = state(0), .second_state = state(1)};
+  std::vector<float*> states;
+  for (AlignedMemory& state : states_) states.push_back(static_cast<float*>(state.at(0)));
+  const op::Rates<float> rates = op::rates_at(chunk_.rule, learning_rate_, first_step_ + version_);
   const MeanGradient mean{.gradients = chosen_, .weights = weights_, .count = static_cast<int>(chosen_.size())};
-  apply_mean(chunk_.rule, rates, arrays, mean, {.begin = 0, .count = chunk_.elements});
+  apply_mean(chunk_.rule, rates, {.values = values().data(), .states = states}, mean,
+             {.begin = 0, .count = chunk_.elements});
 }
 
 void Shard::end_update(Counters& counters) {

@@ -50,7 +50,7 @@ MemoryNeed most_memory(const StepConfig& config) {
     const bool is_variable = node.as<op::Variable>() != nullptr;
     for (const TensorType& output : node.outputs) (is_variable ? need.variables : need.activations) += bytes_of(output);
   }
-  constexpr double kCopies = 4;  // value, gradient, and at most two arrays of the optimizer
+  constexpr double kCopies = 2 + op::kMostStates;  // value, gradient, and the arrays of the optimizer
   if (!config.forward_only) need.variables *= kCopies;
   add_input(config, need);
   return need;

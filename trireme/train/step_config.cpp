@@ -132,8 +132,13 @@ BatchNormOver parse_batch_norm_over(std::string_view text) {
 
 op::OptimizerRule resolve_optimizer(const StepOptions& options) {
   op::OptimizerRule rule = optimizer_rule(parse_optimizer(options.optimizer));
+  for (const op::RuleNumber& number : op::kRuleNumbers) {
+    const auto given = options.optimizer_numbers.find(number.name);
+    if (given == options.optimizer_numbers.end()) continue;
+    const auto check = number.range == op::NumberRange::share ? checked_share : checked_positive;
+    rule.*number.member = static_cast<float>(check(option_name(number).c_str(), given->second));
+  }
   rule.weight_decay = static_cast<float>(checked_at_least_zero("weight-decay", options.weight_decay));
-  rule.momentum = static_cast<float>(checked_share("momentum", options.momentum));
   return rule;
 }
 
@@ -237,17 +242,8 @@ double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::
   // with more than a dozen layers need, and stand, a larger rate.
   constexpr std::int64_t kDeep = 24;
   const double rate = batch_norm ? 0.005 : gradient_tensors > kDeep ? 0.003 : 0.001;
-  switch (optimizer) {
-    case op::OptimizerKind::adam:
-      return 1e-4;  // its steps do not depend on the size of the gradients
-    case op::OptimizerKind::sgd:
-      return 5 * rate;
-    case op::OptimizerKind::momentum:
-    case op::OptimizerKind::nesterov:
-    case op::OptimizerKind::rmsprop:
-      break;
-  }
-  return rate;
+  const op::OptimizerInfo& info = op::info(optimizer);
+  return info.fixed_rate > 0 ? info.fixed_rate : info.rate_factor * rate;
 }
 
 namespace {
@@ -372,6 +368,9 @@ Json to_json(const StepConfig& config) {
             {"batch_norm_over", to_string(config.batch_norm_over)},
             {"bind", config.bind},
             {"seed", config.seed}};
+  for (const op::RuleNumber& number : op::kRuleNumbers) {
+    if (op::uses(config.optimizer.kind, number)) json[number.name] = as_written(config.optimizer.*number.member);
+  }
   add_json(config.data, json);
   add_json(config.distribution, json);
   return json;

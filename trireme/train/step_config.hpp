@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "trireme/backend/tuner.hpp"
 #include "trireme/base/json.hpp"
@@ -31,7 +33,7 @@ struct StepOptions {
   double label_smoothing = 0;
 
   std::string optimizer = "momentum";
-  double momentum = 0.9;
+  std::map<std::string_view, double> optimizer_numbers;  // by RuleNumber::name; others: the optimizer's defaults
   double weight_decay = 4e-5;
   std::optional<double> init_learning_rate;
   std::string learning_rate_schedule;            // empty: piecewise if there is one, else constant

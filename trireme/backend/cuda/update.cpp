@@ -29,20 +29,20 @@ bool continues(const UpdateRange& range, const UpdateRange& next) {
   const std::int64_t elements = (range.elements + kAlignment - 1) / kAlignment * kAlignment;
   const std::int64_t f32_bytes = elements * size_of(DataType::f32);
   return lies_behind(range.values, next.values, f32_bytes) && lies_behind(range.gradients, next.gradients, f32_bytes) &&
-         lies_behind(range.first_state, next.first_state, f32_bytes) &&
-         lies_behind(range.second_state, next.second_state, f32_bytes) &&
+         std::equal(std::begin(range.states), std::end(range.states), std::begin(next.states),
+                    [&](const float* state, const float* other) { return lies_behind(state, other, f32_bytes); }) &&
          lies_behind(range.shadow, next.shadow, elements * kShadowBytes);
 }
 
 // The part of a range, all arrays of which go on to its end.
 UpdateRange part_of(const UpdateRange& range, std::int64_t begin, std::int64_t elements) {
   const auto from = [begin](auto* array) { return array == nullptr ? nullptr : array + begin; };
-  return {.values = from(range.values),
-          .gradients = from(range.gradients),
-          .first_state = from(range.first_state),
-          .second_state = from(range.second_state),
-          .shadow = from(static_cast<std::uint16_t*>(range.shadow)),
-          .elements = elements};
+  UpdateRange part{.values = from(range.values),
+                   .gradients = from(range.gradients),
+                   .shadow = from(static_cast<std::uint16_t*>(range.shadow)),
+                   .elements = elements};
+  std::transform(std::begin(range.states), std::end(range.states), std::begin(part.states), from);
+  return part;
 }
 
 template <typename Piece>
@@ -84,14 +84,13 @@ class UpdateKernel final : public Kernel {
 
  private:
   UpdateRange range_of(const KernelMemory& memory, std::size_t pair) const {
-    const int states = op::state_count(rule_.kind);
     const Operands operands(memory);
-    return {.values = operands.variable(1 + 2 * pair),
-            .gradients = operands.input(2 + 2 * pair),
-            .first_state = states > 0 ? operands.state(pair, 0) : nullptr,
-            .second_state = states > 1 ? operands.state(pair, 1) : nullptr,
-            .shadow = memory.shadows.empty() ? nullptr : memory.shadows[pair],
-            .elements = elements_[pair]};
+    UpdateRange range{.values = operands.variable(1 + 2 * pair),
+                      .gradients = operands.input(2 + 2 * pair),
+                      .shadow = memory.shadows.empty() ? nullptr : memory.shadows[pair],
+                      .elements = elements_[pair]};
+    std::ranges::copy(operands.states(pair), range.states);
+    return range;
   }
 
   std::vector<UpdateRange> merged_ranges(const KernelMemory& memory) const {

@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/elements.cuh"
 #include "trireme/backend/cuda/update_kernels.hpp"
@@ -13,76 +11,30 @@ constexpr int kVector = 4;
 constexpr int kVectorsPerThread = static_cast<int>(kUpdatePiece) / (kThreads * kVector);
 static_assert(kVectorsPerThread * kThreads * kVector == kUpdatePiece);
 
-// Of adam's betas. From these, powers near 1 lose no digits when they are taken from 1.
-struct Logarithms {
-  float beta1, beta2;
-};
-
-// 1 − beta^t
-__device__ float correction(float log_beta, float t) { return -expm1f(t * log_beta); }
-
-template <op::OptimizerKind kKind>
-__device__ float rate_of(const UpdateLaunch& launch, Logarithms logarithms) {
-  const float rate = *launch.learning_rate;
-  if constexpr (kKind == op::OptimizerKind::adam) {
-    const auto t = static_cast<float>(*launch.step + 1);
-    return rate * sqrtf(correction(logarithms.beta2, t)) / correction(logarithms.beta1, t);
-  } else {
-    return rate;
-  }
-}
-
-// One value with its gradient and state; the formulas are at op::OptimizerRule.
-template <op::OptimizerKind kKind>
-__device__ void update(const op::OptimizerRule& rule, float rate, float gradient, float& value, float& first,
-                       float& second) {
-  const float g = gradient + rule.weight_decay * value;
-  if constexpr (kKind == op::OptimizerKind::sgd) {
-    value -= rate * g;
-  } else if constexpr (kKind == op::OptimizerKind::momentum) {
-    first = rule.momentum * first + g;
-    value -= rate * first;
-  } else if constexpr (kKind == op::OptimizerKind::nesterov) {
-    first = rule.momentum * first + g;
-    value -= rate * (g + rule.momentum * first);
-  } else if constexpr (kKind == op::OptimizerKind::rmsprop) {
-    first = rule.decay * first + (1 - rule.decay) * g * g;
-    second = rule.momentum * second + rate * g / sqrtf(first + rule.epsilon);
-    value -= second;
-  } else {
-    first = rule.beta1 * first + (1 - rule.beta1) * g;
-    second = rule.beta2 * second + (1 - rule.beta2) * g * g;
-    value -= rate * first / (sqrtf(second) + rule.epsilon);
-  }
-}
-
-template <op::OptimizerKind kKind>
-constexpr bool kHasFirst = kKind != op::OptimizerKind::sgd;
-template <op::OptimizerKind kKind>
-constexpr bool kHasSecond = kKind == op::OptimizerKind::rmsprop || kKind == op::OptimizerKind::adam;
-
 // N neighbours of a piece while a thread works on them.
-template <op::OptimizerKind kKind, int N>
+template <typename Optimizer, int N>
 struct Elements {
-  Pack<float, N> value, gradient, first, second;
+  static constexpr int kStates = static_cast<int>(Optimizer::kStates.size());
+  Pack<float, N> value, gradient, states[op::kMostStates];
 
   __device__ void load(const UpdateRange& piece, int at) {
     value = load_pack<float, N>(piece.values + at);
     gradient = load_pack<float, N>(piece.gradients + at);
-    if constexpr (kHasFirst<kKind>) first = load_pack<float, N>(piece.first_state + at);
-    if constexpr (kHasSecond<kKind>) second = load_pack<float, N>(piece.second_state + at);
+    for (int s = 0; s < kStates; ++s) states[s] = load_pack<float, N>(piece.states[s] + at);
   }
-  __device__ void apply(const op::OptimizerRule& rule, float rate, float gradient_factor) {
+  __device__ void apply(const op::OptimizerRule& rule, const op::Rates<float>& rates, float gradient_factor) {
     for (int i = 0; i < N; ++i) {
       // Rounded by itself: a factor of 1 changes no result.
       const float unscaled = __fmul_rn(gradient_factor, gradient.values[i]);
-      update<kKind>(rule, rate, unscaled, value.values[i], first.values[i], second.values[i]);
+      float state[op::kMostStates];
+      for (int s = 0; s < kStates; ++s) state[s] = states[s].values[i];
+      Optimizer::update(rule, rates, unscaled, value.values[i], state);
+      for (int s = 0; s < kStates; ++s) states[s].values[i] = state[s];
     }
   }
   __device__ void store(const UpdateRange& piece, int at, DataType shadow_type) const {
     store_pack<float, N>(piece.values + at, value);
-    if constexpr (kHasFirst<kKind>) store_pack<float, N>(piece.first_state + at, first);
-    if constexpr (kHasSecond<kKind>) store_pack<float, N>(piece.second_state + at, second);
+    for (int s = 0; s < kStates; ++s) store_pack<float, N>(piece.states[s] + at, states[s]);
     if (piece.shadow == nullptr) return;
     if (shadow_type == DataType::bf16) {
       store_shadow(static_cast<Bf16*>(piece.shadow) + at);
@@ -98,17 +50,18 @@ struct Elements {
   }
 };
 
-template <op::OptimizerKind kKind>
-__global__ void __launch_bounds__(kThreads) update_pieces(UpdateLaunch launch, Logarithms logarithms) {
+template <typename Optimizer>
+__global__ void __launch_bounds__(kThreads) update_pieces(UpdateLaunch launch) {
   const float gradient_factor = launch.gradient_factor == nullptr ? 1.0f : *launch.gradient_factor;
   if (gradient_factor == 0) return;
   const UpdateRange piece = launch.pieces[blockIdx.x];
-  const float rate = rate_of<kKind>(launch, logarithms);
+  const float rate = *launch.learning_rate, t = static_cast<float>(*launch.step + 1);
+  const op::Rates<float> rates{rate, Optimizer::corrected_rate(launch.rule, rate, t)};
   const int count = static_cast<int>(piece.elements);
   const int vectors = count / kVector;
   const int thread = static_cast<int>(threadIdx.x);
 
-  Elements<kKind, kVector> elements[kVectorsPerThread];
+  Elements<Optimizer, kVector> elements[kVectorsPerThread];
 #pragma unroll
   for (int k = 0; k < kVectorsPerThread; ++k) {
     const int vector = thread + k * kThreads;
@@ -118,14 +71,14 @@ __global__ void __launch_bounds__(kThreads) update_pieces(UpdateLaunch launch, L
   for (int k = 0; k < kVectorsPerThread; ++k) {
     const int vector = thread + k * kThreads;
     if (vector >= vectors) continue;
-    elements[k].apply(launch.rule, rate, gradient_factor);
+    elements[k].apply(launch.rule, rates, gradient_factor);
     elements[k].store(piece, vector * kVector, launch.shadow_type);
   }
   const int last = vectors * kVector + thread;
   if (last < count) {
-    Elements<kKind, 1> rest;
+    Elements<Optimizer, 1> rest;
     rest.load(piece, last);
-    rest.apply(launch.rule, rate, gradient_factor);
+    rest.apply(launch.rule, rates, gradient_factor);
     rest.store(piece, last, launch.shadow_type);
   }
 }
@@ -142,26 +95,9 @@ __global__ void __launch_bounds__(kThreads) average_pieces(const AverageRange* p
 }  // namespace
 
 void launch_update(cudaStream_t stream, const UpdateLaunch& launch) {
-  const op::OptimizerRule& rule = launch.rule;
-  const Logarithms logarithms{.beta1 = static_cast<float>(std::log(static_cast<double>(rule.beta1))),
-                              .beta2 = static_cast<float>(std::log(static_cast<double>(rule.beta2)))};
-  switch (rule.kind) {
-    case op::OptimizerKind::sgd:
-      update_pieces<op::OptimizerKind::sgd><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
-      break;
-    case op::OptimizerKind::momentum:
-      update_pieces<op::OptimizerKind::momentum><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
-      break;
-    case op::OptimizerKind::nesterov:
-      update_pieces<op::OptimizerKind::nesterov><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
-      break;
-    case op::OptimizerKind::rmsprop:
-      update_pieces<op::OptimizerKind::rmsprop><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
-      break;
-    case op::OptimizerKind::adam:
-      update_pieces<op::OptimizerKind::adam><<<launch.count, kThreads, 0, stream>>>(launch, logarithms);
-      break;
-  }
+  op::Optimizers::visit(launch.rule.kind, [&](auto optimizer) {
+    update_pieces<decltype(optimizer)><<<launch.count, kThreads, 0, stream>>>(launch);
+  });
   check(cudaGetLastError(), "an update cannot be started");
 }
 

@@ -14,9 +14,8 @@ namespace trireme::cuda {
 struct UpdateRange {
   float* values = nullptr;
   const float* gradients = nullptr;
-  float* first_state = nullptr;  // states that the rule does not keep are not looked at
-  float* second_state = nullptr;
-  void* shadow = nullptr;  // the values in the narrow type; nullptr: none
+  float* states[op::kMostStates] = {};  // those that the rule does not keep are not looked at
+  void* shadow = nullptr;               // the values in the narrow type; nullptr: none
   std::int64_t elements = 0;
 };
 

@@ -45,12 +45,11 @@ void take_values_as_variables(const KernelRequest& request, std::size_t first, K
 KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, const dnnl::engine&) {
   std::vector<Piece> pieces = pieces_of(request, 1);
   const std::int64_t total = elements_of(pieces);
-  const int states = op::state_count(operation.rule.kind);
   const bool scaled = request.inputs[0].shape.rank() == 1;
   const auto count = static_cast<std::int64_t>(pieces.size());
   KernelChoice choice = own_kernel(request, [=, pieces = std::move(pieces)](const Operands& operands,
                                                                             const RunContext& context) {
-    const RuleRates rates(operation.rule, *operands.input(0), context.step);
+    const op::Rates<float> rates = op::rates_at(operation.rule, *operands.input(0), context.step);
     const float factor = scaled ? operands.input(0)[1] : 1.0f;
     if (factor == 0) return;
     // Each group updates a share of the values, which all of them use.
@@ -59,9 +58,7 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
 #pragma omp parallel for schedule(static) if (total / context.groups > kParallelElements)
     for (std::int64_t i = begin; i < end; ++i) {
       const Piece& piece = pieces[static_cast<std::size_t>(i)];
-      const RuleArrays arrays{.values = operands.variable(1 + 2 * piece.pair),
-                              .first_state = states > 0 ? operands.state(piece.pair, 0) : nullptr,
-                              .second_state = states > 1 ? operands.state(piece.pair, 1) : nullptr};
+      const RuleArrays arrays{.values = operands.variable(1 + 2 * piece.pair), .states = operands.states(piece.pair)};
       if (scaled) {
         const float* const gradient = operands.input(2 + 2 * piece.pair);
         apply_mean(operation.rule, rates, arrays,

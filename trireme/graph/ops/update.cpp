@@ -5,23 +5,6 @@
 namespace trireme::op {
 namespace {
 
-double rule_flops(const OptimizerRule& rule) {
-  const double decay = rule.weight_decay == 0 ? 0 : 2;
-  switch (rule.kind) {
-    case OptimizerKind::sgd:
-      return decay + 2;
-    case OptimizerKind::momentum:
-      return decay + 4;
-    case OptimizerKind::nesterov:
-      return decay + 6;
-    case OptimizerKind::rmsprop:
-      return decay + 11;
-    case OptimizerKind::adam:
-      return decay + 12;
-  }
-  return 0;
-}
-
 void check_pair(Types inputs) {
   expect_inputs(inputs, {"variable", "value"});
   expect_shape(inputs[1], "value", inputs[0].shape, "the variable's shape");
@@ -29,47 +12,21 @@ void check_pair(Types inputs) {
 
 }  // namespace
 
-std::string_view to_string(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::sgd:
-      return "sgd";
-    case OptimizerKind::momentum:
-      return "momentum";
-    case OptimizerKind::nesterov:
-      return "nesterov";
-    case OptimizerKind::rmsprop:
-      return "rmsprop";
-    case OptimizerKind::adam:
-      return "adam";
-  }
-  return "?";
-}
-
 void validate(const OptimizerRule& rule) {
-  expect_not_negative(rule.weight_decay, "weight_decay");
-  expect_in(rule.momentum, 0, 1, "momentum");
-  expect_in(rule.decay, 0, 1, "decay");
-  expect_in(rule.beta1, 0, 1, "beta1");
-  expect_in(rule.beta2, 0, 1, "beta2");
-  expect_positive(rule.epsilon, "epsilon");
-}
-
-int state_count(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::sgd:
-      return 0;
-    case OptimizerKind::momentum:
-    case OptimizerKind::nesterov:
-      return 1;
-    case OptimizerKind::rmsprop:
-    case OptimizerKind::adam:
-      return 2;
+  for (const RuleNumber& number : kRuleNumbers) {
+    const float value = rule.*number.member;
+    switch (number.range) {
+      case NumberRange::not_negative:
+        expect_not_negative(value, number.name);
+        break;
+      case NumberRange::positive:
+        expect_positive(value, number.name);
+        break;
+      case NumberRange::share:
+        expect_in(value, 0, 1, number.name);
+        break;
+    }
   }
-  return 0;
-}
-
-float initial_state(OptimizerKind kind, int index) {
-  return kind == OptimizerKind::rmsprop && index == 0 ? 1.0f : 0.0f;
 }
 
 std::vector<TensorType> infer(const ApplyGradients& op, Types inputs) {
@@ -106,8 +63,9 @@ std::vector<TensorType> infer(const Assign&, Types inputs) {
 
 Cost cost(const ApplyGradients& op, Types inputs, Types) {
   Cost total{0, traffic(inputs, {})};
+  const double flops = info(op.rule.kind).flops + (op.rule.weight_decay == 0 ? 0 : 2);
   for (std::size_t i = 1; i < inputs.size(); i += 2) {
-    total.flops += rule_flops(op.rule) * elements(inputs[i]);
+    total.flops += flops * elements(inputs[i]);
     // The value is written, each state read and written.
     total.bytes += (1.0 + 2.0 * state_count(op.rule.kind)) * static_cast<double>(inputs[i].bytes());
   }
