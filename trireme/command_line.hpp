@@ -8,7 +8,8 @@
 
 namespace trireme {
 
-// Returns the exit code of main(). Errors are said on stderr.
+// The first and only thing in main(): it may start the program anew, in an environment that suits it. Returns the exit
+// code. Errors are said on stderr.
 int command_line(int argc, char** argv, std::vector<Network> networks = {});
 
 }  // namespace trireme

@@ -9,9 +9,10 @@ if(TRIREME_BUILD_EXAMPLES)
   add_test(NAME Example.LinearRegressionEndsNearThree COMMAND example_linear_regression)
   set_tests_properties(Example.LinearRegressionEndsNearThree PROPERTIES LABELS unit TIMEOUT 60 PASS_REGULAR_EXPRESSION
                                                                                          "w = (2\\.[6-9]|3\\.[0-4])")
-  add_test(NAME Example.CustomNetworkLearns COMMAND example_custom_network)
-  set_tests_properties(Example.CustomNetworkLearns PROPERTIES LABELS unit TIMEOUT 60 PASS_REGULAR_EXPRESSION
-                                                                                "loss: [1-9]\\.[0-9]+ -> 0\\.")
+  add_test(NAME Example.CustomNetworkHasAllCommands
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/custom_network_example.sh $<TARGET_FILE:example_custom_network>
+            $<TARGET_FILE:trireme_cli>)
+  set_tests_properties(Example.CustomNetworkHasAllCommands PROPERTIES LABELS distributed TIMEOUT 240 PROCESSORS 2)
   # One process and two end with the same loss.
   add_test(NAME Example.DistributedTrainsLikeOne
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/same_output.sh $<TARGET_FILE:example_distributed> $<TARGET_FILE:trireme_cli>)

@@ -90,11 +90,7 @@ void CheckpointEvaluation::check_data() const {
 
 void CheckpointEvaluation::check_memory() {
   if (config_.on_gpu()) return;
-  const auto members = workers_.members();
-  const auto here = std::count_if(members.begin(), members.end(),
-                                  [&](const comm::Member& member) { return member.node == workers_.self().node; });
-  const HostMemory memory{.host = workers_.self().host, .workers = static_cast<int>(here), .free = perf::free_memory()};
-  for (std::string& warning : train::check_memory({config_}, {memory})) warnings_.push_back(std::move(warning));
+  for (std::string& warning : train::check_memory({config_}, host_memories(workers_))) warnings_.push_back(std::move(warning));
 }
 
 // The first worker times what has to be, and tells the others.

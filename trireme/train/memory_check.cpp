@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/train/step_graph.hpp"
 
@@ -78,6 +80,21 @@ MemoryNeed sum(const std::vector<StepConfig>& programs, Of of) {
 }
 
 }  // namespace
+
+std::vector<HostMemory> host_memories(comm::Communicator& workers) {
+  workers.set_context("comparing what memory there is");
+  const std::vector<perf::FreeMemory> free = comm::all_gather_value(workers, perf::free_memory());
+  std::map<int, HostMemory> by_node;
+  for (std::size_t rank = 0; rank < free.size(); ++rank) {
+    const comm::Member& member = workers.members()[rank];
+    const auto [node, is_new] = by_node.try_emplace(member.node, HostMemory{member.host, 0, free[rank]});
+    ++node->second.workers;
+    if (free[rank].bytes < node->second.free.bytes) node->second.free = free[rank];
+  }
+  std::vector<HostMemory> hosts;
+  for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
+  return hosts;
+}
 
 MemoryNeed& MemoryNeed::operator+=(const MemoryNeed& other) {
   activations += other.activations;

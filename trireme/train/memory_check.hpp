@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/comm/communicator.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/train/step_config.hpp"
 
@@ -30,6 +31,9 @@ struct HostMemory {
   int workers = 1;
   perf::FreeMemory free = {};
 };
+
+// Collective: of all hosts that the workers run on. All see what is free before any of them takes some.
+std::vector<HostMemory> host_memories(comm::Communicator& workers);
 
 // Of the programs that a worker will have at the same time, the step first, on each of the hosts. They are planned,
 // with kernels that are not timed, only if they might not fit if every result had memory of its own. Error(bad_input)

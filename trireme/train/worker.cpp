@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <map>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
@@ -134,24 +133,12 @@ void Worker::open_data() {
   set_epoch(config_, input_->samples());
 }
 
-// All workers see what is free before any of them takes some, and all come to the same end.
 void Worker::check_memory() {
   if (config_.on_gpu()) return;
-  workers_->set_context("comparing what memory there is");
-  const std::vector<perf::FreeMemory> free = comm::all_gather_value(*workers_, perf::free_memory());
-  std::map<int, HostMemory> by_node;
-  for (std::size_t rank = 0; rank < free.size(); ++rank) {
-    const comm::Member& member = workers_->members()[rank];
-    const auto [node, is_new] = by_node.try_emplace(member.node, HostMemory{member.host, 0, free[rank]});
-    ++node->second.workers;
-    if (free[rank].bytes < node->second.free.bytes) node->second.free = free[rank];
-  }
-  std::vector<HostMemory> hosts;
-  for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
   std::vector<StepConfig> programs = options_.beside;
   for (StepConfig& program : programs) program.num_classes = config_.num_classes;
   programs.insert(programs.begin(), config_);
-  for (std::string& warning : train::check_memory(programs, hosts)) setup_.warnings.push_back(std::move(warning));
+  for (std::string& warning : train::check_memory(programs, host_memories(*workers_))) setup_.warnings.push_back(std::move(warning));
 }
 
 void Worker::leave_lost_behind() {

@@ -3,10 +3,7 @@
 #include <array>
 #include <cstdio>
 
-#include "trireme/backend/registry.hpp"
-#include "trireme/graph/functions.hpp"
-#include "trireme/models/model.hpp"
-#include "trireme/runtime/session.hpp"
+#include "trireme/trireme.hpp"
 #if __has_include("trireme/onnx/model_file.hpp")  // of a build with protobuf
 #include "trireme/onnx/model_file.hpp"
 #endif
@@ -30,5 +27,9 @@ int main() {
   const trireme::VariableStore values(graph, 1);
   if (trireme::onnx::to_onnx({"product", graph, x, w * x + 1.0f, values}).empty()) return 1;
 #endif
-  return trireme::find_model("resnet50").classes == 1001 ? 0 : 1;
+  if (trireme::find_model("resnet50").classes != 1001) return 1;
+  char program[] = "consumer", command[] = "models", name[] = "own";
+  char* words[] = {program, command, name, nullptr};
+  const auto build = [](trireme::LayerBuilder& layers, trireme::Tensor images) { return layers.fully_connected(images, 2); };
+  return trireme::command_line(3, words, {{.name = "own", .image_size = 4, .channels = 1, .classes = 2, .build = build}});
 }
