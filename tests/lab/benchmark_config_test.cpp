@@ -156,7 +156,7 @@ TEST(BenchmarkConfig, JsonHasTheOptionsAsResolved) {
   EXPECT_FALSE(json.contains("beta2"));
   options.optimizer = "adamw";
   options.optimizer_numbers["beta2"] = 0.95;
-  const report::Json adamw = to_json(resolve(options));
+  const Json adamw = to_json(resolve(options));
   EXPECT_EQ(adamw["beta1"], 0.9);
   EXPECT_EQ(adamw["beta2"], 0.95);
   EXPECT_FALSE(json["backend"].get<std::string>().empty());
