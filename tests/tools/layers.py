@@ -23,6 +23,7 @@ cluster: base comm perf
 train: backend base cluster comm data graph models onnx optim parallel perf plan ps runtime
 report: backend base cluster comm data perf plan
 lab: backend base cluster comm models perf report runtime train
+cli: backend base cluster comm data graph lab models optim perf plan ps report runtime train
 """
 ALLOWED = {folder: set(below.split()) for folder, _, below in (line.partition(":") for line in LAYERS.split("\n") if line)}
 ORDER = list(ALLOWED)
@@ -30,13 +31,14 @@ ORDER = list(ALLOWED)
 
 def used_by(sources):
     edges = {}
-    for path in sorted(sources.glob("trireme/*/**/*")):
+    for path in sorted([*sources.glob("trireme/*/**/*"), *sources.glob("cli/*")]):
         if path.suffix not in (".hpp", ".cpp", ".cu"):
             continue
-        folder = path.relative_to(sources / "trireme").parts[0]
+        parts = path.relative_to(sources).parts
+        folder = parts[0] if parts[0] == "cli" else parts[1]
         for include in re.findall(r'^#include "(trireme/[^"]+|cli/[^"]+)"', path.read_text(), re.M):
             other = "cli" if include.startswith("cli/") else include.split("/")[1]
-            if other != folder:
+            if other != folder and "." not in other:  # trireme/command_line.hpp is the commands' own
                 edges.setdefault((folder, other), f"{path.relative_to(sources)} includes {include}")
     return edges
 

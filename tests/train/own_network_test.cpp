@@ -114,12 +114,11 @@ TEST(OwnNetwork, IsTrainedEvaluatedKeptResumedAndExported) {
   EXPECT_EQ(kept->state().model, "own");
   EXPECT_EQ(kept->state().others.at("augment"), "darker");
 
-  options.step.model = "own";  // it is known by now
   options.step.data.augment = std::nullopt;
   options.resume = true;
   options.epochs = 5;
   {
-    Trainer trainer(job, options);
+    Trainer trainer(job, small_network("own"), options);
     EXPECT_EQ(trainer.first_step(), 32);
     EXPECT_EQ(trainer.run(), TrainingEnd::done);
   }
@@ -135,6 +134,7 @@ TEST(OwnNetwork, NamesAreOfOneThing) {
   EXPECT_NE(message_of([] { add_network(small_network("twice")); }).find("there is a network 'twice' already"),
             std::string::npos);
   EXPECT_NE(message_of([] { add_network(small_network("resnet50")); }), "");
+  EXPECT_NE(message_of([] { set_network(small_network("resnet50")); }), "");
   EXPECT_NE(message_of([] { add_network({.name = "hollow"}); }).find("a function that builds it"), std::string::npos);
   Network few = small_network("few");
   few.classes = 1;

@@ -1,4 +1,4 @@
-// How ranks talk: the interface that gradient synchronisation, collectives and the laboratory are written against, and
+// How ranks talk: the interface that gradient synchronisation, collectives and measurements are written against, and
 // that every transport (comm/mpi, comm/local) implements. What is the same for all of them is done here once: checks,
 // the pool of transfers, waiting with a timeout, splitting, memory shared inside a node. Collectives are functions over
 // it (comm/collectives.hpp, comm/all_reducer.hpp). Made by comm/world.hpp in programs and by comm/local/run_local.hpp

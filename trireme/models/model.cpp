@@ -78,6 +78,22 @@ const Network* find(std::string_view name) {
   return found == table().end() ? nullptr : &*found;
 }
 
+// How many of the table are this library's.
+std::ptrdiff_t own_networks() {
+  static const std::ptrdiff_t count = std::ssize(table());
+  return count;
+}
+
+void check(const Network& network) {
+  if (network.name.empty() || !network.build) bad_input("a network needs a name and a function that builds it");
+  if (network.image_size < 1 || network.channels < 1 || network.classes < 2 || network.batch_size < 1) {
+    bad_input(
+        "network {}: it takes images of {} x {} pixels and {} channels, of {} classes, {} at a time; all must be at least "
+        "1, and the classes 2",
+        network.name, network.image_size, network.image_size, network.channels, network.classes, network.batch_size);
+  }
+}
+
 void check(const Network& info, const ModelOptions& options) {
   if (options.batch_size <= 0) {
     bad_input("model {}: the batch size must be at least 1, got {}", info.name, options.batch_size);
@@ -100,16 +116,18 @@ double flops_of(const Node& node) {
 }  // namespace
 
 void add_network(Network network) {
-  if (network.name.empty() || !network.build) bad_input("a network needs a name and a function that builds it");
-  if (find(network.name) != nullptr)
-    bad_input("there is a network '{}' already; give this one another name", network.name);
-  if (network.image_size < 1 || network.channels < 1 || network.classes < 2 || network.batch_size < 1) {
-    bad_input(
-        "network {}: it takes images of {} x {} pixels and {} channels, of {} classes, {} at a time; all must be at "
-        "least 1, and the classes 2",
-        network.name, network.image_size, network.image_size, network.channels, network.classes, network.batch_size);
-  }
+  own_networks();  // before there are others
+  if (find(network.name) != nullptr) bad_input("there is a network '{}' already; give this one another name", network.name);
+  check(network);
   table().push_back(std::move(network));
+}
+
+void set_network(Network network) {
+  const auto added = table().begin() + own_networks();
+  const auto found = std::find_if(added, table().end(), [&](const Network& each) { return each.name == network.name; });
+  if (found == table().end()) return add_network(std::move(network));
+  check(network);
+  *found = std::move(network);
 }
 
 std::vector<Network> model_list() { return {table().begin(), table().end()}; }

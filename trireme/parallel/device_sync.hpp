@@ -1,6 +1,6 @@
-// Replicas agree by all-reduce as in train/all_reduce_sync.hpp, but their gradients stay in the memory of their
+// Replicas agree by all-reduce as in parallel/all_reduce_sync.hpp, but their gradients stay in the memory of their
 // devices, which sum them without the hosts: NCCL, for GPUs. The sums are part of the recorded step. Made by the
-// laboratory for Replicas where each replica has a device of its own.
+// worker for Replicas where each replica has a device of its own.
 #pragma once
 
 #include <memory>

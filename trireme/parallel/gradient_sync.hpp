@@ -1,5 +1,5 @@
-// How the replicas of a job agree on their variables: by all-reduce (train/all_reduce_sync.hpp) or through parameter
-// servers (ps/worker_sync.hpp). What Replicas and the laboratory need beside what the runtime calls.
+// How the replicas of a job agree on their variables: by all-reduce (parallel/all_reduce_sync.hpp) or through parameter
+// servers (ps/worker_sync.hpp). What Replicas and their users need beside what the runtime calls.
 #pragma once
 
 #include <span>

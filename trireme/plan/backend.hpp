@@ -17,7 +17,7 @@
 
 namespace trireme {
 
-// Takes batch statistics to replicas of the program in other processes. Implemented by train/replicas.cpp.
+// Takes batch statistics to replicas of the program in other processes. Implemented by parallel/replicas.cpp.
 class ReplicaStatistics {
  public:
   virtual ~ReplicaStatistics() = default;

@@ -1,6 +1,6 @@
 // The worker's side of parameter servers: gradients are pushed as backward completes them, new values come back into
 // the variables while backward and the next forward go on, those that are needed first before the others. A thread of
-// its own moves the messages. Made by the laboratory for parallel::Replicas; the servers are ps/server.hpp.
+// its own moves the messages. Made by workers for parallel::Replicas; the servers are ps/server.hpp.
 #pragma once
 
 #include <atomic>

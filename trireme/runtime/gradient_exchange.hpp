@@ -1,7 +1,7 @@
 // Transfers of gradients between replicas, which a step starts as soon as a bucket is complete and waits for as late as
 // it can. What a transfer brings is the schedule's business (plan/schedule.hpp): gradients that have become the mean
 // over all replicas, or new values of variables that live on servers. Buckets start in the same order on all replicas,
-// so nothing has to be negotiated. Implemented by train/all_reduce_sync.hpp, train/device_sync.hpp and
+// so nothing has to be negotiated. Implemented by parallel/all_reduce_sync.hpp, parallel/device_sync.hpp and
 // ps/worker_sync.hpp.
 #pragma once
 

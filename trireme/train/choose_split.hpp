@@ -1,6 +1,6 @@
 // Over how many groups of cores a step's batch is best split: found by running a few steps of each, on a part of the
 // batch where steps are long, once per network, batch, machine and number of threads; the times are kept with those of
-// the kernels. Used by Benchmark.
+// the kernels. Used by Worker.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The images of a data set on their way into a benchmark's steps: checks that they suit the network, and has batches
-// ready. Made by Benchmark, one per worker.
+// The images of a data set on their way into a worker's steps: checks that they suit the network, and has batches
+// ready. Made by Worker.
 #pragma once
 
 #include <memory>

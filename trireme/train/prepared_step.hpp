@@ -1,4 +1,4 @@
-// One step of a benchmark, ready to run: the network, its programs and the synthetic batch in place. Made by Benchmark,
+// One step, ready to run: the network, its programs and the synthetic batch in place. Made by Worker,
 // and by the trials that find out over how many groups of cores a batch is best split.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Processors for workers that were started by a launcher that does not care about them. Used by Benchmark before it
+// Processors for workers that were started by a launcher that does not care about them. Used by Worker before it
 // plans its threads.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The graph of one step as a benchmark runs it: the network and, when training, gradients and the optimizer. Made by
-// Benchmark and by `trireme models --plan`, so that the plan shown is the plan that is measured.
+// The graph of one step: the network and, when training, gradients and the optimizer. Made by
+// PreparedStep and by `trireme models --plan`, so that the plan shown is the plan that is measured.
 #pragma once
 
 #include <optional>

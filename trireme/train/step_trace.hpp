@@ -1,4 +1,4 @@
-// Which steps of a run are traced, and the spans of steps as a whole. Made by Benchmark and by Training, with or
+// Which steps of a run are traced, and the spans of steps as a whole. Made by Benchmark and by Trainer, with or
 // without a recorder.
 #pragma once
 

@@ -38,7 +38,7 @@ nlohmann::json progress_json(const TrainingState& state) {
 }
 
 TrainingOptions with_network(const Network& network, TrainingOptions options) {
-  add_network(network);
+  set_network(network);
   options.step.model = network.name;
   return options;
 }

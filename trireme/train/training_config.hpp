@@ -1,4 +1,4 @@
-// What a training run is: the step of a benchmark (network, batch, optimizer, threads, data, workers), and what goes on
+// What a training run is: a step (network, batch, optimizer, threads, data, workers), and what goes on
 // around it. Options as a user writes them, and the configuration that they are resolved to.
 #pragma once
 
