@@ -1,4 +1,4 @@
-// The training loop of custom_network.cpp, shared by several processes: every rank trains on its part of the batch, and
+// A training loop, shared by several processes: every rank trains on its part of the batch, and
 // together they do what one process does with all of it. The lines marked with >>> are the whole difference.
 //
 //   trireme launch --workers 2 --program build/release/examples/distributed

@@ -15,8 +15,9 @@ TEST_P(ClockJump, AnHourAheadEndsNothingAndHangsNothing) {
   GTEST_SKIP() << "a sanitizer must be the first library that is loaded";
 #endif
   Words arguments = GetParam();
-  const Words bench{"--oversubscribe",  "--",   "bench",      "--model", "mnist", "--batch-size", "4", "--num-batches", "40",
-                    "--num-warmup-batches", "1", "--autotune", "off"};
+  const Words bench{
+      "--oversubscribe",      "--", "bench",      "--model", "mnist", "--batch-size", "4", "--num-batches", "40",
+      "--num-warmup-batches", "1",  "--autotune", "off"};
   arguments.insert(arguments.end(), bench.begin(), bench.end());
   // Steps of 50 ms, so that the jump comes in the middle.
   LaunchedJob job(arguments, {"LD_PRELOAD=" TRIREME_CLOCK_JUMP, "TRIREME_SLOW_RANK=0:50"});
@@ -25,8 +26,7 @@ TEST_P(ClockJump, AnHourAheadEndsNothingAndHangsNothing) {
   EXPECT_TRUE(job.is_gone_within(5s));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ClockJump,
-                         testing::Values(Words{"--workers", "2"}, Words{"--workers", "2", "--ps", "1"}),
+INSTANTIATE_TEST_SUITE_P(Of, ClockJump, testing::Values(Words{"--workers", "2"}, Words{"--workers", "2", "--ps", "1"}),
                          [](const auto& info) { return info.param.size() == 2 ? "Workers" : "Servers"; });
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Loaded before the C library (LD_PRELOAD): a second after a process has first asked for the time, the clock of the wall
-// is an hour ahead, as if somebody had set it.
+// Loaded before the C library (LD_PRELOAD): a second after a process has first asked for the time, the clock of the
+// wall is an hour ahead, as if somebody had set it.
 #include <dlfcn.h>
 #include <sys/time.h>
 #include <time.h>

@@ -42,13 +42,14 @@ class Brightness : public data::Dataset {
 std::atomic<int> darkened{0};
 
 void add_own_things() {
-  data::add_format({.name = "brightness",
-                    .files = "a file 'brightness'",
-                    .is_there = [](const std::string& path,
-                                   data::Split) { return std::filesystem::exists(path + "/brightness"); },
-                    .open = [](const std::string&, const data::OpenOptions& options) {
-                      return std::make_shared<Brightness>(options.split == data::Split::train ? 64 : 10);
-                    }});
+  data::add_format(
+      {.name = "brightness",
+       .files = "a file 'brightness'",
+       .is_there = [](const std::string& path, data::Split) { return std::filesystem::exists(path + "/brightness"); },
+       .open =
+           [](const std::string&, const data::OpenOptions& options) {
+             return std::make_shared<Brightness>(options.split == data::Split::train ? 64 : 10);
+           }});
   data::add_augmentation("darker", [](const data::AugmentedImage& image, data::Draws& draws) {
     ++darkened;
     const float by = draws.between(0.9f, 1.0f);
@@ -122,8 +123,8 @@ TEST(OwnNetwork, IsTrainedEvaluatedKeptResumedAndExported) {
     EXPECT_EQ(trainer.first_step(), 32);
     EXPECT_EQ(trainer.run(), TrainingEnd::done);
   }
-  const ExportSummary summary =
-      export_checkpoint({.checkpoint = folder / "checkpoints", .format = "safetensors", .out = folder / "own.safetensors"});
+  const ExportSummary summary = export_checkpoint(
+      {.checkpoint = folder / "checkpoints", .format = "safetensors", .out = folder / "own.safetensors"});
   EXPECT_EQ(summary.step, 40);
   EXPECT_EQ(summary.model.name, "own");
   job.leave();

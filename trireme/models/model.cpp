@@ -88,7 +88,8 @@ void check(const Network& network) {
   if (network.name.empty() || !network.build) bad_input("a network needs a name and a function that builds it");
   if (network.image_size < 1 || network.channels < 1 || network.classes < 2 || network.batch_size < 1) {
     bad_input(
-        "network {}: it takes images of {} x {} pixels and {} channels, of {} classes, {} at a time; all must be at least "
+        "network {}: it takes images of {} x {} pixels and {} channels, of {} classes, {} at a time; all must be at "
+        "least "
         "1, and the classes 2",
         network.name, network.image_size, network.image_size, network.channels, network.classes, network.batch_size);
   }
@@ -117,7 +118,8 @@ double flops_of(const Node& node) {
 
 void add_network(Network network) {
   own_networks();  // before there are others
-  if (find(network.name) != nullptr) bad_input("there is a network '{}' already; give this one another name", network.name);
+  if (find(network.name) != nullptr)
+    bad_input("there is a network '{}' already; give this one another name", network.name);
   check(network);
   table().push_back(std::move(network));
 }

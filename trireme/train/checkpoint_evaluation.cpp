@@ -90,7 +90,8 @@ void CheckpointEvaluation::check_data() const {
 
 void CheckpointEvaluation::check_memory() {
   if (config_.on_gpu()) return;
-  for (std::string& warning : train::check_memory({config_}, host_memories(workers_))) warnings_.push_back(std::move(warning));
+  for (std::string& warning : train::check_memory({config_}, host_memories(workers_)))
+    warnings_.push_back(std::move(warning));
 }
 
 // The first worker times what has to be, and tells the others.

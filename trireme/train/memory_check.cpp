@@ -6,8 +6,8 @@
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/comm/collectives.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/comm/collectives.hpp"
 #include "trireme/train/step_graph.hpp"
 
 namespace trireme::train {

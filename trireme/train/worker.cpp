@@ -138,7 +138,8 @@ void Worker::check_memory() {
   std::vector<StepConfig> programs = options_.beside;
   for (StepConfig& program : programs) program.num_classes = config_.num_classes;
   programs.insert(programs.begin(), config_);
-  for (std::string& warning : train::check_memory(programs, host_memories(*workers_))) setup_.warnings.push_back(std::move(warning));
+  for (std::string& warning : train::check_memory(programs, host_memories(*workers_)))
+    setup_.warnings.push_back(std::move(warning));
 }
 
 void Worker::leave_lost_behind() {

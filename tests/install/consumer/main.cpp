@@ -30,6 +30,9 @@ int main() {
   if (trireme::find_model("resnet50").classes != 1001) return 1;
   char program[] = "consumer", command[] = "models", name[] = "own";
   char* words[] = {program, command, name, nullptr};
-  const auto build = [](trireme::LayerBuilder& layers, trireme::Tensor images) { return layers.fully_connected(images, 2); };
-  return trireme::command_line(3, words, {{.name = "own", .image_size = 4, .channels = 1, .classes = 2, .build = build}});
+  const auto build = [](trireme::LayerBuilder& layers, trireme::Tensor images) {
+    return layers.fully_connected(images, 2);
+  };
+  return trireme::command_line(3, words,
+                               {{.name = "own", .image_size = 4, .channels = 1, .classes = 2, .build = build}});
 }
