@@ -1,7 +1,6 @@
 // The MNIST case study of the CSCS report (section 4.4): the network of TensorFlow's tutorial learns handwritten
 // digits, first in one process, then the same program distributed. Every worker trains on its part of each batch of 64
 // and tells its train accuracy; worker 0 alone evaluates on the test images. NCHW or NHWC is an option.
-//
 //   trireme data make --out digits --samples 12000 --validation-samples 2000     or a folder with MNIST's four files
 //   build/release/examples/mnist digits --epochs 3 --data-format nhwc                        one process
 //   trireme launch --workers 2 --program build/release/examples/mnist -- digits              all-reduce
@@ -32,7 +31,7 @@ class Lines : public train::TrainerObserver {
   void on_epoch(const train::EpochReport& epoch) override {
     fmt::print("epoch {}: worker {}: loss {:.4f}, train accuracy {:.2f} %\n", epoch.epoch, worker_, loss_ / steps_,
                100 * accuracy_ / steps_);
-    if (epoch.accuracy) {
+    if (worker_ == 0 && epoch.accuracy) {
       fmt::print("epoch {}: test accuracy {:.2f} %\n", epoch.epoch, 100 * epoch.accuracy->top1_share());
     }
     loss_ = accuracy_ = steps_ = 0;
@@ -47,10 +46,9 @@ train::TrainingOptions parse(std::span<char* const> words) {
   train::TrainingOptions options;
   options.epochs = 3;
   options.evaluate_on = "first";
-  train::StepOptions& step = options.step;
+  auto& step = options.step;
   step.model = "mnist";
-  step.init_learning_rate = 0.01;
-  step.weight_decay = 0;
+  step.init_learning_rate = 0.01, step.weight_decay = 0;
   step.train_accuracy = true;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string word = words[i];

@@ -12,7 +12,7 @@ fail() { echo "custom network: $*" >&2; exit 1; }
 has() { [[ $1 == *"$2"* ]] || fail "'$2' is missing in: $1"; }
 
 has "$("$program" models)" mobile
-has "$("$program" models mobile)" parameters
+has "$("$program" models --model mobile)" parameters
 "$trireme" data make --out digits --samples 1280 --validation-samples 200 >made
 has "$("$program" train --model mobile --data-dir digits --epochs 2 --init-learning-rate 0.05 --checkpoint-dir run)" "checkpoint: "
 accuracy=$("$program" eval --checkpoint run --data-dir digits | sed -n 's/.*top-1[^0-9]*\([0-9.]*\) %.*/\1/p' | head -n 1)

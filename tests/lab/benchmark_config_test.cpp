@@ -132,6 +132,12 @@ TEST(BenchmarkConfig, OptionsThatWouldHaveNoEffectAreRefused) {
       "--init-learning-rate");
 }
 
+TEST(BenchmarkConfig, TheCostOfInputIsThatOfADataSet) {
+  BenchmarkOptions options;
+  options.io_overhead = true;
+  EXPECT_NE(message_of_bad_input(options).find("--io-overhead has no effect on synthetic images"), std::string::npos);
+}
+
 TEST(BenchmarkConfig, ABaselineIsForWorkersInLockStep) {
   BenchmarkOptions options;
   options.baseline = true;

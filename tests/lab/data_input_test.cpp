@@ -183,7 +183,6 @@ TEST(DataOptions, AreRefusedWhereTheyHaveNoEffectOrCannotBe) {
   EXPECT_EQ(message([](train::DataOptions&) {}), "");
   EXPECT_NE(message([](train::DataOptions& o) { o.prefetch = 3; }).find("--prefetch has no effect on synthetic"),
             std::string::npos);
-  EXPECT_NE(message([](train::DataOptions& o) { o.io_overhead = true; }).find("--io-overhead"), std::string::npos);
   const auto with_data = [&](const std::function<void(train::DataOptions&)>& change) {
     return message([&](train::DataOptions& options) {
       options.dir = "data";

@@ -28,11 +28,11 @@ int main() {
   if (trireme::onnx::to_onnx({"product", graph, x, w * x + 1.0f, values}).empty()) return 1;
 #endif
   if (trireme::find_model("resnet50").classes != 1001) return 1;
-  char program[] = "consumer", command[] = "models", name[] = "own";
-  char* words[] = {program, command, name, nullptr};
+  char program[] = "consumer", command[] = "models", option[] = "--model", name[] = "own";
+  char* words[] = {program, command, option, name, nullptr};
   const auto build = [](trireme::LayerBuilder& layers, trireme::Tensor images) {
     return layers.fully_connected(images, 2);
   };
-  return trireme::command_line(3, words,
+  return trireme::command_line(4, words,
                                {{.name = "own", .image_size = 4, .channels = 1, .classes = 2, .build = build}});
 }
