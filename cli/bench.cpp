@@ -193,9 +193,7 @@ int run_bench(const BenchArguments& arguments) {
 // What can be known before the processes are there.
 LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& size) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
-  const train::DistributionConfig distribution =
-      train::resolve(arguments.options.distribution, size, arguments.options.forward_only);
-  train::resolve_data(arguments.options.data, arguments.options.forward_only);
+  const train::DistributionConfig distribution = lab::check_before_launch(arguments.options, size);
   const std::string protocol = protocol_in_launch(arguments.cluster);
   // MPI does not go on without a rank.
   return {.protocol = protocol,

@@ -100,10 +100,13 @@ void add_optimizer(CLI::App& app, train::StepOptions& options) {
   app.add_option("--optimizer", options.optimizer, optimizer_names())->capture_default_str()->group(kOptimizer);
   for (const op::RuleNumber& number : op::kRuleNumbers) {
     if (number.member == &op::OptimizerRule::weight_decay) continue;
-    const auto set = [&options, name = number.name](double value) { options.optimizer_numbers[name] = value; };
+    const auto set = [&options, name = number.name](double value) {
+      options.optimizer_numbers[std::string(name)] = value;
+    };
     app.add_option_function<double>("--" + option_name(number), set, number_help(number))->group(kOptimizer);
   }
-  app.add_option("--weight-decay", options.weight_decay, "Share of each value added to its gradient")
+  app.add_option("--weight-decay", options.weight_decay,
+                 "Share of each value added to its gradient; adamw and lion take it off the value itself")
       ->capture_default_str()
       ->group(kOptimizer);
   app.add_option("--init-learning-rate", options.init_learning_rate,

@@ -5,8 +5,6 @@
 //   build/release/examples/mnist digits --epochs 3 --data-format nhwc                        one process
 //   trireme launch --workers 2 --program build/release/examples/mnist -- digits              all-reduce
 //   trireme launch --workers 2 --ps 1 --program build/release/examples/mnist -- digits       a parameter server
-#include <fmt/core.h>
-
 #include <filesystem>
 #include <span>
 
@@ -78,7 +76,9 @@ int main(int argc, char** argv) try {
   if (job.is_server()) {
     job.serve();
   } else {
-    options.step.batch_size = kGlobalBatch / job.size().workers;
+    const int workers = job.size().workers;
+    if (kGlobalBatch % workers != 0) bad_input("a batch of {} cannot be divided by {}", kGlobalBatch, workers);
+    options.step.batch_size = kGlobalBatch / workers;
     train::Trainer trainer(job, options);
     Lines lines(job.workers().rank());
     trainer.run({&lines});

@@ -151,6 +151,23 @@ TEST(BenchmarkConfig, ABaselineIsForWorkersInLockStep) {
   }
 }
 
+TEST(BenchmarkConfig, ALaunchFindsTheseMistakesBeforeItStartsAnything) {
+  BenchmarkOptions options;
+  options.baseline = true;
+  EXPECT_NO_THROW(check_before_launch(options, {.workers = 2}));
+  EXPECT_THROW(check_before_launch(options, {.workers = 1}), Error);
+  options.io_overhead = true;
+  EXPECT_THROW(check_before_launch(options, {.workers = 2}), Error);
+}
+
+TEST(BenchmarkConfig, NumbersThatTheOptimizerDoesNotHaveAreRefused) {
+  BenchmarkOptions options;
+  options.optimizer_numbers["beta2"] = 0.95;
+  EXPECT_NE(message_of_bad_input(options).find("--beta2 has no effect on the optimizer momentum"), std::string::npos);
+  options.optimizer_numbers = {{"beta_2", 0.95}};
+  EXPECT_NE(message_of_bad_input(options).find("'beta_2' is not a number of an optimizer"), std::string::npos);
+}
+
 TEST(BenchmarkConfig, JsonHasTheOptionsAsResolved) {
   BenchmarkOptions options;
   options.model = "mnist";

@@ -145,7 +145,7 @@ TEST(OwnNetwork, NamesAreOfOneThing) {
             "");
   EXPECT_NE(message_of([] { data::add_format({.name = "idx", .files = "", .is_there = {}, .open = {}}); }), "");
   const std::string unknown = message_of([] { data::find_augmentation("blur"); });
-  EXPECT_NE(unknown.find("--augment blur: must be none, or some of flip, colour"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("there is no 'blur'; must be none, or some of flip, colour"), std::string::npos) << unknown;
 }
 
 }  // namespace

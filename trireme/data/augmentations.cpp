@@ -31,7 +31,7 @@ const Augment& find_augmentation(std::string_view name) {
   if (found != added().end()) return found->second;
   std::vector<std::string> names{"flip", "colour"};
   for (const std::string& each : augmentation_names()) names.push_back(each);
-  bad_input("--augment {}: must be none, or some of {} with commas", name, fmt::join(names, ", "));
+  bad_input("--augment: there is no '{}'; must be none, or some of {} with commas", name, fmt::join(names, ", "));
 }
 
 std::vector<std::string> augmentation_names() {

@@ -28,7 +28,7 @@ struct AugmentedImage {
 // Changes an image in place. Called by several threads at a time. The draws depend on the sample and the epoch alone.
 using Augment = std::function<void(const AugmentedImage& image, Draws& draws)>;
 
-// Before anything else is done: nothing waits for it. Error(bad_input) if the name is taken, or is not one word.
+// Call it first in main(): the table has no lock. Error(bad_input) if the name is taken, or is not one word.
 void add_augmentation(const std::string& name, Augment augment);
 // Error(bad_input) with those that there are.
 const Augment& find_augmentation(std::string_view name);

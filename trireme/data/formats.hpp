@@ -32,7 +32,7 @@ struct Format {
   std::function<bool(const std::string& path, Split split)> is_there;
   std::function<std::shared_ptr<const Dataset>(const std::string& path, const OpenOptions& options)> open;
 };
-// Before anything else is done: nothing waits for it. Error(bad_input) if the name is taken.
+// Call it first in main(): the table has no lock. Error(bad_input) if the name is taken.
 void add_format(Format format);
 
 struct Contents {

@@ -25,7 +25,9 @@ double slowness_of(int rank) {
 
 // All workers of a group must time the same.
 const BenchmarkConfig& checked(const BenchmarkConfig& config, comm::Communicator& workers) {
-  if (workers.size() > 1) train::check_same_options(workers, to_json(config));
+  if (workers.size() == 1) return config;
+  workers.set_timeout(std::chrono::duration<double>(config.distribution.comm_timeout));
+  train::check_same_options(workers, to_json(config));
   return config;
 }
 

@@ -32,7 +32,21 @@ void check_baseline(const train::DistributionConfig& config) {
     bad_input("--baseline and --sync-batch-norm exclude each other: a worker alone has no others' statistics");
 }
 
+void check_timing(const BenchmarkOptions& options, const train::DistributionConfig& distribution) {
+  if (options.baseline) check_baseline(distribution);
+  if (options.io_overhead && options.data.dir.empty()) {
+    bad_input("--io-overhead has no effect on synthetic images: --data-dir names a data set");
+  }
+}
+
 }  // namespace
+
+train::DistributionConfig check_before_launch(const BenchmarkOptions& options, const comm::JobSize& job) {
+  const train::DistributionConfig distribution = train::resolve(options.distribution, job, options.forward_only);
+  train::resolve_data(options.data, options.forward_only);
+  check_timing(options, distribution);
+  return distribution;
+}
 
 BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& job) {
   train::StepOptions step = options;
@@ -40,12 +54,9 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   if (is_quick) step.batch_size = std::min(kQuickBatchSize, find_model(options.model).batch_size);
   BenchmarkConfig config{train::resolve(step, job)};
   config.batch_size_chosen = is_quick;
-  if (options.io_overhead && !config.data.is_real()) {
-    bad_input("--io-overhead has no effect on synthetic images: --data-dir names a data set");
-  }
+  check_timing(options, config.distribution);
   config.io_overhead = options.io_overhead;
   config.baseline = options.baseline;
-  if (config.baseline) check_baseline(config.distribution);
   config.num_batches = checked("num-batches", options.num_batches.value_or(config.num_batches), 1, kManySteps);
   config.num_warmup_batches = checked("num-warmup-batches", options.num_warmup_batches, 0, kManySteps);
   config.repeats =

@@ -34,6 +34,9 @@ struct BenchmarkConfig : train::StepConfig {
   std::int64_t profile_rows = 30;
 };
 
+// What of it can be known before the processes of a launch are there: Error(bad_input) as resolve().
+train::DistributionConfig check_before_launch(const BenchmarkOptions& options, const comm::JobSize& job);
+
 // Throws Error(bad_input) that names the option, what was given and what is legal.
 BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& job = {});
 

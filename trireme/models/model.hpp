@@ -48,7 +48,7 @@ struct Model {
 };
 
 // Makes a network known by its name, so that it can be trained, evaluated, exported and measured as the others are.
-// Before anything else is done: nothing waits for it. Error(bad_input) if it cannot be, or its name is taken.
+// Call it first in main(): the table has no lock. Error(bad_input) if it cannot be, or its name is taken.
 void add_network(Network network);
 // The same, but one that was added before under this name gives way.
 void set_network(Network network);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/ps/server.hpp"
@@ -55,6 +56,11 @@ void Job::serve(int threads, perf::Recorder* recorder) {
                      .recorder = recorder});
   const Reachable reachable(*world_, server);
   server.run();
+}
+
+comm::Communicator& Job::workers() {
+  if (is_server()) fail(ErrorKind::failed, "{} is not a worker: it must serve()", to_string(place_->place));
+  return workers_ ? *workers_ : world_->communicator();
 }
 
 comm::Communicator* Job::with_servers() {

@@ -42,7 +42,7 @@ class Job {
   void serve(int threads = 0, perf::Recorder* recorder = nullptr);
 
   // A worker's part. The workers alone:
-  comm::Communicator& workers() { return workers_ ? *workers_ : world_->communicator(); }
+  comm::Communicator& workers();
   // Workers and servers; nullptr: there are no servers.
   comm::Communicator* with_servers();
   ProcessGroup group() { return {workers(), with_servers()}; }

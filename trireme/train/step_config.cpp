@@ -132,11 +132,18 @@ BatchNormOver parse_batch_norm_over(std::string_view text) {
 
 op::OptimizerRule resolve_optimizer(const StepOptions& options) {
   op::OptimizerRule rule = optimizer_rule(parse_optimizer(options.optimizer));
-  for (const op::RuleNumber& number : op::kRuleNumbers) {
-    const auto given = options.optimizer_numbers.find(number.name);
-    if (given == options.optimizer_numbers.end()) continue;
-    const auto check = number.range == op::NumberRange::share ? checked_share : checked_positive;
-    rule.*number.member = static_cast<float>(check(option_name(number).c_str(), given->second));
+  for (const auto& [name, value] : options.optimizer_numbers) {
+    const auto* const number = std::ranges::find(op::kRuleNumbers, name, &op::RuleNumber::name);
+    if (number == op::kRuleNumbers.end() || number->member == &op::OptimizerRule::weight_decay) {
+      bad_input("'{}' is not a number of an optimizer that can be set so", name);
+    }
+    const std::string option = option_name(*number);
+    // Scripts for tf_cnn_benchmarks give --momentum whatever the optimizer is.
+    if (!op::uses(rule.kind, *number) && name != "momentum") {
+      bad_input("--{} has no effect on the optimizer {}", option, op::to_string(rule.kind));
+    }
+    const auto check = number->range == op::NumberRange::share ? checked_share : checked_positive;
+    rule.*number->member = static_cast<float>(check(option.c_str(), value));
   }
   rule.weight_decay = static_cast<float>(checked_at_least_zero("weight-decay", options.weight_decay));
   return rule;

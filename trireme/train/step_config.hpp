@@ -33,7 +33,7 @@ struct StepOptions {
   double label_smoothing = 0;
 
   std::string optimizer = "momentum";
-  std::map<std::string_view, double> optimizer_numbers;  // by RuleNumber::name; others: the optimizer's defaults
+  std::map<std::string, double> optimizer_numbers;  // by RuleNumber::name; others: the optimizer's defaults
   double weight_decay = 4e-5;
   std::optional<double> init_learning_rate;
   std::string learning_rate_schedule;            // empty: piecewise if there is one, else constant

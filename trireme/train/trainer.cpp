@@ -71,6 +71,9 @@ void Trainer::finish() {
   const std::vector<std::int64_t> bad(bad_evaluated_.begin(), bad_evaluated_.end());
   bad_validation_records_ = count_different(worker_->workers(), bad);  // which all wait for
   bad_records_ = worker_->input()->count_bad_records(worker_->workers()) + bad_validation_records_;
+  if (worker_->in_lock_step() && worker_->servers() == nullptr) {
+    worker_->replicas()->check_agreement(worker_->step().session());
+  }
   if (sync() != nullptr) sync()->leave();
 }
 
