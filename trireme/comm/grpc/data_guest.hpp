@@ -31,10 +31,7 @@ class PartSink {
 
 class DataGuest : public Guest {
  public:
-  DataGuest(int from, PartSink& sink, Gate& gate) : from_(from), sink_(sink), gate_(gate) {
-    sink_.roster().data_stream_opened(from_);
-  }
-  ~DataGuest() override { sink_.roster().data_stream_ended(from_); }
+  DataGuest(int from, PartSink& sink, Gate& gate) : from_(from), sink_(sink), gate_(gate) {}
 
   std::optional<grpc::Status> take(const grpc::ByteBuffer& message) override;
   void end() override;

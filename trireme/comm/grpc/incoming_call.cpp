@@ -40,7 +40,6 @@ void IncomingCall::serve() {
   ++under_way_;
   call_.SendInitialMetadata(sent_.tag());
   read();
-  if (reception_.is_leaving) finish(grpc::Status::OK);
 }
 
 void IncomingCall::write(const std::string& message) {

@@ -36,7 +36,6 @@ struct Reception {
   grpc::AsyncGenericService service = {};
   grpc::ServerCompletionQueue* queue = nullptr;
   std::set<IncomingCall*> calls = {};  // of guests
-  bool is_leaving = false;             // whoever calls from now on hears at once that this task has left
 
   // By method: the answer to a call that has nothing to say, with its status,
   std::function<std::optional<std::string>(const std::string& method, grpc::Status& status)> answer = {};

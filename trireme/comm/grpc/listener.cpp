@@ -117,7 +117,6 @@ class Listener::Impl {
 
   void leave(std::chrono::milliseconds longest) {
     do_there([this] {
-      reception_.is_leaving = true;
       for (IncomingCall* const call : reception_.calls) call->finish(grpc::Status::OK);
     });
     const auto until = std::chrono::steady_clock::now() + longest;

@@ -18,6 +18,10 @@ std::string random_text() {
   return fmt::format("{:016x}{:016x}", numbers[0], numbers[1]);
 }
 
+std::int64_t steady_nanoseconds() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
 std::string describe_process(const Identity& identity) {
   return fmt::format("process {} on {}", identity.pid, identity.host);
 }
@@ -99,14 +103,17 @@ bool Roster::has_reached_all() const {
   return std::all_of(places_.begin(), places_.end(), [](const Place& place) { return place.is_reached; });
 }
 
-bool Roster::is_silent(int task) const {
-  return presence(task) != Presence::here && place(task).data_streams.load(std::memory_order_acquire) == 0;
+bool Roster::is_long_gone(int task) const {
+  constexpr std::int64_t kOvertaken = 1'000'000'000;
+  const std::int64_t since = place(task).gone_since.load(std::memory_order_acquire);
+  return since != 0 && steady_nanoseconds() - since > kOvertaken;
 }
 
 void Roster::leave(int task) {
   {
     const std::lock_guard lock(mutex_);
     if (is_closed_ || presence(task) != Presence::here) return;
+    place(task).gone_since.store(steady_nanoseconds(), std::memory_order_release);
     place(task).presence.store(Presence::left, std::memory_order_release);
     has_changed_ = true;
   }
@@ -120,6 +127,7 @@ void Roster::lose(int task, const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (is_closed_ || presence(task) != Presence::here) return;
     place(task).reason = reason;
+    place(task).gone_since.store(steady_nanoseconds(), std::memory_order_release);
     place(task).presence.store(Presence::lost, std::memory_order_release);
     line = fmt::format("lost {}: {}", name_of_locked(task), reason);
     has_changed_ = true;

@@ -46,11 +46,9 @@ class Roster {
   void lose(int task, const std::string& reason);
 
   Presence presence(int task) const;
-  // Whether it is gone and nothing more can come from it. Word of its end may come by way of another task and overtake
-  // what it has sent, so its data streams must have ended too.
-  bool is_silent(int task) const;
-  void data_stream_opened(int task) { place(task).data_streams.fetch_add(1, std::memory_order_relaxed); }
-  void data_stream_ended(int task) { place(task).data_streams.fetch_sub(1, std::memory_order_release); }
+  // Whether it is gone for so long that what it has sent before has come, if anything has: word of its end may come by
+  // way of another task and overtake that.
+  bool is_long_gone(int task) const;
   // "lost ps 0 (alpha): connection closed", "ps 0 (alpha) has left"
   std::string describe_absence(int task) const;
   std::string reason_of(int task) const;  // why it is lost
@@ -69,7 +67,7 @@ class Roster {
     bool is_reached = false;
     std::string reason;  // why it is lost
     std::atomic<Presence> presence{Presence::here};
-    std::atomic<int> data_streams{0};  // from it, that are open
+    std::atomic<std::int64_t> gone_since{0};  // steady nanoseconds; 0: it is here
   };
   std::string name_of_locked(int task) const;
   const Place& place(int task) const { return places_[static_cast<std::size_t>(task)]; }

@@ -94,9 +94,7 @@ bool RpcCommunicator::test_send(int slot, const State& tested) const {
 }
 
 bool RpcCommunicator::test_receive(int slot, const State& tested) {
-  // Before looking for the message.
-  const bool is_here = transport_.roster.presence(tested.peer) == Presence::here;
-  const bool is_silent = transport_.roster.is_silent(tested.peer);
+  const bool is_here = transport_.roster.presence(tested.peer) == Presence::here;  // before looking for the message
   if (tested.receive->is_complete.load(std::memory_order_acquire)) {
     if (tested.receive->came_bytes == tested.receive->data.size()) return true;
     fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot),
@@ -107,7 +105,7 @@ bool RpcCommunicator::test_receive(int slot, const State& tested) {
     if (transport_.roster.presence(kMeetingTask) != Presence::here) transport_.outlet.open(tested.peer);
     return false;
   }
-  if (!is_silent || !inbox_->withdraw(*tested.receive)) return false;
+  if (!transport_.roster.is_long_gone(tested.peer) || !inbox_->withdraw(*tested.receive)) return false;
   fail_absent(slot, tested.peer);
 }
 
