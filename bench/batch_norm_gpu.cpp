@@ -45,9 +45,9 @@ class BoundForm {
  public:
   BoundForm(const Backend& backend, const Form& form, const Shape& src) : device_(backend.device()) {
     std::vector<Shape> shapes{src};
-    shapes.insert(shapes.end(), static_cast<std::size_t>(form.vectors_before), Shape{src[1]});
-    shapes.insert(shapes.end(), static_cast<std::size_t>(form.tensors - 1), src);
-    shapes.insert(shapes.end(), static_cast<std::size_t>(form.vectors_after), Shape{src[1]});
+    shapes.insert(shapes.end(), form.vectors_before, Shape{src[1]});
+    shapes.insert(shapes.end(), form.tensors - 1, src);
+    shapes.insert(shapes.end(), form.vectors_after, Shape{src[1]});
     std::vector<Tensor> inputs;
     for (const Shape& shape : shapes) inputs.push_back(graph_.add(op::Placeholder{{DataType::f32, shape}}, {}));
     const Node& node = graph_.node(graph_.add(form.operation, inputs));
@@ -73,9 +73,9 @@ class BoundForm {
     constexpr int kRuns = 10;
     double best = 1e9;
     for (int round = 0; round <= rounds; ++round) {  // the first one warms up
-      device_.mark(0);
+      device_.record_time(0);
       for (int run = 0; run < kRuns; ++run) choice_.kernel->run({});
-      device_.mark(1);
+      device_.record_time(1);
       const double seconds = device_.seconds_between(0, 1) / kRuns;
       if (round > 0) best = std::min(best, seconds);
     }

@@ -49,7 +49,7 @@ data::Sample picture(std::uint64_t number) {
         const double phase = static_cast<double>(number) + c;
         const double wave = std::sin(0.02 * x + phase) + std::cos(0.03 * y + phase) + 0.5 * std::sin(0.3 * (x + y));
         const double value =
-            127 + 40 * wave + 48 * (static_cast<double>(to_unit(noise[static_cast<std::size_t>(c)])) - 0.5);
+            127 + 40 * wave + 48 * (static_cast<double>(to_unit(noise[c])) - 0.5);
         sample.bytes.push_back(static_cast<std::byte>(std::clamp(value, 0.0, 255.0)));
       }
     }
@@ -122,7 +122,7 @@ void print(const std::vector<Contestant>& contestants) {
 }
 
 void compare(int rounds, int images) {
-  std::vector<data::Sample> samples(static_cast<std::size_t>(images));
+  std::vector<data::Sample> samples(images);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     samples[i].encoding = data::Encoding::jpeg;
     data::encode_jpeg(picture(i), 90, samples[i].bytes);

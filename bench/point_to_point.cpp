@@ -88,14 +88,14 @@ class TcpCarrier : public Carrier {
     while (!tensor.empty()) {
       const ssize_t bytes = ::send(socket_.get(), tensor.data(), tensor.size(), 0);
       check(bytes > 0, "sending");
-      tensor = tensor.subspan(static_cast<std::size_t>(bytes));
+      tensor = tensor.subspan(bytes);
     }
   }
   void receive(std::span<std::byte> tensor) override {
     while (!tensor.empty()) {
       const ssize_t bytes = recv(socket_.get(), tensor.data(), tensor.size(), 0);
       check(bytes > 0, "receiving");
-      tensor = tensor.subspan(static_cast<std::size_t>(bytes));
+      tensor = tensor.subspan(bytes);
     }
   }
 

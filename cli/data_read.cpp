@@ -41,7 +41,7 @@ struct SplitReport {
 
   std::string class_name(std::int32_t label) const {
     const auto& names = dataset->info().class_names;
-    if (static_cast<std::size_t>(label) < names.size()) return names[static_cast<std::size_t>(label)];
+    if (static_cast<std::size_t>(label) < names.size()) return names[label];
     const auto text = survey.texts.find(label);
     return text == survey.texts.end() ? "" : text->second;
   }
@@ -140,8 +140,8 @@ void print_split(const SplitReport& report, int first) {
 
   report::Table samples({{"sample"}, {"label", Align::right}, {"size", Align::right}, {"bytes", Align::right}});
   for (const auto& [where, sample] : first_samples(report, first)) {
-    samples.add_row({where, std::to_string(sample.label), extent(sample.width, sample.height),
-                     integer(static_cast<std::int64_t>(sample.bytes.size()))});
+    samples.add_row(
+        {where, std::to_string(sample.label), extent(sample.width, sample.height), integer(std::ssize(sample.bytes))});
   }
   if (first > 0) fmt::print("\n{}", samples.text());
 }
@@ -183,7 +183,7 @@ Json split_json(const SplitReport& report, int first) {
 
 // Not one sample that was looked at is whole.
 std::string unreadable_text(const SplitReport& report, const std::string& path) {
-  if (report.survey.samples > static_cast<std::int64_t>(report.survey.problems.size())) return "";
+  if (report.survey.samples > std::ssize(report.survey.problems)) return "";
   return fmt::format("nothing in the {} data of '{}' can be read: {}", data::to_string(report.split), path,
                      report.problem_texts().front());
 }

@@ -103,7 +103,7 @@ Extent parse_size(const std::string& text) {
     if (std::sscanf(text.c_str(), "%5d%n", &size.width, &used) == 1) size.height = size.width;
   }
   const auto possible = [](int side) { return side >= 8 && side <= kMost; };
-  if (used != static_cast<int>(text.size()) || !possible(size.width) || !possible(size.height)) {
+  if (used != std::ssize(text) || !possible(size.width) || !possible(size.height)) {
     bad_input("--size {}: a side, or width x height such as 500x375, from 8 to {} pixels each", text, kMost);
   }
   return size;
@@ -155,12 +155,12 @@ class Chosen final : public data::Dataset {
       : dataset_(std::move(dataset)), samples_(std::move(samples)) {}
 
   const data::DatasetInfo& info() const override { return dataset_->info(); }
-  std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
+  std::int64_t size() const override { return std::ssize(samples_); }
   void read(std::int64_t index, data::Sample& sample) const override { dataset_->read(at(index), sample); }
   std::string where(std::int64_t index) const override { return dataset_->where(at(index)); }
 
  private:
-  std::int64_t at(std::int64_t index) const { return samples_.at(static_cast<std::size_t>(index)); }
+  std::int64_t at(std::int64_t index) const { return samples_.at(index); }
 
   std::shared_ptr<const data::Dataset> dataset_;
   std::vector<std::int64_t> samples_;

@@ -110,16 +110,16 @@ double macs_of(const Node& node) {
 // What the logits depend on, in order, without the variables: those are counted with the layer that reads them.
 std::vector<Layer> layers_of(const BuiltNetwork& network) {
   std::vector<bool> needed(network.graph.nodes().size());
-  needed[static_cast<std::size_t>(network.model.logits.node)] = true;
+  needed[network.model.logits.node] = true;
   for (auto node = network.graph.nodes().rbegin(); node != network.graph.nodes().rend(); ++node) {
-    if (!needed[static_cast<std::size_t>(node->id)]) continue;
-    for (const Tensor& input : node->inputs) needed[static_cast<std::size_t>(input.node)] = true;
+    if (!needed[node->id]) continue;
+    for (const Tensor& input : node->inputs) needed[input.node] = true;
   }
 
   std::vector<Layer> layers;
   for (const Node& node : network.graph.nodes()) {
     const bool is_value = node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;
-    if (!needed[static_cast<std::size_t>(node.id)] || is_value) continue;
+    if (!needed[node.id] || is_value) continue;
     Layer layer{node.name, label_of(node.op), without_batch(node.outputs[0].shape), 0, macs_of(node)};
     for (const Tensor& input : node.inputs) {
       const auto* variable = network.graph.node(input).as<op::Variable>();
@@ -159,7 +159,7 @@ void show_layers(const ModelsOptions& options) {
 Json tensors_json(const Program& program, const std::vector<int>& buffers) {
   Json tensors = Json::array();
   for (const int id : buffers) {
-    const TensorDesc& desc = program.buffers[static_cast<std::size_t>(id)].desc;
+    const TensorDesc& desc = program.buffers[id].desc;
     tensors.push_back({{"shape", desc.shape.dims()}, {"type", to_string(desc.dtype)}, {"layout", desc.layout.name()}});
   }
   return tensors;

@@ -14,7 +14,7 @@ using testkit::f32;
 constexpr std::int64_t kPositions = 7;
 
 std::vector<float> drop(const op::Dropout& dropout, std::int64_t batch, const RunContext& context, float value = 1) {
-  const std::vector<float> values(static_cast<std::size_t>(batch * kPositions), value);
+  const std::vector<float> values(batch * kPositions, value);
   return BoundKernel(dropout, {f32({batch, kPositions}, values)}).run(context).output();
 }
 

@@ -15,8 +15,7 @@ using testkit::f32;
 using testkit::run_kernel;
 
 std::vector<float> unary(UnaryKind kind, std::vector<float> values, float alpha = 0, float beta = 0) {
-  return run_kernel(op::Unary{.kind = kind, .alpha = alpha, .beta = beta},
-                    {f32({static_cast<std::int64_t>(values.size())}, values)});
+  return run_kernel(op::Unary{.kind = kind, .alpha = alpha, .beta = beta}, {f32({std::ssize(values)}, values)});
 }
 
 TEST(ReferenceUnary, KnownValues) {

@@ -65,7 +65,7 @@ TEST(ReferenceReduce, L2Loss) {
 // Runs a reorder of four-byte words between two layouts.
 std::vector<std::int32_t> reorder(const TensorDesc& from, const Layout& to, std::vector<std::int32_t> words) {
   const KernelChoice choice = make_backend("reference")->choose_reorder(from, {to, from.dtype});
-  std::vector<std::int32_t> result(static_cast<std::size_t>(to.elements(from.shape)), -1);
+  std::vector<std::int32_t> result(to.elements(from.shape), -1);
   KernelMemory memory;
   memory.inputs = {words.data()};
   memory.outputs = {result.data()};

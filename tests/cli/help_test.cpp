@@ -46,7 +46,7 @@ std::string help_on_terminal(unsigned short columns) {
   std::string text;
   std::array<char, 4096> chunk{};
   for (ssize_t count = 0; (count = read(terminal, chunk.data(), chunk.size())) > 0;) {
-    text.append(chunk.data(), static_cast<std::size_t>(count));
+    text.append(chunk.data(), count);
   }
   close(terminal);
   int status = 0;

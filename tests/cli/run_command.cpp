@@ -65,7 +65,7 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& extr
 bool drain(int descriptor, std::string& text) {
   std::array<char, 4096> chunk{};
   const ssize_t count = read(descriptor, chunk.data(), chunk.size());
-  if (count > 0) text.append(chunk.data(), static_cast<std::size_t>(count));
+  if (count > 0) text.append(chunk.data(), count);
   return count > 0 || (count < 0 && errno == EINTR);
 }
 

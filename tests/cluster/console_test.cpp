@@ -76,7 +76,7 @@ class Terminal {
   Lines shown() {
     std::array<char, 4096> chunk{};
     for (ssize_t count = 0; (count = read(master_.get(), chunk.data(), chunk.size())) > 0;) {
-      text_.append(chunk.data(), static_cast<std::size_t>(count));
+      text_.append(chunk.data(), count);
     }
     return screen(text_);
   }
@@ -142,7 +142,7 @@ TEST(Console, AFileThatIsFullIsSaidOnce) {
   console.flush();
   std::array<char, 4096> chunk{};
   const ssize_t count = read(pipe.read.get(), chunk.data(), chunk.size());
-  EXPECT_EQ(std::string(chunk.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))),
+  EXPECT_EQ(std::string(chunk.data(), std::max<ssize_t>(count, 0)),
             "[0] zero\ntrireme: warning: --output-dir " + folder.path().string() +
                 ": no more is written to stdout of worker 1: No space left on device\n[1] one\n[0] zero\n[1] one\n");
   EXPECT_EQ(std::filesystem::file_size(folder / "rank-0.out"), 10U);

@@ -14,7 +14,7 @@ TEST(ShellText, AShellTakesEveryWordAsItWas) {
   pipe.write.reset();
   EXPECT_TRUE(shell.wait().is_success());
   std::string said(4096, '\0');
-  said.resize(static_cast<std::size_t>(read(pipe.read.get(), said.data(), said.size())));
+  said.resize(read(pipe.read.get(), said.data(), said.size()));
   std::string expected;
   for (const std::string& word : words) expected += word + "|";
   EXPECT_EQ(said, expected);

@@ -109,7 +109,7 @@ void waiting_ends(Communicator& communicator) {
   communicator.set_timeout(timeout);
   communicator.set_context("");
   expect_contains(message, name_of(communicator.self()) + " (" + communicator.self().host + ")");
-  expect_contains(message, name_of(communicator.members()[static_cast<std::size_t>(left_of(communicator))]) + " (");
+  expect_contains(message, name_of(communicator.members()[left_of(communicator)]) + " (");
   expect_contains(message, "receive of 3 B");
   expect_contains(message, "did not complete within");
   expect_contains(message, "bucket 3 of step 17");
@@ -132,11 +132,11 @@ void broadcasts(Communicator& communicator) {
 void gathers(Communicator& communicator) {
   const auto ranks = all_gather_value(communicator, communicator.rank());
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    expect(ranks[static_cast<std::size_t>(rank)] == rank, "values come in the order of ranks");
+    expect(ranks[rank] == rank, "values come in the order of ranks");
   }
-  const auto texts = all_gather_text(communicator, std::string(static_cast<std::size_t>(communicator.rank()), 'x'));
+  const auto texts = all_gather_text(communicator, std::string(communicator.rank(), 'x'));
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    expect(texts[static_cast<std::size_t>(rank)].size() == static_cast<std::size_t>(rank), "texts keep their lengths");
+    expect(texts[rank].size() == static_cast<std::size_t>(rank), "texts keep their lengths");
   }
 }
 
@@ -213,13 +213,13 @@ void reduces_by_the_library_in_groups(Communicator& communicator) {
 void memory_is_shared(Communicator& communicator) {
   const auto memory = communicator.share(100000);
   expect(memory != nullptr, "memory can be shared");
-  expect(memory->ranks()[static_cast<std::size_t>(memory->local_rank())] == communicator.rank(), "a rank finds itself");
+  expect(memory->ranks()[memory->local_rank()] == communicator.rank(), "a rank finds itself");
   expect(memory->data()[99999] == std::byte{0}, "it comes zeroed");
   barrier(communicator);
   memory->data()[99999] = static_cast<std::byte>(communicator.rank() + 1);
   barrier(communicator);
   for (int local = 0; local < memory->local_size(); ++local) {
-    const int rank = memory->ranks()[static_cast<std::size_t>(local)];
+    const int rank = memory->ranks()[local];
     expect(memory->data(local)[99999] == static_cast<std::byte>(rank + 1), "all see what a rank has written");
   }
   barrier(communicator);

@@ -141,7 +141,7 @@ Tensor CaseBuilder::fixed(Shape shape, float low, float high) {
 }
 
 Tensor CaseBuilder::labels(const std::vector<std::int32_t>& values) {
-  return constant(graph, HostTensor(Shape{static_cast<std::int64_t>(values.size())}, std::span(values)));
+  return constant(graph, HostTensor(Shape{std::ssize(values)}, std::span(values)));
 }
 
 Tensor CaseBuilder::kink(Tensor tensor) {

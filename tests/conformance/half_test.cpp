@@ -289,8 +289,8 @@ TEST_P(TestedHalf, ReordersOfImages) {
           for (const DataType from_type : {DataType::f32, type()}) {
             for (const DataType to_type : {DataType::f32, type()}) {
               const TensorDesc src{from_type, shape, from}, dst{to_type, shape, to};
-              std::vector<std::byte> stored(static_cast<std::size_t>(src.bytes()));
-              std::vector<std::byte> expected(static_cast<std::size_t>(dst.bytes()));
+              std::vector<std::byte> stored(src.bytes());
+              std::vector<std::byte> expected(dst.bytes());
               pack(src, value.data(), stored.data());
               pack(dst, value.data(), expected.data());
               EXPECT_EQ(reordered(*backend, src, dst, stored), expected)
@@ -320,7 +320,7 @@ TEST_P(TestedHalf, ReordersConvert) {
         for (const Layout& to : layouts) {
           for (const auto& [source, target] : {std::pair(DataType::f32, type()), std::pair(type(), DataType::f32)}) {
             const TensorDesc src{source, shape, from}, dst{target, shape, to};
-            std::vector<std::byte> packed(static_cast<std::size_t>(src.bytes()));
+            std::vector<std::byte> packed(src.bytes());
             pack(src, value.data(), packed.data());
             const std::vector<std::byte> result = reordered(*backend, src, dst, packed);
             HostTensor plain(value.type());

@@ -91,8 +91,8 @@ std::vector<Variant> convolution_variants() {
 
 OperationCase::OperationCase(Operation op, std::vector<HostTensor> values, std::vector<int> variables)
     : graph_(std::make_unique<Graph>()), values_(std::move(values)), variable_(values_.size(), false) {
-  for (int i : variables) variable_[static_cast<std::size_t>(i)] = true;
-  for (int i : written_inputs(op, static_cast<int>(values_.size()))) variable_[static_cast<std::size_t>(i)] = true;
+  for (int i : variables) variable_[i] = true;
+  for (int i : written_inputs(op, static_cast<int>(values_.size()))) variable_[i] = true;
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < values_.size(); ++i) {
     inputs.push_back(variable_[i] ? graph_->add(op::Variable{values_[i].shape(), {}, true}, {})
@@ -117,7 +117,7 @@ DataType host_type(DataType stored) { return is_half(stored) ? DataType::f32 : s
 void* KernelRun::allocate(std::int64_t bytes, const void* value) {
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 4));
   std::vector<std::byte> content(size, std::byte{0xFF});
-  if (value != nullptr) std::memcpy(content.data(), value, static_cast<std::size_t>(bytes));
+  if (value != nullptr) std::memcpy(content.data(), value, bytes);
   void* data = nullptr;
   if (device_.is_host()) {
     if (posix_memalign(&data, 64, size) != 0) throw std::bad_alloc();
@@ -133,7 +133,7 @@ void* KernelRun::allocate(std::int64_t bytes, const void* value) {
 }
 
 HostTensor KernelRun::read(const TensorDesc& desc, const void* from) const {
-  std::vector<std::byte> stored(static_cast<std::size_t>(desc.bytes()));
+  std::vector<std::byte> stored(desc.bytes());
   device_.download(stored.data(), from, desc.bytes());
   device_.synchronize();
   HostTensor value(TensorType{host_type(desc.dtype), desc.shape});
@@ -175,7 +175,7 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
 
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     inputs_.push_back({choice_.inputs[i].dtype, request.inputs[i].shape, choice_.inputs[i].layout});
-    std::vector<std::byte> stored(static_cast<std::size_t>(inputs_.back().bytes()));
+    std::vector<std::byte> stored(inputs_.back().bytes());
     pack(inputs_.back(), operation.values()[i].data(), stored.data());
     bound_.inputs.push_back(allocate(inputs_.back().bytes(), stored.data()));
   }
@@ -184,8 +184,8 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
     bound_.outputs.push_back(allocate(outputs_.back().bytes()));
   }
   if (in_place >= 0) {
-    const auto [from, to] = choice_.in_place[static_cast<std::size_t>(in_place)];
-    bound_.outputs[static_cast<std::size_t>(to)] = bound_.inputs[static_cast<std::size_t>(from)];
+    const auto [from, to] = choice_.in_place[in_place];
+    bound_.outputs[to] = bound_.inputs[from];
   }
   if (const auto* apply = node.as<op::ApplyGradients>()) {
     for (std::size_t i = 1; i < inputs_.size(); i += 2) {
@@ -193,8 +193,7 @@ KernelRun::KernelRun(const Backend& backend, const OperationCase& operation, con
       states_.push_back(inputs_[i]);
       bound_.shadows.push_back(nullptr);
       for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
-        const std::vector<float> values(static_cast<std::size_t>(inputs_[i].bytes() / 4),
-                                        op::initial_state(apply->rule.kind, s));
+        const std::vector<float> values(inputs_[i].bytes() / 4, op::initial_state(apply->rule.kind, s));
         states.push_back(static_cast<float*>(allocate(inputs_[i].bytes(), values.data())));
       }
     }
@@ -213,7 +212,7 @@ HostTensor KernelRun::state(std::size_t pair, std::size_t i) const {
 
 bool KernelRun::padding_is_zero(std::size_t i) const {
   const HostTensor value = output(i);
-  std::vector<std::byte> again(static_cast<std::size_t>(outputs_[i].bytes())), stored(again.size());
+  std::vector<std::byte> again(outputs_[i].bytes()), stored(again.size());
   pack(outputs_[i], value.data(), again.data());
   device_.download(stored.data(), bound_.outputs[i], outputs_[i].bytes());
   device_.synchronize();
@@ -328,7 +327,7 @@ std::vector<std::byte> reordered(const Backend& backend, const TensorDesc& src, 
   ComputeDevice& device = backend.device();
   const DeviceMemory from = device.allocate(src.bytes(), "a test"), to = device.allocate(dst.bytes(), "a test"),
                      scratch = device.allocate(choice.scratch_bytes + 1, "a test");
-  std::vector<std::byte> result(static_cast<std::size_t>(dst.bytes()), std::byte{0xFF});
+  std::vector<std::byte> result(dst.bytes(), std::byte{0xFF});
   device.upload(from.at(0), stored.data(), src.bytes());
   device.upload(to.at(0), result.data(), dst.bytes());
   KernelMemory memory;

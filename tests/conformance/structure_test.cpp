@@ -102,8 +102,7 @@ TEST(TestedReorder, EveryPairOfLayoutsKeepsEveryElement) {
     for (const Layout& from : layouts) {
       for (const Layout& to : layouts) {
         const TensorDesc src{DataType::f32, shape, from}, dst{DataType::f32, shape, to};
-        std::vector<std::byte> packed(static_cast<std::size_t>(src.bytes())),
-            expected(static_cast<std::size_t>(dst.bytes()));
+        std::vector<std::byte> packed(src.bytes()), expected(dst.bytes());
         pack(src, value.data(), packed.data());
         pack(dst, value.data(), expected.data());
         const std::vector<std::byte> result = reordered(*backend, src, dst, packed);

@@ -37,9 +37,7 @@ void expect_same_updates(const OperationCase& operation, const Variant& variant,
     if (apply == nullptr) continue;
     for (std::size_t pair = 0; 2 * pair + 1 < operation.values().size(); ++pair) {
       for (int s = 0; s < op::state_count(apply->rule.kind); ++s) {
-        EXPECT_EQ(difference(tested.state(pair, static_cast<std::size_t>(s)),
-                             reference.state(pair, static_cast<std::size_t>(s)), tolerance),
-                  "")
+        EXPECT_EQ(difference(tested.state(pair, s), reference.state(pair, s), tolerance), "")
             << operation.describe() << " | state " << s << " of pair " << pair << " after " << step + 1;
       }
     }
@@ -84,7 +82,7 @@ class Arena {
   // All of it, with what lies between the variables.
   template <typename Element>
   std::vector<Element> read() const {
-    std::vector<Element> elements(static_cast<std::size_t>(elements_));
+    std::vector<Element> elements(elements_);
     device_.download(elements.data(), memory_.at(0), memory_.bytes());
     device_.synchronize();
     return elements;

@@ -24,7 +24,7 @@ Sample jpeg(int height, int width, JpegColours colours = JpegColours::rgb) {
 
 Sample pixels(int height, int width, int channels) {
   Sample sample;
-  sample.bytes.resize(static_cast<std::size_t>(height * width * channels));
+  sample.bytes.resize(height * width * channels);
   sample.height = height;
   sample.width = width;
   sample.channels = channels;

@@ -55,8 +55,7 @@ TEST_P(JpegWindows, AreWhatTheWholeImageHasThere) {
       for (int x = 0; x < window.width * test.channels; ++x) {
         const auto row = static_cast<std::ptrdiff_t>(pixels.top) + y;
         const auto column = static_cast<std::ptrdiff_t>(pixels.left) * test.channels + x;
-        const int expected =
-            whole[static_cast<std::size_t>(((window.top + y) * kWidth + window.left) * test.channels + x)];
+        const int expected = whole[((window.top + y) * kWidth + window.left) * test.channels + x];
         ASSERT_EQ(int{pixels.data[row * pixels.row_bytes + column]}, expected)
             << "row " << y << ", value " << x << " of " << window.height << " x " << window.width << " at "
             << window.top << ", " << window.left;
@@ -100,9 +99,7 @@ TEST(JpegDecoder, ScaledImagesLookLikeTheWhole) {
   ASSERT_EQ(half.part_height, 40);
   for (int y = 0; y < 40; ++y) {
     for (int x = 0; x < 40; ++x) {
-      const auto at = [&](int dy, int dx) {
-        return int{whole[static_cast<std::size_t>(((32 + 2 * y + dy) * 160 + 48 + 2 * x + dx) * 3)]};
-      };
+      const auto at = [&](int dy, int dx) { return int{whole[((32 + 2 * y + dy) * 160 + 48 + 2 * x + dx) * 3]}; };
       const auto row = static_cast<std::ptrdiff_t>(half.top) + y, column = static_cast<std::ptrdiff_t>(half.left) + x;
       EXPECT_NEAR(half.data[row * half.row_bytes + column * 3], (at(0, 0) + at(0, 1) + at(1, 0) + at(1, 1)) / 4, 4);
     }

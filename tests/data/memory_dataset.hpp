@@ -18,11 +18,11 @@ class MemoryDataset : public data::Dataset {
   explicit MemoryDataset(std::vector<data::Sample> samples) : samples_(std::move(samples)) {}
 
   const data::DatasetInfo& info() const override { return info_; }
-  std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
+  std::int64_t size() const override { return std::ssize(samples_); }
   void read(std::int64_t index, data::Sample& sample) const override {
     ++reads;
     if (unreadable.contains(index)) fail(ErrorKind::failed, "{}: cannot be read", where(index));
-    sample = samples_[static_cast<std::size_t>(index)];
+    sample = samples_[index];
   }
   std::string where(std::int64_t index) const override { return fmt::format("memory, sample {}", index); }
 

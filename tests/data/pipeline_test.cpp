@@ -75,7 +75,7 @@ TEST(Pipeline, OneEpochIsOverBeforeTheNextBegins) {
   std::vector<std::int32_t> samples = take(pipeline, 5);
   for (int epoch = 0; epoch < 2; ++epoch) {
     std::sort(samples.begin() + 10 * epoch, samples.begin() + 10 * (epoch + 1));
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(samples[static_cast<std::size_t>(10 * epoch + i)], i);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(samples[10 * epoch + i], i);
   }
 }
 
@@ -144,8 +144,8 @@ TEST(Pipeline, ABatchStaysUntilTheNextCall) {
     EXPECT_EQ(batch.first, 5 * step);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // time for others to overwrite it
     for (int i = 0; i < 5; ++i) {
-      EXPECT_EQ(batch.labels[static_cast<std::size_t>(i)], 5 * step + i);
-      EXPECT_EQ(batch.images[static_cast<std::size_t>(4 * i)], static_cast<float>(5 * step + i));
+      EXPECT_EQ(batch.labels[i], 5 * step + i);
+      EXPECT_EQ(batch.images[4 * i], static_cast<float>(5 * step + i));
     }
   }
 }

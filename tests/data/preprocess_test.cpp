@@ -27,7 +27,7 @@ Sample pixels_sample(int height, int width, int channels, const std::vector<std:
 
 std::vector<float> run(const Preprocessing& preprocessing, const Sample& sample, std::uint64_t key = 1) {
   Preprocessor preprocessor(preprocessing);
-  std::vector<float> out(static_cast<std::size_t>(preprocessing.channels * preprocessing.size * preprocessing.size));
+  std::vector<float> out(preprocessing.channels * preprocessing.size * preprocessing.size);
   preprocessor.run(sample, key, out);
   return out;
 }
@@ -77,7 +77,7 @@ TEST(Preprocess, ScalesByInterpolation) {
       for (int x = 0; x < size; ++x) {
         const double column = std::clamp((x + 0.5) * 30 / size - 0.5, 0.0, 29.0);
         const double row = std::clamp((y + 0.5) * 20 / size - 0.5, 0.0, 19.0);
-        EXPECT_NEAR(out[static_cast<std::size_t>(y * size + x)], 3 * column + 5 * row, 1e-3) << x << " " << y;
+        EXPECT_NEAR(out[y * size + x], 3 * column + 5 * row, 1e-3) << x << " " << y;
       }
     }
   }

@@ -20,9 +20,9 @@ std::vector<std::int64_t> epoch_of(const SampleOrder& order, std::int64_t epoch)
 bool has_each_once(const std::vector<std::int64_t>& samples) {
   std::vector<bool> seen(samples.size(), false);
   for (const std::int64_t sample : samples) {
-    if (sample < 0 || sample >= static_cast<std::int64_t>(samples.size())) return false;
-    if (seen[static_cast<std::size_t>(sample)]) return false;
-    seen[static_cast<std::size_t>(sample)] = true;
+    if (sample < 0 || sample >= std::ssize(samples)) return false;
+    if (seen[sample]) return false;
+    seen[sample] = true;
   }
   return true;
 }
@@ -73,7 +73,7 @@ TEST(SampleOrder, EverySampleComesToEveryPlaceEquallyOften) {
   std::array<std::array<double, kSize>, kSize> counts{};
   const SampleOrder order(kSize, 3, true);
   for (std::int64_t place = 0; place < kSize * kEpochs; ++place) {
-    ++counts[static_cast<std::size_t>(place % kSize)][static_cast<std::size_t>(order.at(place))];
+    ++counts[place % kSize][order.at(place)];
   }
   constexpr double kExpected = static_cast<double>(kEpochs) / kSize;
   double chi_square = 0;
@@ -91,7 +91,7 @@ TEST(SampleOrder, EveryOrderOccurs) {
   const SampleOrder order(3, 11, true);
   for (std::int64_t epoch = 0; epoch < 6000; ++epoch) {
     const auto samples = epoch_of(order, epoch);
-    ++counts[static_cast<std::size_t>(9 * samples[0] + 3 * samples[1] + samples[2])];
+    ++counts[9 * samples[0] + 3 * samples[1] + samples[2]];
   }
   int orders = 0;
   for (const int count : counts) {

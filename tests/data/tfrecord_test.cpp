@@ -252,7 +252,7 @@ TEST(TfRecord, ThreadsReadAtTheSameTime) {
   write_drawn(folder / "data", "tfrecord");
   const auto dataset = open_dataset(folder / "data", {});
   std::vector<Sample> expected(23);
-  for (std::int64_t i = 0; i < 23; ++i) dataset->read(i, expected[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = 0; i < 23; ++i) dataset->read(i, expected[i]);
   std::vector<int> wrong(4);
   {
     std::vector<std::jthread> threads;
@@ -262,7 +262,7 @@ TEST(TfRecord, ThreadsReadAtTheSameTime) {
         for (std::int64_t i = 0; i < 100; ++i) {
           const std::int64_t index = (i * 7 + static_cast<std::int64_t>(thread)) % 23;
           dataset->read(index, sample);
-          if (sample.bytes != expected[static_cast<std::size_t>(index)].bytes) ++wrong[thread];
+          if (sample.bytes != expected[index].bytes) ++wrong[thread];
         }
       });
     }

@@ -63,7 +63,7 @@ TEST_P(Launch, ShowsWholeLinesWithTheRankInFront) {
   for (const std::string& line : lines) {
     const int rank = line.at(1) - '0';
     ASSERT_TRUE(rank >= 0 && rank < 3) << line;
-    EXPECT_EQ(line, fmt::format("[{}] rank {} line {}", rank, rank, next[static_cast<std::size_t>(rank)]++));
+    EXPECT_EQ(line, fmt::format("[{}] rank {} line {}", rank, rank, next[rank]++));
   }
   EXPECT_EQ(next, std::vector<int>(3, 200));
   for (const char* part : {"3 workers on ", "[0] no end\n", "[1] no end\n", "[2] no end\n"}) {

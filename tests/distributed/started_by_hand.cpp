@@ -36,7 +36,7 @@ Words free_addresses(int count) {
 StartedByHand::StartedByHand(ServerJob job) : job_(std::move(job)) {
   workers_ = free_addresses(job_.workers + job_.servers);
   servers_.assign(workers_.begin() + job_.workers, workers_.end());
-  workers_.resize(static_cast<std::size_t>(job_.workers));
+  workers_.resize(job_.workers);
 }
 
 Words StartedByHand::lists() const {

@@ -45,7 +45,7 @@ class ShellInTerminal {
           while (poll(&polled, 1, 0) > 0) {
             const ssize_t count = read(master_, chunk.data(), chunk.size());
             if (count <= 0) break;
-            said_.append(chunk.data(), static_cast<std::size_t>(count));
+            said_.append(chunk.data(), count);
           }
           return has(said_, text);
         },

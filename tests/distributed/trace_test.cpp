@@ -133,7 +133,7 @@ TEST(Trace, OfTwoWorkersIsOneFile) {
     EXPECT_LE(time.exposed, time.communication);
     EXPECT_LE(time.compute + time.optimizer + time.exposed + time.idle, time.step * (1 + 1e-6));
   }
-  expect_together(trace.ranks[0], trace.ranks[1], static_cast<std::size_t>(5 * buckets));
+  expect_together(trace.ranks[0], trace.ranks[1], 5 * buckets);
   EXPECT_EQ(analysis.buckets.size(), static_cast<std::size_t>(buckets));
 }
 
@@ -170,13 +170,13 @@ TEST(Trace, OfASplitBatchShowsHowGroupsWaitForEachOther) {
   ASSERT_EQ(trace.ranks.size(), 1u);
   const TraceRank& rank = trace.ranks[0];
   const auto kinds = kinds_of(rank);
-  EXPECT_GT(kinds.at(SpanKind::meeting), 0);
+  EXPECT_GT(kinds.at(SpanKind::barrier), 0);
   int in_operations = 0;
   for (const TraceThread& thread : rank.threads) {
     const report::TraceSpan* operation = nullptr;
     for (const TraceSpan& span : thread.spans) {
       if (span.kind == SpanKind::compute) operation = &span;
-      if (span.kind == SpanKind::meeting && operation != nullptr && span.begin < operation->end) ++in_operations;
+      if (span.kind == SpanKind::barrier && operation != nullptr && span.begin < operation->end) ++in_operations;
     }
   }
   EXPECT_GT(in_operations, 0);

@@ -47,7 +47,7 @@ class Mutator {
         bytes[at] = static_cast<std::uint8_t>(below(256));
         break;
       case 2:
-        bytes[at] = kTelling[static_cast<std::size_t>(below(kTelling.size()))];
+        bytes[at] = kTelling[below(kTelling.size())];
         break;
       case 3:
         bytes.resize(at);

@@ -108,7 +108,7 @@ wire::Claim claim_of(const std::vector<rpc::RpcTask>& tasks, int from, int to, c
   claim.set_from(from);
   claim.set_instance(instance);
   claim.set_to(to);
-  claim.set_address(tasks[static_cast<std::size_t>(to)].address);
+  claim.set_address(tasks[to].address);
   claim.set_nonce(rpc::random_bytes(rpc::kNonceBytes));
   return claim;
 }
@@ -194,7 +194,7 @@ class Attacker::Impl {
     wire::Word word;
     wire::Identity& from = *word.mutable_hello()->mutable_from();
     from.set_index(claimed.from());
-    from.set_name(tasks_[static_cast<std::size_t>(claimed.from())].name);
+    from.set_name(tasks_[claimed.from()].name);
     from.set_pid(1);
     from.set_instance(claimed.instance());
     for (const rpc::RpcTask& task : tasks_) word.mutable_hello()->add_tasks(task.name + " " + task.address);
@@ -243,7 +243,7 @@ void expect_harmless(const std::vector<rpc::RpcTask>& tasks, const std::string& 
   const rpc::Identity self = rpc::own_identity(options);
   const rpc::Listener listener(options, no_tls, self, roster, inboxes, {});
   for (const int task : {1, 2}) {
-    const std::string name = tasks[static_cast<std::size_t>(task)].name;
+    const std::string name = tasks[task].name;
     roster.admit({.index = task,
                   .name = name,
                   .host = "here",

@@ -93,7 +93,7 @@ bool Flood::read_frames(int timeout_ms) {
     is_open_ = false;
     return false;
   }
-  received_.append(buffer, 0, static_cast<std::size_t>(count));
+  received_.append(buffer, 0, count);
   while (received_.size() >= kFrameHeader) {
     const std::size_t length = number_at(received_, 0, 3);
     if (received_.size() < kFrameHeader + length) break;

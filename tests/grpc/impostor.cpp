@@ -26,7 +26,7 @@ std::string listen_silently(const std::string& address) {
   std::string heard;
   char buffer[4096];
   for (ssize_t count = 0; (count = read(caller.get(), buffer, sizeof buffer)) > 0;) {
-    heard.append(buffer, static_cast<std::size_t>(count));
+    heard.append(buffer, count);
   }
   return heard;
 }

@@ -81,7 +81,7 @@ TEST(GrpcJoining, ManyTasksMeetWithFewConnections) {
     });
   }
   for (int self = 0; self < kTasks; ++self) {
-    EXPECT_EQ(processes.wait(static_cast<std::size_t>(self), 100s).answer, "met");
+    EXPECT_EQ(processes.wait(self, 100s).answer, "met");
   }
 }
 

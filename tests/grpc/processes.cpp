@@ -44,7 +44,7 @@ bool read_all(int descriptor, std::chrono::steady_clock::time_point until, std::
     char buffer[4096];
     const ssize_t bytes = read(descriptor, buffer, sizeof buffer);
     if (bytes <= 0) return true;
-    text.append(buffer, static_cast<std::size_t>(bytes));
+    text.append(buffer, bytes);
   }
 }
 
@@ -135,7 +135,7 @@ std::vector<Outcome> run_cluster(int count, const std::string& protocol, const C
     });
   }
   std::vector<Outcome> outcomes;
-  for (int i = 0; i < count; ++i) outcomes.push_back(processes.wait(static_cast<std::size_t>(i)));
+  for (int i = 0; i < count; ++i) outcomes.push_back(processes.wait(i));
   return outcomes;
 }
 

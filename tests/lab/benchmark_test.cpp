@@ -45,7 +45,7 @@ struct CountingObserver : BenchmarkObserver {
   }
   void on_step(const StepEvent& event) override {
     ++steps;
-    EXPECT_EQ(static_cast<std::int64_t>(event.step_seconds.size()), event.step);
+    EXPECT_EQ(std::ssize(event.step_seconds), event.step);
     if (steps == stop_after_steps) stop.request_stop();
   }
   void on_end(const BenchmarkSetup&, const BenchmarkResult&) override { ++ends; }

@@ -25,13 +25,13 @@ NetworkPlan small_plan() {
 
 // What all ranks report, rank 0's first.
 std::vector<NetworkReport> run(const NetworkPlan& plan, const comm::LocalOptions& ranks) {
-  std::vector<NetworkReport> reports(static_cast<std::size_t>(ranks.size));
+  std::vector<NetworkReport> reports(ranks.size);
   comm::run_local(ranks, [&](comm::Communicator& communicator) {
     const NetworkJob job{.control = communicator,
                          .transports = {{"local", &communicator}},
                          .hosts = std::vector<std::string>(static_cast<std::size_t>(ranks.size), "localhost")};
     NetworkObserver silent;
-    reports[static_cast<std::size_t>(communicator.rank())] = run_network_test(plan, job, silent);
+    reports[communicator.rank()] = run_network_test(plan, job, silent);
   });
   return reports;
 }

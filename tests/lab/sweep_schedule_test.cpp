@@ -19,7 +19,7 @@ TEST(Schedule, EveryRoundHasAllCellsOnce) {
   for (int round = 0; round < 3; ++round) {
     std::set<std::size_t> cells;
     for (int i = 0; i < 10; ++i) {
-      const ScheduledRun& run = schedule[static_cast<std::size_t>(10 * round + i)];
+      const ScheduledRun& run = schedule[10 * round + i];
       EXPECT_EQ(run.repeat, round + 1);
       cells.insert(run.cell);
     }

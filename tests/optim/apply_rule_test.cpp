@@ -28,7 +28,7 @@ std::vector<OptimizerKind> all_kinds() {
 }
 
 std::vector<float> waves(std::int64_t count, float phase) {
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(count);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(phase + 0.37f * static_cast<float>(i));
   return values;
 }
@@ -51,7 +51,7 @@ struct Trained {
 };
 
 BoundKernel reference_update(const op::OptimizerRule& rule, const Trained& start, const std::vector<float>& gradient) {
-  const Shape shape{static_cast<std::int64_t>(start.values.size())};
+  const Shape shape{std::ssize(start.values)};
   return BoundKernel(op::ApplyGradients{rule},
                      {HostTensor(kLearningRate), f32(shape, start.values), f32(shape, gradient)}, {start.states});
 }

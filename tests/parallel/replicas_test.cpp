@@ -87,11 +87,11 @@ Values train_rank(const Job& job, comm::Communicator& world) {
   replicas.attach(session, step);
 
   const std::int64_t pixels = model.images.shape().elements() / share;
-  std::vector<float> images(static_cast<std::size_t>(kBatch * pixels));
+  std::vector<float> images(kBatch * pixels);
   fill_truncated_normal(images, 0.0f, 1.0f, random_key(3, "images"));
   std::copy_n(images.begin() + first * pixels, share * pixels, step.input_f32(model.images).begin());
   for (std::int64_t i = 0; i < share; ++i) {
-    step.input_i32(model.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) % 5);
+    step.input_i32(model.labels)[i] = static_cast<std::int32_t>((first + i) % 5);
   }
   step.sample_offset = first;
   for (int i = 0; i < job.steps; ++i) step.run();

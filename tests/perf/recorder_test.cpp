@@ -33,7 +33,7 @@ TEST(Recorder, KeepsSpansThatBeginWhileItIsOn) {
   EXPECT_LE(spans[0].begin, spans[0].end);
   EXPECT_LE(spans[0].end, spans[1].end);
   EXPECT_LE(spans[1].end, end);
-  EXPECT_EQ(recorder.labels().at(static_cast<std::size_t>(spans[0].label)).name, "work");
+  EXPECT_EQ(recorder.labels().at(spans[0].label).name, "work");
   EXPECT_EQ(track.dropped(), 0);
 }
 
@@ -87,7 +87,7 @@ TEST(Recorder, ThreadsWriteAtTheSameTime) {
     for (const Span& span : spans) {
       EXPECT_GE(span.begin, last);
       last = span.end;
-      EXPECT_EQ(recorder.labels()[static_cast<std::size_t>(span.label)].name, track.name());
+      EXPECT_EQ(recorder.labels()[span.label].name, track.name());
     }
   }
 }

@@ -35,14 +35,14 @@ int usable_threads() {
 
 // Where each thread of the calling thread's team may run; -1: not on one processor alone.
 std::vector<int> processors_of_team() {
-  std::vector<int> processors(static_cast<std::size_t>(omp_get_max_threads()), -1);
+  std::vector<int> processors(omp_get_max_threads(), -1);
 #pragma omp parallel
   {
     cpu_set_t set;
     CPU_ZERO(&set);
     sched_getaffinity(0, sizeof set, &set);
     for (int processor = 0; processor < CPU_SETSIZE && CPU_COUNT(&set) == 1; ++processor) {
-      if (CPU_ISSET(processor, &set)) processors[static_cast<std::size_t>(omp_get_thread_num())] = processor;
+      if (CPU_ISSET(processor, &set)) processors[omp_get_thread_num()] = processor;
     }
   }
   return processors;

@@ -53,9 +53,9 @@ class PackTest : public testing::TestWithParam<Layout> {};
 
 TEST_P(PackTest, UnpackUndoesPackAndPaddingIsZero) {
   const TensorDesc desc{DataType::f32, {3, 19, 4, 5}, GetParam()};
-  std::vector<float> plain(static_cast<std::size_t>(desc.shape.elements()));
+  std::vector<float> plain(desc.shape.elements());
   std::iota(plain.begin(), plain.end(), 1.0f);
-  std::vector<float> packed(static_cast<std::size_t>(desc.layout.elements(desc.shape)), -1.0f);
+  std::vector<float> packed(desc.layout.elements(desc.shape), -1.0f);
   pack(desc, plain.data(), packed.data());
   const double sum = std::accumulate(packed.begin(), packed.end(), 0.0);
   EXPECT_EQ(sum, std::accumulate(plain.begin(), plain.end(), 0.0)) << "padding must be zero";

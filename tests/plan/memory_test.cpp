@@ -55,7 +55,7 @@ TEST_F(MemoryTest, InPlaceHalvesAChain) {
   instruction({a}, {b}, {{0, 0}});
   program.fetches = {b};
   EXPECT_EQ(plan().planned_bytes, 1024);
-  EXPECT_EQ(program.buffers[static_cast<std::size_t>(b)].shares, a);
+  EXPECT_EQ(program.buffers[b].shares, a);
 }
 
 TEST_F(MemoryTest, NothingIsOverwrittenThatIsReadLaterOrFetchedOrFed) {
@@ -69,7 +69,7 @@ TEST_F(MemoryTest, NothingIsOverwrittenThatIsReadLaterOrFetchedOrFed) {
   instruction({fetched}, {out3}, {{0, 0}});
   program.fetches = {fetched};
   plan();
-  for (const int id : {out1, out2, out3}) EXPECT_EQ(program.buffers[static_cast<std::size_t>(id)].shares, -1);
+  for (const int id : {out1, out2, out3}) EXPECT_EQ(program.buffers[id].shares, -1);
   expect_disjoint();
 }
 
@@ -78,7 +78,7 @@ TEST_F(MemoryTest, AnInputReadTwiceByOneInstructionIsNotOverwritten) {
   instruction({}, {a});
   instruction({a, a}, {b}, {{0, 0}});
   plan();
-  EXPECT_EQ(program.buffers[static_cast<std::size_t>(b)].shares, -1);
+  EXPECT_EQ(program.buffers[b].shares, -1);
 }
 
 TEST_F(MemoryTest, TwoOutputsDoNotShareOneInput) {
@@ -86,8 +86,7 @@ TEST_F(MemoryTest, TwoOutputsDoNotShareOneInput) {
   instruction({}, {a});
   instruction({a}, {b, c}, {{0, 0}, {0, 1}});
   plan();
-  EXPECT_TRUE(program.buffers[static_cast<std::size_t>(b)].shares == -1 ||
-              program.buffers[static_cast<std::size_t>(c)].shares == -1);
+  EXPECT_TRUE(program.buffers[b].shares == -1 || program.buffers[c].shares == -1);
 }
 
 TEST_F(MemoryTest, ResultsOfInstructionsThatRunOnceLiveThroughTheProgram) {
@@ -97,7 +96,7 @@ TEST_F(MemoryTest, ResultsOfInstructionsThatRunOnceLiveThroughTheProgram) {
   instruction({once}, {later});
   instruction({later}, {out});
   plan();
-  EXPECT_EQ(program.buffers[static_cast<std::size_t>(once)].last, 3);
+  EXPECT_EQ(program.buffers[once].last, 3);
   expect_disjoint();
 }
 

@@ -41,8 +41,7 @@ struct TwoLayers {
   Steps beside(const Schedule& schedule) const {
     Steps steps;
     for (const Step& step : schedule.steps) {
-      const bool update = step.action == Action::compute &&
-                          applies_gradients(program.instructions[static_cast<std::size_t>(step.index)]);
+      const bool update = step.action == Action::compute && applies_gradients(program.instructions[step.index]);
       if (update) steps.push_back({Action::compute, bucket_of(schedule, step.index)});
       if (step.action != Action::compute) steps.push_back(step);
     }
@@ -79,7 +78,7 @@ TEST(Schedule, ReducedBucketsStartEarlyAndAreFinishedAtTheEnd) {
   const Schedule schedule = two.schedule({.exchange = Exchange::reduce});
   EXPECT_EQ(two.beside(schedule), (Steps{{start, 0}, {start, 1}, {wait, 0}, {compute, 0}, {wait, 1}, {compute, 1}}));
   ASSERT_EQ(schedule.finishes.size(), 2u);
-  EXPECT_EQ(schedule.steps[static_cast<std::size_t>(schedule.finishes[0].first)], (Step{wait, 0}));
+  EXPECT_EQ(schedule.steps[schedule.finishes[0].first], (Step{wait, 0}));
   EXPECT_EQ(schedule.finishes[0].last, schedule.finishes[1].first);
   // Backward of the first layer runs beside the transfer of the second one's gradients.
   EXPECT_GT(two.place(schedule, {start, 1}), two.place(schedule, {start, 0}) + 1);
@@ -196,7 +195,7 @@ TEST(Schedule, AScaledLossLooksAtExchangedGradients) {
   EXPECT_GT(two.place(schedule, {compute, index}), two.place(schedule, {wait, 1}));
   EXPECT_LT(two.place(schedule, {compute, index}), two.place(schedule, {compute, schedule.updates[0]}));
   const Schedule collecting = two.schedule({.exchange = Exchange::reduce, .accumulate = 2}, {}, true);
-  EXPECT_EQ(two.place(collecting, {compute, index}), static_cast<std::int64_t>(collecting.steps.size()));
+  EXPECT_EQ(two.place(collecting, {compute, index}), std::ssize(collecting.steps));
 }
 
 TEST(Schedule, WhatCannotBeIsRefused) {

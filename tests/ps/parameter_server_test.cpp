@@ -151,11 +151,11 @@ class WorkerRun {
  private:
   void fill_batch() {
     const std::int64_t first = rank_ * share_, pixels = model_.images.shape().elements() / share_;
-    std::vector<float> images(static_cast<std::size_t>(kBatch * pixels));
+    std::vector<float> images(kBatch * pixels);
     fill_truncated_normal(images, 0.0f, 1.0f, random_key(3, "images"));
     std::copy_n(images.begin() + first * pixels, share_ * pixels, step_->input_f32(model_.images).begin());
     for (std::int64_t i = 0; i < share_; ++i) {
-      step_->input_i32(model_.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) % 5);
+      step_->input_i32(model_.labels)[i] = static_cast<std::int32_t>((first + i) % 5);
     }
     step_->sample_offset = first;
   }
@@ -194,7 +194,7 @@ Values train_alone(op::OptimizerKind optimizer) {
   Executable& step = session.prepare(fetches);
   fill_truncated_normal(step.input_f32(built.images), 0.0f, 1.0f, random_key(3, "images"));
   for (std::int64_t i = 0; i < kBatch; ++i) {
-    step.input_i32(built.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i % 5);
+    step.input_i32(built.labels)[i] = static_cast<std::int32_t>(i % 5);
   }
   for (int i = 0; i < 20; ++i) step.run();
   Values values;

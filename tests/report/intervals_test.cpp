@@ -36,7 +36,7 @@ TEST(Intervals, AgreeWithCountingCells) {
       for (int i = 0; i < 6; ++i) {
         const int begin = static_cast<int>(random() % kCells), end = begin + static_cast<int>(random() % 9);
         parts.push_back({static_cast<double>(begin), static_cast<double>(end)});
-        for (int at = begin; at < end; ++at) cells[static_cast<std::size_t>(at)] = true;
+        for (int at = begin; at < end; ++at) cells[at] = true;
       }
       return Intervals(parts);
     };

@@ -100,11 +100,11 @@ HandMadeTrace two_groups() {
   trace.add_step(0, 0, 20);
   trace.add(0, 0, "input", 0, 2);
   trace.add(0, 0, "compute", 2, 10, "norm");
-  trace.add(0, 0, "meeting", 4, 9);
-  trace.add(0, 0, "meeting", 10, 12);
+  trace.add(0, 0, "barrier", 4, 9);
+  trace.add(0, 0, "barrier", 10, 12);
   trace.add(0, 0, "optimizer", 12, 15, "update");
   trace.add(0, 2, "compute", 3, 12, "norm");
-  trace.add(0, 2, "meeting", 8.9, 9);
+  trace.add(0, 2, "barrier", 8.9, 9);
   trace.add(0, 2, "optimizer", 12, 13, "update");
   return trace;
 }
@@ -132,13 +132,13 @@ TEST(TraceAnalysis, ThePathHasTheWaitInsideAnOperation) {
   trace.name_thread(0, 2, "group of cores 1");
   trace.add_step(0, 0, 20);
   trace.add(0, 0, "compute", 0, 20, "norm");
-  trace.add(0, 0, "meeting", 4, 9);
+  trace.add(0, 0, "barrier", 4, 9);
   trace.add(0, 2, "compute", 1, 19, "norm");
   const CriticalPath path = trace.analysis().slowest_step;
   ASSERT_EQ(path.pieces.size(), 3u);
   EXPECT_EQ(path.pieces[0].kind, "compute");
   EXPECT_NEAR(path.pieces[0].seconds, 4 * kMs, 1e-9);
-  EXPECT_EQ(path.pieces[1].kind, "meeting");
+  EXPECT_EQ(path.pieces[1].kind, "barrier");
   EXPECT_NEAR(path.pieces[1].seconds, 5 * kMs, 1e-9);
   EXPECT_NEAR(path.pieces[2].seconds, 11 * kMs, 1e-9);
 }

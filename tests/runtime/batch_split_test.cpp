@@ -36,14 +36,14 @@ Trained train(const std::string& name, int groups, op::OptimizerKind optimizer) 
   Session session(graph, *backend, {.seed = 7, .groups = groups});
   BatchSplit& split = session.prepare_split(fetches);
 
-  std::vector<float> images(static_cast<std::size_t>(model.images.shape().elements() * groups));
+  std::vector<float> images(model.images.shape().elements() * groups);
   fill_truncated_normal(images, 0.0f, 1.0f, random_key(3, "images"));
   for (int index = 0; index < groups; ++index) {
     Executable& group = split.group(index);
     const std::span<float> input = group.input_f32(model.images);
-    std::copy_n(images.begin() + index * static_cast<std::ptrdiff_t>(input.size()), input.size(), input.begin());
+    std::copy_n(images.begin() + index * std::ssize(input), input.size(), input.begin());
     for (std::int64_t i = 0; i < share; ++i) {
-      group.input_i32(model.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((index * share + i) % 5);
+      group.input_i32(model.labels)[i] = static_cast<std::int32_t>((index * share + i) % 5);
     }
     group.sample_offset = index * share;
   }
@@ -166,7 +166,7 @@ TEST(GroupThreads, AnErrorInOneGroupEndsAll) {
   GroupThreads threads(3, {});
   const auto body = [&](int group) {
     if (group == 1) throw std::runtime_error("broken");
-    threads.meeting().come();  // would wait for ever
+    threads.barrier().come();  // would wait for ever
   };
   EXPECT_THROW(threads.run(body), std::runtime_error);
 }

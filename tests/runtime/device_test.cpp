@@ -44,7 +44,7 @@ TEST(Device, TrainsAsTheHostRecordedOrNot) {
   OnDevice recorded, eager(op::OptimizerKind::adam, false);
   const std::vector<float> expected = losses(host);
   EXPECT_EQ(losses(recorded), expected);
-  EXPECT_EQ(recorded.device().recordings(), 1);
+  EXPECT_EQ(recorded.device().graphs(), 1);
   EXPECT_EQ(losses(eager), expected);
   EXPECT_EQ(recorded.values(), host.values());
   EXPECT_EQ(eager.values(), host.values());

@@ -61,14 +61,14 @@ std::vector<double> losses(const Backend& backend, const std::string& name, Prec
                   {.seed = 7, .compile = {.recompute = recompute, .precision = precision}, .groups = groups});
   BatchSplit& split = session.prepare_split(fetches);
   EXPECT_EQ(stores_bf16(split.group(0).program()), precision == Precision::bf16);
-  std::vector<float> images(static_cast<std::size_t>(model.images.shape().elements() * groups));
+  std::vector<float> images(model.images.shape().elements() * groups);
   fill_truncated_normal(images, 0.0f, 1.0f, random_key(3, "images"));
   for (int index = 0; index < groups; ++index) {
     Executable& group = split.group(index);
     const std::span<float> input = group.input_f32(model.images);
-    std::copy_n(images.begin() + index * static_cast<std::ptrdiff_t>(input.size()), input.size(), input.begin());
+    std::copy_n(images.begin() + index * std::ssize(input), input.size(), input.begin());
     for (std::int64_t i = 0; i < share; ++i) {
-      group.input_i32(model.labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((index * share + i) % 5);
+      group.input_i32(model.labels)[i] = static_cast<std::int32_t>((index * share + i) % 5);
     }
     group.sample_offset = index * share;
   }

@@ -304,11 +304,11 @@ TEST(InterOpPool, RunsEachItemOnceAfterWhatItWaitsFor) {
     std::vector<std::atomic<int>> done(7);
     pool.run(successors, predecessors, items, [&](int item, int) {
       for (int before = 0; before < item; ++before) {
-        for (const int next : successors[static_cast<std::size_t>(before)]) {
-          EXPECT_TRUE(next != item || done[static_cast<std::size_t>(before)] == 1);
+        for (const int next : successors[before]) {
+          EXPECT_TRUE(next != item || done[before] == 1);
         }
       }
-      ++done[static_cast<std::size_t>(item)];
+      ++done[item];
     });
     for (const auto& count : done) EXPECT_EQ(count, 1);
   }

@@ -14,7 +14,7 @@ std::vector<perf::Span> spans_of(const perf::Recorder& recorder, SpanKind kind) 
   std::vector<perf::Span> spans;
   for (const perf::Track& track : recorder.tracks()) {
     for (const perf::Span& span : track.spans()) {
-      if (recorder.labels()[static_cast<std::size_t>(span.label)].kind == kind) spans.push_back(span);
+      if (recorder.labels()[span.label].kind == kind) spans.push_back(span);
     }
   }
   return spans;
@@ -37,7 +37,7 @@ TEST(TracedRun, HasASpanForEveryInstruction) {
   EXPECT_EQ(spans_of(recorder, SpanKind::compute).size(), 2 * operations);
   EXPECT_EQ(spans_of(recorder, SpanKind::optimizer).size(), 2 * updates);
   for (const perf::Span& span : spans_of(recorder, SpanKind::compute)) {
-    EXPECT_FALSE(recorder.labels()[static_cast<std::size_t>(span.label)].detail.empty());
+    EXPECT_FALSE(recorder.labels()[span.label].detail.empty());
   }
 }
 

@@ -1,5 +1,5 @@
 // A device that is not the host, for tests of everything that has to know the difference: memory that host code cannot
-// touch, work that is done as late as possible and in the least convenient order that its lanes and signals allow. Its
+// touch, work that is done as late as possible and in the least convenient order that its streams and events allow. Its
 // kernels are the reference backend's.
 #pragma once
 
@@ -87,68 +87,68 @@ class ApartDevice final : public ComputeDevice {
   void copy(void* to, const void* from, std::int64_t bytes) override { copy_checked(to, from, bytes, {to, from}); }
 
   void synchronize() override {
-    refuse_while_recording("synchronize()");
+    refuse_while_capturing("synchronize()");
     const Access access(*this);
-    // The lanes from the last to the first: those of an exchange run ahead of what they forget to wait for.
+    // The streams from the last to the first: those of an exchange run ahead of what they forget to wait for.
     for (bool moved = true; moved;) {
       moved = false;
-      for (auto lane = lanes_.rbegin(); lane != lanes_.rend(); ++lane) {
-        while (advance(lane->second)) moved = true;
+      for (auto stream = streams_.rbegin(); stream != streams_.rend(); ++stream) {
+        while (advance(stream->second)) moved = true;
       }
     }
-    for (const auto& [lane, queue] : lanes_) {
-      if (!queue.empty()) fail(ErrorKind::failed, "lane {} waits for a signal that never comes", lane);
+    for (const auto& [stream, queue] : streams_) {
+      if (!queue.empty()) fail(ErrorKind::failed, "stream {} waits for an event that never comes", stream);
     }
   }
 
   void set_context(const RunContext& context) override {
-    give([this, context] { context_ = context; });
+    enqueue([this, context] { context_ = context; });
   }
   const RunContext& context() const { return context_; }
 
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
-  int recordings() const { return recordings_; }
+  std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) override;
+  int graphs() const { return graphs_; }
 
-  int lanes() const override { return 3; }
-  int outward_lane() const override { return 3; }
-  int inward_lane() const override { return 4; }
-  int input_lane() const override { return 5; }
-  void set_lane(int lane) override { lane_ = lane; }
-  int signal() override {
+  int streams() const override { return 3; }
+  int outward_stream() const override { return 3; }
+  int inward_stream() const override { return 4; }
+  int input_stream() const override { return 5; }
+  void set_stream(int stream) override { stream_ = stream; }
+  int record_event() override {
     passed_.push_back(false);
     const int id = static_cast<int>(passed_.size()) - 1;
-    add({.kind = Item::Kind::signal, .signal = id});
+    add({.kind = Item::Kind::event, .event = id});
     return id;
   }
-  void wait_for(int signal) override { add({.kind = Item::Kind::wait, .signal = signal}); }
-  void wait_on_host(int signal) override {
-    refuse_while_recording("wait_on_host()");
+  void wait_event(int event) override { add({.kind = Item::Kind::wait, .event = event}); }
+  void wait_event_on_host(int event) override {
+    refuse_while_capturing("wait_event_on_host()");
     const Access access(*this);
-    run_until(signal);
+    run_until(event);
   }
 
   bool has_groups() const override { return options_.hall != nullptr; }
   std::string name_group() override { return "hall"; }
   std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;
 
-  void mark(int index) override {
-    give([this, index] { marks_[index] = std::chrono::steady_clock::now(); });
+  void record_time(int index) override {
+    enqueue([this, index] { times_[index] = std::chrono::steady_clock::now(); });
   }
   double seconds_between(int first, int second) override {
     synchronize();
-    return std::chrono::duration<double>(marks_.at(second) - marks_.at(first)).count();
+    return std::chrono::duration<double>(times_.at(second) - times_.at(first)).count();
   }
 
-  // Work of kernels, in the current lane.
-  void give(std::function<void()> work) { add({.kind = Item::Kind::work, .work = std::move(work)}); }
+  // Work of kernels, in the current stream.
+  void enqueue(std::function<void()> work) { add({.kind = Item::Kind::work, .work = std::move(work)}); }
 
  private:
   struct Item {
-    enum class Kind { work, signal, wait } kind = Kind::work;
+    enum class Kind { work, event, wait } kind = Kind::work;
     std::function<void()> work = {};
-    int signal = -1;
+    int event = -1;
   };
-  using Recorded = std::vector<std::pair<int, Item>>;  // with lanes
+  using Captured = std::vector<std::pair<int, Item>>;  // with streams
   class Tape;
   class Group;
 
@@ -173,7 +173,7 @@ class ApartDevice final : public ComputeDevice {
         fail(ErrorKind::failed, "a copy of {} bytes from or to what is no memory of the device", bytes);
       }
     }
-    give([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+    enqueue([=] { std::memcpy(to, from, bytes); });
   }
 
   // Nothing that was given may find its memory gone.
@@ -181,109 +181,110 @@ class ApartDevice final : public ComputeDevice {
     try {
       synchronize();
     } catch (const Error&) {  // the test is failing already
-      lanes_.clear();
+      streams_.clear();
     }
   }
-  void refuse_while_recording(const char* what) const {
+  void refuse_while_capturing(const char* what) const {
     if (tape_ != nullptr) fail(ErrorKind::failed, "{} while work is recorded", what);
   }
   void add(Item item) {
     if (tape_ != nullptr) {
-      tape_->emplace_back(lane_, std::move(item));
+      tape_->emplace_back(stream_, std::move(item));
     } else {
-      lanes_[lane_].push_back(std::move(item));
+      streams_[stream_].push_back(std::move(item));
     }
   }
-  // Does the next thing of a lane, unless it has to wait.
-  bool advance(std::deque<Item>& lane) {
-    if (lane.empty()) return false;
-    Item& next = lane.front();
-    if (next.kind == Item::Kind::wait && !passed_.at(static_cast<std::size_t>(next.signal))) return false;
+  // Does the next thing of a stream, unless it has to wait.
+  bool advance(std::deque<Item>& stream) {
+    if (stream.empty()) return false;
+    Item& next = stream.front();
+    if (next.kind == Item::Kind::wait && !passed_.at(next.event)) return false;
     if (next.kind == Item::Kind::work) next.work();
-    if (next.kind == Item::Kind::signal) passed_[static_cast<std::size_t>(next.signal)] = true;
-    lane.pop_front();
+    if (next.kind == Item::Kind::event) passed_[next.event] = true;
+    stream.pop_front();
     return true;
   }
-  // No more than what has to be done for this signal.
-  void run_until(int signal) {
-    const auto gives = [&](const Item& item) { return item.kind == Item::Kind::signal && item.signal == signal; };
-    for (auto& [number, lane] : lanes_) {
-      if (std::none_of(lane.begin(), lane.end(), gives)) continue;
-      while (!passed_.at(static_cast<std::size_t>(signal))) {
-        if (!advance(lane)) run_until(lane.front().signal);
+  // No more than what has to be done for this event.
+  void run_until(int event) {
+    const auto gives = [&](const Item& item) { return item.kind == Item::Kind::event && item.event == event; };
+    for (auto& [number, stream] : streams_) {
+      if (std::none_of(stream.begin(), stream.end(), gives)) continue;
+      while (!passed_.at(event)) {
+        if (!advance(stream)) run_until(stream.front().event);
       }
       return;
     }
-    if (!passed_.at(static_cast<std::size_t>(signal))) fail(ErrorKind::failed, "nobody gives signal {}", signal);
+    if (!passed_.at(event)) fail(ErrorKind::failed, "nobody gives event {}", event);
   }
 
   Options options_;
   std::map<std::byte*, std::size_t> regions_;
-  std::map<int, std::deque<Item>> lanes_;
-  std::vector<bool> passed_;  // [signal]
-  int lane_ = 0;
-  Recorded* tape_ = nullptr;
-  int recordings_ = 0;
+  std::map<int, std::deque<Item>> streams_;
+  std::vector<bool> passed_;  // [event]
+  int stream_ = 0;
+  Captured* tape_ = nullptr;
+  int graphs_ = 0;
   RunContext context_;
-  std::map<int, std::chrono::steady_clock::time_point> marks_;
+  std::map<int, std::chrono::steady_clock::time_point> times_;
 };
 
-// A replay is work of lane 0, with other lanes between its beginning and its end.
-class ApartDevice::Tape final : public Recording {
+// A launch is work of stream 0, with other streams between its beginning and its end.
+class ApartDevice::Tape final : public DeviceGraph {
  public:
-  Tape(ApartDevice& device, Recorded items) : device_(device), items_(std::move(items)) { check(); }
+  Tape(ApartDevice& device, Captured items) : device_(device), items_(std::move(items)) { check(); }
 
-  void replay() override {
-    std::map<int, int> signals;  // recorded -> of this replay
-    for (const auto& [lane, item] : items_) {
-      device_.set_lane(lane);
-      if (item.kind == Item::Kind::signal) {
-        signals[item.signal] = device_.signal();
+  void launch() override {
+    std::map<int, int> events;  // captured -> of this launch
+    for (const auto& [stream, item] : items_) {
+      device_.set_stream(stream);
+      if (item.kind == Item::Kind::event) {
+        events[item.event] = device_.record_event();
       } else if (item.kind == Item::Kind::wait) {
-        device_.wait_for(signals.at(item.signal));
+        device_.wait_event(events.at(item.event));
       } else {
-        device_.give(item.work);
+        device_.enqueue(item.work);
       }
     }
-    device_.set_lane(0);
+    device_.set_stream(0);
   }
 
  private:
-  // What other lanes do begins after something in the recording and ends before its end.
+  // What other streams do begins after something in the graph and ends before its end.
   void check() const {
     std::set<int> given, waited, begun{0}, open;
-    std::map<int, int> last_signal;
-    for (const auto& [lane, item] : items_) {
+    std::map<int, int> last_event;
+    for (const auto& [stream, item] : items_) {
       if (item.kind == Item::Kind::wait) {
-        if (!given.contains(item.signal)) fail(ErrorKind::failed, "a recording waits for what was before it");
-        begun.insert(lane);
-        for (const auto& [other, signal] : last_signal) {
-          if (signal == item.signal) open.erase(other);
+        if (!given.contains(item.event)) fail(ErrorKind::failed, "a graph waits for what was before it");
+        begun.insert(stream);
+        for (const auto& [other, event] : last_event) {
+          if (event == item.event) open.erase(other);
         }
       }
-      if (!begun.contains(lane)) fail(ErrorKind::failed, "lane {} is recorded before it waits for lane 0", lane);
-      if (lane != 0) open.insert(lane);
-      if (item.kind == Item::Kind::signal) {
-        given.insert(item.signal);
-        last_signal[lane] = item.signal;
+      if (!begun.contains(stream))
+        fail(ErrorKind::failed, "stream {} is captured before it waits for stream 0", stream);
+      if (stream != 0) open.insert(stream);
+      if (item.kind == Item::Kind::event) {
+        given.insert(item.event);
+        last_event[stream] = item.event;
       }
     }
-    if (!open.empty()) fail(ErrorKind::failed, "nobody waits for lane {} at the end of a recording", *open.begin());
+    if (!open.empty()) fail(ErrorKind::failed, "nobody waits for stream {} at the end of a graph", *open.begin());
   }
 
   ApartDevice& device_;
-  Recorded items_;
+  Captured items_;
 };
 
 class ApartDevice::Group final : public DeviceGroup {
  public:
   Group(ApartDevice& device, int rank, int ranks) : device_(device), rank_(rank), ranks_(ranks) {}
-  // As NCCL's, which waits for recordings of its sums to go first, for ever.
-  ~Group() override { EXPECT_EQ(in_use_.use_count(), 1) << "a recording has sums of a group that goes"; }
+  // As NCCL's, which waits for graphs of its sums to go first, for ever.
+  ~Group() override { EXPECT_EQ(in_use_.use_count(), 1) << "a graph has sums of a group that goes"; }
   void sum(float* values, std::int64_t elements, const float* factor) override {
-    device_.give([this, values, elements, factor, in_use = in_use_] {
+    device_.enqueue([this, values, elements, factor, in_use = in_use_] {
       for (std::int64_t i = 0; i < elements; ++i) values[i] *= *factor;
-      device_.options_.hall->sum(rank_, ranks_, values, static_cast<std::size_t>(elements));
+      device_.options_.hall->sum(rank_, ranks_, values, elements);
     });
   }
 
@@ -293,14 +294,14 @@ class ApartDevice::Group final : public DeviceGroup {
   std::shared_ptr<int> in_use_ = std::make_shared<int>();
 };
 
-inline std::unique_ptr<Recording> ApartDevice::record(const std::function<void()>& work) {
+inline std::unique_ptr<DeviceGraph> ApartDevice::capture(const std::function<void()>& work) {
   if (!options_.records) return nullptr;
   synchronize();
-  Recorded items;
+  Captured items;
   tape_ = &items;
   work();
   tape_ = nullptr;
-  ++recordings_;
+  ++graphs_;
   return std::make_unique<Tape>(*this, std::move(items));
 }
 
@@ -327,7 +328,7 @@ class ApartBackend final : public Backend {
     LaterKernel(std::unique_ptr<Kernel> kernel, ApartDevice& device) : kernel_(std::move(kernel)), device_(device) {}
     void bind(const KernelMemory& memory) override { kernel_->bind(memory); }
     void run(const RunContext&) override {
-      device_.give([this] { kernel_->run(device_.context()); });
+      device_.enqueue([this] { kernel_->run(device_.context()); });
     }
 
    private:

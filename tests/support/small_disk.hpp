@@ -41,7 +41,7 @@ class SmallDisk {
     struct statvfs status {};
     statvfs(folder_.path().c_str(), &status);
     const auto free = static_cast<std::int64_t>(status.f_bavail * status.f_frsize);
-    std::ofstream(folder_ / "other-things") << std::string(static_cast<std::size_t>(free - bytes_left), 'x');
+    std::ofstream(folder_ / "other-things") << std::string(free - bytes_left, 'x');
   }
 
  private:

@@ -24,7 +24,7 @@ std::string message_of(const std::string& path) {
 class Safetensors : public testing::Test {
  protected:
   void write(const std::string& header, const std::string& data = "", std::int64_t length = -1) const {
-    const auto bytes = static_cast<std::uint64_t>(length < 0 ? static_cast<std::int64_t>(header.size()) : length);
+    const auto bytes = static_cast<std::uint64_t>(length < 0 ? std::ssize(header) : length);
     std::ofstream file(path_, std::ios::binary);
     file.write(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
     file << header << data;

@@ -37,7 +37,7 @@ struct SmallTraining {
     fill_truncated_normal(step->input_f32(images), 0, 1, random_key(3, "images"),
                           static_cast<std::uint64_t>(first * pixels));
     for (std::int64_t i = 0; i < batch; ++i) {
-      step->input_i32(labels)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) % 5);
+      step->input_i32(labels)[i] = static_cast<std::int32_t>((first + i) % 5);
     }
     step->sample_offset = first;
   }

@@ -20,7 +20,7 @@ void write_all(int socket, std::span<const std::byte> data) {
   while (!data.empty()) {
     const ssize_t written = send(socket, data.data(), data.size(), MSG_NOSIGNAL);
     if (written <= 0) fail(ErrorKind::failed, "a control socket is closed");
-    data = data.subspan(static_cast<std::size_t>(written));
+    data = data.subspan(written);
   }
 }
 
@@ -33,23 +33,23 @@ void SocketControl::abort(int code) { std::_Exit(code); }
 
 void SocketControl::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
   if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  states_[static_cast<std::size_t>(slot)] = {};
+  states_[slot] = {};
   if (to == rank()) {
     arrived_.push_back({to, tag, {data.begin(), data.end()}});
     return;
   }
   const Header header{tag, data.size()};
-  write_all(sockets_[static_cast<std::size_t>(to)], std::as_bytes(std::span(&header, 1)));
-  write_all(sockets_[static_cast<std::size_t>(to)], data);
+  write_all(sockets_[to], std::as_bytes(std::span(&header, 1)));
+  write_all(sockets_[to], data);
 }
 
 void SocketControl::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
   if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  states_[static_cast<std::size_t>(slot)] = {from, tag, data};
+  states_[slot] = {from, tag, data};
 }
 
 bool SocketControl::test(int slot) {
-  const State& state = states_[static_cast<std::size_t>(slot)];
+  const State& state = states_[slot];
   if (state.from < 0) return true;
   take_arrived();
   const auto found = std::find_if(arrived_.begin(), arrived_.end(), [&](const Message& message) {
@@ -64,7 +64,7 @@ bool SocketControl::test(int slot) {
 
 void SocketControl::take_arrived() {
   for (int from = 0; from < size(); ++from) {
-    const int socket = sockets_[static_cast<std::size_t>(from)];
+    const int socket = sockets_[from];
     Header header;
     if (from == rank() || recv(socket, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK) < ssize_t{sizeof(header)}) {
       continue;

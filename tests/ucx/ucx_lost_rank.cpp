@@ -114,11 +114,11 @@ int main(int argc, char** argv) {
   for (int rank = 0; rank < kRanks; ++rank) {
     const pid_t pid = fork();
     if (pid == 0) {
-      const int code = rank_main(rank, sockets[static_cast<std::size_t>(rank)], presences, told);
+      const int code = rank_main(rank, sockets[rank], presences, told);
       std::fflush(nullptr);
       std::_Exit(code);
     }
-    pids[static_cast<std::size_t>(rank)] = pid;
+    pids[rank] = pid;
   }
   int failures = 0;
   for (int ended = 0; ended < kRanks; ++ended) {

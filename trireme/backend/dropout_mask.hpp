@@ -28,7 +28,7 @@ class DropoutMask {
   }
   bool keeps(std::uint32_t bits_of_position) const { return to_unit(bits_of_position) >= rate_; }
   bool keeps(std::int64_t sample, std::int64_t position) const {
-    return keeps(bits(sample, position / 4)[static_cast<std::size_t>(position % 4)]);
+    return keeps(bits(sample, position / 4)[position % 4]);
   }
   // Of the elements that are kept.
   float scale() const { return 1.0f / (1.0f - rate_); }

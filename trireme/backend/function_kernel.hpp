@@ -35,7 +35,7 @@ class Operands {
   std::span<const float* const> gradients(std::size_t pair) const { return memory_.gradients[pair]; }  // by group
   template <typename Element>
   Element* shared(int group) const {
-    return static_cast<Element*>(memory_.shared[static_cast<std::size_t>(group)]);
+    return static_cast<Element*>(memory_.shared[group]);
   }
   std::span<void* const> shared_blocks() const { return memory_.shared; }
   template <typename Element>

@@ -88,9 +88,9 @@ double measure_on(ComputeDevice& device, Kernel& kernel) {
   kernel.run({});
   double best = std::numeric_limits<double>::max();
   for (int run = 0; run < kRuns; ++run) {
-    device.mark(0);
+    device.record_time(0);
     kernel.run({});
-    device.mark(1);
+    device.record_time(1);
     best = std::min(best, device.seconds_between(0, 1));
   }
   device.synchronize();

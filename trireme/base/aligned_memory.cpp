@@ -34,8 +34,8 @@ AlignedMemory::AlignedMemory(std::int64_t bytes) : bytes_(bytes) {
   data_ = mapped_;
   if (bytes >= kHugePage) {
     std::size_t space = mapped_bytes_;
-    data_ = std::align(static_cast<std::size_t>(kHugePage), static_cast<std::size_t>(bytes), data_, space);
-    madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // advice: its failure is no error
+    data_ = std::align(kHugePage, bytes, data_, space);
+    madvise(data_, bytes, MADV_HUGEPAGE);  // advice: its failure is no error
   }
 }
 

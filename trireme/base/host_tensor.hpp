@@ -13,8 +13,7 @@ namespace trireme {
 class HostTensor {
  public:
   HostTensor() = default;
-  explicit HostTensor(TensorType type)
-      : type_(std::move(type)), data_(static_cast<std::size_t>(type_.shape.elements())) {}
+  explicit HostTensor(TensorType type) : type_(std::move(type)), data_(type_.shape.elements()) {}
   // A scalar, so that feeds can be written as numbers.
   HostTensor(float scalar) : HostTensor(TensorType{DataType::f32, {}}) {
     f32()[0] = scalar;
@@ -30,7 +29,7 @@ class HostTensor {
 
   const TensorType& type() const { return type_; }
   const Shape& shape() const { return type_.shape; }
-  std::int64_t elements() const { return static_cast<std::int64_t>(data_.size()); }
+  std::int64_t elements() const { return std::ssize(data_); }
   void* data() { return data_.data(); }
   const void* data() const { return data_.data(); }
   std::span<float> f32() { return {reinterpret_cast<float*>(data_.data()), data_.size()}; }

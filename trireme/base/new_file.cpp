@@ -65,7 +65,7 @@ NewFile::~NewFile() {
 
 void NewFile::write(std::span<const std::byte> bytes) {
   if (!write_all(file_.get(), bytes)) fail_to("write", errno);
-  written_ += static_cast<std::int64_t>(bytes.size());
+  written_ += std::ssize(bytes);
 }
 
 void NewFile::write_at(std::int64_t offset, std::span<const std::byte> bytes) {
@@ -73,7 +73,7 @@ void NewFile::write_at(std::int64_t offset, std::span<const std::byte> bytes) {
     const ssize_t count = pwrite(file_.get(), bytes.data(), bytes.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail_to("write", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    bytes = bytes.subspan(count);
     offset += count;
   }
 }

@@ -31,11 +31,10 @@ float truncated_normal_at(std::uint64_t key, std::uint64_t position) {
 }  // namespace
 
 void fill_truncated_normal(std::span<float> values, float mean, float stddev, std::uint64_t key, std::uint64_t first) {
-  const auto n = static_cast<std::int64_t>(values.size());
+  const auto n = std::ssize(values);
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < n; ++i) {
-    values[static_cast<std::size_t>(i)] =
-        mean + stddev * truncated_normal_at(key, first + static_cast<std::uint64_t>(i));
+    values[i] = mean + stddev * truncated_normal_at(key, first + static_cast<std::uint64_t>(i));
   }
 }
 

@@ -25,8 +25,8 @@ class Shape {
   explicit Shape(std::vector<std::int64_t> dims) : dims_(std::move(dims)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
-  std::int64_t operator[](int i) const { return dims_[static_cast<std::size_t>(i)]; }
-  std::int64_t& operator[](int i) { return dims_[static_cast<std::size_t>(i)]; }
+  std::int64_t operator[](int i) const { return dims_[i]; }
+  std::int64_t& operator[](int i) { return dims_[i]; }
   std::int64_t elements() const;
   const std::vector<std::int64_t>& dims() const { return dims_; }
   auto begin() const { return dims_.begin(); }

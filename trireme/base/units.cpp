@@ -26,7 +26,7 @@ std::string format_flops(double flops) { return with_prefix(flops, "FLOP"); }
 
 std::string format_count(double count) {
   std::string digits = fmt::format("{:.0f}", std::fabs(count));
-  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), 1, ',');
+  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(i, 1, ',');
   return count < 0 ? "-" + digits : digits;
 }
 

@@ -14,7 +14,7 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
     const ssize_t count = write(descriptor, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    bytes = bytes.subspan(count);
   }
   return true;
 }

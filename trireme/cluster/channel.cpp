@@ -90,7 +90,7 @@ void Channel::flush() {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno != EAGAIN) unsent_.clear();
     if (count <= 0) return;
-    unsent_.erase(0, static_cast<std::size_t>(count));
+    unsent_.erase(0, count);
   }
 }
 
@@ -99,7 +99,7 @@ bool Channel::receive(std::vector<nlohmann::json>& messages) {
   for (;;) {
     const ssize_t count = read(input_.get(), chunk.data(), chunk.size());
     if (count > 0) {
-      received_.append(chunk.data(), static_cast<std::size_t>(count));
+      received_.append(chunk.data(), count);
       garbled_ = garbled_ || !skip_to_greeting();  // asked at once: it may be without end
       if (garbled_) return false;
       continue;

@@ -34,7 +34,7 @@ std::string command_output(const std::vector<std::string>& command, const std::s
   std::string said;
   std::array<char, 4096> chunk{};
   for (ssize_t count = 0; (count = read(out.read.get(), chunk.data(), chunk.size())) > 0;) {
-    said.append(chunk.data(), static_cast<std::size_t>(count));
+    said.append(chunk.data(), count);
   }
   if (const Ending ending = process.wait(); !ending.is_success()) {
     fail(ErrorKind::failed, "{} {}", command.front(), ending_text(ending));

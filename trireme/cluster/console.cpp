@@ -45,7 +45,7 @@ Console::Console(const Job& job, const ConsoleOptions& options)
 }
 
 void Console::add_output(int task, int stream, std::string_view text) {
-  TaskOutput& output = tasks_.at(static_cast<std::size_t>(task));
+  TaskOutput& output = tasks_.at(task);
   const auto index = static_cast<std::size_t>(stream - 1);
   keep(task, stream, text);
   output.lines[index].append(text, [&](const std::string& line) { show_line(task, stream, line); });
@@ -61,10 +61,9 @@ void Console::finish(int task) {
     hide_bar();
     bar_.clear();
   }
-  TaskOutput& output = tasks_.at(static_cast<std::size_t>(task));
+  TaskOutput& output = tasks_.at(task);
   for (const int stream : {1, 2}) {
-    output.lines[static_cast<std::size_t>(stream - 1)].finish(
-        [&](const std::string& line) { show_line(task, stream, line); });
+    output.lines[stream - 1].finish([&](const std::string& line) { show_line(task, stream, line); });
   }
 }
 
@@ -72,14 +71,14 @@ void Console::keep_error(int task, std::string_view text) { keep(task, 2, fmt::f
 
 // A full disk is said once for a file: what comes after would not be whole.
 void Console::keep(int task, int stream, std::string_view text) {
-  std::ofstream& file = tasks_.at(static_cast<std::size_t>(task)).files[static_cast<std::size_t>(stream - 1)];
+  std::ofstream& file = tasks_.at(task).files[stream - 1];
   if (!file.is_open()) return;
   errno = 0;
   file << text << std::flush;
   if (file) return;
   say(fmt::format("trireme: warning: --output-dir {}: no more is written to {} of {} {}: {}", options_.output_folder,
-                  stream == 1 ? "stdout" : "stderr", job_.tasks[static_cast<std::size_t>(task)].role,
-                  job_.tasks[static_cast<std::size_t>(task)].index, std::strerror(errno)));
+                  stream == 1 ? "stdout" : "stderr", job_.tasks[task].role, job_.tasks[task].index,
+                  std::strerror(errno)));
   file.close();
 }
 

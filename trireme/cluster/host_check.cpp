@@ -81,7 +81,7 @@ void read_all(UniqueFd& pipe, std::string& text) {
   std::array<char, 4096> chunk{};
   ssize_t count = 0;
   while (text.size() < kEnough && (count = read(pipe.get(), chunk.data(), chunk.size())) > 0) {
-    text.append(chunk.data(), static_cast<std::size_t>(count));
+    text.append(chunk.data(), count);
   }
   if (count == 0 || text.size() >= kEnough) pipe.reset();
 }

@@ -80,7 +80,7 @@ void check_all_differ(const std::vector<HostSlots>& hosts, const std::string& so
 std::vector<int> even_shares(int workers, std::size_t hosts) {
   const int count = static_cast<int>(hosts);
   std::vector<int> shares(hosts, workers / count);
-  for (int i = 0; i < workers % count; ++i) ++shares[static_cast<std::size_t>(i)];
+  for (int i = 0; i < workers % count; ++i) ++shares[i];
   return shares;
 }
 

@@ -31,12 +31,12 @@ bool Job::has_only_workers() const {
 }
 
 std::string Job::name(int task) const {
-  const Task& named = tasks.at(static_cast<std::size_t>(task));
+  const Task& named = tasks.at(task);
   return fmt::format("{} {}", has_only_workers() ? "rank" : named.role, named.index);
 }
 
 std::string Job::prefix(int task) const {
-  const Task& named = tasks.at(static_cast<std::size_t>(task));
+  const Task& named = tasks.at(task);
   return has_only_workers() ? fmt::format("[{}] ", named.index) : fmt::format("[{} {}] ", named.role, named.index);
 }
 
@@ -57,8 +57,7 @@ std::string names(const Job& job, const std::vector<int>& tasks) {
   if (tasks.size() == 1) return job.name(tasks.front());
   std::vector<std::string> texts;
   for (const int task : tasks) {
-    texts.push_back(job.has_only_workers() ? fmt::format("{}", job.tasks.at(static_cast<std::size_t>(task)).index)
-                                           : job.name(task));
+    texts.push_back(job.has_only_workers() ? fmt::format("{}", job.tasks.at(task).index) : job.name(task));
   }
   const std::string last = texts.back();
   texts.pop_back();
@@ -68,7 +67,7 @@ std::string names(const Job& job, const std::vector<int>& tasks) {
 std::string names_with_hosts(const Job& job, const std::vector<int>& tasks) {
   std::vector<std::string> hosts;  // in the order of the tasks
   for (const int task : tasks) {
-    const std::string& host = job.tasks.at(static_cast<std::size_t>(task)).host;
+    const std::string& host = job.tasks.at(task).host;
     if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
   }
   return fmt::format("{} on {}", names(job, tasks), fmt::join(hosts, ", "));
@@ -97,7 +96,7 @@ std::string place_text(const std::vector<int>& processors) {
 std::string count_text(const Job& job, const std::vector<int>& tasks) {
   std::vector<std::pair<std::string, int>> counts;  // in the order of the tasks
   for (const int task : tasks) {
-    const std::string& role = job.tasks[static_cast<std::size_t>(task)].role;
+    const std::string& role = job.tasks[task].role;
     if (counts.empty() || counts.back().first != role) counts.emplace_back(role, 0);
     ++counts.back().second;
   }

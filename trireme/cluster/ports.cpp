@@ -106,7 +106,7 @@ TaskPorts claim_ports(const PortsWanted& wanted, PortClaims& claims) {
 
 TaskPorts expected_ports(const PortsWanted& wanted) {
   const auto from_first = [](const PortRange& range) {
-    std::vector<int> ports(static_cast<std::size_t>(range.count));
+    std::vector<int> ports(range.count);
     std::iota(ports.begin(), ports.end(), range.first.value_or(range.usual_first));
     return ports;
   };

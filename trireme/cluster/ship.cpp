@@ -172,7 +172,7 @@ void Delivery::write_some() {
     const ssize_t count = write(in_.get(), unsent_.data(), unsent_.size());
     if (count < 0 && errno != EAGAIN) in_.reset();
     if (count <= 0) return;
-    unsent_.remove_prefix(static_cast<std::size_t>(count));
+    unsent_.remove_prefix(count);
     note_progress();
   }
 }
@@ -183,7 +183,7 @@ void Delivery::read_some(UniqueFd& pipe, std::string& text) {
     const ssize_t count = read(pipe.get(), chunk.data(), chunk.size());
     if (count == 0 || text.size() > kMostSaid) pipe.reset();
     if (count <= 0) return;
-    text.append(chunk.data(), static_cast<std::size_t>(count));
+    text.append(chunk.data(), count);
     note_progress();
   }
 }

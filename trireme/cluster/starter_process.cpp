@@ -43,7 +43,7 @@ std::optional<Ending> StarterProcess::look() {
   std::array<char, 4096> chunk{};
   ssize_t count = 0;
   while ((count = read(output_.get(), chunk.data(), chunk.size())) > 0) {
-    said_.append(chunk.data(), static_cast<std::size_t>(count));
+    said_.append(chunk.data(), count);
   }
   if (count == 0) output_.reset();
   over_ = ending.has_value();

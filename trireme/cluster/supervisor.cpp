@@ -132,7 +132,7 @@ void Supervisor::listen_to(int task) {
 void Supervisor::handle(int task, const json& message) {
   const std::string type = message.at("type");
   if (type == "ready") {
-    if (message.contains("port")) set_port(job_.tasks[static_cast<std::size_t>(task)], message["port"]);
+    if (message.contains("port")) set_port(job_.tasks[task], message["port"]);
   } else if (type == "hello") {
     tasks_[task].reported = true;
     tasks_[task].host = message.value("host", "unknown host");
@@ -309,7 +309,7 @@ void Supervisor::advance() {
 void Supervisor::run_tasks() {
   tell_addresses(job_);
   for (int task = 0; task < tasks_.count(); ++task) {
-    tasks_.tell(task, {{"type", "run"}, {"task", to_json(job_.tasks[static_cast<std::size_t>(task)])}});
+    tasks_.tell(task, {{"type", "run"}, {"task", to_json(job_.tasks[task])}});
   }
   started_ = true;
   phase_ = Phase::running;

@@ -7,9 +7,7 @@
 namespace trireme::cluster {
 namespace {
 
-bool is_worker(const Job& job, int task) {
-  return task >= 0 && job.tasks.at(static_cast<std::size_t>(task)).role == kWorkerRole;
-}
+bool is_worker(const Job& job, int task) { return task >= 0 && job.tasks.at(task).role == kWorkerRole; }
 
 bool is_survivable(const Job& job, const Failure& failure) {
   // What was wrong with the input of one is wrong with that of all, and what a machine lacks it has never had.

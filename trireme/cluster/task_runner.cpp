@@ -135,7 +135,7 @@ void TaskRunner::read_output(UniqueFd& pipe, int stream, bool all) {
     const ssize_t count = read(pipe.get(), chunk.data(), chunk.size());
     if (count == 0) pipe.reset();
     if (count <= 0) return;
-    const std::string text(chunk.data(), static_cast<std::size_t>(count));
+    const std::string text(chunk.data(), count);
     supervisor_.send({{"type", "output"}, {"stream", stream}, {"text", text}});
   } while (all);
 }

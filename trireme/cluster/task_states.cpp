@@ -10,7 +10,7 @@ template <typename Condition>
 std::vector<int> TaskStates::those(const Condition& condition) const {
   std::vector<int> found;
   for (int task = 0; task < count(); ++task) {
-    if (condition(states_[static_cast<std::size_t>(task)])) found.push_back(task);
+    if (condition(states_[task])) found.push_back(task);
   }
   return found;
 }
@@ -51,7 +51,7 @@ std::vector<int> TaskStates::lost() const {
 }
 
 std::string TaskStates::full_name(int task) const {
-  const TaskState& named = states_.at(static_cast<std::size_t>(task));
+  const TaskState& named = states_.at(task);
   const std::string pid = named.pid != 0 ? fmt::format(", pid {}", named.pid) : "";
   return fmt::format("{} ({}{})", job_.name(task), named.host, pid);
 }

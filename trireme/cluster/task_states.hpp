@@ -27,8 +27,8 @@ class TaskStates {
   explicit TaskStates(const Job& job) : job_(job), states_(job.tasks.size()) {}
 
   int count() const { return static_cast<int>(states_.size()); }
-  TaskState& operator[](int task) { return states_.at(static_cast<std::size_t>(task)); }
-  bool is_worker(int task) const { return job_.tasks.at(static_cast<std::size_t>(task)).role == kWorkerRole; }
+  TaskState& operator[](int task) { return states_.at(task); }
+  bool is_worker(int task) const { return job_.tasks.at(task).role == kWorkerRole; }
 
   bool all_over() const;
   bool workers_over() const;  // or lost

@@ -137,7 +137,7 @@ TaskPlace ClusterSpec::place_of(int rank) const {
 }
 
 const std::string& ClusterSpec::address_of(const TaskPlace& place) const {
-  return (place.is_server() ? servers : workers).at(static_cast<std::size_t>(place.index));
+  return (place.is_server() ? servers : workers).at(place.index);
 }
 
 ClusterSpec cluster_from_lists(const std::string& worker_hosts, const std::string& ps_hosts) {

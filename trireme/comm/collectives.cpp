@@ -37,19 +37,18 @@ void broadcast_large(Communicator& communicator, std::span<std::byte> data, int 
   const int previous = (communicator.rank() - 1 + size) % size;
   const int next = (communicator.rank() + 1) % size;
   const int pieces = static_cast<int>((data.size() + kBroadcastPiece - 1) / kBroadcastPiece);
-  std::vector<Transfer> receives(static_cast<std::size_t>(pieces));
-  std::vector<Transfer> sends(static_cast<std::size_t>(pieces));
+  std::vector<Transfer> receives(pieces);
+  std::vector<Transfer> sends(pieces);
   for (int i = -kBroadcastAhead; i < pieces; ++i) {
     const int posted = i + kBroadcastAhead;
     if (position > 0 && posted < pieces) {
-      receives[static_cast<std::size_t>(posted)] =
-          communicator.start_receive(slice_of(data, pieces, posted), previous, kBroadcastTag);
+      receives[posted] = communicator.start_receive(slice_of(data, pieces, posted), previous, kBroadcastTag);
     }
     if (i < 0) continue;
-    communicator.wait(receives[static_cast<std::size_t>(i)]);
+    communicator.wait(receives[i]);
     if (position + 1 == size) continue;
-    if (i >= kBroadcastAhead) communicator.wait(sends[static_cast<std::size_t>(i - kBroadcastAhead)]);
-    sends[static_cast<std::size_t>(i)] = communicator.start_send(slice_of(data, pieces, i), next, kBroadcastTag);
+    if (i >= kBroadcastAhead) communicator.wait(sends[i - kBroadcastAhead]);
+    sends[i] = communicator.start_send(slice_of(data, pieces, i), next, kBroadcastTag);
   }
   for (const Transfer& send : sends) communicator.wait(send);
 }

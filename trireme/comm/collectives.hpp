@@ -32,7 +32,7 @@ std::vector<std::string> all_gather_text(Communicator& communicator, std::string
 // The same for one number each, such as times and hashes.
 template <typename Value>
 std::vector<Value> all_gather_value(Communicator& communicator, const Value& mine) {
-  std::vector<Value> all(static_cast<std::size_t>(communicator.size()));
+  std::vector<Value> all(communicator.size());
   const AbandonOnError abandon_on_error(communicator);
   all_gather(communicator, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   return all;

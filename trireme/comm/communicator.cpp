@@ -48,22 +48,22 @@ Communicator::Communicator(int rank, int size) : rank_(rank), size_(size), last_
 
 Transfer Communicator::start_send(std::span<const std::byte> data, int to, int tag) {
   check_peer(kSend, to, tag);
-  const int slot = take_slot(kSend, to, static_cast<std::int64_t>(data.size()));
+  const int slot = take_slot(kSend, to, std::ssize(data));
   post_send(slot, data, to, tag);
-  return {slot, slots_[static_cast<std::size_t>(slot)].generation};
+  return {slot, slots_[slot].generation};
 }
 
 Transfer Communicator::start_receive(std::span<std::byte> data, int from, int tag) {
   check_peer(kReceive, from, tag);
-  const int slot = take_slot(kReceive, from, static_cast<std::int64_t>(data.size()));
+  const int slot = take_slot(kReceive, from, std::ssize(data));
   post_receive(slot, data, from, tag);
-  return {slot, slots_[static_cast<std::size_t>(slot)].generation};
+  return {slot, slots_[slot].generation};
 }
 
 Transfer Communicator::start_library_all_reduce(std::span<float> values, Reduction reduction) {
   const int slot = take_slot(kLibraryAllReduce, -1, static_cast<std::int64_t>(values.size_bytes()));
   post_library_all_reduce(slot, values, reduction);
-  return {slot, slots_[static_cast<std::size_t>(slot)].generation};
+  return {slot, slots_[slot].generation};
 }
 
 void Communicator::post_library_all_reduce(int, std::span<float>, Reduction) {
@@ -72,7 +72,7 @@ void Communicator::post_library_all_reduce(int, std::span<float>, Reduction) {
 
 bool Communicator::done(Transfer transfer) {
   if (transfer.slot < 0) return true;
-  Slot& slot = slots_[static_cast<std::size_t>(transfer.slot)];
+  Slot& slot = slots_[transfer.slot];
   if (slot.generation != transfer.generation) return true;
   if (!test(transfer.slot)) return false;
   ++slot.generation;
@@ -96,7 +96,7 @@ void Communicator::wait(Transfer transfer, const std::function<void()>& meanwhil
     check_peers();
     next_check = waited + 100ms;
     if (waited < timeout_ || done(transfer)) continue;
-    const Slot& slot = slots_[static_cast<std::size_t>(transfer.slot)];
+    const Slot& slot = slots_[transfer.slot];
     fail_waiting(slot.operation, slot.peer, slot.bytes, waited);
   }
 }
@@ -117,11 +117,9 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 
   std::vector<int> ranks;
   for (int rank = 0; rank < size_; ++rank) {
-    if (requests[static_cast<std::size_t>(rank)].color == color) ranks.push_back(rank);
+    if (requests[rank].color == color) ranks.push_back(rank);
   }
-  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
-    return requests[static_cast<std::size_t>(a)].key < requests[static_cast<std::size_t>(b)].key;
-  });
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return requests[a].key < requests[b].key; });
   return make_member_group(ranks, context);
 }
 
@@ -135,7 +133,7 @@ std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int>& ran
 std::unique_ptr<Communicator> Communicator::make_member_group(const std::vector<int>& ranks, int context) {
   std::unique_ptr<Communicator> group = make_group(ranks, context);
   std::vector<Member> members;
-  for (const int rank : ranks) members.push_back(members_[static_cast<std::size_t>(rank)]);
+  for (const int rank : ranks) members.push_back(members_[rank]);
   group->set_members(std::move(members));
   group->last_context_ = last_context_;
   group->timeout_ = timeout_;
@@ -175,7 +173,7 @@ void Communicator::check_peers() const {
   }
   if (members_.empty()) return;
   for (int rank = 0; rank < size_; ++rank) {
-    const Member& member = members_[static_cast<std::size_t>(rank)];
+    const Member& member = members_[rank];
     if (member.node != self().node || member.pid == self().pid || presence(rank) == Presence::left) continue;
     if (left_behind_.contains(rank)) continue;
     if (kill(static_cast<pid_t>(member.pid), 0) == 0 || errno != ESRCH) continue;
@@ -196,13 +194,13 @@ void Communicator::fail_waiting(std::string_view operation, int peer, std::int64
 
 std::string Communicator::name_of(int rank) const {
   if (members_.empty()) return fmt::format("rank {}", rank);
-  const Member& member = members_[static_cast<std::size_t>(rank)];
+  const Member& member = members_[rank];
   if (!member.name.empty()) return fmt::format("{} ({})", member.name, member.host);
   return fmt::format("rank {} ({})", member.world_rank, member.host);
 }
 
 std::string Communicator::describe(int slot) const {
-  const Slot& described = slots_[static_cast<std::size_t>(slot)];
+  const Slot& described = slots_[slot];
   return fmt::format("{}: {} of {} with {}{}", name_of(rank_), described.operation,
                      format_bytes(static_cast<double>(described.bytes)),
                      described.peer < 0 ? "all ranks" : name_of(described.peer),
@@ -217,7 +215,7 @@ int Communicator::take_slot(const char* operation, int peer, std::int64_t bytes)
   }
   const int index = free_slots_.back();
   free_slots_.pop_back();
-  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  Slot& slot = slots_[index];
   slot.operation = operation;
   slot.peer = peer;
   slot.bytes = bytes;

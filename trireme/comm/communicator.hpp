@@ -63,7 +63,7 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::span<const Member> members() const { return members_; }  // by rank
-  const Member& self() const { return members_[static_cast<std::size_t>(rank_)]; }
+  const Member& self() const { return members_[rank_]; }
 
   // Messages between two ranks with the same tag arrive in the order in which they were sent. The receive has exactly
   // the size of the send, and any size will do. The memory belongs to the transfer until it is done. Nothing is

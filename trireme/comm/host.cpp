@@ -18,7 +18,7 @@ std::string first_line(const char* path) {
 std::string link_target(const char* path) {
   std::array<char, 256> text{};
   const ssize_t length = readlink(path, text.data(), text.size());
-  return length < 0 ? "" : std::string(text.data(), static_cast<std::size_t>(length));
+  return length < 0 ? "" : std::string(text.data(), length);
 }
 
 }  // namespace

@@ -26,16 +26,15 @@ UniqueFd make_memory_file(std::int64_t bytes) {
 std::byte* map_file(const UniqueFd& file, std::int64_t bytes, bool is_own) {
   if (!file.is_open()) return nullptr;
   const int flags = is_own ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
-  void* mapped = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, flags, file.get(), 0);
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
 // For a rank that is alone on its node. Huge pages are to be had for private memory only.
 std::byte* map_private(std::int64_t bytes) {
-  void* mapped =
-      mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
-  madvise(mapped, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // advice: its failure is no error
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // advice: its failure is no error
   const std::int64_t page = sysconf(_SC_PAGESIZE);
   for (std::int64_t at = 0; at < bytes; at += page) static_cast<volatile char*>(mapped)[at] = 0;
   return static_cast<std::byte*>(mapped);
@@ -64,13 +63,13 @@ bool all_true(Communicator& communicator, bool mine) {
 
 SharedMemory::~SharedMemory() {
   for (std::byte* piece : pieces_) {
-    if (piece != nullptr) munmap(piece, static_cast<std::size_t>(bytes_));
+    if (piece != nullptr) munmap(piece, bytes_);
   }
 }
 
 void SharedMemory::fill_page_tables() const {
   for (std::byte* piece : pieces_) {
-    madvise(piece, static_cast<std::size_t>(bytes_), MADV_POPULATE_WRITE);  // older kernels do it at the first touch
+    madvise(piece, bytes_, MADV_POPULATE_WRITE);  // older kernels do it at the first touch
   }
 }
 
@@ -84,7 +83,7 @@ std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std
   std::unique_ptr<SharedMemory> memory(new SharedMemory);
   memory->bytes_ = bytes;
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    if (members[static_cast<std::size_t>(rank)].node != communicator.self().node) continue;
+    if (members[rank].node != communicator.self().node) continue;
     if (rank == communicator.rank()) memory->local_rank_ = static_cast<int>(memory->ranks_.size());
     memory->ranks_.push_back(rank);
   }
@@ -101,7 +100,7 @@ std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std
     if (alone) {
       memory->pieces_[i] = map_private(bytes);
     } else {
-      const Announcement& other = announcements[static_cast<std::size_t>(memory->ranks_[i])];
+      const Announcement& other = announcements[memory->ranks_[i]];
       // One's own too is opened by path: a rank that may not see others' files is found out before it matters.
       const UniqueFd file(
           other.file < 0 ? -1 : open(fmt::format("/proc/{}/fd/{}", other.pid, other.file).c_str(), O_RDWR | O_CLOEXEC));

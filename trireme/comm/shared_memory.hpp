@@ -29,7 +29,7 @@ class SharedMemory {
   int local_size() const { return static_cast<int>(pieces_.size()); }
   std::span<const int> ranks() const { return ranks_; }  // in the communicator, by local rank
 
-  std::byte* data(int local_rank) const { return pieces_[static_cast<std::size_t>(local_rank)]; }
+  std::byte* data(int local_rank) const { return pieces_[local_rank]; }
   std::byte* data() const { return data(local_rank_); }  // this rank's own piece
   // For those who will use the pieces of other ranks in every step. Only then: what is mapped counts as memory of this
   // process.

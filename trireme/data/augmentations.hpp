@@ -21,7 +21,7 @@ struct AugmentedImage {
   float& at(int channel, int row, int column) const {
     const int place =
         channels_last ? (row * size + column) * channels + channel : (channel * size + row) * size + column;
-    return values[static_cast<std::size_t>(place)];
+    return values[place];
   }
 };
 

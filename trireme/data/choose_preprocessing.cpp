@@ -51,7 +51,7 @@ void set_channels(std::string_view option, const std::vector<float>& said, int c
 }
 
 std::vector<float> shortened(const std::array<float, 3>& values, int channels) {
-  const std::span<const float> used(values.data(), static_cast<std::size_t>(channels));
+  const std::span<const float> used(values.data(), channels);
   const bool all_same = std::ranges::all_of(used, [&](float value) { return value == used[0]; });
   return all_same ? std::vector<float>{used[0]} : std::vector<float>(used.begin(), used.end());
 }

@@ -44,7 +44,7 @@ Colour mean_of(const ColourValues& image, std::int64_t pixels) {
     double sum = 0;
     const float* values = image.values.data() + channel * image.channel_step;
     for (std::int64_t i = 0; i < pixels; ++i) sum += static_cast<double>(values[i * image.pixel_step]);
-    mean[static_cast<std::size_t>(channel)] = static_cast<float>(sum / static_cast<double>(pixels));
+    mean[channel] = static_cast<float>(sum / static_cast<double>(pixels));
   }
   return mean;
 }
@@ -53,11 +53,11 @@ void apply(const Matrix& matrix, const Colour& offset, const ColourValues& image
   for (std::int64_t i = 0; i < pixels; ++i) {
     float* pixel = image.values.data() + i * image.pixel_step;
     Colour colour{};
-    for (int c = 0; c < image.channels; ++c) colour[static_cast<std::size_t>(c)] = pixel[c * image.channel_step];
+    for (int c = 0; c < image.channels; ++c) colour[c] = pixel[c * image.channel_step];
     for (int c = 0; c < image.channels; ++c) {
-      const Colour& row = matrix[static_cast<std::size_t>(c)];
+      const Colour& row = matrix[c];
       const float value = row[0] * colour[0] + row[1] * colour[1] + row[2] * colour[2];
-      pixel[c * image.channel_step] = std::clamp(value + offset[static_cast<std::size_t>(c)], 0.0f, 1.0f);
+      pixel[c * image.channel_step] = std::clamp(value + offset[c], 0.0f, 1.0f);
     }
   }
 }
@@ -72,7 +72,7 @@ void distort_colour(const ColourValues& image, std::uint64_t random_key) {
   const float saturation = between(kLeastFactor, kMostFactor, random[1]);
   const float angle = kTwoPi * between(-kHueTurn, kHueTurn, random[2]);
   const float contrast = between(kLeastFactor, kMostFactor, random[3]);
-  const std::int64_t pixels = static_cast<std::int64_t>(image.values.size()) / image.channels;
+  const std::int64_t pixels = std::ssize(image.values) / image.channels;
   const Matrix turn =
       image.channels == 3 ? turn_of_colours(saturation, angle) : Matrix{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
   const Colour mean = mean_of(image, pixels);

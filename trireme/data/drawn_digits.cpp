@@ -24,7 +24,8 @@ struct Arc {
 void add_arc(Stroke& stroke, const Arc& arc) {
   constexpr int kPieces = 14;
   for (int i = 0; i <= kPieces; ++i) {
-    const float angle = (arc.from + (arc.to - arc.from) * i / kPieces) * std::numbers::pi_v<float> / 180;
+    const float angle =
+        (arc.from + (arc.to - arc.from) * static_cast<float>(i) / kPieces) * std::numbers::pi_v<float> / 180;
     stroke.push_back({arc.centre.x + arc.radius.x * std::cos(angle), arc.centre.y + arc.radius.y * std::sin(angle)});
   }
 }
@@ -114,7 +115,7 @@ float distance_to_segment(Point p, Point a, Point b) {
 // Ink from 0 to 1 on a sheet of pixels.
 class Sheet {
  public:
-  Sheet(int height, int width) : height_(height), width_(width), ink_(static_cast<std::size_t>(height * width)) {}
+  Sheet(int height, int width) : height_(height), width_(width), ink_(height * width) {}
 
   // Radius and points in pixels.
   void draw(Point a, Point b, float radius) {
@@ -126,7 +127,7 @@ class Sheet {
     for (int y = top; y <= bottom; ++y) {
       for (int x = left; x <= right; ++x) {
         const Point middle{static_cast<float>(x) + .5f, static_cast<float>(y) + .5f};
-        float& ink = ink_[static_cast<std::size_t>(y * width_ + x)];
+        float& ink = ink_[y * width_ + x];
         ink = std::max(ink, std::clamp(radius + .5f - distance_to_segment(middle, a, b), 0.0f, 1.0f));
       }
     }
@@ -181,7 +182,7 @@ class DrawnDigits final : public Dataset {
     const auto height = static_cast<float>(info_.height), width = static_cast<float>(info_.width);
     const float radius = draws.between(.025f, .06f) * std::min(height, width);
     Sheet sheet(info_.height, info_.width);
-    for (const Stroke& stroke : models_[static_cast<std::size_t>(label)]) {
+    for (const Stroke& stroke : models_[label]) {
       Point previous;
       for (std::size_t i = 0; i < stroke.size(); ++i) {
         Point point = distortion(stroke[i]);

@@ -174,10 +174,9 @@ class DrawnShapes final : public Dataset {
 
  private:
   static std::string name_of(int label, int classes) {
-    std::string name = kFigures[static_cast<std::size_t>(label % kKinds)];
-    if (classes > kKinds) name += fmt::format("-{}", kFillings[static_cast<std::size_t>(label / kKinds % kKinds)]);
-    if (classes > kKinds * kKinds)
-      name += fmt::format("-{}", kFigures[static_cast<std::size_t>(label / kKinds / kKinds)]);
+    std::string name = kFigures[label % kKinds];
+    if (classes > kKinds) name += fmt::format("-{}", kFillings[label / kKinds % kKinds]);
+    if (classes > kKinds * kKinds) name += fmt::format("-{}", kFigures[label / kKinds / kKinds]);
     return name;
   }
 

@@ -45,7 +45,7 @@ void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
     if (got < 0) fail(ErrorKind::failed, "cannot read {}, byte {}: {}", path_, offset, std::strerror(errno));
     if (got == 0)
       fail(ErrorKind::failed, "{}, byte {}: the file ends here, {} bytes too early", path_, offset, out.size());
-    out = out.subspan(static_cast<std::size_t>(got));
+    out = out.subspan(got);
     offset += got;
   }
 }
@@ -55,7 +55,7 @@ std::vector<std::byte> read_file(const std::string& path, std::int64_t most_byte
   if (file.size() > most_bytes) {
     bad_input("'{}' has {} bytes; at most {} were expected", path, file.size(), most_bytes);
   }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
+  std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
   return bytes;
 }

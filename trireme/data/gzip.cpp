@@ -79,7 +79,7 @@ class Inflater {
   void fill() {
     const std::int64_t bytes = std::min<std::int64_t>(file_.size() - offset_, kChunkBytes);
     if (bytes <= 0) bad_input("{}, byte {}: the gzip stream is cut off", file_.path(), offset_);
-    file_.read(offset_, std::span(chunk_).first(static_cast<std::size_t>(bytes)));
+    file_.read(offset_, std::span(chunk_).first(bytes));
     offset_ += bytes;
     stream_.next_in = reinterpret_cast<Bytef*>(chunk_.data());
     stream_.avail_in = static_cast<uInt>(bytes);
@@ -165,7 +165,7 @@ std::vector<std::byte> gunzip(const std::string& path, std::int64_t bytes) {
   if (bytes / kLargestRatio > compressed) {
     bad_input("{}: {} bytes cannot be in a gzip file of {} bytes", path, bytes, compressed);
   }
-  std::vector<std::byte> all(static_cast<std::size_t>(bytes));
+  std::vector<std::byte> all(bytes);
   const std::size_t got = inflater.read(all);
   if (got < all.size()) bad_input("{}: holds {} bytes; {} were expected", path, got, bytes);
   std::byte more{};

@@ -39,7 +39,7 @@ class IdxFile {
   void read(std::int64_t value, std::span<std::byte> out) const {
     if (file_) return file_->read(offset_of(value), out);
     const auto from = memory_.begin() + offset_of(value);
-    std::copy(from, from + static_cast<std::ptrdiff_t>(out.size()), out.begin());
+    std::copy(from, from + std::ssize(out), out.begin());
   }
 
  private:
@@ -55,7 +55,7 @@ class IdxFile {
 
 IdxFile::IdxFile(const std::string& path, std::size_t extents)
     : path_(path), header_bytes_(static_cast<std::int64_t>(4 + 4 * extents)) {
-  std::vector<std::byte> header(static_cast<std::size_t>(header_bytes_));
+  std::vector<std::byte> header(header_bytes_);
   if (is_compressed(path)) {
     header = gunzip_head(path, header.size());
     parse_header(header, extents);
@@ -63,7 +63,7 @@ IdxFile::IdxFile(const std::string& path, std::size_t extents)
     return;
   }
   file_.emplace(path);
-  header.resize(static_cast<std::size_t>(std::min(file_->size(), header_bytes_)));
+  header.resize(std::min(file_->size(), header_bytes_));
   file_->read(0, header);
   parse_header(header, extents);
   if (file_->size() != header_bytes_ + values_) {
@@ -114,7 +114,7 @@ std::optional<std::string> find_labels(const std::string& folder, Split split) {
 }
 
 std::vector<std::byte> read_labels(const IdxFile& file) {
-  std::vector<std::byte> labels(static_cast<std::size_t>(file.values()));
+  std::vector<std::byte> labels(file.values());
   file.read(0, labels);
   return labels;
 }
@@ -159,10 +159,10 @@ class IdxDataset final : public Dataset {
     sample.height = info_.height;
     sample.width = info_.width;
     sample.channels = 1;
-    sample.label = std::to_integer<std::int32_t>(labels_[static_cast<std::size_t>(index)]);
+    sample.label = std::to_integer<std::int32_t>(labels_[index]);
     sample.boxes.clear();
     sample.class_text.clear();
-    sample.bytes.resize(static_cast<std::size_t>(image_bytes()));
+    sample.bytes.resize(image_bytes());
     images_.read(index * image_bytes(), sample.bytes);
   }
 

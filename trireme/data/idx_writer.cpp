@@ -19,7 +19,7 @@ void append_big_endian(std::vector<std::byte>& bytes, std::int64_t value) {
 
 std::vector<std::byte> header_of(const std::vector<std::int64_t>& extents) {
   std::vector<std::byte> header;
-  append_big_endian(header, 0x0800 + static_cast<std::int64_t>(extents.size()));
+  append_big_endian(header, 0x0800 + std::ssize(extents));
   for (const std::int64_t extent : extents) append_big_endian(header, extent);
   return header;
 }
@@ -45,7 +45,7 @@ class IdxWriter final : public SplitWriter {
     images_ = std::make_unique<NewFile>(images_path_);
     header_ = header_of({source_.size(), height_, width_});
     images_->write_at(0, header_);
-    labels_.resize(static_cast<std::size_t>(source_.size()));
+    labels_.resize(source_.size());
   }
 
   std::int64_t parts() const override { return (source_.size() + kSamplesPerPart - 1) / kSamplesPerPart; }
@@ -59,10 +59,10 @@ class IdxWriter final : public SplitWriter {
     for (std::int64_t i = range.first; i < range.end; ++i) {
       read_grey(i, sample, images);
       pixels.insert(pixels.end(), sample.bytes.begin(), sample.bytes.end());
-      labels_[static_cast<std::size_t>(i)] = static_cast<std::byte>(sample.label);
+      labels_[i] = static_cast<std::byte>(sample.label);
     }
     const std::int64_t image_bytes = std::int64_t{height_} * width_;
-    images_->write_at(static_cast<std::int64_t>(header_.size()) + range.first * image_bytes, pixels);
+    images_->write_at(std::ssize(header_) + range.first * image_bytes, pixels);
     return range.end - range.first;
   }
 

@@ -79,18 +79,18 @@ class ImageFolder final : public Dataset {
   }
 
   const DatasetInfo& info() const override { return info_; }
-  std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
+  std::int64_t size() const override { return std::ssize(samples_); }
 
   void read(std::int64_t index, Sample& sample) const override {
     const std::string path = path_of(index);
     const InputFile file(path, ErrorKind::failed);  // one that cannot be opened is a broken sample, no broken data set
     if (file.size() == 0) fail(ErrorKind::failed, "{}: the file is empty", path);
     if (file.size() > kMostBytes) fail(ErrorKind::failed, "{}: {} bytes are no image", path, file.size());
-    sample.bytes.resize(static_cast<std::size_t>(file.size()));
+    sample.bytes.resize(file.size());
     file.read(0, sample.bytes);
     sample.encoding = Encoding::jpeg;
     sample.height = sample.width = sample.channels = 0;
-    sample.label = samples_[static_cast<std::size_t>(index)].label;
+    sample.label = samples_[index].label;
     sample.boxes.clear();
     sample.class_text.clear();
   }
@@ -125,8 +125,8 @@ class ImageFolder final : public Dataset {
   }
 
   std::string path_of(std::int64_t index) const {
-    const Entry& entry = samples_[static_cast<std::size_t>(index)];
-    return fmt::format("{}/{}/{}", root_, info_.class_names[static_cast<std::size_t>(entry.label)], entry.file);
+    const Entry& entry = samples_[index];
+    return fmt::format("{}/{}/{}", root_, info_.class_names[entry.label], entry.file);
   }
 
   std::string root_;

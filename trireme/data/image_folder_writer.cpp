@@ -20,8 +20,7 @@ class ImageFolderWriter final : public SplitWriter {
         std::filesystem::path(plan.folder) / (plan.split == Split::train ? "train" : "val");
     for (std::int32_t label = 0; label < plan.classes; ++label) {
       const bool is_named = static_cast<std::size_t>(label) < plan.class_names.size();
-      const std::string name =
-          is_named ? plan.class_names[static_cast<std::size_t>(label)] : numbered_class(label, plan.classes);
+      const std::string name = is_named ? plan.class_names[label] : numbered_class(label, plan.classes);
       if (name.front() == '.' || name.find('/') != std::string::npos) {
         bad_input("the class '{}' cannot be the name of a folder; remove {} to have numbers instead", name,
                   kClassNamesFile);
@@ -39,7 +38,7 @@ class ImageFolderWriter final : public SplitWriter {
     std::vector<std::byte> jpeg;
     for (std::int64_t i = range.first; i < range.end; ++i) {
       source_.read(i, sample);
-      const std::string path = folders_.at(static_cast<std::size_t>(sample.label)) / fmt::format("{:08}.jpg", i);
+      const std::string path = folders_.at(sample.label) / fmt::format("{:08}.jpg", i);
       if (std::filesystem::exists(path)) continue;
       if (sample.encoding == Encoding::pixels) encode_jpeg(sample, quality_, jpeg);
       NewFile file(path);

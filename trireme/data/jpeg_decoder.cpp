@@ -169,7 +169,7 @@ const std::uint8_t* JpegDecoder::State::convert(int channels) {
   converted.resize(static_cast<std::size_t>(count) * 3);
   cmyk_to_rgb(pixels.data(), info.saw_Adobe_marker != 0, count, converted.data());
   if (channels == 3) return converted.data();
-  pixels.resize(static_cast<std::size_t>(count));
+  pixels.resize(count);
   rgb_to_grey(converted.data(), count, pixels.data());
   return pixels.data();
 }

@@ -62,7 +62,7 @@ class Pipeline::Workers {
     for (int i = 0; i < options_.prefetch + 1; ++i) {
       Slot& slot = slots_.emplace_back();
       slot.images = AlignedMemory(options_.batch_size * image_elements_ * static_cast<std::int64_t>(sizeof(float)));
-      slot.labels.resize(static_cast<std::size_t>(options_.batch_size));
+      slot.labels.resize(options_.batch_size);
       slot.missing = options_.batch_size;
     }
     try {
@@ -92,7 +92,7 @@ class Pipeline::Workers {
   // Of this rank's part of the batch.
   std::int64_t place_of(std::int64_t batch) const { return first_of(batch) + options_.rank * options_.batch_size; }
   // The memory of the batches before the one in use can be filled again.
-  bool has_memory(std::int64_t batch) const { return batch < in_use_ + static_cast<std::int64_t>(slots_.size()); }
+  bool has_memory(std::int64_t batch) const { return batch < in_use_ + std::ssize(slots_); }
 
   perf::Track* track(int thread) const;
   void work(perf::Track* track);
@@ -128,7 +128,7 @@ void Pipeline::Workers::fill(std::int64_t batch, std::int64_t index, SampleSourc
   const auto bytes = image_elements_ * static_cast<std::int64_t>(sizeof(float));
   const std::span<float> image(static_cast<float*>(slot.images.at(index * bytes)),
                                static_cast<std::size_t>(image_elements_));
-  std::int32_t& label = slot.labels[static_cast<std::size_t>(index)];
+  std::int32_t& label = slot.labels[index];
   const std::int64_t place = place_of(batch) + index;
   if (options_.end < 0 || place < options_.end) {
     label = source_.make(place, worker, image);

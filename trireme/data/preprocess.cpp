@@ -77,7 +77,7 @@ Pixels Preprocessor::Scratch::part_of_pixels(const Sample& sample, const Window&
   pixels.channels = sample.channels;
   if (sample.channels == 3 && channels == 1) {
     grey.resize(sample.bytes.size() / 3);
-    rgb_to_grey(pixels.data, static_cast<std::int64_t>(grey.size()), grey.data());
+    rgb_to_grey(pixels.data, std::ssize(grey), grey.data());
     pixels.data = grey.data();
     pixels.channels = 1;
   }

@@ -69,9 +69,9 @@ RecordIndex index_records(const InputFile& file) {
 
 std::span<const std::byte> read_record(const InputFile& file, const RecordPlace& place,
                                        std::vector<std::byte>& buffer) {
-  buffer.resize(static_cast<std::size_t>(place.bytes + kCrcBytes));
+  buffer.resize(place.bytes + kCrcBytes);
   file.read(place.offset + kHeadBytes, buffer);
-  const auto data = std::span(buffer).first(static_cast<std::size_t>(place.bytes));
+  const auto data = std::span(buffer).first(place.bytes);
   if (!crc_fits(data, std::span(buffer).last(kCrcBytes))) {
     fail(ErrorKind::failed, "{}, byte {}: the CRC of the record's data is wrong", file.path(), place.offset);
   }

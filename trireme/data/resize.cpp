@@ -76,22 +76,21 @@ void Resizer::run(const Pixels& pixels, bool mirror, const Affines& affines, std
   set_taps(pixels.top, pixels.part_height, pixels.height, rows_);
   set_columns(pixels, mirror);
   const int row_values = pixels.width * pixels.channels;
-  row_.resize(static_cast<std::size_t>(row_values));
+  row_.resize(row_values);
   const int size = options_.size;
   // With the channels last a row of the result lies in one piece, else in one for each channel.
   const int pieces = options_.channels_last ? 1 : options_.channels;
   const int piece = size * options_.channels / pieces;
   for (int y = 0; y < size; ++y) {
-    const Tap& tap = rows_[static_cast<std::size_t>(y)];
+    const Tap& tap = rows_[y];
     blend_rows(pixels.data + tap.first * pixels.row_bytes, pixels.data + tap.second * pixels.row_bytes, tap.share,
                row_values, row_.data());
     for (int i = 0; i < pieces; ++i) {
-      const ColumnTaps taps{&first_[static_cast<std::size_t>(i * piece)], &second_[static_cast<std::size_t>(i * piece)],
-                            &share_[static_cast<std::size_t>(i * piece)]};
+      const ColumnTaps taps{&first_[i * piece], &second_[i * piece], &share_[i * piece]};
       const std::size_t at =
           (static_cast<std::size_t>(i) * static_cast<std::size_t>(size) + static_cast<std::size_t>(y)) *
           static_cast<std::size_t>(piece);
-      const Affine affine = options_.channels_last ? Affine() : affines[static_cast<std::size_t>(i)];
+      const Affine affine = options_.channels_last ? Affine() : affines[i];
       blend_columns(row_.data(), taps, affine, piece, out.data() + at);
     }
   }

@@ -18,7 +18,7 @@ void look_at(const Dataset& dataset, std::int64_t index, bool decode, WholeImage
   ++survey.samples;
   try {
     dataset.read(index, sample);
-    survey.bytes += static_cast<std::int64_t>(sample.bytes.size());
+    survey.bytes += std::ssize(sample.bytes);
     if (decode) {
       images.decode(index, sample, 3);
     } else {
@@ -29,7 +29,7 @@ void look_at(const Dataset& dataset, std::int64_t index, bool decode, WholeImage
     survey.problems[index] = error.what();
     return;
   }
-  survey.boxes += static_cast<std::int64_t>(sample.boxes.size());
+  survey.boxes += std::ssize(sample.boxes);
   ++survey.labels[sample.label];
   add_text(survey.texts, sample.label, sample.class_text);
   ++survey.dimensions[{sample.width, sample.height}];

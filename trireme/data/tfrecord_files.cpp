@@ -32,7 +32,7 @@ std::optional<NumberedName> parse(const std::string& name) {
   int used = 0;
   const int found =
       std::sscanf(name.c_str(), "%15[a-z]-%8d-of-%8d%n", prefix.data(), &parsed.number, &parsed.count, &used);
-  if (found != 3 || used != static_cast<int>(name.size())) return std::nullopt;
+  if (found != 3 || used != std::ssize(name)) return std::nullopt;
   if (parsed.number < 0 || parsed.number >= parsed.count) return std::nullopt;
   parsed.prefix = prefix.data();
   return parsed;

@@ -32,8 +32,7 @@ class Backward {
   }
 
   Tensor of(Tensor target) const {
-    return target.node > loss_.node ? Tensor{}
-                                    : gradients_[index(target.node)][static_cast<std::size_t>(target.output)];
+    return target.node > loss_.node ? Tensor{} : gradients_[index(target.node)][target.output];
   }
 
  private:
@@ -52,7 +51,7 @@ class Backward {
   }
 
   void accumulate(Tensor tensor, Tensor gradient) {
-    Tensor& sum = gradients_[index(tensor.node)][static_cast<std::size_t>(tensor.output)];
+    Tensor& sum = gradients_[index(tensor.node)][tensor.output];
     sum = sum ? binary(op::BinaryKind::add, sum, gradient, "accumulate") : gradient;
   }
 

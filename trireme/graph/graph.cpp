@@ -25,7 +25,7 @@ std::string describe(const std::string& name, const Operation& op, std::span<con
 
 void expect_variables(const Graph& graph, const Operation& op, const std::vector<Tensor>& inputs) {
   for (const int i : written_inputs(op, static_cast<int>(inputs.size()))) {
-    const Node& written = graph.node(inputs[static_cast<std::size_t>(i)]);
+    const Node& written = graph.node(inputs[i]);
     if (written.as<op::Variable>() == nullptr) {
       bad_input("input {} is '{}' ({}), expected a variable: an update can write nothing else", i, written.name,
                 name_of(written.op));
@@ -42,7 +42,7 @@ const TensorType& Tensor::type() const {
     bad_input("node '{}' ({}) has no output {}; it has {}{}", producer.name, name_of(producer.op), output,
               producer.outputs.size(), is_update(producer.op) ? ": an update can only be fetched" : "");
   }
-  return producer.outputs[static_cast<std::size_t>(output)];
+  return producer.outputs[output];
 }
 
 Tensor Graph::add(Operation op, std::vector<Tensor> inputs, std::string name) {

@@ -38,7 +38,7 @@ class Graph {
   // was expected.
   Tensor add(Operation op, std::vector<Tensor> inputs, std::string name = "");
 
-  const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
   const Node& node(Tensor tensor) const { return node(tensor.node); }
   const std::deque<Node>& nodes() const { return nodes_; }
   Tensor output(NodeId id, int index = 0) { return {this, id, index}; }

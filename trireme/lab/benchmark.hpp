@@ -120,7 +120,7 @@ class Benchmark {
   End vote(End wish, bool first);
   bool ends(bool asked, bool out_of_time, bool first);
   void agree_on_interrupt(bool asked);
-  void meet(bool timed);
+  void barrier(bool timed);
   void count_traffic(int sign);
   double settle();  // until no values are on their way any more; the seconds that took
   void add_times();

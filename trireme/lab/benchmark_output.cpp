@@ -304,9 +304,9 @@ void ProgressBar::draw(const StepEvent& event, const char* phase, std::int64_t s
   const double left = done > 0 ? event.elapsed_seconds * (1 - done) / done : 0;
   const int filled = static_cast<int>(std::lround(done * kBarWidth));
   // Erases to the end of the line after the text: the new text may be shorter than what it covers.
-  const std::string bar = fmt::format(
-      "\r[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left\x1b[K", std::string(static_cast<std::size_t>(filled), '#'),
-      std::string(static_cast<std::size_t>(kBarWidth - filled), '.'), 100 * done, phase, event.step, event.steps, left);
+  const std::string bar =
+      fmt::format("\r[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left\x1b[K", std::string(filled, '#'),
+                  std::string(kBarWidth - filled, '.'), 100 * done, phase, event.step, event.steps, left);
   std::fwrite(bar.data(), 1, bar.size(), terminal_);
   std::fflush(terminal_);
   drawn_at_ = event.elapsed_seconds;

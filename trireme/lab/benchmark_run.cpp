@@ -230,7 +230,7 @@ void Benchmark::run_in_place(const std::stop_token& stop) {
     seconds.push_back(seconds_since(start));
   }
   keeps_batch_ = false;
-  meet(false);
+  barrier(false);
   if (result_.interrupted) return;  // half-done
   worker_.workers().set_context("comparing steps with and without input");
   const double real = together(result_.step_seconds.back()), in_place = together(seconds);
@@ -240,7 +240,7 @@ void Benchmark::run_in_place(const std::stop_token& stop) {
 
 // Collective, between the steps of one kind and of another. Where servers have the variables, a worker that is through
 // earlier than others does not keep them waiting, and all go on from the same values.
-void Benchmark::meet(bool timed) {
+void Benchmark::barrier(bool timed) {
   if (worker_.replicas() != nullptr) worker_.replicas()->sync().rest();
   worker_.workers().set_context("waiting for all workers to end their steps");
   worker_.leave_lost_behind();
@@ -301,14 +301,14 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
   if (!worker_.in_lock_step()) worker_.workers().set_timeout(kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
-    meet(false);
+    barrier(false);
     if (config().profile) worker_.step().enable_profile();
     for (std::int64_t repeat = 0; repeat < config().repeats && !result_.interrupted; ++repeat) {
       count_traffic(-1);
       if (worker_.servers() != nullptr) comm::barrier(worker_.workers());
       run_repeat(observer, stop, clock, repeat);
       trace_.set_recording(false);
-      meet(true);
+      barrier(true);
       if (worker_.replicas() != nullptr) check_replicas();
       const auto start = SteadyClock::now();
       if (config().io_overhead && !result_.interrupted) run_in_place(stop);

@@ -55,7 +55,7 @@ JobTrace::JobTrace(comm::Communicator& members, int workers, std::int64_t steps)
     : members_(members.split(0, members.rank())),
       workers_(workers),
       started_(report::rfc3339(std::chrono::system_clock::now())),
-      known_(static_cast<std::size_t>(members.size())),
+      known_(members.size()),
       recorder_(spans_for(steps)) {
   recorder_.track(perf::Recorder::kMainTrack);  // the first in the file
   members_->set_timeout(kPatience);
@@ -72,11 +72,11 @@ JobTrace::~JobTrace() = default;
 // Ranks of one machine have one clock, unless what was measured says otherwise.
 void JobTrace::measure_clocks(comm::ClockOffset Member::*when) {
   for (int rank = 1; rank < members_->size(); ++rank) {
-    Member& member = known_[static_cast<std::size_t>(rank)];
+    Member& member = known_[rank];
     member.is_lost = members_->presence(rank) != comm::Presence::here;
     if (member.is_lost) continue;
     comm::ClockOffset measured = comm::measure_clock_offset(*members_, rank, kClockTag);
-    const bool same_node = members_->members()[static_cast<std::size_t>(rank)].node == members_->self().node;
+    const bool same_node = members_->members()[rank].node == members_->self().node;
     if (same_node && std::abs(measured.offset) <= measured.round_trip) measured.offset = 0;
     member.*when = measured;
   }
@@ -123,7 +123,7 @@ std::int64_t JobTrace::write_own(report::TraceWriter& writer, std::int64_t origi
 }
 
 std::int64_t JobTrace::write_other(report::TraceWriter& writer, int rank, std::int64_t origin) {
-  const Member& member = known_[static_cast<std::size_t>(rank)];
+  const Member& member = known_[rank];
   const Json json = Json::parse(receive_text(*members_, rank));
   std::vector<perf::SpanLabel> labels;
   for (const Json& label : json.at("labels")) labels.push_back(label_from(label));
@@ -141,7 +141,7 @@ std::int64_t JobTrace::write_other(report::TraceWriter& writer, int rank, std::i
 }
 
 std::string JobTrace::name_of(int rank) const {
-  const comm::Member& member = members_->members()[static_cast<std::size_t>(rank)];
+  const comm::Member& member = members_->members()[rank];
   return fmt::format("{} {} on {}", rank < workers_ ? "rank" : "ps", rank < workers_ ? rank : rank - workers_,
                      member.host);
 }
@@ -176,7 +176,7 @@ std::string JobTrace::write(const std::string& path) {
   measure_clocks(&Member::end);
   std::int64_t origin = first_begin();
   for (int rank = 1; rank < members_->size(); ++rank) {
-    const Member& member = known_[static_cast<std::size_t>(rank)];
+    const Member& member = known_[rank];
     if (member.is_lost) continue;
     std::int64_t first = 0;
     members_->receive(std::as_writable_bytes(std::span(&first, 1)), rank, kTraceTag);
@@ -187,8 +187,8 @@ std::string JobTrace::write(const std::string& path) {
   std::vector<std::int64_t> dropped(known_.size());
   for (int rank = 0; rank < members_->size(); ++rank) {
     writer.add_process(rank, name_of(rank));
-    if (known_[static_cast<std::size_t>(rank)].is_lost) continue;
-    dropped[static_cast<std::size_t>(rank)] = rank == 0 ? write_own(writer, origin) : write_other(writer, rank, origin);
+    if (known_[rank].is_lost) continue;
+    dropped[rank] = rank == 0 ? write_own(writer, origin) : write_other(writer, rank, origin);
   }
   writer.finish(facts(dropped));
   std::string line = fmt::format("trace: {} ({} spans); open it in ui.perfetto.dev, or `trireme report --trace {}`",

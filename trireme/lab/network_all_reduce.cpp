@@ -125,7 +125,7 @@ std::vector<std::int64_t> gradient_bucket_bytes(const std::string& model) {
     if (instruction.node == nullptr || instruction.node->as<op::ApplyGradients>() == nullptr) continue;
     std::int64_t bytes = 0;  // inputs: the learning rate, then values and gradient of each variable
     for (std::size_t i = 2; i < instruction.inputs.size(); i += 2) {
-      bytes += program.buffers[static_cast<std::size_t>(instruction.inputs[i])].bytes;
+      bytes += program.buffers[instruction.inputs[i]].bytes;
     }
     buckets.push_back(bytes);
   }

@@ -29,8 +29,8 @@ bool is_landmark(std::int64_t bytes, std::int64_t largest) {
 }
 
 std::string host_text(const PairResult& result, const std::vector<comm::Member>& members) {
-  const std::string& first = members[static_cast<std::size_t>(result.pair.first)].host;
-  const std::string& second = members[static_cast<std::size_t>(result.pair.second)].host;
+  const std::string& first = members[result.pair.first].host;
+  const std::string& second = members[result.pair.second].host;
   return result.same_host ? fmt::format("same host: {}", first) : fmt::format("{} and {}", first, second);
 }
 

@@ -21,7 +21,7 @@ std::vector<RankPair> pairs_of(const std::vector<int>& ranks) {
 std::vector<RankPair> pairs_of_hosts(const comm::Communicator& communicator) {
   std::map<int, std::vector<int>> ranks_of_node;
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    ranks_of_node[communicator.members()[static_cast<std::size_t>(rank)].node].push_back(rank);
+    ranks_of_node[communicator.members()[rank].node].push_back(rank);
   }
   std::vector<int> first_ranks;
   std::vector<RankPair> pairs;

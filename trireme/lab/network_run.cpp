@@ -88,9 +88,9 @@ void measure_model(const NetworkPlan& plan, const NetworkTransport& transport, N
 // The first rank's: another kind of processor could lay gradients out, and so pad them, in another way.
 std::vector<std::int64_t> common_buckets(comm::Communicator& control, const std::string& model) {
   std::vector<std::int64_t> buckets = gradient_bucket_bytes(model);
-  std::int64_t count = static_cast<std::int64_t>(buckets.size());
+  std::int64_t count = std::ssize(buckets);
   comm::broadcast(control, std::as_writable_bytes(std::span(&count, 1)));
-  buckets.resize(static_cast<std::size_t>(count));
+  buckets.resize(count);
   comm::broadcast(control, std::as_writable_bytes(std::span(buckets)));
   return buckets;
 }

@@ -80,7 +80,7 @@ std::unique_ptr<NetworkLink> make_link(comm::Communicator& control, const Networ
                                        const RankPair& pair, const NetworkOptions& options) {
   const int peer = control.rank() == pair.first ? pair.second : pair.first;
   if (transport.communicator != nullptr) return make_transport_link(*transport.communicator, peer);
-  return make_socket_link(control, peer, options.hosts.at(static_cast<std::size_t>(pair.first)));
+  return make_socket_link(control, peer, options.hosts.at(pair.first));
 }
 
 std::vector<MessageResult> measure_messages(comm::Communicator& control, const NetworkTransport& transport,
@@ -273,7 +273,7 @@ double PairTest::bidirectional(std::size_t bytes, std::int64_t rounds) {
 
 PairResult measure_pair(comm::Communicator& control, const NetworkTransport& transport, const RankPair& pair,
                         const NetworkOptions& options) {
-  const auto member = [&](int rank) { return control.members()[static_cast<std::size_t>(rank)]; };
+  const auto member = [&](int rank) { return control.members()[rank]; };
   PairResult result{.transport = transport.name,
                     .pair = pair,
                     .same_host = member(pair.first).node == member(pair.second).node,

@@ -26,7 +26,7 @@ std::vector<ScheduledRun> rotating_schedule(const std::vector<std::vector<std::s
   std::vector<ScheduledRun> schedule;
   for (int repeat = 1; repeat <= repeats; ++repeat) {
     for (const std::vector<std::size_t>& group : groups) {
-      const std::size_t first = static_cast<std::size_t>(repeat - 1);
+      const std::size_t first = repeat - 1;
       for (std::size_t i = 0; i < group.size(); ++i) schedule.push_back({group[(first + i) % group.size()], repeat});
     }
   }

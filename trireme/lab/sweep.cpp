@@ -70,13 +70,13 @@ void Sweep::find_earlier_runs() {
       continue;
     }
     add_record(result_.cells[run.cell], *record);
-    is_there_[run.cell][static_cast<std::size_t>(run.repeat - 1)] = true;
+    is_there_[run.cell][run.repeat - 1] = true;
     ++result_.runs_found;
   }
 }
 
 bool Sweep::is_needed(const ScheduledRun& run) const {
-  return !is_there_[run.cell][static_cast<std::size_t>(run.repeat - 1)] && result_.cells[run.cell].failures == 0;
+  return !is_there_[run.cell][run.repeat - 1] && result_.cells[run.cell].failures == 0;
 }
 
 bool Sweep::fits_budget(const ScheduledRun& run, double elapsed) const {
@@ -135,7 +135,7 @@ std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop
   folder_.write_run(name, trial.record);
   folder_.note(fmt::format("{} {}", has_failed(trial.record) ? "failed" : "measured", to_string(name)));
   add_record(result_.cells[run.cell], trial.record);
-  is_there_[run.cell][static_cast<std::size_t>(run.repeat - 1)] = true;
+  is_there_[run.cell][run.repeat - 1] = true;
   ++result_.runs_made;
   return trial.record;
 }

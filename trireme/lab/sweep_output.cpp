@@ -120,8 +120,7 @@ std::string introduction(const StudyPlan& plan, std::size_t cells) {
   std::string text = plan.title.empty() ? plan.name + "\n" : fmt::format("{}: {}\n", plan.name, plan.title);
   if (!plan.question.empty()) text += fmt::format("question: {}\n", plan.question);
   if (!plan.source.empty()) text += fmt::format("known:    {}\n", plan.source);
-  text += fmt::format("{} x {}, one after the other, in rounds", plural(cells, "cell"),
-                      plural(static_cast<std::size_t>(plan.repeats), "repeat"));
+  text += fmt::format("{} x {}, one after the other, in rounds", plural(cells, "cell"), plural(plan.repeats, "repeat"));
   if (plan.budget_seconds) text += fmt::format(", within {}", duration_text(*plan.budget_seconds));
   return text + "\n";
 }

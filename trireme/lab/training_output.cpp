@@ -124,10 +124,9 @@ void TrainingText::draw(const train::StepReport& report) {
   const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
   const int filled = static_cast<int>(std::lround(done * kBarWidth));
   const double speed = static_cast<double>(training_.config().samples_per_update()) / report.seconds;
-  const std::string bar = fmt::format("\r[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left\x1b[K",
-                                      std::string(static_cast<std::size_t>(filled), '#'),
-                                      std::string(static_cast<std::size_t>(kBarWidth - filled), '.'), report.epoch,
-                                      report.loss, speed, format_seconds(left));
+  const std::string bar =
+      fmt::format("\r[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left\x1b[K", std::string(filled, '#'),
+                  std::string(kBarWidth - filled, '.'), report.epoch, report.loss, speed, format_seconds(left));
   std::fputs(bar.c_str(), terminal_);
   std::fflush(terminal_);
   drawn_ = now;

@@ -72,7 +72,7 @@ void GraphWriter::add_values(const std::string& name, const Shape& shape, std::s
 }
 
 void GraphWriter::add_values(const std::string& name, const std::vector<std::int64_t>& values) {
-  add_tensor(name, {static_cast<std::int64_t>(values.size())}, kInt64, std::as_bytes(std::span(values)));
+  add_tensor(name, {std::ssize(values)}, kInt64, std::as_bytes(std::span(values)));
 }
 
 void GraphWriter::add_input(const std::string& name, const Shape& shape, bool any_batch) {

@@ -93,9 +93,8 @@ const char* operator_of(op::BinaryKind kind) {
 std::vector<bool> batched_nodes(const Network& network) {
   std::vector<bool> batched(network.graph.nodes().size());
   for (const Node& node : network.graph.nodes()) {
-    const auto is_batched = [&](const Tensor& input) { return batched[static_cast<std::size_t>(input.node)]; };
-    batched[static_cast<std::size_t>(node.id)] =
-        node.id == network.images.node || std::ranges::any_of(node.inputs, is_batched);
+    const auto is_batched = [&](const Tensor& input) { return batched[input.node]; };
+    batched[node.id] = node.id == network.images.node || std::ranges::any_of(node.inputs, is_batched);
   }
   return batched;
 }
@@ -104,10 +103,10 @@ std::vector<bool> batched_nodes(const Network& network) {
 std::vector<bool> needed_nodes(const Network& network) {
   const auto& nodes = network.graph.nodes();
   std::vector<bool> needed(nodes.size());
-  needed[static_cast<std::size_t>(network.logits.node)] = true;
+  needed[network.logits.node] = true;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    if (!needed[static_cast<std::size_t>(node->id)]) continue;
-    for (const Tensor& input : node->inputs) needed[static_cast<std::size_t>(input.node)] = true;
+    if (!needed[node->id]) continue;
+    for (const Tensor& input : node->inputs) needed[input.node] = true;
   }
   return needed;
 }
@@ -284,7 +283,7 @@ class Translation {
   void translate(const Node& node, const op::Reshape& op) {
     const std::string shape = node.name + "/shape";
     std::vector<std::int64_t> extents(op.shape.begin(), op.shape.end());
-    if (network_.any_batch && batched_[static_cast<std::size_t>(node.id)]) {
+    if (network_.any_batch && batched_[node.id]) {
       const Shape& src = node.inputs[0].shape();
       if (src.rank() == 0 || extents.empty() || extents[0] != src[0]) {
         bad_input("'{}': reshapes {} to {}, which is not the same for every batch size; export it for one", node.name,
@@ -318,7 +317,7 @@ void check_size(const Network& network, const std::vector<bool>& needed) {
   std::int64_t bytes = 0;
   for (const Node& node : network.graph.nodes()) {
     const bool has_values = node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;
-    if (needed[static_cast<std::size_t>(node.id)] && has_values) bytes += node.outputs[0].bytes();
+    if (needed[node.id] && has_values) bytes += node.outputs[0].bytes();
   }
   if (bytes > kMostValueBytes) {
     bad_input("{}: its variables have {}, an ONNX file at most {}; export it as safetensors", network.name,
@@ -338,7 +337,7 @@ std::string to_onnx(const Network& network) {
   model.mutable_graph()->set_name(network.name);
   Translation translation(network, *model.mutable_graph());
   for (const Node& node : network.graph.nodes()) {
-    if (needed[static_cast<std::size_t>(node.id)]) translation.add(node);
+    if (needed[node.id]) translation.add(node);
   }
   translation.add_ends();
   for (const auto& [key, value] : network.metadata) {

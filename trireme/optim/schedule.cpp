@@ -22,7 +22,7 @@ double unscaled_rate(const LearningRateSchedule& schedule, double epoch) {
                         [&](const ConstantRate&) { return schedule.initial; },
                         [&](const PiecewiseRate& rate) {
                           const auto next = std::upper_bound(rate.boundaries.begin(), rate.boundaries.end(), epoch);
-                          return rate.values[static_cast<std::size_t>(next - rate.boundaries.begin())];
+                          return rate.values[next - rate.boundaries.begin()];
                         },
                         [&](const ExponentialRate& rate) {
                           const double periods = epoch / rate.epochs_per_decay;

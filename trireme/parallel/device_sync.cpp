@@ -35,10 +35,10 @@ void DeviceSync::begin_step(std::uint64_t) {
 void DeviceSync::start(int bucket) {
   auto* const values = static_cast<StepValues*>(on_device_.at(0));
   if (bucket == 0) device_.upload(values, sent_.at(0), sizeof(StepValues));
-  for (const std::span<float> part : buckets_[static_cast<std::size_t>(bucket)].parts) {
-    group_->sum(part.data(), static_cast<std::int64_t>(part.size()), &values->weight);
+  for (const std::span<float> part : buckets_[bucket].parts) {
+    group_->sum(part.data(), std::ssize(part), &values->weight);
   }
-  if (bucket + 1 < static_cast<int>(buckets_.size())) return;
+  if (bucket + 1 < std::ssize(buckets_)) return;
   group_->sum(&values->vote, 1, &values->one);
   device_.download(received_.at(0), &values->vote, sizeof(float));
 }

@@ -129,7 +129,7 @@ void Replicas::check_same_program(Session& session, const Executable& step) {
   const std::vector<std::string> texts = comm::all_gather_text(*communicator_, text);
   const int other = first_different(texts);
   if (other < 0) return;
-  const std::string &first = texts[0], &second = texts[static_cast<std::size_t>(other)];
+  const std::string &first = texts[0], &second = texts[other];
   std::size_t at = 0;
   while (at < first.size() && at < second.size() && first[at] == second[at]) ++at;
   const auto line_at = [at](const std::string& of) {

@@ -53,7 +53,7 @@ std::string demand_text(int tasks, const char* role, int threads) {
 
 // Gives so many tasks so many cores each, from the given one on.
 Cores give_out(Cores::const_iterator core, int tasks, int cores_per_task) {
-  Cores given(static_cast<std::size_t>(tasks));
+  Cores given(tasks);
   for (std::vector<int>& processors : given) {
     for (int i = 0; i < cores_per_task; ++i, ++core) {
       processors.insert(processors.end(), core->begin(), core->end());
@@ -77,8 +77,8 @@ CoreDivision divide_cores(const Cores& cores, int core_limit, const CoreDemand& 
       demand.cores_per_worker > 0 ? demand.cores_per_worker : std::max(1, for_workers / demand.workers);
   division.shared = !servers_fit || !fits(demand.workers, division.cores_per_worker, for_workers);
   if (division.shared && !demand.oversubscribe) refuse(demand, division, usable);
-  division.workers.resize(static_cast<std::size_t>(demand.workers));
-  division.servers.resize(static_cast<std::size_t>(demand.servers));
+  division.workers.resize(demand.workers);
+  division.servers.resize(demand.servers);
   if (division.shared) return division;
   division.idle_cores = for_workers - demand.workers * division.cores_per_worker;
   division.workers = give_out(cores.begin(), demand.workers, division.cores_per_worker);

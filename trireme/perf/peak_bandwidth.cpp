@@ -74,8 +74,8 @@ Bandwidth measure_memory_bandwidth(int threads, double seconds) {
 #pragma omp parallel num_threads(threads)
   {
     const Part part = part_of_thread(bytes);
-    std::memset(source.at(part.offset), 1, static_cast<std::size_t>(part.bytes));
-    std::memset(target.at(part.offset), 2, static_cast<std::size_t>(part.bytes));
+    std::memset(source.at(part.offset), 1, part.bytes);
+    std::memset(target.at(part.offset), 2, part.bytes);
   }
 
   const auto size = static_cast<double>(bytes);
@@ -83,7 +83,7 @@ Bandwidth measure_memory_bandwidth(int threads, double seconds) {
 #pragma omp parallel num_threads(threads)
     {
       const Part part = part_of_thread(bytes);
-      std::memcpy(target.at(part.offset), source.at(part.offset), static_cast<std::size_t>(part.bytes));
+      std::memcpy(target.at(part.offset), source.at(part.offset), part.bytes);
     }
   });
 

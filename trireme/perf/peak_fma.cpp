@@ -161,7 +161,7 @@ Variant widest(DataType type) {
 
 // Seconds from the first thread's start to the last one's end.
 double time_once(const Variant& variant, int threads, std::int64_t iterations) {
-  std::vector<Clock::time_point> starts(static_cast<std::size_t>(threads)), ends(static_cast<std::size_t>(threads));
+  std::vector<Clock::time_point> starts(threads), ends(threads);
 #pragma omp parallel num_threads(threads)
   {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());

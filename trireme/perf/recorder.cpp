@@ -22,8 +22,8 @@ std::string_view to_string(SpanKind kind) {
       return "decode";
     case SpanKind::launch:
       return "launch";
-    case SpanKind::meeting:
-      return "meeting";
+    case SpanKind::barrier:
+      return "barrier";
   }
   return "";
 }

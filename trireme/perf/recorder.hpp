@@ -29,7 +29,7 @@ enum class SpanKind : std::uint8_t {
   input,          // waiting for images, and putting them in place
   decode,         // making images, on threads of the input pipeline
   launch,         // giving work to a device that is not the host
-  meeting,        // waiting for other groups of cores of the process, between operations or in the middle of one
+  barrier,        // waiting for other groups of cores of the process, between operations or in the middle of one
 };
 inline constexpr int kSpanKinds = 9;
 std::string_view to_string(SpanKind kind);

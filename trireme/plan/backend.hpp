@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/meeting.hpp"
+#include "trireme/base/barrier.hpp"
 #include "trireme/graph/graph.hpp"
 #include "trireme/perf/recorder.hpp"
 #include "trireme/plan/compute_device.hpp"
@@ -41,20 +41,20 @@ struct RunContext {
   // each has its own.
   int statistics_groups = 1;
   int statistics_group = 0;
-  Meeting* meeting = nullptr;             // of the groups; none if there is one
+  Barrier* barrier = nullptr;             // of the groups; none if there is one
   ReplicaStatistics* replicas = nullptr;  // where statistics are over replicas
   // Where this group's waits for the others are recorded; none: nobody traces.
   perf::Track* track = nullptr;
-  std::int32_t meet_label = 0;
+  std::int32_t barrier_label = 0;
   // Waits for the other groups. In a kernel by one of its threads.
-  void meet() const {
-    if (meeting == nullptr) return;
-    const perf::ScopedSpan span(track, meet_label);
-    meeting->come();
+  void barrier_wait() const {
+    if (barrier == nullptr) return;
+    const perf::ScopedSpan span(track, barrier_label);
+    barrier->arrive_and_wait();
   }
   // Waits until all have told their statistics: blocks are KernelMemory::shared.
   void share_statistics(std::span<void* const> blocks, std::int64_t bytes) const {
-    replicas != nullptr ? replicas->gather(blocks, bytes) : meet();
+    replicas != nullptr ? replicas->gather(blocks, bytes) : barrier_wait();
   }
 };
 

@@ -48,11 +48,9 @@ class Compiler {
   void add_fetches();
 
   const Graph& graph() const { return *plan_.graph; }
-  Buffer& buffer(int id) { return program_.buffers[static_cast<std::size_t>(id)]; }
-  const Buffer& buffer(int id) const { return program_.buffers[static_cast<std::size_t>(id)]; }
-  int& buffer_of(Tensor tensor) {
-    return tensors_[static_cast<std::size_t>(tensor.node)][static_cast<std::size_t>(tensor.output)];
-  }
+  Buffer& buffer(int id) { return program_.buffers[id]; }
+  const Buffer& buffer(int id) const { return program_.buffers[id]; }
+  int& buffer_of(Tensor tensor) { return tensors_[tensor.node][tensor.output]; }
   bool is_open(int id) const {
     return buffer(id).kind == MemoryKind::variable && !layouts_.contains(buffer(id).variable);
   }
@@ -77,11 +75,11 @@ Program Compiler::run() {
   program_.backend = backend_.name();
   tensors_.resize(graph().nodes().size());
   for (const Node& node : graph().nodes()) {
-    tensors_[static_cast<std::size_t>(node.id)].assign(node.outputs.size(), -1);
+    tensors_[node.id].assign(node.outputs.size(), -1);
     if (is_update(node.op)) program_.updates = true;
     if (node.as<op::ApplyGradients>() == nullptr) {
       for (const int written : written_inputs(node.op, static_cast<int>(node.inputs.size())))
-        assigned_.insert(node.inputs[static_cast<std::size_t>(written)].node);
+        assigned_.insert(node.inputs[written].node);
       continue;
     }
     program_.trains = true;
@@ -122,7 +120,7 @@ void Compiler::add_source(const Node& node) {
     added.kind = MemoryKind::constant;
   }
   const int id = add_buffer(added);
-  tensors_[static_cast<std::size_t>(node.id)][0] = id;
+  tensors_[node.id][0] = id;
   if (added.kind == MemoryKind::arena) program_.placeholders[plan_.origin.at(node.id)] = id;
   if (added.kind == MemoryKind::constant) {
     constexpr std::int64_t kAlignment = 64;
@@ -130,8 +128,7 @@ void Compiler::add_source(const Node& node) {
     program_.constant_bytes += (buffer(id).bytes + kAlignment - 1) / kAlignment * kAlignment;
     program_.constants.emplace_back(id, node.id);
   }
-  constant_like_[static_cast<std::size_t>(id)] =
-      added.kind == MemoryKind::constant || (added.kind == MemoryKind::variable && !training_);
+  constant_like_[id] = added.kind == MemoryKind::constant || (added.kind == MemoryKind::variable && !training_);
 }
 
 KernelRequest Compiler::request_for(const Node& node) {
@@ -147,7 +144,7 @@ KernelRequest Compiler::request_for(const Node& node) {
     request.inputs.push_back(buffer(id).desc);
     request.input_open.push_back(is_open(id));
   }
-  for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+  for (int i = 0; i < std::ssize(node.outputs); ++i) {
     const auto found = gradient_of_.find({node.id, i});
     const auto known = found == gradient_of_.end() ? layouts_.end() : layouts_.find(found->second);
     request.output_wish.push_back(known == layouts_.end() ? nullptr : &known->second);
@@ -186,17 +183,17 @@ void Compiler::add_operation(const Node& node) {
     }
     instruction.inputs.push_back(in_format(id, choice.inputs[i]));
   }
-  for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
-    const TensorType& type = node.outputs[static_cast<std::size_t>(i)];
-    const Format& format = choice.outputs[static_cast<std::size_t>(i)];
+  for (int i = 0; i < std::ssize(node.outputs); ++i) {
+    const TensorType& type = node.outputs[i];
+    const Format& format = choice.outputs[i];
     Buffer added{.desc = {format.dtype, type.shape, format.layout}, .name = node.name};
-    const Layout* wish = request.output_wish[static_cast<std::size_t>(i)];
+    const Layout* wish = request.output_wish[i];
     if (wish != nullptr && format == Format(*wish, type.dtype)) {
       added.kind = MemoryKind::gradient;
       added.variable = gradient_of_.at({node.id, i});
     }
     const int id = add_buffer(std::move(added));
-    tensors_[static_cast<std::size_t>(node.id)][static_cast<std::size_t>(i)] = id;
+    tensors_[node.id][i] = id;
     instruction.outputs.push_back(id);
   }
   const auto stored_types = [&](const std::vector<int>& ids) {
@@ -217,8 +214,7 @@ bool Compiler::runs_once(const Instruction& instruction) const {
     bytes += buffer(id).bytes;
   }
   return (!training_ || bytes <= kKeepConstantBytes) &&
-         std::all_of(instruction.inputs.begin(), instruction.inputs.end(),
-                     [&](int id) { return constant_like_[static_cast<std::size_t>(id)]; });
+         std::all_of(instruction.inputs.begin(), instruction.inputs.end(), [&](int id) { return constant_like_[id]; });
 }
 
 void Compiler::add_instruction(Instruction instruction, KernelChoice choice) {
@@ -230,7 +226,7 @@ void Compiler::add_instruction(Instruction instruction, KernelChoice choice) {
   instruction.implementation = std::move(choice.implementation);
   instruction.kernel = std::move(choice.kernel);
   instruction.once = runs_once(instruction);
-  for (int id : instruction.outputs) constant_like_[static_cast<std::size_t>(id)] = instruction.once;
+  for (int id : instruction.outputs) constant_like_[id] = instruction.once;
   in_place_.push_back(std::move(choice.in_place));
   program_.instructions.push_back(std::move(instruction));
 }
@@ -345,7 +341,7 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
   if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners, backend.masks_from_src());
   plan = recompute(std::move(plan), options.recompute);
   CompileOptions on_device = options;
-  on_device.inter_threads = std::max(options.inter_threads, backend.device().lanes());
+  on_device.inter_threads = std::max(options.inter_threads, backend.device().streams());
   return Compiler(std::move(plan), backend, on_device, variable_layouts).run();
 }
 

@@ -1,8 +1,7 @@
 // Where a backend's kernels run and have their memory: the host itself, or a GPU beside it. The runtime allocates,
 // copies and waits through this. Made by backends; used by runtime/executable and runtime/variable_store.
 //
-// What is given to a device that is not the host is done later, in the order in which it was given: kernels, uploads
-// and downloads alike.
+// A device that is not the host works asynchronously: kernels, uploads and downloads are enqueued, and done in order.
 #pragma once
 
 #include <cstddef>
@@ -52,19 +51,19 @@ class DeviceMemory {
   std::int64_t bytes_ = 0;
 };
 
-// Work that was recorded once and is given to the device again and again as a whole.
-class Recording {
+// Work that was captured once and is launched again and again as a whole.
+class DeviceGraph {
  public:
-  virtual ~Recording() = default;
-  virtual void replay() = 0;
+  virtual ~DeviceGraph() = default;
+  virtual void launch() = 0;
 };
 
 // Devices that sum in each other's memory without their hosts, each of another process or thread.
 class DeviceGroup {
  public:
   virtual ~DeviceGroup() = default;
-  // Makes the values the sum over all devices of factor · values; the factor lies in the device's memory. Given to the
-  // current lane as kernels are. All give the same sums in the same order.
+  // Makes the values the sum over all devices of factor · values; the factor is in the device's memory. Enqueued in the
+  // current stream as kernels are. All devices enqueue the same sums in the same order.
   virtual void sum(float* values, std::int64_t elements, const float* factor) = 0;
 };
 
@@ -100,28 +99,28 @@ class ComputeDevice {
   virtual void download(void* to, const void* from, std::int64_t bytes) = 0;
   // Within the device's memory.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
-  // Waits until all that was given is done; throws what has gone wrong.
+  // Waits until all enqueued work is done; throws if some of it failed.
   virtual void synchronize() = 0;
 
-  // What kernels that follow read of the context: seed, step, first sample.
+  // What the kernels that follow read of the context: seed, step, first sample.
   virtual void set_context(const RunContext& context) = 0;
-  // The work that the function gives is kept instead of done; nullptr where a device cannot.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  // Keeps the work that the function enqueues instead of doing it; nullptr if the device cannot.
+  virtual std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) = 0;
 
-  // Lanes are sequences of work that do not wait for each other. Work goes to the current one, 0 at first.
-  virtual int lanes() const { return 1; }
-  virtual void set_lane(int) {}
-  // Beside those that kernels are spread over there may be two, so that gradients come and go during backward: one in
-  // which they leave, by copies to the host or to other devices, and one in which they come back and are applied.
-  virtual int outward_lane() const { return 0; }
-  virtual int inward_lane() const { return 0; }
-  // One in which the next run's inputs come during a run.
-  virtual int input_lane() const { return 0; }
-  // A point in the current lane that another lane can wait for in the same run or recording, or, outside of recordings,
-  // the host.
-  virtual int signal() { return 0; }
-  virtual void wait_for(int /*signal*/) {}
-  virtual void wait_on_host(int /*signal*/) {}
+  // Streams are queues of work that do not wait for each other. Work goes to the current stream, at first 0.
+  virtual int streams() const { return 1; }
+  virtual void set_stream(int) {}
+  // Beside the streams that kernels are spread over there may be two that move gradients during backward: outward, to
+  // the host or to other devices, and inward, where they come back and are applied.
+  virtual int outward_stream() const { return 0; }
+  virtual int inward_stream() const { return 0; }
+  // Brings the next run's inputs during a run.
+  virtual int input_stream() const { return 0; }
+  // An event is a point in the current stream. Another stream can wait for it in the same run or graph; outside of
+  // graphs, so can the host.
+  virtual int record_event() { return 0; }
+  virtual void wait_event(int /*event*/) {}
+  virtual void wait_event_on_host(int /*event*/) {}
 
   // One device names a new group, and all join it by that name: collective. Devices without groups have no names.
   virtual bool has_groups() const { return false; }
@@ -140,8 +139,8 @@ class ComputeDevice {
   // What is known about it, for records: name and value.
   virtual std::vector<std::pair<std::string, std::string>> facts() { return {}; }
 
-  // A moment in the current lane, by number, and the seconds between two that have passed.
-  virtual void mark(int) {}
+  // Takes the time in the current stream, under this number; and the seconds between two such times.
+  virtual void record_time(int) {}
   virtual double seconds_between(int /*first*/, int /*second*/) { return 0; }
 };
 

@@ -73,7 +73,7 @@ void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Oper
                      for (const Tensor& tensor : extra) inputs.push_back(rewriter.map(tensor));
                      const Tensor now = rewriter.to().add(fused, std::move(inputs), node.name);
                      rewriter.set(reader.id, 0, now);
-                     for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i)
+                     for (int i = 1; i < std::ssize(node.outputs); ++i)
                        rewriter.set(node.id, i, rewriter.to().output(now.node, i));
                    });
 }
@@ -146,8 +146,8 @@ PlanGraph fuse_sum(const PlanGraph& from) {
     // Of two candidates the younger: the other one is computed before it anyway.
     const bool second_younger = sum.inputs[1].node > sum.inputs[0].node;
     for (const int side : {second_younger ? 1 : 0, second_younger ? 0 : 1}) {
-      const Tensor main = sum.inputs[static_cast<std::size_t>(side)];
-      const Tensor addend = sum.inputs[static_cast<std::size_t>(1 - side)];
+      const Tensor main = sum.inputs[side];
+      const Tensor addend = sum.inputs[1 - side];
       const Node& node = from.graph->node(main);
       const auto fused = with_sum(node.op);
       if (!fused || main.output != 0 || rewriter.only_reader(node) != &sum || rewriter.claimed(node.id) ||

@@ -92,8 +92,7 @@ PlanGraph mask_from_src(const PlanGraph& from) {
       std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(node.inputs.size() - 1));
       inputs.push_back(rewriter.map(forward.inputs[fused.gamma ? 2 : 1]));
       const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
-      for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
-        rewriter.set(node.id, i, rewriter.to().output(now, i));
+      for (int i = 0; i < std::ssize(node.outputs); ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
     });
   }
   return rewriter.finish();
@@ -114,8 +113,7 @@ PlanGraph fuse_gradient_sum(const PlanGraph& from) {
       for (const Tensor& addend : sum.inputs) inputs.push_back(rewriter.map(addend));
       for (const Tensor& rest : std::span(node.inputs).subspan(diff_at + 1)) inputs.push_back(rewriter.map(rest));
       const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
-      for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i)
-        rewriter.set(node.id, i, rewriter.to().output(now, i));
+      for (int i = 0; i < std::ssize(node.outputs); ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
     });
   }
   return rewriter.finish();

@@ -16,14 +16,12 @@ class HostDevice final : public ComputeDevice {
     return {std::shared_ptr<void>(std::move(memory), data), bytes};
   }
   DeviceMemory allocate_staging(std::int64_t bytes) override { return allocate(bytes, ""); }
-  void upload(void* to, const void* from, std::int64_t bytes) override {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  }
+  void upload(void* to, const void* from, std::int64_t bytes) override { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::int64_t bytes) override { upload(to, from, bytes); }
   void copy(void* to, const void* from, std::int64_t bytes) override { upload(to, from, bytes); }
   void synchronize() override {}
   void set_context(const RunContext&) override {}
-  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<DeviceGraph> capture(const std::function<void()>&) override { return nullptr; }
 };
 
 }  // namespace

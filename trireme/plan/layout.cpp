@@ -12,7 +12,7 @@ namespace {
 // Product of the inner blocks of each axis.
 std::vector<std::int64_t> block_sizes(const Layout& layout) {
   std::vector<std::int64_t> sizes(layout.order.size(), 1);
-  for (const auto& block : layout.blocks) sizes[static_cast<std::size_t>(block.axis)] *= block.size;
+  for (const auto& block : layout.blocks) sizes[block.axis] *= block.size;
   return sizes;
 }
 
@@ -31,7 +31,7 @@ void for_each_row(const TensorDesc& desc, Body body) {
     std::int64_t offset = 0;
     std::int64_t rest = row;
     for (int axis = rank - 2; axis >= 0; --axis) {
-      offset += offsets[static_cast<std::size_t>(axis)][static_cast<std::size_t>(rest % desc.shape[axis])];
+      offset += offsets[axis][rest % desc.shape[axis]];
       rest /= desc.shape[axis];
     }
     body(row * row_length, offset, offsets.back());
@@ -44,8 +44,7 @@ void pack_as(const TensorDesc& desc, const Plain* from, Packed* to) {
     *to = static_cast<Packed>(*from);
     return;
   }
-  if (desc.layout.elements(desc.shape) != desc.shape.elements())
-    std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(desc.bytes()));
+  if (desc.layout.elements(desc.shape) != desc.shape.elements()) std::memset(static_cast<void*>(to), 0, desc.bytes());
   for_each_row(desc, [&](std::int64_t position, std::int64_t base, const std::vector<std::int64_t>& columns) {
     for (std::size_t i = 0; i < columns.size(); ++i)
       to[base + columns[i]] = static_cast<Packed>(from[position + static_cast<std::int64_t>(i)]);
@@ -68,7 +67,7 @@ void unpack_as(const TensorDesc& desc, const Packed* from, Plain* to) {
 
 Layout Layout::plain(int rank) {
   Layout layout;
-  layout.order.resize(static_cast<std::size_t>(rank));
+  layout.order.resize(rank);
   std::iota(layout.order.begin(), layout.order.end(), 0);
   return layout;
 }
@@ -87,7 +86,7 @@ std::int64_t Layout::elements(const Shape& shape) const {
   const auto sizes = block_sizes(*this);
   std::int64_t n = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    const std::int64_t block = sizes[static_cast<std::size_t>(axis)];
+    const std::int64_t block = sizes[axis];
     n *= blocks_along(shape[axis], block) * block;
   }
   return n;
@@ -98,7 +97,7 @@ std::string Layout::name() const {
   const auto sizes = block_sizes(*this);
   std::string text;
   for (int axis : order) {
-    const bool blocked = sizes[static_cast<std::size_t>(axis)] > 1;
+    const bool blocked = sizes[axis] > 1;
     text += static_cast<char>((blocked ? 'A' : 'a') + axis);
   }
   for (const auto& block : blocks) text += std::to_string(block.size) + static_cast<char>('a' + block.axis);
@@ -114,9 +113,9 @@ std::string Format::name() const {
 std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc) {
   const auto& layout = desc.layout;
   const auto sizes = block_sizes(layout);
-  std::vector<std::vector<std::int64_t>> offsets(static_cast<std::size_t>(desc.shape.rank()));
+  std::vector<std::vector<std::int64_t>> offsets(desc.shape.rank());
   for (int axis = 0; axis < desc.shape.rank(); ++axis) {
-    offsets[static_cast<std::size_t>(axis)].assign(static_cast<std::size_t>(desc.shape[axis]), 0);
+    offsets[axis].assign(desc.shape[axis], 0);
   }
   // From the innermost block outwards: each block takes the lowest part of what is left of its axis's index.
   std::int64_t stride = 1;

@@ -11,7 +11,7 @@ constexpr std::int64_t kAlignment = 64;  // a cache line, and the widest vector
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 int root_of(const std::vector<Buffer>& buffers, int id) {
-  while (buffers[static_cast<std::size_t>(id)].shares >= 0) id = buffers[static_cast<std::size_t>(id)].shares;
+  while (buffers[id].shares >= 0) id = buffers[id].shares;
   return id;
 }
 
@@ -23,12 +23,12 @@ void set_lifetimes(Program& program) {
   }
   auto touch = [&](int id, int at) {
     if (id < 0) return;
-    Buffer& buffer = program.buffers[static_cast<std::size_t>(id)];
+    Buffer& buffer = program.buffers[id];
     buffer.first = std::min(buffer.first, at);
     buffer.last = std::max(buffer.last, at);
   };
   for (int i = 0; i < end; ++i) {
-    const Instruction& instruction = program.instructions[static_cast<std::size_t>(i)];
+    const Instruction& instruction = program.instructions[i];
     for (int id : instruction.inputs) touch(id, i);
     for (int id : instruction.outputs) touch(id, i);
     touch(instruction.scratch, i);
@@ -54,22 +54,22 @@ void set_lifetimes(Program& program) {
 void share_in_place(Program& program, const InPlacePairs& in_place) {
   auto& buffers = program.buffers;
   std::vector<bool> fed(buffers.size(), false);
-  for (const auto& [node, id] : program.placeholders) fed[static_cast<std::size_t>(id)] = true;
+  for (const auto& [node, id] : program.placeholders) fed[id] = true;
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     if (instruction.once) continue;
     for (const auto& [in, out] : in_place[i]) {
-      const int input = root_of(buffers, instruction.inputs[static_cast<std::size_t>(in)]);
-      const int output = instruction.outputs[static_cast<std::size_t>(out)];
-      Buffer& from = buffers[static_cast<std::size_t>(input)];
-      Buffer& to = buffers[static_cast<std::size_t>(output)];
+      const int input = root_of(buffers, instruction.inputs[in]);
+      const int output = instruction.outputs[out];
+      Buffer& from = buffers[input];
+      Buffer& to = buffers[output];
       const auto times_read = std::count_if(instruction.inputs.begin(), instruction.inputs.end(),
                                             [&](int id) { return root_of(buffers, id) == input; });
       const bool taken = std::any_of(instruction.outputs.begin(), instruction.outputs.end(),
                                      [&](int id) { return root_of(buffers, id) == input; });
-      if (from.kind != MemoryKind::arena || to.kind != MemoryKind::arena || to.shares >= 0 || taken ||
-          fed[static_cast<std::size_t>(input)] || times_read != 1 || from.last != static_cast<int>(i) ||
-          from.bytes < to.bytes || from.desc.dtype != to.desc.dtype) {
+      if (from.kind != MemoryKind::arena || to.kind != MemoryKind::arena || to.shares >= 0 || taken || fed[input] ||
+          times_read != 1 || from.last != static_cast<int>(i) || from.bytes < to.bytes ||
+          from.desc.dtype != to.desc.dtype) {
         continue;
       }
       to.shares = input;
@@ -81,7 +81,7 @@ void share_in_place(Program& program, const InPlacePairs& in_place) {
 std::int64_t peak_of(const std::vector<const Buffer*>& buffers, int end) {
   std::vector<std::int64_t> change(static_cast<std::size_t>(end) + 2, 0);
   for (const Buffer* buffer : buffers) {
-    change[static_cast<std::size_t>(buffer->first)] += aligned(buffer->bytes);
+    change[buffer->first] += aligned(buffer->bytes);
     change[static_cast<std::size_t>(buffer->last) + 1] -= aligned(buffer->bytes);
   }
   std::int64_t live = 0, peak = 0;
@@ -163,8 +163,7 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   }
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     Buffer& buffer = program.buffers[i];
-    if (buffer.shares >= 0)
-      buffer.offset = program.buffers[static_cast<std::size_t>(root_of(program.buffers, static_cast<int>(i)))].offset;
+    if (buffer.shares >= 0) buffer.offset = program.buffers[root_of(program.buffers, static_cast<int>(i))].offset;
   }
   summary.peak_live_bytes = peak_of({roots.begin(), roots.end()}, static_cast<int>(program.instructions.size()));
   for (const Buffer& buffer : program.buffers) {
@@ -173,13 +172,11 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   }
   for (const Instruction& instruction : program.instructions) {
     if (instruction.scratch >= 0) {
-      summary.scratch_bytes =
-          std::max(summary.scratch_bytes, program.buffers[static_cast<std::size_t>(instruction.scratch)].bytes);
+      summary.scratch_bytes = std::max(summary.scratch_bytes, program.buffers[instruction.scratch].bytes);
     }
     const auto* apply = instruction.node == nullptr ? nullptr : instruction.node->as<op::ApplyGradients>();
     for (std::size_t i = 1; apply != nullptr && i < instruction.inputs.size(); i += 2) {
-      summary.optimizer_bytes +=
-          op::state_count(apply->rule.kind) * program.buffers[static_cast<std::size_t>(instruction.inputs[i])].bytes;
+      summary.optimizer_bytes += op::state_count(apply->rule.kind) * program.buffers[instruction.inputs[i]].bytes;
     }
   }
   return summary;

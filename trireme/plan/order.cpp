@@ -22,10 +22,10 @@ class Order {
   explicit Order(const Graph& graph) : graph_(graph), readers_(graph.nodes().size()) {
     for (const Node& node : graph.nodes()) {
       const auto written = written_inputs(node.op, static_cast<int>(node.inputs.size()));
-      for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
-        const NodeId input = node.inputs[static_cast<std::size_t>(i)].node;
+      for (int i = 0; i < std::ssize(node.inputs); ++i) {
+        const NodeId input = node.inputs[i].node;
         if (std::find(written.begin(), written.end(), i) == written.end()) {
-          readers_[static_cast<std::size_t>(input)].push_back(node.id);
+          readers_[input].push_back(node.id);
         } else if (auto [first, is_new] = writer_.emplace(input, node.id); !is_new) {
           bad_input("variable '{}' is updated twice in one run, by '{}' and '{}'; fetch one update at a time",
                     graph.node(input).name, graph.node(first->second).name, node.name);
@@ -65,7 +65,7 @@ class Order {
     };
     for (const Tensor& input : node.inputs) behind({input.node, 0});
     for (const int i : written_inputs(node.op, static_cast<int>(node.inputs.size()))) {
-      for (const NodeId reader : readers_[static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(i)].node)]) {
+      for (const NodeId reader : readers_[node.inputs[i].node]) {
         if (reader != id) behind(place_of(reader));
       }
     }

@@ -30,13 +30,13 @@ class WithoutCopies {
   InPlacePairs in_place_of_result;
 
  private:
-  int now(int id) const { return stands_for_[static_cast<std::size_t>(id)]; }
+  int now(int id) const { return stands_for_[id]; }
 
   void add(const Instruction& instruction, const std::vector<std::pair<int, int>>& in_place) {
     if (instruction.recomputed) {
       // Batch norm's copy has the first of its outputs alone.
       const int original = first_output_.at(copies_.at(instruction.node->id));
-      stands_for_[static_cast<std::size_t>(instruction.outputs[0])] = original;
+      stands_for_[instruction.outputs[0]] = original;
       return;
     }
     Instruction kept;
@@ -53,11 +53,11 @@ class WithoutCopies {
 
   // A tensor is brought into another format once.
   bool keep_reorder(const Instruction& reorder) {
-    const Buffer& to = result.buffers[static_cast<std::size_t>(reorder.outputs[0])];
+    const Buffer& to = result.buffers[reorder.outputs[0]];
     if (to.kind != MemoryKind::arena) return true;
     const auto [known, is_new] =
         reordered_.try_emplace({reorder.inputs[0], to.desc.format().name()}, reorder.outputs[0]);
-    if (!is_new) stands_for_[static_cast<std::size_t>(reorder.outputs[0])] = known->second;
+    if (!is_new) stands_for_[reorder.outputs[0]] = known->second;
     return is_new;
   }
 

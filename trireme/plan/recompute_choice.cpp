@@ -123,7 +123,7 @@ void RecomputeChoice::find_candidates(std::span<const Tensor> fetches, Recompute
     candidates_.push_back(node.id);
     for (const Tensor& input : node.inputs) {
       if (const int read = position_[at(input.node)]; read >= 0 && input.output == 0)
-        last_reader_[static_cast<std::size_t>(read)] = position_[at(node.id)];
+        last_reader_[read] = position_[at(node.id)];
     }
   }
 }
@@ -134,7 +134,7 @@ std::vector<int> RecomputeChoice::cut(std::int64_t segment_bytes) const {
   std::vector<std::int64_t> bytes(count), kept(count + 1, std::numeric_limits<std::int64_t>::max());
   for (std::size_t i = 0; i < count; ++i) bytes[i] = graph_.node(candidates_[i]).outputs[0].bytes();
   std::vector<std::vector<std::size_t>> done(count);  // results whose last reader is this one
-  for (std::size_t i = 0; i < count; ++i) done[static_cast<std::size_t>(last_reader_[i])].push_back(i);
+  for (std::size_t i = 0; i < count; ++i) done[last_reader_[i]].push_back(i);
   std::vector<int> previous(count + 1, 0);
   kept[0] = 0;
   for (std::size_t begin = 0; begin < count; ++begin) {
@@ -151,14 +151,14 @@ std::vector<int> RecomputeChoice::cut(std::int64_t segment_bytes) const {
     }
   }
   std::vector<int> ends;
-  for (int end = static_cast<int>(count); end > 0; end = previous[static_cast<std::size_t>(end)]) ends.push_back(end);
+  for (int end = static_cast<int>(count); end > 0; end = previous[end]) ends.push_back(end);
   std::reverse(ends.begin(), ends.end());
   return ends;
 }
 
 void RecomputeChoice::drop(const std::vector<int>& ends, const std::vector<bool>& runs_again) {
   std::vector<std::size_t> segment;
-  for (std::size_t s = 0; s < ends.size(); ++s) segment.resize(static_cast<std::size_t>(ends[s]), s);
+  for (std::size_t s = 0; s < ends.size(); ++s) segment.resize(ends[s], s);
   std::vector<bool> needed_later(candidates_.size(), false);
   for (std::size_t i = candidates_.size(); i-- > 0;) {
     const bool dropped = runs_again[segment[i]] && !needed_later[i];
@@ -166,8 +166,7 @@ void RecomputeChoice::drop(const std::vector<int>& ends, const std::vector<bool>
     if (!dropped) continue;
     for (const Tensor& input : graph_.node(candidates_[i]).inputs) {
       const int read = position_[at(input.node)];
-      if (read >= 0 && segment[static_cast<std::size_t>(read)] != segment[i])
-        needed_later[static_cast<std::size_t>(read)] = true;
+      if (read >= 0 && segment[read] != segment[i]) needed_later[read] = true;
     }
   }
 }

@@ -20,20 +20,20 @@ PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches) {
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
-    if (needed[static_cast<std::size_t>(id)]) continue;
-    needed[static_cast<std::size_t>(id)] = true;
+    if (needed[id]) continue;
+    needed[id] = true;
     for (const Tensor& input : graph.node(id).inputs) stack.push_back(input.node);
   }
 
   PlanGraph result{std::make_unique<Graph>(), {}, {}};
   std::vector<NodeId> copy(graph.nodes().size(), -1);
-  auto moved = [&](Tensor t) { return Tensor{result.graph.get(), copy[static_cast<std::size_t>(t.node)], t.output}; };
+  auto moved = [&](Tensor t) { return Tensor{result.graph.get(), copy[t.node], t.output}; };
   for (const Node& node : graph.nodes()) {
-    if (!needed[static_cast<std::size_t>(node.id)]) continue;
+    if (!needed[node.id]) continue;
     std::vector<Tensor> inputs;
     for (const Tensor& input : node.inputs) inputs.push_back(moved(input));
     const NodeId id = result.graph->add(node.op, std::move(inputs), node.name).node;
-    copy[static_cast<std::size_t>(node.id)] = id;
+    copy[node.id] = id;
     if (node.as<op::Variable>() != nullptr || node.as<op::Placeholder>() != nullptr) result.origin[id] = node.id;
   }
   for (const Tensor& fetch : fetches) result.fetches.push_back(moved(fetch));
@@ -46,23 +46,21 @@ Rewriter::Rewriter(const PlanGraph& from) : from_(from), to_{std::make_unique<Gr
   mapped_.resize(nodes.size());
   emitted_.resize(nodes.size(), false);
   for (const Node& node : nodes) {
-    readers_[static_cast<std::size_t>(node.id)].resize(handles(node));
-    mapped_[static_cast<std::size_t>(node.id)].resize(handles(node));
+    readers_[node.id].resize(handles(node));
+    mapped_[node.id].resize(handles(node));
     for (const Tensor& input : node.inputs) {
-      readers_[static_cast<std::size_t>(input.node)][static_cast<std::size_t>(input.output)].push_back(node.id);
+      readers_[input.node][input.output].push_back(node.id);
     }
   }
   for (const Tensor& fetch : from.fetches) {
-    readers_[static_cast<std::size_t>(fetch.node)][static_cast<std::size_t>(fetch.output)].push_back(-1);
+    readers_[fetch.node][fetch.output].push_back(-1);
   }
 }
 
-const std::vector<NodeId>& Rewriter::readers(Tensor old) const {
-  return readers_[static_cast<std::size_t>(old.node)][static_cast<std::size_t>(old.output)];
-}
+const std::vector<NodeId>& Rewriter::readers(Tensor old) const { return readers_[old.node][old.output]; }
 
 const Node* Rewriter::only_reader(const Node& node) const {
-  const auto& all = readers_[static_cast<std::size_t>(node.id)][0];
+  const auto& all = readers_[node.id][0];
   return all.size() == 1 && all[0] >= 0 ? &from().node(all[0]) : nullptr;
 }
 
@@ -85,7 +83,7 @@ void Rewriter::replace(std::vector<NodeId> nodes, std::function<void()> builder)
 }
 
 Tensor Rewriter::map(Tensor old) {
-  Tensor& now = mapped_[static_cast<std::size_t>(old.node)][static_cast<std::size_t>(old.output)];
+  Tensor& now = mapped_[old.node][old.output];
   if (!now) emit(old.node);
   return now;
 }
@@ -96,13 +94,11 @@ std::vector<Tensor> Rewriter::map(std::span<const Tensor> old) {
   return now;
 }
 
-void Rewriter::set(NodeId old_node, int output, Tensor now) {
-  mapped_[static_cast<std::size_t>(old_node)][static_cast<std::size_t>(output)] = now;
-}
+void Rewriter::set(NodeId old_node, int output, Tensor now) { mapped_[old_node][output] = now; }
 
 void Rewriter::emit(NodeId id) {
-  if (emitted_[static_cast<std::size_t>(id)]) return;
-  emitted_[static_cast<std::size_t>(id)] = true;
+  if (emitted_[id]) return;
+  emitted_[id] = true;
   if (auto found = builders_.find(id); found != builders_.end()) {
     // One builder serves several nodes: what it is called for first must not call it again.
     auto builder = std::exchange(*found->second, nullptr);

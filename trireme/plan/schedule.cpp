@@ -35,7 +35,7 @@ class Scheduler {
   }
 
   Schedule run() {
-    for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
+    for (int i = 0; i < std::ssize(program_.instructions); ++i) {
       if (instruction(i).once) continue;
       if (after_gradients_.contains(i)) {
         if (collects_) continue;
@@ -57,8 +57,8 @@ class Scheduler {
   }
 
  private:
-  const Instruction& instruction(int index) const { return program_.instructions[static_cast<std::size_t>(index)]; }
-  const Buffer& buffer(int id) const { return program_.buffers[static_cast<std::size_t>(id)]; }
+  const Instruction& instruction(int index) const { return program_.instructions[index]; }
+  const Buffer& buffer(int id) const { return program_.buffers[id]; }
   bool served() const { return options_.exchange == Exchange::serve; }
   bool on_device_alone() const { return options_.exchange == Exchange::reduce_on_device; }
   // Gradients are worked on in the host's memory, which is not that of the device.
@@ -72,7 +72,7 @@ class Scheduler {
   // depends on them: they need gradients that are exchanged, and belong to updates.
   void find_readers_of_gradients() {
     std::set<int> buffers;  // that they write
-    for (int i = 0; i < static_cast<int>(program_.instructions.size()); ++i) {
+    for (int i = 0; i < std::ssize(program_.instructions); ++i) {
       const Instruction& reader = instruction(i);
       if (reader.node == nullptr || applies_gradients(reader)) continue;
       const bool reads_all = reader.node->as<op::UnscaledRates>() != nullptr;
@@ -121,7 +121,7 @@ class Scheduler {
   void add_update(int index) {
     const int bucket = bucket_of_.at(buffer(instruction(index).inputs[1]).variable);
     if (!options_.changes_step()) {
-      if (place_.groups > 1) meet();
+      if (place_.groups > 1) barrier();
       add(Action::compute, index);
       note_writes(index);
       return;
@@ -136,9 +136,9 @@ class Scheduler {
   void complete(int bucket) {
     started_ = bucket + 1;
     if (place_.groups > 1) {
-      meet();
+      barrier();
       add(Action::merge, bucket);
-      meet();
+      barrier();
     }
     if (staged()) {
       add(Action::download, bucket);
@@ -169,7 +169,7 @@ class Scheduler {
       if (!place_.on_host) start_downloaded();
       finish_all();
     }
-    meet_before(index);
+    barrier_before(index);
     // Averages of what all groups know alike are updated by one of them.
     if (!next.update || place_.group == 0) add(Action::compute, index);
   }
@@ -189,7 +189,7 @@ class Scheduler {
     if (found == bucket_of_.end() || !waited_.insert(found->second).second) return;
     if (!place_.on_host) start_downloaded();
     if (place_.group == 0) add(Action::wait, found->second);
-    if (place_.groups > 1) meet();
+    if (place_.groups > 1) barrier();
     if (!place_.on_host) add(Action::upload, found->second);
   }
 
@@ -199,14 +199,14 @@ class Scheduler {
     waited_for_all_ = true;
     if (started_ < buckets()) {
       fail(ErrorKind::failed, "'{}' is needed before all gradients are there to be clipped or scaled",
-           instruction(schedule_.updates[static_cast<std::size_t>(started_)]).name);
+           instruction(schedule_.updates[started_]).name);
     }
     for (int bucket = 0; bucket < buckets(); ++bucket) {
       if (exchanges() && place_.group == 0) add(Action::wait, bucket);
     }
-    if (place_.groups > 1) meet();
+    if (place_.groups > 1) barrier();
     if (options_.transforms() && place_.group == 0) add(Action::transform);
-    if (options_.transforms() && place_.groups > 1) meet();
+    if (options_.transforms() && place_.groups > 1) barrier();
     for (int bucket = 0; staged() && bucket < buckets(); ++bucket) add(Action::upload, bucket);
   }
 
@@ -225,33 +225,33 @@ class Scheduler {
     const int first = static_cast<int>(schedule_.steps.size());
     if (!waited_for_all_) {
       if (exchanges() && place_.group == 0) add(Action::wait, bucket);
-      if (place_.groups > 1) meet();
+      if (place_.groups > 1) barrier();
       if (staged()) add(Action::upload, bucket);
     }
-    add(Action::compute, schedule_.updates[static_cast<std::size_t>(bucket)]);
-    note_writes(schedule_.updates[static_cast<std::size_t>(bucket)]);
+    add(Action::compute, schedule_.updates[bucket]);
+    note_writes(schedule_.updates[bucket]);
     // Groups have to make up their minds alike; what has been waited for is there.
     if (exchanges() && !waited_for_all_ && place_.groups == 1) {
       schedule_.finishes.push_back({bucket, first, static_cast<int>(schedule_.steps.size())});
     }
   }
 
-  // All groups use the same variables. They meet before gradients are applied, since each update needs the gradients of
-  // all; before a variable is written that a slower group may still read; and before what one group has written is
-  // read.
-  void meet_before(int index) {
+  // All groups use the same variables. They wait for each other before gradients are applied, since each update needs
+  // the gradients of all; before a variable is written that a slower group may still read; and before what one group
+  // has written is read.
+  void barrier_before(int index) {
     if (place_.groups == 1) return;
     const auto [reads, writes] = variables_of(index);
     const auto among = [](const std::set<NodeId>& set) { return [&set](NodeId id) { return set.contains(id); }; };
     if (std::any_of(reads.begin(), reads.end(), among(written_)) ||
         std::any_of(writes.begin(), writes.end(), among(read_)) ||
         std::any_of(writes.begin(), writes.end(), among(written_))) {
-      meet();
+      barrier();
     }
     note_writes(index);
   }
 
-  void meet() {
+  void barrier() {
     add(Action::barrier);
     read_.clear();
     written_.clear();

@@ -19,7 +19,7 @@ Inbox::State Inbox::progress() {
 }
 
 void Inbox::expect(std::span<std::byte> memory) {
-  expected_ = static_cast<std::int64_t>(memory.size());
+  expected_ = std::ssize(memory);
   transfer_ = communicator_->start_receive(memory, from_, kElementsTag);
   state_ = Internal::elements_under_way;
 }

@@ -39,7 +39,7 @@ bool Outbox::progress() {
 
 void Outbox::begin(Message message) {
   // When it begins: who has got all of it and asks is told of it, even where its completion was not looked at yet.
-  if (message.header.kind != Kind::text) bytes_sent_ += static_cast<std::int64_t>(message.elements.size());
+  if (message.header.kind != Kind::text) bytes_sent_ += std::ssize(message.elements);
   Message& sent = under_way_.emplace_back(std::move(message));
   sent.header_transfer = communicator_->start_send(std::as_bytes(std::span(&sent.header, 1)), to_, kHeaderTag);
   if (!sent.elements.empty()) {

@@ -89,7 +89,7 @@ Strategy parse_strategy(std::string_view name) {
 
 Placement::Placement(const Graph& graph, Strategy strategy, int servers) : strategy_(strategy) {
   if (servers < 1) bad_input("variables cannot be placed on {} parameter servers; 1 or more are needed", servers);
-  loads_.resize(static_cast<std::size_t>(servers));
+  loads_.resize(servers);
   std::vector<std::size_t> free;  // those without a server of their own
   for (const NodeId id : graph.variables()) {
     const Node& node = graph.node(id);
@@ -131,7 +131,7 @@ void Placement::place_by_strategy(const std::vector<std::size_t>& free) {
 
 void Placement::assign(PlacedVariable& variable, int server) {
   variable.server = server;
-  ServerLoad& load = loads_[static_cast<std::size_t>(server)];
+  ServerLoad& load = loads_[server];
   load.elements += variable.elements();
   ++load.variables;
 }
@@ -167,7 +167,7 @@ std::vector<ElementRange> Placement::cuts(std::size_t variable, std::int64_t sto
   for (int server = 0; server < servers(); ++server) {
     std::int64_t end = server < placed.server ? 0 : stored_elements;
     if (placed.server < 0) {
-      const auto piece_end = static_cast<double>(placed.pieces[static_cast<std::size_t>(server)].end);
+      const auto piece_end = static_cast<double>(placed.pieces[server].end);
       end = aligned_cut(piece_end * stretch, stored_elements);
     }
     ranges.push_back({begin, end});

@@ -24,7 +24,7 @@ constexpr std::int64_t kMostUrgent = -1;
 
 Server::Server(comm::Communicator& communicator, int workers, ServerOptions options)
     : communicator_(communicator), options_(std::move(options)) {
-  crowd_.here.assign(static_cast<std::size_t>(workers), true);
+  crowd_.here.assign(workers, true);
   crowd_.active = crowd_.here;
   for (int worker = 0; worker < workers; ++worker) {
     workers_.push_back({Inbox(communicator, worker), Outbox(communicator, worker)});
@@ -75,7 +75,7 @@ void Server::serve_all() {
   comm::Backoff backoff;
   while (crowd_.count_here() > 0) {
     bool moved = false;
-    for (int index = 0; index < static_cast<int>(workers_.size()); ++index) moved = serve(index) || moved;
+    for (int index = 0; index < std::ssize(workers_); ++index) moved = serve(index) || moved;
     for (Shard* shard : pool_->take_ended()) {
       shard->end_update(counters_);
       advance(*shard);
@@ -97,14 +97,14 @@ void Server::receive_setup() {
   communicator_.set_timeout(kSetupTimeout);
   communicator_.set_context("waiting for the workers to say what they train");
   const std::string first = receive_text(communicator_, 0);
-  for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker) {
+  for (int worker = 1; worker < std::ssize(workers_); ++worker) {
     if (receive_text(communicator_, worker) == first) continue;
     fail(ErrorKind::failed, "{} and {} do not train the same: the same options and the same version are needed",
          name_of(0), name_of(worker));
   }
   setup_ = setup_from_text(first);
   communicator_.set_timeout(std::chrono::duration<double>(setup_.timeout_seconds));
-  if (setup_.workers != static_cast<int>(workers_.size())) {
+  if (setup_.workers != std::ssize(workers_)) {
     fail(ErrorKind::failed, "{} speaks of {} workers, this server has {}", name_of(0), setup_.workers, workers_.size());
   }
 }
@@ -135,7 +135,7 @@ void Server::name_spans() {
 }
 
 bool Server::serve(int index) {
-  if (!crowd_.here[static_cast<std::size_t>(index)]) return false;
+  if (!crowd_.here[index]) return false;
   try {
     return look_at_worker(index);
   } catch (const Error& error) {
@@ -145,7 +145,7 @@ bool Server::serve(int index) {
 }
 
 bool Server::look_at_worker(int index) {
-  Worker& worker = workers_[static_cast<std::size_t>(index)];
+  Worker& worker = workers_[index];
   bool moved = worker.outbox.progress();
   if (worker.left) {
     if (worker.outbox.empty()) leave(index);
@@ -186,7 +186,7 @@ Shard& Server::checked_shard(int index, const Header& header) {
 }
 
 void Server::obey(int index, const Header& header) {
-  Worker& worker = workers_[static_cast<std::size_t>(index)];
+  Worker& worker = workers_[index];
   switch (header.kind) {
     case Kind::push: {
       Shard& shard = checked_shard(index, header);
@@ -249,13 +249,13 @@ void Server::advance(Shard& shard) {
 }
 
 void Server::answer(int index, const Shard& shard, bool with_value) {
-  if (!crowd_.here[static_cast<std::size_t>(index)]) return;
+  if (!crowd_.here[index]) return;
   const Header header{.kind = with_value ? Kind::value : Kind::acknowledge,
                       .chunk = shard.index(),
                       .version = shard.version(),
                       .vote = shard.agreed(),
                       .ended = training_ended_ ? 1U : 0U};
-  Outbox& outbox = workers_[static_cast<std::size_t>(index)].outbox;
+  Outbox& outbox = workers_[index].outbox;
   if (with_value) {
     outbox.add(shard.chunk().priority, header, std::as_bytes(shard.values()), shard.hold());
   } else {
@@ -265,33 +265,32 @@ void Server::answer(int index, const Shard& shard, bool with_value) {
 
 // A copy: the next update changes the state itself.
 void Server::answer_with_state(const Pull& pull, const Shard& shard) {
-  if (!crowd_.here[static_cast<std::size_t>(pull.worker)]) return;
+  if (!crowd_.here[pull.worker]) return;
   const std::span<const float> state = shard.array(pull.array);
   const auto copy = std::make_shared<std::vector<float>>(state.begin(), state.end());
   const Header header{.kind = Kind::value, .chunk = shard.index(), .version = shard.version(), .array = pull.array};
-  workers_[static_cast<std::size_t>(pull.worker)].outbox.add(shard.chunk().priority, header,
-                                                             std::as_bytes(std::span(*copy)), copy);
+  workers_[pull.worker].outbox.add(shard.chunk().priority, header, std::as_bytes(std::span(*copy)), copy);
 }
 
 void Server::leave(int index) {
-  crowd_.here[static_cast<std::size_t>(index)] = false;
+  crowd_.here[index] = false;
   rest(index);
 }
 
 // The others may have been waiting for it.
 void Server::rest(int index) {
-  crowd_.active[static_cast<std::size_t>(index)] = false;
+  crowd_.active[index] = false;
   for (const auto& shard : shards_) advance(*shard);
 }
 
 void Server::wake(int index) {
-  if (crowd_.active[static_cast<std::size_t>(index)]) return;
+  if (crowd_.active[index]) return;
   for (const auto& shard : shards_) shard->resume(index);
-  crowd_.active[static_cast<std::size_t>(index)] = true;
+  crowd_.active[index] = true;
 }
 
 void Server::lose(int index, const std::string& reason) {
-  crowd_.here[static_cast<std::size_t>(index)] = false;
+  crowd_.here[index] = false;
   const int left = crowd_.count_here();
   const std::string text = fmt::format("lost {}: {}", name_of(index), reason);
   if (left == 0) fail(ErrorKind::failed, "{}; no worker is left", text);
@@ -351,7 +350,7 @@ void Server::publish() {
 }
 
 std::string Server::name_of(int index) const {
-  const comm::Member& member = communicator_.members()[static_cast<std::size_t>(index)];
+  const comm::Member& member = communicator_.members()[index];
   return fmt::format("{} ({})", member.name.empty() ? fmt::format("worker {}", index) : member.name, member.host);
 }
 

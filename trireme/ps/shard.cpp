@@ -39,7 +39,7 @@ std::span<float> Shard::gradient(int worker) {
   const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
                                  [worker](const Waiting& waiting) { return waiting.push.worker == worker; });
   if (waits) return {};
-  AlignedMemory& memory = gradients_[static_cast<std::size_t>(worker)];
+  AlignedMemory& memory = gradients_[worker];
   if (memory.bytes() == 0) memory = AlignedMemory(chunk_.elements * static_cast<std::int64_t>(sizeof(float)));
   return {static_cast<float*>(memory.at(0)), static_cast<std::size_t>(chunk_.elements)};
 }
@@ -50,7 +50,7 @@ void Shard::add(int worker, const Header& header) {
 
 void Shard::resume(int worker) {
   const std::uint64_t slowest = slowest_clock();
-  std::uint64_t& clock = clocks_[static_cast<std::size_t>(worker)];
+  std::uint64_t& clock = clocks_[worker];
   clock = slowest == UINT64_MAX ? 0 : slowest;
 }
 
@@ -73,7 +73,7 @@ bool Shard::begin_update() {
   }
   if (chosen_workers_.empty()) return false;
   for (const int worker : chosen_workers_) {
-    chosen_.push_back(static_cast<const float*>(gradients_[static_cast<std::size_t>(worker)].at(0)));
+    chosen_.push_back(static_cast<const float*>(gradients_[worker].at(0)));
   }
   copies_first_ = values_.use_count() > 1;  // somebody is being sent these values
   updating_ = true;
@@ -135,7 +135,7 @@ void Shard::end_update(Counters& counters) {
     counters.stale_updates += missed;
     counters.most_stale = std::max(counters.most_stale, missed);
   }
-  for (const int worker : chosen_workers_) ++clocks_[static_cast<std::size_t>(worker)];
+  for (const int worker : chosen_workers_) ++clocks_[worker];
   agreed_ = votes_;
   ++version_;
   ++counters.updates;
@@ -150,7 +150,7 @@ std::uint64_t Shard::slowest_clock() const {
 }
 
 std::int64_t Shard::lead(int worker) const {
-  const std::uint64_t clock = clocks_[static_cast<std::size_t>(worker)], slowest = slowest_clock();
+  const std::uint64_t clock = clocks_[worker], slowest = slowest_clock();
   return clock > slowest ? static_cast<std::int64_t>(clock - slowest) : 0;
 }
 

@@ -47,8 +47,8 @@ void WorkerSync::open(std::vector<GradientBucket> buckets, std::uint64_t step) {
 
 void WorkerSync::cut_into_chunks() {
   const auto& variables = placement_->variables();
-  for (int bucket = 0; bucket < static_cast<int>(buckets_.size()); ++bucket) {
-    const GradientBucket& from = buckets_[static_cast<std::size_t>(bucket)];
+  for (int bucket = 0; bucket < std::ssize(buckets_); ++bucket) {
+    const GradientBucket& from = buckets_[bucket];
     const auto found = std::find_if(variables.begin(), variables.end(), [&](const PlacedVariable& variable) {
       return variable.node == from.variables.front();
     });
@@ -73,15 +73,13 @@ void WorkerSync::cut_into_chunks() {
 
 // A range of one part of a bucket, in pieces.
 void WorkerSync::add_chunks(int bucket, int server, std::size_t part, ElementRange range) {
-  const GradientBucket& from = buckets_[static_cast<std::size_t>(bucket)];
+  const GradientBucket& from = buckets_[bucket];
   for (std::int64_t at = range.begin; at < range.end; at += options_.chunk_elements) {
     const std::int64_t end = std::min(at + options_.chunk_elements, range.end);
-    const auto piece = [&](std::span<float> all) {
-      return all.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(end - at));
-    };
+    const auto piece = [&](std::span<float> all) { return all.subspan(at, end - at); };
     std::vector<std::span<float>> arrays{piece(from.values[part])};
     for (const auto& state : from.states) arrays.push_back(piece(state[part]));
-    std::vector<int>& on_server = servers_[static_cast<std::size_t>(server)].chunks;
+    std::vector<int>& on_server = servers_[server].chunks;
     on_server.push_back(static_cast<int>(chunks_.size()));
     chunks_.push_back({.bucket = bucket,
                        .server = server,
@@ -97,7 +95,7 @@ void WorkerSync::name_spans() {
   traces_.assign(buckets_.size(), {});
   if (options_.recorder == nullptr) return;
   std::vector<std::set<int>> servers(buckets_.size());
-  for (const Chunk& chunk : chunks_) servers[static_cast<std::size_t>(chunk.bucket)].insert(chunk.server);
+  for (const Chunk& chunk : chunks_) servers[chunk.bucket].insert(chunk.server);
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     const GradientBucket& bucket = buckets_[index];
     const std::string name = fmt::format("bucket {}", index + 1);
@@ -120,10 +118,9 @@ Setup WorkerSync::setup_for(const ServerLink& server, std::uint64_t step) const 
               .timeout_seconds = options_.timeout_seconds,
               .chunks = {}};
   for (const int id : server.chunks) {
-    const Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
-    const GradientBucket& bucket = buckets_[static_cast<std::size_t>(chunk.bucket)];
-    setup.chunks.push_back(
-        {bucket.name, static_cast<std::int64_t>(chunk.gradients.size()), chunk.priority, bucket.rule});
+    const Chunk& chunk = chunks_[id];
+    const GradientBucket& bucket = buckets_[chunk.bucket];
+    setup.chunks.push_back({bucket.name, std::ssize(chunk.gradients), chunk.priority, bucket.rule});
   }
   return setup;
 }
@@ -143,7 +140,7 @@ void WorkerSync::exchange_initial_values(std::uint64_t step) {
     std::vector<comm::Transfer> transfers;
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       if (index >= servers_[i].chunks.size()) continue;
-      const Chunk& chunk = chunks_[static_cast<std::size_t>(servers_[i].chunks[index])];
+      const Chunk& chunk = chunks_[servers_[i].chunks[index]];
       for (const std::span<float> array : chunk.arrays) {
         if (array.data() != chunk.arrays.front().data() && step == 0) break;  // servers know the initial state
         transfers.push_back(
@@ -158,7 +155,7 @@ void WorkerSync::throw_if_failed() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-void WorkerSync::give(Order order) {
+void WorkerSync::enqueue(Order order) {
   {
     const std::lock_guard lock(mutex_);
     throw_if_failed();
@@ -166,20 +163,19 @@ void WorkerSync::give(Order order) {
     // What is ordered is missing from now on, whoever asks.
     switch (order.kind) {
       case Order::Kind::push:
-        if (BucketTrace& trace = traces_[static_cast<std::size_t>(order.bucket)];
-            trace.track != nullptr && trace.track->is_recording()) {
+        if (BucketTrace& trace = traces_[order.bucket]; trace.track != nullptr && trace.track->is_recording()) {
           trace.pushed = perf::steady_nanoseconds();
         }
         for (const Chunk& chunk : chunks_) {
           if (chunk.bucket != order.bucket) continue;
-          ++missing_[static_cast<std::size_t>(order.bucket)];
+          ++missing_[order.bucket];
           ++answers_missing_;
         }
         break;
       case Order::Kind::pull:
         for (const Chunk& chunk : chunks_) {
           if (!has_array(chunk, order.array)) continue;
-          ++missing_[static_cast<std::size_t>(chunk.bucket)];
+          ++missing_[chunk.bucket];
           ++answers_missing_;
         }
         break;
@@ -209,16 +205,16 @@ void WorkerSync::begin_step(std::uint64_t) {
 }
 
 void WorkerSync::start(int bucket) {
-  const GradientBucket& completed = buckets_[static_cast<std::size_t>(bucket)];
+  const GradientBucket& completed = buckets_[bucket];
   const Order order{.kind = Order::Kind::push,
                     .bucket = bucket,
                     .learning_rate = *completed.learning_rate,
                     .weight = weight_,
                     .vote = vote_};
-  if (options_.overlap) return give(order);
+  if (options_.overlap) return enqueue(order);
   held_back_.push_back(order);
   if (held_back_.size() < buckets_.size()) return;
-  for (const Order& held : held_back_) give(held);
+  for (const Order& held : held_back_) enqueue(held);
   held_back_.clear();
 }
 
@@ -230,11 +226,11 @@ void WorkerSync::check() {
 
 bool WorkerSync::done(int bucket) {
   const std::lock_guard lock(mutex_);
-  return error_ == nullptr && missing_[static_cast<std::size_t>(bucket)] == 0;
+  return error_ == nullptr && missing_[bucket] == 0;
 }
 
 void WorkerSync::wait(int bucket) {
-  wait_until([&] { return missing_[static_cast<std::size_t>(bucket)] == 0; });
+  wait_until([&] { return missing_[bucket] == 0; });
 }
 
 // The votes come with what the next step needs first: it would wait for that anyway.
@@ -261,7 +257,7 @@ void WorkerSync::settle() {
 
 void WorkerSync::pull() {
   settle();
-  give({.kind = Order::Kind::pull});
+  enqueue({.kind = Order::Kind::pull});
   settle();
   stop_timing();
 }
@@ -271,7 +267,7 @@ void WorkerSync::pull_state() {
   std::size_t most = 0;
   for (const Chunk& chunk : chunks_) most = std::max(most, chunk.arrays.size());
   for (std::uint32_t array = 1; array < most; ++array) {
-    give({.kind = Order::Kind::pull, .array = array});
+    enqueue({.kind = Order::Kind::pull, .array = array});
     settle();
   }
   stop_timing();
@@ -285,7 +281,7 @@ void WorkerSync::stop_timing() {
 
 std::vector<std::string> WorkerSync::server_statistics() {
   settle();
-  give({.kind = Order::Kind::ask});
+  enqueue({.kind = Order::Kind::ask});
   settle();
   stop_timing();
   std::vector<std::string> texts;
@@ -295,14 +291,14 @@ std::vector<std::string> WorkerSync::server_statistics() {
 
 void WorkerSync::rest() {
   settle();
-  give({.kind = Order::Kind::rest});
+  enqueue({.kind = Order::Kind::rest});
 }
 
-void WorkerSync::call_end() { give({.kind = Order::Kind::end}); }
+void WorkerSync::call_end() { enqueue({.kind = Order::Kind::end}); }
 
 void WorkerSync::leave() {
   settle();
-  give({.kind = Order::Kind::leave});
+  enqueue({.kind = Order::Kind::leave});
   wait_until([&] { return left_; });
 }
 

@@ -113,7 +113,7 @@ class WorkerSync : public parallel::GradientSync {
   Setup setup_for(const ServerLink& server, std::uint64_t step) const;
   void exchange_initial_values(std::uint64_t step);
 
-  void give(Order order);
+  void enqueue(Order order);
   void wait_until(const std::function<bool()>& condition);
   void throw_if_failed() const;
 

@@ -26,7 +26,7 @@ void WorkerSync::work() noexcept {
     auto last_move = SteadyClock::now();
     while (take_orders()) {
       bool moved = false;
-      for (int server = 0; server < static_cast<int>(servers_.size()); ++server) moved = progress(server) || moved;
+      for (int server = 0; server < std::ssize(servers_); ++server) moved = progress(server) || moved;
       if (moved) {
         backoff = {};
         last_move = SteadyClock::now();
@@ -73,7 +73,7 @@ void WorkerSync::carry_out(const Order& order) {
       for (Chunk& chunk : chunks_) {
         if (chunk.bucket != order.bucket) continue;
         chunk.awaited = true;
-        const bool votes = &chunk == &chunks_[static_cast<std::size_t>(voting_chunk_)];
+        const bool votes = &chunk == &chunks_[voting_chunk_];
         const Header header{.kind = Kind::push,
                             .chunk = chunk.index,
                             .version = chunk.version,
@@ -82,12 +82,11 @@ void WorkerSync::carry_out(const Order& order) {
                             .vote = votes ? order.vote : 0,
                             .wants_value = options_.replicated ? 0U : 1U,
                             .traced = options_.recorder != nullptr && options_.recorder->is_recording() ? 1U : 0U};
-        servers_[static_cast<std::size_t>(chunk.server)].outbox.add(chunk.priority, header,
-                                                                    std::as_bytes(chunk.gradients));
+        servers_[chunk.server].outbox.add(chunk.priority, header, std::as_bytes(chunk.gradients));
       }
       break;
     case Order::Kind::pull:
-      for (int chunk = 0; chunk < static_cast<int>(chunks_.size()); ++chunk) send_pull(chunk, order.array);
+      for (int chunk = 0; chunk < std::ssize(chunks_); ++chunk) send_pull(chunk, order.array);
       break;
     case Order::Kind::rest:
       for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::rest});
@@ -107,15 +106,15 @@ void WorkerSync::carry_out(const Order& order) {
 }
 
 void WorkerSync::send_pull(int chunk, std::uint32_t array) {
-  Chunk& pulled = chunks_[static_cast<std::size_t>(chunk)];
+  Chunk& pulled = chunks_[chunk];
   if (!has_array(pulled, array)) return;
   pulled.awaited = true;
-  servers_[static_cast<std::size_t>(pulled.server)].outbox.add(
+  servers_[pulled.server].outbox.add(
       pulled.priority, {.kind = Kind::pull, .chunk = pulled.index, .version = pulled.version, .array = array});
 }
 
 bool WorkerSync::progress(int server) {
-  ServerLink& link = servers_[static_cast<std::size_t>(server)];
+  ServerLink& link = servers_[server];
   bool moved = link.outbox.progress();
   if (left_ordered_) return note_left() || moved;
   const Inbox::State state = link.inbox.progress();
@@ -146,7 +145,7 @@ bool WorkerSync::note_left() {
 }
 
 void WorkerSync::obey(int server, const Header& header) {
-  ServerLink& link = servers_[static_cast<std::size_t>(server)];
+  ServerLink& link = servers_[server];
   if (header.kind == Kind::text || header.kind == Kind::failed) {
     link.text.resize(header.chunk);
     return link.inbox.expect(std::as_writable_bytes(std::span(link.text)));
@@ -158,10 +157,10 @@ void WorkerSync::obey(int server, const Header& header) {
   }
   if (header.ended != 0) end_was_called_.store(true, std::memory_order_relaxed);
   const int id = link.chunks[header.chunk];
-  Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+  Chunk& chunk = chunks_[id];
   if (!chunk.awaited || !has_array(chunk, header.array)) {
     fail(ErrorKind::failed, "{} has sent values of '{}' that nobody has asked for", name_of(server),
-         buckets_[static_cast<std::size_t>(chunk.bucket)].name);
+         buckets_[chunk.bucket].name);
   }
   if (header.kind == Kind::value) return link.inbox.expect(std::as_writable_bytes(chunk.arrays[header.array]));
   link.inbox.next();
@@ -172,19 +171,19 @@ void WorkerSync::obey(int server, const Header& header) {
     const std::lock_guard lock(mutex_);
     all = --acknowledgements_missing_ == 0;
   }
-  for (int other = 0; all && other < static_cast<int>(chunks_.size()); ++other) send_pull(other);
+  for (int other = 0; all && other < std::ssize(chunks_); ++other) send_pull(other);
 }
 
 void WorkerSync::finish_chunk(int id, const Header& header) {
-  Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+  Chunk& chunk = chunks_[id];
   chunk.awaited = false;
   if (header.array == 0) {  // state comes with no values: those here stay as old as they are
     chunk.version = header.version;
     count_vote(id, header);
   }
   const std::lock_guard lock(mutex_);
-  if (--missing_[static_cast<std::size_t>(chunk.bucket)] == 0) {
-    add_span(static_cast<std::size_t>(chunk.bucket));
+  if (--missing_[chunk.bucket] == 0) {
+    add_span(chunk.bucket);
     changed_.notify_all();
   }
   count_answer();
@@ -218,7 +217,7 @@ void WorkerSync::count_vote(int id, const Header& header) {
 }
 
 void WorkerSync::check_presence() const {
-  for (int server = 0; server < static_cast<int>(servers_.size()); ++server) {
+  for (int server = 0; server < std::ssize(servers_); ++server) {
     if (communicator_.presence(workers_ + server) == comm::Presence::here) continue;
     fail(ErrorKind::failed, "lost {}: its connection has ended", name_of(server));
   }
@@ -227,19 +226,19 @@ void WorkerSync::check_presence() const {
 void WorkerSync::check_servers(SteadyClock::time_point last_move) const {
   check_presence();
   const double waited = std::chrono::duration<double>(SteadyClock::now() - last_move).count();
-  for (int server = 0; server < static_cast<int>(servers_.size()); ++server) {
+  for (int server = 0; server < std::ssize(servers_); ++server) {
     if (waited < kPatience * options_.timeout_seconds) continue;
-    for (const int id : servers_[static_cast<std::size_t>(server)].chunks) {
-      const Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+    for (const int id : servers_[server].chunks) {
+      const Chunk& chunk = chunks_[id];
       if (!chunk.awaited) continue;
       fail(ErrorKind::failed, "{} has not answered for {}: new values of '{}' are missing (--comm-timeout)",
-           name_of(server), format_seconds(waited), buckets_[static_cast<std::size_t>(chunk.bucket)].name);
+           name_of(server), format_seconds(waited), buckets_[chunk.bucket].name);
     }
   }
 }
 
 std::string WorkerSync::name_of(int server) const {
-  const comm::Member& member = communicator_.members()[static_cast<std::size_t>(workers_ + server)];
+  const comm::Member& member = communicator_.members()[workers_ + server];
   return fmt::format("{} ({})", member.name.empty() ? fmt::format("ps {}", server) : member.name, member.host);
 }
 

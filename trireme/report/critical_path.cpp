@@ -62,7 +62,7 @@ class PathWalk {
     if (last == nullptr || last->end <= step_begin) return add_pause("other", step_begin, "");
     if (last->end < time_) return add_pause("other", last->end, "");
     const std::string kind(perf::to_string(last->kind));
-    if (last->kind != SpanKind::waiting && last->kind != SpanKind::meeting) {
+    if (last->kind != SpanKind::waiting && last->kind != SpanKind::barrier) {
       add(kind, last->begin, last->name);
     } else if (!follow(*last)) {
       add_pause(kind, last->begin, last->name);

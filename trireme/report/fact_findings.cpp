@@ -159,9 +159,7 @@ std::vector<Guideline> guidelines_of(const std::vector<StudyFigure>& studies) {
     }
   }
   const auto guideline = [&](const std::string& text, const Cell& cell) {
-    return Guideline{.text = text,
-                     .command = cell.example().command,
-                     .figure = figures[static_cast<std::size_t>(&cell - all.cells.data())]};
+    return Guideline{.text = text, .command = cell.example().command, .figure = figures[&cell - all.cells.data()]};
   };
   std::vector<Guideline> guidelines;
   for (const auto& cells : same_work(all)) {

@@ -117,8 +117,8 @@ Finding best_finding(const std::vector<const Cell*>& cells, const std::string& f
   std::vector<Comparison> comparisons;
   for (const Cell* cell : others) comparisons.push_back(perf::compare(best.run_speeds(), cell->run_speeds()));
   const auto place = std::min_element(comparisons.begin(), comparisons.end(), is_weaker) - comparisons.begin();
-  const Comparison& weakest = comparisons[static_cast<std::size_t>(place)];
-  const Pair pair{&best, others[static_cast<std::size_t>(place)], weakest};
+  const Comparison& weakest = comparisons[place];
+  const Pair pair{&best, others[place], weakest};
   const std::string speed = number_text(best.median_speed()) + " images/s";
   const std::string lead = times_text(best.median_speed() / next->median_speed());
   const std::string count = fmt::format("of {} configurations", cells.size());

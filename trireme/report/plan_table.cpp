@@ -12,7 +12,7 @@
 namespace trireme::report {
 namespace {
 
-const Buffer& buffer_at(const Program& program, int id) { return program.buffers[static_cast<std::size_t>(id)]; }
+const Buffer& buffer_at(const Program& program, int id) { return program.buffers[id]; }
 
 // Formats of the tensors that have one worth telling (rank 2 and up), each once in a row of equals.
 std::string layouts(const Program& program, const std::vector<int>& buffers) {
@@ -37,7 +37,7 @@ std::string notes(const Program& program, const Instruction& instruction) {
   }
   if (instruction.update && instruction.inputs.size() > 3)
     all.push_back(fmt::format("{} variables", instruction.inputs.size() / 2));
-  all.resize(static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin()));
+  all.resize(std::unique(all.begin(), all.end()) - all.begin());
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
@@ -103,12 +103,11 @@ std::string describe(const Program& program, const Schedule& schedule) {
   const auto find = [&](Action action, int bucket) {
     return std::find(steps.begin(), steps.end(), Step{action, bucket}) - steps.begin();
   };
-  const auto end = static_cast<std::ptrdiff_t>(steps.size());
+  const auto end = std::ssize(steps);
   // The instruction that a step comes before.
   const auto place = [&](std::ptrdiff_t at) {
     const auto next = std::find_if(steps.begin() + at, steps.end(), [&](const Step& step) {
-      return step.action == Action::compute &&
-             !applies_gradients(program.instructions[static_cast<std::size_t>(step.index)]);
+      return step.action == Action::compute && !applies_gradients(program.instructions[step.index]);
     });
     return next == steps.end() ? std::string("the end") : fmt::format("#{}", next->index);
   };
@@ -125,7 +124,7 @@ std::string describe(const Program& program, const Schedule& schedule) {
     const std::ptrdiff_t start = find(Action::start, index), wait = find(Action::wait, index);
     if (start == end) continue;
     transfers = true;
-    const Instruction& update = program.instructions[static_cast<std::size_t>(schedule.updates[bucket])];
+    const Instruction& update = program.instructions[schedule.updates[bucket]];
     double bytes = 0, flops = 0;
     for (std::size_t at = 2; at < update.inputs.size(); at += 2) {
       bytes += static_cast<double>(buffer_at(program, update.inputs[at]).bytes);
@@ -134,11 +133,11 @@ std::string describe(const Program& program, const Schedule& schedule) {
     const bool next_run = wait < start;
     int beside = 0;
     for (std::ptrdiff_t at = 0; at < end; ++at) {
-      const Step& step = steps[static_cast<std::size_t>(at)];
+      const Step& step = steps[at];
       const bool between = next_run ? at > start || at < wait : at > start && at < wait;
       if (!between || step.action != Action::compute) continue;
       ++beside;
-      flops += program.instructions[static_cast<std::size_t>(step.index)].cost.flops;
+      flops += program.instructions[step.index].cost.flops;
     }
     table.add_row({std::to_string(index + 1), std::to_string(update.inputs.size() / 2), format_bytes(bytes),
                    place(start), wait == end ? "-" : place(wait) + (next_run ? " of the next step" : ""),

@@ -218,7 +218,7 @@ std::vector<std::string> choose_options(const std::vector<Run>& runs, const Stud
         fmt::format("Runs of one cell of '{}' differ in {}: they are shown apart.", title, fmt::join(differing, ", ")));
   }
   warnings.insert(warnings.end(), origin_warnings.begin(), origin_warnings.end());
-  options.insert(options.end(), with_others.begin() + static_cast<std::ptrdiff_t>(apart.size()), with_others.end());
+  options.insert(options.end(), with_others.begin() + std::ssize(apart), with_others.end());
   options = joined(std::move(options), origin);
   if (!runs.front().side.empty()) options.emplace_back("side");
   add_hosts(runs, options, warnings);

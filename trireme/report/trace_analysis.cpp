@@ -35,21 +35,21 @@ Intervals waits_for_others(const TraceSteps& steps, std::size_t rank) {
 
 // What one group of cores does, or all inter-op threads together, without waits for other groups.
 struct GroupWork {
-  Intervals compute, optimizer, meeting;
+  Intervals compute, optimizer, barrier;
   Intervals all() const { return compute.united_with(optimizer); }
 };
 
 GroupWork work_of(const std::vector<const TraceThread*>& threads, const Intervals& steps) {
   GroupWork work;
   for (const TraceThread* thread : threads) {
-    const Intervals meeting = moments(*thread, SpanKind::meeting);
-    work.compute = work.compute.united_with(moments(*thread, SpanKind::compute).without(meeting));
-    work.optimizer = work.optimizer.united_with(moments(*thread, SpanKind::optimizer).without(meeting));
-    work.meeting = work.meeting.united_with(meeting);
+    const Intervals barrier = moments(*thread, SpanKind::barrier);
+    work.compute = work.compute.united_with(moments(*thread, SpanKind::compute).without(barrier));
+    work.optimizer = work.optimizer.united_with(moments(*thread, SpanKind::optimizer).without(barrier));
+    work.barrier = work.barrier.united_with(barrier);
   }
   work.compute = work.compute.common_with(steps);
   work.optimizer = work.optimizer.common_with(steps).without(work.compute);
-  work.meeting = work.meeting.common_with(steps);
+  work.barrier = work.barrier.common_with(steps);
   return work;
 }
 
@@ -76,7 +76,7 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   const Intervals exposed = communication.without(work.united_with(input));
   const double count = static_cast<double>(rank.steps.size()), of_each = count * static_cast<double>(groups.size());
   TracedRank time{.rank = rank.rank->rank, .name = rank.rank->name};
-  time.steps = static_cast<std::int64_t>(rank.steps.size());
+  time.steps = std::ssize(rank.steps);
   time.step = all.length() / count;
   time.communication = communication.length() / count;
   time.exposed = exposed.length() / count;
@@ -84,7 +84,7 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   if (time.communication > 0) time.overlap = 1 - time.exposed / time.communication;
   for (const GroupWork& group : groups) {
     const Intervals own = group.all(), own_or_input = own.united_with(input).united_with(exposed);
-    const Intervals waits = work.united_with(group.meeting).without(own_or_input);
+    const Intervals waits = work.united_with(group.barrier).without(own_or_input);
     time.compute += group.compute.length() / of_each;
     time.optimizer += group.optimizer.length() / of_each;
     time.input += input.without(own).length() / of_each;
@@ -162,10 +162,10 @@ std::vector<OperationTime> operation_times(const TraceSteps& steps) {
   for (const StepsOfRank& rank : steps.ranks()) {
     rank_steps += static_cast<double>(rank.steps.size());
     for (const TraceThread& thread : rank.rank->threads) {
-      const Intervals meeting = moments(thread, SpanKind::meeting);
+      const Intervals barrier = moments(thread, SpanKind::barrier);
       for (const TraceSpan& span : thread.spans) {
         if (span.kind != SpanKind::compute && span.kind != SpanKind::optimizer) continue;
-        const double seconds = Intervals({{span.begin, span.end}}).without(meeting).length();
+        const double seconds = Intervals({{span.begin, span.end}}).without(barrier).length();
         OperationTime& time = by_name[{span.name, span.detail}];
         time.seconds += seconds;
         ++time.spans;
@@ -196,7 +196,7 @@ std::vector<ServerTime> server_times(const TraceFile& trace, const TraceSteps& s
     ServerTime& server = servers.emplace_back();
     server.name = rank.name;
     server.busy = busy.length() / (whole.end - whole.begin);
-    for (const TraceThread& thread : rank.threads) server.updates += static_cast<std::int64_t>(thread.spans.size());
+    for (const TraceThread& thread : rank.threads) server.updates += std::ssize(thread.spans);
   }
   return servers;
 }

@@ -84,7 +84,7 @@ void TraceSteps::add_exchanges(std::size_t rank) {
       if (span.kind != SpanKind::communication || span.number < 1) continue;
       const int step = step_at(rank, span.begin);
       if (step < 0) continue;
-      exchanges_[rank][static_cast<std::size_t>(step)][static_cast<std::size_t>(span.number - 1)] = {&span, &thread};
+      exchanges_[rank][step][span.number - 1] = {&span, &thread};
     }
   }
 }
@@ -99,7 +99,7 @@ int TraceSteps::step_at(std::size_t rank, double time) const {
 
 Exchange TraceSteps::exchange(std::size_t rank, std::size_t step, std::int64_t bucket) const {
   if (step >= exchanges_[rank].size() || bucket < 1 || bucket > buckets_) return {};
-  return exchanges_[rank][step][static_cast<std::size_t>(bucket - 1)];
+  return exchanges_[rank][step][bucket - 1];
 }
 
 std::size_t TraceSteps::last_to_begin(std::size_t rank, std::size_t step, std::int64_t bucket) const {

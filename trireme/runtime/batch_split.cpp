@@ -22,7 +22,7 @@ BatchSplit::BatchSplit(std::vector<Program> programs, VariableStore& store, std:
   }
   const int groups = static_cast<int>(programs.size());
   GroupPlace place{
-      .groups = groups, .own_statistics = own_statistics, .meeting = groups > 1 ? &threads->meeting() : nullptr};
+      .groups = groups, .own_statistics = own_statistics, .barrier = groups > 1 ? &threads->barrier() : nullptr};
   shared_ = AlignedMemory(shared_bytes(programs.front()) * statistics_groups(place, replica));
   for (Program& program : programs) {
     executables_.push_back(

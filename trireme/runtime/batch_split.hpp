@@ -32,8 +32,8 @@ class BatchSplit {
              const ReplicaPlace& replica, InterOpPool* pool, GroupThreads* threads);
 
   int groups() const { return static_cast<int>(executables_.size()); }
-  Executable& group(int index) { return *executables_[static_cast<std::size_t>(index)]; }
-  const Executable& group(int index) const { return *executables_[static_cast<std::size_t>(index)]; }
+  Executable& group(int index) { return *executables_[index]; }
+  const Executable& group(int index) const { return *executables_[index]; }
 
   void run();
   // See Executable::set_exchange(): of all groups together.

@@ -28,7 +28,7 @@ const Program& checked_to_fit(const Program& program, const ComputeDevice& devic
   const auto fixed = static_cast<double>(program.constant_bytes + memory.gradient_bytes + memory.optimizer_bytes);
   double next_batch = 0;  // which comes during a run
   for (const auto& [node, buffer] : program.placeholders) {
-    next_batch += static_cast<double>(program.buffers[static_cast<std::size_t>(buffer)].bytes);
+    next_batch += static_cast<double>(program.buffers[buffer].bytes);
   }
   const double planned = static_cast<double>(memory.planned_bytes) + next_batch;
   const double free = 0.995 * static_cast<double>(device.free_bytes());
@@ -72,7 +72,7 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
   bind(false);
   trace_.tracks.assign(pool_ == nullptr ? 1 : static_cast<std::size_t>(pool_->threads()), nullptr);
   trace_.instructions.assign(program_.instructions.size(), 0);
-  perform_item_ = [this](int item, int thread) { perform(current_->parts[static_cast<std::size_t>(item)], thread); };
+  perform_item_ = [this](int item, int thread) { perform(current_->parts[item], thread); };
   if (!device_.is_host()) on_device_ = std::make_unique<OnDevice>(*this);
   update_ = plan_walk(false);
 }
@@ -80,7 +80,7 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
 Executable::~Executable() = default;
 
 void* Executable::address(int id) const {
-  const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+  const Buffer& buffer = program_.buffers[id];
   switch (buffer.kind) {
     case MemoryKind::arena:
       return arena_.at(buffer.offset);
@@ -114,8 +114,8 @@ void Executable::bind(bool updates_only) {
     for (const int id : instruction.outputs) memory.outputs.push_back(address(id));
     if (instruction.scratch >= 0) memory.scratch = address(instruction.scratch);
     for (std::size_t i = 1; applies && i < instruction.inputs.size(); i += 2) {
-      const NodeId variable = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])].variable;
-      const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i + 1])];
+      const NodeId variable = program_.buffers[instruction.inputs[i]].variable;
+      const Buffer& gradient = program_.buffers[instruction.inputs[i + 1]];
       if (place_.groups > 1 && gradient.kind != MemoryKind::gradient) {
         fail(ErrorKind::failed, "the gradient of a variable that only '{}' reads cannot be shared between groups",
              instruction.name);
@@ -155,7 +155,7 @@ Executable::Walk Executable::plan_walk(bool collects) const {
   if (pool_ != nullptr) {
     walk.predecessors.assign(walk.successors.size(), 0);
     for (const auto& list : walk.successors) {
-      for (const int next : list) ++walk.predecessors[static_cast<std::size_t>(next)];
+      for (const int next : list) ++walk.predecessors[next];
     }
     for (int at = 0; at < count; ++at) walk.items.push_back(at);
   }
@@ -213,7 +213,7 @@ void Executable::feed(Tensor placeholder, const HostTensor& value) {
               to_string(type.shape), to_string(type.dtype), to_string(value.shape()), to_string(value.type().dtype));
   }
   input_changed(placeholder);
-  std::memcpy(host_address(buffer), value.data(), static_cast<std::size_t>(type.bytes()));
+  std::memcpy(host_address(buffer), value.data(), type.bytes());
 }
 
 void Executable::run() {
@@ -235,10 +235,10 @@ void Executable::run_share() {
               .groups = place_.groups,
               .statistics_groups = statistics_groups(place_, replica_),
               .statistics_group = replica_.statistics != nullptr ? replica_.replica : place_.group,
-              .meeting = place_.meeting,
+              .barrier = place_.barrier,
               .replicas = replica_.statistics,
               .track = trace_.tracks.front(),
-              .meet_label = trace_.meet};
+              .barrier_label = trace_.barrier};
   if (on_device_) on_device_->begin_run();
   run_once_instructions();
   const bool collects = arithmetic_ != nullptr && arithmetic_->collects();
@@ -282,18 +282,18 @@ void Executable::perform(Walk::Part& part, int thread) {
   if (exchange_ != nullptr) exchange_->check();
   if (part.on_device) return on_device_->run(part);
   for (int at = part.first; at < part.last; ++at) {
-    perform(current_->schedule.steps[static_cast<std::size_t>(at)], thread);
+    perform(current_->schedule.steps[at], thread);
   }
 }
 
 void Executable::perform(const Step& step, int thread) {
   const auto index = static_cast<std::size_t>(step.index);
-  perf::Track* const track = trace_.tracks[static_cast<std::size_t>(thread)];
+  perf::Track* const track = trace_.tracks[thread];
   switch (step.action) {
     case Action::compute:
       return on_device_ ? on_device_->apply(index) : execute(index, thread);
     case Action::barrier:
-      return context_.meet();
+      return context_.barrier_wait();
     case Action::merge: {
       const perf::ScopedSpan span(track, trace_.gradients, step.index + 1);
       for (const Merge& gradient : merges_[index]) merge_groups(gradient.groups, gradient.elements, place_.group);
@@ -318,7 +318,7 @@ void Executable::perform(const Step& step, int thread) {
     case Action::upload:
       return on_device_->upload(step.index);
     case Action::transform: {
-      for (int bucket = 0; on_device_ && bucket < static_cast<int>(current_->schedule.updates.size()); ++bucket) {
+      for (int bucket = 0; on_device_ && bucket < std::ssize(current_->schedule.updates); ++bucket) {
         on_device_->wait_for_download(bucket);
       }
       const perf::ScopedSpan span(track, trace_.gradients);
@@ -328,7 +328,7 @@ void Executable::perform(const Step& step, int thread) {
 }
 
 void Executable::execute(std::size_t index, int thread) {
-  const perf::ScopedSpan span(trace_.tracks[static_cast<std::size_t>(thread)], trace_.instructions[index]);
+  const perf::ScopedSpan span(trace_.tracks[thread], trace_.instructions[index]);
   const bool timed = profiling_ || (exchange_ != nullptr && applies_gradients(program_.instructions[index]));
   if (!timed) return run_kernel(index);
   const auto start = Clock::now();
@@ -348,7 +348,7 @@ void Executable::run_kernel(std::size_t index) {
 void Executable::wait_for_transfer(int bucket, int thread) {
   if (exchange_->done(bucket)) return;
   const auto start = Clock::now();
-  const perf::ScopedSpan span(trace_.tracks[static_cast<std::size_t>(thread)], trace_.wait, bucket + 1);
+  const perf::ScopedSpan span(trace_.tracks[thread], trace_.wait, bucket + 1);
   exchange_->wait(bucket);
   exchange_times_.wait += seconds_since(start);
 }
@@ -364,7 +364,7 @@ void Executable::end_exchange() {
 double Executable::loss_scale() const {
   for (const Instruction& instruction : program_.instructions) {
     if (instruction.node == nullptr || instruction.node->as<op::UnscaledRates>() == nullptr) continue;
-    const NodeId scale = program_.buffers[static_cast<std::size_t>(instruction.inputs[1])].variable;
+    const NodeId scale = program_.buffers[instruction.inputs[1]].variable;
     return store_.get(scale).f32()[0];
   }
   return 1;
@@ -409,9 +409,9 @@ void Executable::set_exchange(GradientExchange* exchange, const GradientOptions&
 void Executable::plan_merges() {
   for (const int update : update_.schedule.updates) {
     std::vector<Merge>& merges = merges_.emplace_back();
-    const Instruction& instruction = program_.instructions[static_cast<std::size_t>(update)];
+    const Instruction& instruction = program_.instructions[update];
     for (std::size_t at = 2; at < instruction.inputs.size(); at += 2) {
-      const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[at])];
+      const Buffer& gradient = program_.buffers[instruction.inputs[at]];
       Merge& merge = merges.emplace_back();
       merge.elements = gradient.bytes / static_cast<std::int64_t>(sizeof(float));
       for (int group = 0; group < place_.groups; ++group) {
@@ -428,20 +428,20 @@ void Executable::forget_exchange() noexcept {
 }
 
 std::span<const float> Executable::output(int fetch) const {
-  const int id = program_.fetches[static_cast<std::size_t>(fetch)];
+  const int id = program_.fetches[fetch];
   if (id < 0) return {};
-  const auto elements = program_.buffers[static_cast<std::size_t>(id)].desc.shape.elements();
+  const auto elements = program_.buffers[id].desc.shape.elements();
   device_.synchronize();
   return {static_cast<const float*>(host_address(id)), static_cast<std::size_t>(elements)};
 }
 
 HostTensor Executable::fetched(int fetch) const {
-  const int id = program_.fetches[static_cast<std::size_t>(fetch)];
+  const int id = program_.fetches[fetch];
   if (id < 0) return {};
-  const TensorDesc& desc = program_.buffers[static_cast<std::size_t>(id)].desc;
+  const TensorDesc& desc = program_.buffers[id].desc;
   HostTensor value(TensorType{desc.dtype, desc.shape});
   device_.synchronize();
-  std::memcpy(value.data(), host_address(id), static_cast<std::size_t>(value.type().bytes()));
+  std::memcpy(value.data(), host_address(id), value.type().bytes());
   return value;
 }
 

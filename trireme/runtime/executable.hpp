@@ -23,7 +23,7 @@ struct GroupPlace {
   int group = 0;
   int groups = 1;
   bool own_statistics = false;  // batch statistics of each group's samples instead of all
-  Meeting* meeting = nullptr;
+  Barrier* barrier = nullptr;
 };
 
 // The place of a program among its replicas in other processes, where batch statistics are taken over all of them.
@@ -109,7 +109,7 @@ class Executable {
       int first = 0, last = 0;  // steps
       int finish = -1;          // these are one of the schedule's finishes
       bool on_device = false;   // given to the device as a whole
-      std::unique_ptr<Recording> recording = nullptr;
+      std::unique_ptr<DeviceGraph> graph = nullptr;
     };
     Schedule schedule;
     std::vector<Part> parts;
@@ -118,9 +118,9 @@ class Executable {
     std::vector<int> predecessors;  // how many each step waits for
     std::vector<int> items;
     // On a device, by step.
-    std::vector<int> lanes;
-    std::vector<std::vector<int>> waits_for;  // steps in other lanes that have to be done
-    std::vector<bool> signals;                // somebody in another lane waits for it
+    std::vector<int> streams;
+    std::vector<std::vector<int>> waits_for;  // steps in other streams that have to be done
+    std::vector<bool> has_event;              // somebody in another stream waits for it
   };
   struct Merge {  // the gradient of a variable in all groups
     std::vector<float*> groups;
@@ -130,7 +130,8 @@ class Executable {
     std::vector<perf::Track*> tracks;  // [thread of the pool], one without; null: nobody traces
     perf::Track* device = nullptr;     // null also where the device is the host
     std::vector<std::int32_t> instructions;
-    std::int32_t wait = 0, end_exchange = 0, meet = 0, gradients = 0, launch = 0, wait_for_device = 0, device_run = 0;
+    std::int32_t wait = 0, end_exchange = 0, barrier = 0, gradients = 0, launch = 0, wait_for_device = 0,
+                 device_run = 0;
   };
 
   void bind(bool updates_only);

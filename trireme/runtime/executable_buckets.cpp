@@ -42,9 +42,9 @@ std::vector<GradientBucket> Executable::gradient_buckets(MemorySide side) const 
     bucket.name = instruction.name;
     bucket.rule = instruction.node->as<op::ApplyGradients>()->rule;
     bucket.learning_rate = static_cast<const float*>(host_address(instruction.inputs[0]));
-    bucket.states.resize(static_cast<std::size_t>(op::state_count(bucket.rule.kind)));
+    bucket.states.resize(op::state_count(bucket.rule.kind));
     for (std::size_t i = 2; i < instruction.inputs.size(); i += 2) {
-      const Buffer& gradient = program_.buffers[static_cast<std::size_t>(instruction.inputs[i])];
+      const Buffer& gradient = program_.buffers[instruction.inputs[i]];
       if (gradient.kind != MemoryKind::gradient) {
         fail(ErrorKind::failed, "a gradient of '{}' serves several variables and cannot be exchanged with replicas",
              instruction.name);
@@ -69,7 +69,7 @@ std::vector<GradientBucket> Executable::gradient_buckets(MemorySide side) const 
 int Executable::first_use(const std::vector<NodeId>& variables) const {
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     for (const int id : program_.instructions[i].inputs) {
-      const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+      const Buffer& buffer = program_.buffers[id];
       const bool is_one = std::find(variables.begin(), variables.end(), buffer.variable) != variables.end();
       if (!program_.instructions[i].once && is_of_variable(buffer) && is_one) return static_cast<int>(i);
     }

@@ -13,7 +13,7 @@ std::int64_t padded(std::int64_t bytes) {
 }
 
 // Moments of a run: its beginning and end, and those of instructions.
-constexpr int kBeginMark = 0, kEndMark = 1, kFirstInstructionMark = 2;
+constexpr int kBeginTime = 0, kEndTime = 1, kFirstInstructionTime = 2;
 
 }  // namespace
 
@@ -21,9 +21,7 @@ Executable::OnDevice::OnDevice(Executable& owner) : owner_(owner), device_(owner
   stage_buffers();
 }
 
-std::int64_t Executable::OnDevice::bytes_of(int buffer) const {
-  return program_.buffers[static_cast<std::size_t>(buffer)].bytes;
-}
+std::int64_t Executable::OnDevice::bytes_of(int buffer) const { return program_.buffers[buffer].bytes; }
 
 // Gradients are worked on in the host's memory.
 bool Executable::OnDevice::staged() const {
@@ -46,15 +44,14 @@ void Executable::OnDevice::stage_buffers() {
   for (const auto& [node, buffer] : program_.placeholders) changed_inputs_.insert(buffer);
 }
 
-// A step goes on in the lane of the last one that it waits for, if nothing has gone on there yet; the other branches of
-// the program begin in the lane that has been idle longest. What devices reduce among themselves leaves in one lane and
-// is applied in another, so that neither keeps backward waiting.
+// A step goes on in the stream of the last one that it waits for, if nothing has gone on there yet; the other branches
+// of the program begin in the stream that has been idle longest. What devices reduce among themselves leaves in one
+// stream and is applied in another, so that neither keeps backward waiting.
 void Executable::OnDevice::plan(Walk& walk) const {
   const std::vector<Step>& steps = walk.schedule.steps;
   const bool reduces = owner_.gradient_options_.exchange == Exchange::reduce_on_device;
   const auto is_update = [&](const Step& step) {
-    return step.action == Action::compute &&
-           applies_gradients(program_.instructions[static_cast<std::size_t>(step.index)]);
+    return step.action == Action::compute && applies_gradients(program_.instructions[step.index]);
   };
   const auto works_alone = [&](const Step& step) {  // nothing of it is the host's
     if (reduces) return true;
@@ -62,56 +59,54 @@ void Executable::OnDevice::plan(Walk& walk) const {
   };
   std::vector<std::vector<int>> predecessors(steps.size());
   for (std::size_t at = 0; at < steps.size(); ++at) {
-    for (const int next : walk.successors[at])
-      predecessors[static_cast<std::size_t>(next)].push_back(static_cast<int>(at));
+    for (const int next : walk.successors[at]) predecessors[next].push_back(static_cast<int>(at));
   }
-  walk.lanes.assign(steps.size(), 0);
+  walk.streams.assign(steps.size(), 0);
   walk.waits_for.assign(steps.size(), {});
-  walk.signals.assign(steps.size(), false);
-  const int lanes = device_.lanes();
+  walk.has_event.assign(steps.size(), false);
+  const int streams = device_.streams();
   std::vector<int> last(
-      static_cast<std::size_t>(std::max({lanes, device_.outward_lane() + 1, device_.inward_lane() + 1})), -1);
-  const auto end_of_compute = last.begin() + lanes;
+      static_cast<std::size_t>(std::max({streams, device_.outward_stream() + 1, device_.inward_stream() + 1})), -1);
+  const auto end_of_compute = last.begin() + streams;
   for (std::size_t at = 0; at < steps.size(); ++at) {
     const Step& step = steps[at];
     if (!works_alone(step)) continue;
     const std::vector<int>& before = predecessors[at];
-    auto lane = end_of_compute;
+    auto stream = end_of_compute;
     if (reduces && step.action == Action::start) {
-      lane = last.begin() + device_.outward_lane();
+      stream = last.begin() + device_.outward_stream();
     } else if (reduces && is_update(step)) {
-      lane = last.begin() + device_.inward_lane();
+      stream = last.begin() + device_.inward_stream();
     } else {
-      for (auto it = before.rbegin(); it != before.rend() && lane == end_of_compute; ++it) {
-        lane = std::find(last.begin(), end_of_compute, *it);
+      for (auto it = before.rbegin(); it != before.rend() && stream == end_of_compute; ++it) {
+        stream = std::find(last.begin(), end_of_compute, *it);
       }
-      if (lane == end_of_compute) lane = std::min_element(last.begin(), end_of_compute);
+      if (stream == end_of_compute) stream = std::min_element(last.begin(), end_of_compute);
     }
-    walk.lanes[at] = static_cast<int>(lane - last.begin());
-    // Of each other lane the last one that matters: those before it in its lane are done by then.
+    walk.streams[at] = static_cast<int>(stream - last.begin());
+    // Of each other stream the last one that matters: those before it in its stream are done by then.
     std::vector<int> newest(last.size(), -1);
     for (const int earlier : before) {
-      if (!works_alone(steps[static_cast<std::size_t>(earlier)])) continue;
-      int& newest_there = newest[static_cast<std::size_t>(walk.lanes[static_cast<std::size_t>(earlier)])];
+      if (!works_alone(steps[earlier])) continue;
+      int& newest_there = newest[walk.streams[earlier]];
       newest_there = std::max(newest_there, earlier);
     }
     for (std::size_t other = 0; other < newest.size(); ++other) {
-      if (static_cast<int>(other) == walk.lanes[at] || newest[other] < 0) continue;
+      if (static_cast<int>(other) == walk.streams[at] || newest[other] < 0) continue;
       walk.waits_for[at].push_back(newest[other]);
-      walk.signals[static_cast<std::size_t>(newest[other])] = true;
+      walk.has_event[newest[other]] = true;
     }
-    *lane = static_cast<int>(at);
+    *stream = static_cast<int>(at);
   }
   auto finish = walk.schedule.finishes.begin();
-  for (int at = 0; at < static_cast<int>(steps.size());) {
+  for (int at = 0; at < std::ssize(steps);) {
     Walk::Part part{.first = at, .last = at + 1};
     if (finish != walk.schedule.finishes.end() && finish->first == at) {
       part.last = finish->last;
       part.finish = finish++->bucket;
-    } else if (works_alone(steps[static_cast<std::size_t>(at)])) {
+    } else if (works_alone(steps[at])) {
       part.on_device = true;
-      while (part.last < static_cast<int>(steps.size()) && works_alone(steps[static_cast<std::size_t>(part.last)]))
-        ++part.last;
+      while (part.last < std::ssize(steps) && works_alone(steps[part.last])) ++part.last;
     }
     at = part.last;
     walk.parts.push_back(std::move(part));
@@ -145,66 +140,66 @@ void Executable::OnDevice::plan_exchange() {
   }
 }
 
-void Executable::OnDevice::wait_for_lane(int lane) const {
-  set_lane(lane);
-  const int end = device_.signal();
-  set_lane(0);
-  device_.wait_for(end);
+void Executable::OnDevice::wait_for_stream(int stream) const {
+  set_stream(stream);
+  const int end = device_.record_event();
+  set_stream(0);
+  device_.wait_event(end);
 }
 
-void Executable::OnDevice::give_instruction(std::size_t index) {
+void Executable::OnDevice::enqueue_instruction(std::size_t index) {
   if (!owner_.profiling_) return owner_.run_kernel(index);
-  const int mark = kFirstInstructionMark + 2 * static_cast<int>(marked_.size());
-  device_.mark(mark);
+  const int time = kFirstInstructionTime + 2 * static_cast<int>(timed_.size());
+  device_.record_time(time);
   owner_.run_kernel(index);
-  device_.mark(mark + 1);
-  marked_.push_back(index);
+  device_.record_time(time + 1);
+  timed_.push_back(index);
 }
 
-void Executable::OnDevice::give(const Walk& walk, const Walk::Part& part) {
-  std::vector<int> signal_of(walk.schedule.steps.size(), -1);
-  std::set<int> lanes(walk.lanes.begin() + part.first, walk.lanes.begin() + part.last);
-  lanes.erase(0);
-  const int begin = device_.signal();
-  for (const int lane : lanes) {
-    set_lane(lane);
-    device_.wait_for(begin);
+void Executable::OnDevice::enqueue(const Walk& walk, const Walk::Part& part) {
+  std::vector<int> event_of(walk.schedule.steps.size(), -1);
+  std::set<int> streams(walk.streams.begin() + part.first, walk.streams.begin() + part.last);
+  streams.erase(0);
+  const int begin = device_.record_event();
+  for (const int stream : streams) {
+    set_stream(stream);
+    device_.wait_event(begin);
   }
   for (int at = part.first; at < part.last; ++at) {
     const auto index = static_cast<std::size_t>(at);
     const Step& step = walk.schedule.steps[index];
     if (step.action == Action::wait) continue;  // the waits of the steps that follow
-    set_lane(walk.lanes[index]);
+    set_stream(walk.streams[index]);
     for (const int earlier : walk.waits_for[index]) {
-      const int signal = signal_of[static_cast<std::size_t>(earlier)];
-      if (signal >= 0) device_.wait_for(signal);  // else it was in an earlier part
+      const int event = event_of[earlier];
+      if (event >= 0) device_.wait_event(event);  // else it was in an earlier part
     }
     if (step.action == Action::start) {
       owner_.exchange_->start(step.index);
     } else {
-      give_instruction(static_cast<std::size_t>(step.index));
+      enqueue_instruction(step.index);
     }
-    if (walk.signals[index]) signal_of[index] = device_.signal();
+    if (walk.has_event[index]) event_of[index] = device_.record_event();
   }
-  for (const int lane : lanes) wait_for_lane(lane);
-  set_lane(0);
+  for (const int stream : streams) wait_for_stream(stream);
+  set_stream(0);
 }
 
 void Executable::OnDevice::run(Walk::Part& part) {
   if (inward_busy_) {
-    wait_for_lane(device_.inward_lane());
-    behind_first_lane_ = true;
+    wait_for_stream(device_.inward_stream());
+    behind_first_stream_ = true;
   }
   inward_busy_ = false;
   const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.launch);
   const Walk& walk = *owner_.current_;
   // Libraries load and compile what they need in a first run, which cannot be recorded.
-  if (owner_.profiling_ || !warmed_up_) return give(walk, part);
-  if (!part.recording) part.recording = device_.record([&] { give(walk, part); });
-  part.recording ? part.recording->replay() : give(walk, part);
+  if (owner_.profiling_ || !warmed_up_) return enqueue(walk, part);
+  if (!part.graph) part.graph = device_.capture([&] { enqueue(walk, part); });
+  part.graph ? part.graph->launch() : enqueue(walk, part);
 }
 
-// Gradients leave in a lane of their own.
+// Gradients leave in a stream of their own.
 void Executable::OnDevice::download(int bucket) {
   const auto index = static_cast<std::size_t>(bucket);
   if (served()) {  // the rate goes to the servers with them
@@ -212,58 +207,58 @@ void Executable::OnDevice::download(int bucket) {
     const int rate = program_.instructions[update].inputs[0];
     device_.download(host_address(rate), owner_.address(rate), bytes_of(rate));
   }
-  const int complete = device_.signal();
-  set_lane(device_.outward_lane());
-  device_.wait_for(complete);
+  const int complete = device_.record_event();
+  set_stream(device_.outward_stream());
+  device_.wait_event(complete);
   for (const Copy& copy : gradient_copies_[index]) device_.download(copy.on_host, copy.on_device, copy.bytes);
-  downloaded_[index] = device_.signal();
-  set_lane(0);
+  downloaded_[index] = device_.record_event();
+  set_stream(0);
 }
 
 void Executable::OnDevice::wait_for_download(int bucket) {
   const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.wait_for_device);
-  device_.wait_on_host(downloaded_[static_cast<std::size_t>(bucket)]);
+  device_.wait_event_on_host(downloaded_[bucket]);
 }
 
-// And come back, or new values do, in another lane.
+// And come back, or new values do, in another stream.
 void Executable::OnDevice::upload(int bucket) {
   const auto index = static_cast<std::size_t>(bucket);
   if (served()) {
     if (!new_values_[index]) return;
-    const int used = device_.signal();  // the old ones
-    set_lane(device_.inward_lane());
-    device_.wait_for(used);
+    const int used = device_.record_event();  // the old ones
+    set_stream(device_.inward_stream());
+    device_.wait_event(used);
     owner_.store_.put_values(bucket_variables_[index]);
     new_values_[index] = false;
   } else {
-    set_lane(device_.inward_lane());
-    device_.wait_for(downloaded_[index]);
+    set_stream(device_.inward_stream());
+    device_.wait_event(downloaded_[index]);
     for (const Copy& copy : gradient_copies_[index]) device_.upload(copy.on_device, copy.on_host, copy.bytes);
   }
-  set_lane(0);
+  set_stream(0);
   inward_busy_ = true;
 }
 
 void Executable::OnDevice::apply(std::size_t update) {
-  const int before = behind_first_lane_ ? device_.signal() : -1;
-  set_lane(device_.inward_lane());
-  if (before >= 0) device_.wait_for(before);
-  behind_first_lane_ = false;
-  give_instruction(update);
-  set_lane(0);
+  const int before = behind_first_stream_ ? device_.record_event() : -1;
+  set_stream(device_.inward_stream());
+  if (before >= 0) device_.wait_event(before);
+  behind_first_stream_ = false;
+  enqueue_instruction(update);
+  set_stream(0);
   inward_busy_ = true;
 }
 
-void Executable::OnDevice::add_marked_times() {
-  for (std::size_t i = 0; i < marked_.size(); ++i) {
-    const int mark = kFirstInstructionMark + 2 * static_cast<int>(i);
-    owner_.profile_.seconds[marked_[i]] += device_.seconds_between(mark, mark + 1);
+void Executable::OnDevice::add_instruction_times() {
+  for (std::size_t i = 0; i < timed_.size(); ++i) {
+    const int time = kFirstInstructionTime + 2 * static_cast<int>(i);
+    owner_.profile_.seconds[timed_[i]] += device_.seconds_between(time, time + 1);
   }
-  marked_.clear();
+  timed_.clear();
 }
 
 void Executable::OnDevice::input_changed(int buffer) {
-  if (read_inputs_ >= 0) device_.wait_on_host(read_inputs_);
+  if (read_inputs_ >= 0) device_.wait_event_on_host(read_inputs_);
   sent_.buffers.erase(buffer);
   changed_inputs_.insert(buffer);
 }
@@ -278,26 +273,26 @@ void Executable::OnDevice::send_inputs() {
     }
     sent_.memory = device_.allocate(bytes, "the next batch");
   }
-  device_.set_lane(device_.input_lane());
-  if (sent_.taken >= 0) device_.wait_for(sent_.taken);
+  device_.set_stream(device_.input_stream());
+  if (sent_.taken >= 0) device_.wait_event(sent_.taken);
   for (const int buffer : changed_inputs_) {
     device_.upload(sent_.memory.at(sent_.places.at(buffer)), host_address(buffer), bytes_of(buffer));
   }
-  sent_.arrived = read_inputs_ = device_.signal();
-  device_.set_lane(0);
+  sent_.arrived = read_inputs_ = device_.record_event();
+  device_.set_stream(0);
   sent_.buffers.merge(changed_inputs_);
   changed_inputs_.clear();
 }
 
 void Executable::OnDevice::take_inputs() {
-  if (!sent_.buffers.empty()) device_.wait_for(sent_.arrived);
+  if (!sent_.buffers.empty()) device_.wait_event(sent_.arrived);
   for (const int buffer : sent_.buffers) {
     device_.copy(owner_.address(buffer), sent_.memory.at(sent_.places.at(buffer)), bytes_of(buffer));
   }
   for (const int buffer : changed_inputs_) {
     device_.upload(owner_.address(buffer), host_address(buffer), bytes_of(buffer));
   }
-  if (!sent_.buffers.empty() || !changed_inputs_.empty()) sent_.taken = read_inputs_ = device_.signal();
+  if (!sent_.buffers.empty() || !changed_inputs_.empty()) sent_.taken = read_inputs_ = device_.record_event();
   sent_.buffers.clear();
   changed_inputs_.clear();
 }
@@ -308,7 +303,7 @@ double Executable::OnDevice::wait() {
     device_.synchronize();
   }
   read_inputs_ = sent_.taken = -1;
-  const double seconds = device_.seconds_between(kBeginMark, kEndMark);
+  const double seconds = device_.seconds_between(kBeginTime, kEndTime);
   add_device_span(seconds);
   return seconds;
 }
@@ -322,7 +317,7 @@ void Executable::OnDevice::add_device_span(double seconds) const {
 }
 
 void Executable::OnDevice::begin_run() {
-  device_.mark(kBeginMark);
+  device_.record_time(kBeginTime);
   take_inputs();
   device_.set_context(owner_.context_);
   if (!served()) {
@@ -334,14 +329,14 @@ void Executable::OnDevice::begin_run() {
 }
 
 void Executable::OnDevice::end_run() {
-  if (inward_busy_) wait_for_lane(device_.inward_lane());
-  inward_busy_ = behind_first_lane_ = false;
+  if (inward_busy_) wait_for_stream(device_.inward_stream());
+  inward_busy_ = behind_first_stream_ = false;
   warmed_up_ = true;
-  if (owner_.profiling_) add_marked_times();
+  if (owner_.profiling_) add_instruction_times();
   for (const int buffer : program_.fetches) {
     if (buffer >= 0) device_.download(host_address(buffer), owner_.address(buffer), bytes_of(buffer));
   }
-  device_.mark(kEndMark);
+  device_.record_time(kEndTime);
 }
 
 }  // namespace trireme

@@ -1,6 +1,6 @@
-// The part of Executable that runs on a device that is not the host. Work is given to the device in parts, which are
-// recorded and replayed from their second run on; inputs are uploaded if they have changed, gradients and values that
-// the host works on travel in lanes of their own while backward goes on, and what is fetched is downloaded.
+// The part of Executable that runs on a device that is not the host. Work is enqueued in parts, which are captured
+// as graphs and launched from their second run on; inputs are uploaded if they have changed, gradients and values that
+// the host works on travel in streams of their own while backward goes on, and what is fetched is downloaded.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class Executable::OnDevice {
   void input_changed(int buffer);
   void send_inputs();
 
-  // Lanes of the steps, and the parts of a walk.
+  // Streams of the steps, and the parts of a walk.
   void plan(Walk& walk) const;
   // After the owner's exchange was set.
   void plan_exchange();
@@ -32,7 +32,7 @@ class Executable::OnDevice {
   // Gradients and values that the host works on.
   void download(int bucket);
   void wait_for_download(int bucket);
-  void expect_values(int bucket) { new_values_[static_cast<std::size_t>(bucket)] = served(); }
+  void expect_values(int bucket) { new_values_[bucket] = served(); }
   void upload(int bucket);
   void apply(std::size_t update);
 
@@ -42,12 +42,12 @@ class Executable::OnDevice {
   std::int64_t bytes_of(int buffer) const;
   void stage_buffers();
   void take_inputs();
-  void give(const Walk& walk, const Walk::Part& part);
-  void give_instruction(std::size_t index);
-  void add_marked_times();
+  void enqueue(const Walk& walk, const Walk::Part& part);
+  void enqueue_instruction(std::size_t index);
+  void add_instruction_times();
   // While instructions are timed they run one after the other.
-  void set_lane(int lane) const { device_.set_lane(owner_.profiling_ ? 0 : lane); }
-  void wait_for_lane(int lane) const;
+  void set_stream(int stream) const { device_.set_stream(owner_.profiling_ ? 0 : stream); }
+  void wait_for_stream(int stream) const;
   void add_device_span(double seconds) const;
 
   Executable& owner_;
@@ -62,14 +62,14 @@ class Executable::OnDevice {
     DeviceMemory memory;                 // on the device
     std::map<int, std::int64_t> places;  // buffer -> offset
     std::set<int> buffers;               // that the next run takes from there
-    // Signals; -1: none yet.
+    // Events; -1: none yet.
     int arrived = -1;
     int taken = -1;
   };
   SentInputs sent_;
-  int read_inputs_ = -1;  // signal: the host's side may be written again
+  int read_inputs_ = -1;  // event: the host's side may be written again
   bool warmed_up_ = false;
-  std::vector<std::size_t> marked_;  // instructions of this run that are timed
+  std::vector<std::size_t> timed_;  // instructions of this run that are timed
   // [bucket]: gradients in both memories, if the host works on them.
   struct Copy {
     float* on_device;
@@ -78,11 +78,11 @@ class Executable::OnDevice {
   };
   std::vector<std::vector<Copy>> gradient_copies_;
   std::vector<std::vector<NodeId>> bucket_variables_;
-  std::vector<int> downloaded_;     // [bucket]: signal, in this run
-  std::vector<bool> new_values_;    // [bucket]: the host may have some, if they are served
-  bool inward_busy_ = false;        // what follows in the first lane has to wait for the inward one
-  bool behind_first_lane_ = false;  // what follows in the inward lane has to wait for the first one
-  std::uint64_t values_seen_ = 0;   // store version after the last run
+  std::vector<int> downloaded_;       // [bucket]: event, in this run
+  std::vector<bool> new_values_;      // [bucket]: the host may have some, if they are served
+  bool inward_busy_ = false;          // what follows in the first stream has to wait for the inward one
+  bool behind_first_stream_ = false;  // what follows in the inward stream has to wait for the first one
+  std::uint64_t values_seen_ = 0;     // store version after the last run
 };
 
 }  // namespace trireme

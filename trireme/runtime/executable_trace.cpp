@@ -28,7 +28,7 @@ void Executable::set_recorder(perf::Recorder& recorder) {
   }
   trace_.wait = recorder.label({.name = "wait for bucket", .kind = SpanKind::waiting});
   trace_.end_exchange = recorder.label({.name = "wait for the end of the exchange", .kind = SpanKind::waiting});
-  trace_.meet = recorder.label({.name = "wait for other groups of cores", .kind = SpanKind::meeting});
+  trace_.barrier = recorder.label({.name = "wait for other groups of cores", .kind = SpanKind::barrier});
   trace_.gradients = recorder.label({.name = "accumulate, merge, clip gradients", .kind = SpanKind::optimizer});
   trace_.launch = recorder.label({.name = "give work to the device", .kind = SpanKind::launch});
   trace_.wait_for_device = recorder.label({.name = "wait for the device", .kind = SpanKind::waiting});

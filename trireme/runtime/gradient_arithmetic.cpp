@@ -11,19 +11,19 @@ namespace {
 constexpr std::int64_t kPiece = 1 << 14;  // of a sum: the result does not depend on the number of threads
 
 double square_sum(std::span<const float> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
+  const auto count = std::ssize(values);
   const std::int64_t pieces = (count + kPiece - 1) / kPiece;
-  std::vector<double> sums(static_cast<std::size_t>(pieces));
+  std::vector<double> sums(pieces);
 #pragma omp parallel for schedule(static)
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     double sum = 0;
     const std::int64_t end = std::min(count, (piece + 1) * kPiece);
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t i = piece * kPiece; i < end; ++i) {
-      const double value = values[static_cast<std::size_t>(i)];
+      const double value = values[i];
       sum += value * value;
     }
-    sums[static_cast<std::size_t>(piece)] = sum;
+    sums[piece] = sum;
   }
   double sum = 0;
   for (const double part : sums) sum += part;
@@ -32,7 +32,7 @@ double square_sum(std::span<const float> values) {
 
 // a = factor * (a + addend * b), where there is a b.
 void combine(std::span<float> a, const float* b, float addend, float factor) {
-  const auto count = static_cast<std::int64_t>(a.size());
+  const auto count = std::ssize(a);
   float* to = a.data();
   if (b == nullptr) {
 #pragma omp parallel for simd schedule(static)
@@ -53,8 +53,8 @@ GradientArithmetic::GradientArithmetic(VariableStore& store, std::vector<Gradien
 }
 
 void GradientArithmetic::accumulate(int bucket) {
-  auto* sum = static_cast<float*>(sums_[static_cast<std::size_t>(bucket)].at(0));
-  for (const std::span<float> part : buckets_[static_cast<std::size_t>(bucket)].parts) {
+  auto* sum = static_cast<float*>(sums_[bucket].at(0));
+  for (const std::span<float> part : buckets_[bucket].parts) {
     if (!collects()) {
       combine(part, sum, 1, 1.0f / static_cast<float>(options_.accumulate));
     } else if (collected_ == 0) {
@@ -103,7 +103,7 @@ void GradientArithmetic::scale_layers(double scale) {
 
 void merge_groups(std::span<float* const> groups, std::int64_t elements, int group) {
   constexpr std::int64_t kLine = 64 / sizeof(float);  // groups do not write into each other's cache lines
-  const auto count = static_cast<std::int64_t>(groups.size());
+  const auto count = std::ssize(groups);
   const std::int64_t lines = (elements + kLine - 1) / kLine;
   const std::int64_t begin = lines * group / count * kLine;
   const std::int64_t end = std::min(elements, lines * (group + 1) / count * kLine);

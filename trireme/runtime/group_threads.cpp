@@ -4,8 +4,7 @@
 
 namespace trireme {
 
-GroupThreads::GroupThreads(int groups, std::function<void(int)> start)
-    : meeting_(groups), errors_(static_cast<std::size_t>(groups)) {
+GroupThreads::GroupThreads(int groups, std::function<void(int)> start) : barrier_(groups), errors_(groups) {
   try {
     for (int group = 1; group < groups; ++group) {
       threads_.emplace_back([this, group, start] { work(group, start); });
@@ -34,8 +33,8 @@ void GroupThreads::work(int group, const std::function<void(int)>& start) {
   try {
     if (start) start(group);
   } catch (...) {
-    errors_[static_cast<std::size_t>(group)] = std::current_exception();
-    meeting_.give_up();
+    errors_[group] = std::current_exception();
+    barrier_.abandon();
   }
   while (true) {
     wait_for_change(round_, seen);
@@ -47,13 +46,13 @@ void GroupThreads::work(int group, const std::function<void(int)>& start) {
 }
 
 void GroupThreads::run_one(int group, const std::function<void(int)>& body) noexcept {
-  std::exception_ptr& error = errors_[static_cast<std::size_t>(group)];
+  std::exception_ptr& error = errors_[group];
   if (error) return;
   try {
     body(group);
   } catch (...) {
     error = std::current_exception();
-    meeting_.give_up();
+    barrier_.abandon();
   }
 }
 

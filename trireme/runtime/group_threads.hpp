@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/base/meeting.hpp"
+#include "trireme/base/barrier.hpp"
 
 namespace trireme {
 
@@ -21,9 +21,9 @@ class GroupThreads {
   GroupThreads& operator=(const GroupThreads&) = delete;
 
   int groups() const { return static_cast<int>(errors_.size()); }
-  Meeting& meeting() { return meeting_; }
+  Barrier& barrier() { return barrier_; }
   // Calls body(group) on all threads at the same time and returns when all have ended. If one throws, the others are
-  // let go from the meeting, and the first error is thrown here; the threads are of no use afterwards.
+  // let go from the barrier, and the first error is thrown here; the threads are of no use afterwards.
   void run(const std::function<void(int)>& body);
 
  private:
@@ -31,7 +31,7 @@ class GroupThreads {
   void run_one(int group, const std::function<void(int)>& body) noexcept;
   void stop() noexcept;
 
-  Meeting meeting_;
+  Barrier barrier_;
   std::vector<std::exception_ptr> errors_;  // [group]
   const std::function<void(int)>* body_ = nullptr;
   std::atomic<std::uint32_t> round_{0};    // changes when there is something to run

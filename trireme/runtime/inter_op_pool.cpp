@@ -27,16 +27,16 @@ class Accesses {
   std::vector<Access> of(int step) {
     step_ = step;
     found_.clear();
-    const Step& at = schedule_.steps[static_cast<std::size_t>(step)];
+    const Step& at = schedule_.steps[step];
     switch (at.action) {
       case Action::compute:
         add_instruction(at.index);
         break;
       case Action::transform:
-        for (int bucket = 0; bucket < static_cast<int>(schedule_.updates.size()); ++bucket) add_bucket(bucket);
+        for (int bucket = 0; bucket < std::ssize(schedule_.updates); ++bucket) add_bucket(bucket);
         break;
       case Action::start:  // servers are told the rate
-        add(instruction(schedule_.updates[static_cast<std::size_t>(at.index)]).inputs[0], false);
+        add(instruction(schedule_.updates[at.index]).inputs[0], false);
         [[fallthrough]];
       case Action::wait:
         found_.push_back({step_, Access::What::exchange, 0, 0, true});
@@ -48,11 +48,11 @@ class Accesses {
   }
 
  private:
-  const Instruction& instruction(int index) const { return program_.instructions[static_cast<std::size_t>(index)]; }
+  const Instruction& instruction(int index) const { return program_.instructions[index]; }
 
   void add(int id, bool write) {
     if (id < 0) return;
-    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(id)];
+    const Buffer& buffer = program_.buffers[id];
     switch (buffer.kind) {
       case MemoryKind::constant:
         return;
@@ -71,7 +71,7 @@ class Accesses {
   void add_instruction(int index) {
     const Instruction& at = instruction(index);
     for (const int id : at.inputs) {
-      add(id, at.update && program_.buffers[static_cast<std::size_t>(id)].kind == MemoryKind::variable);
+      add(id, at.update && program_.buffers[id].kind == MemoryKind::variable);
     }
     for (const int id : at.outputs) add(id, true);
     add(at.scratch, true);
@@ -79,7 +79,7 @@ class Accesses {
 
   // Variables and gradients of a bucket, either of which a transfer may write.
   void add_bucket(int bucket) {
-    const std::vector<int>& inputs = instruction(schedule_.updates[static_cast<std::size_t>(bucket)]).inputs;
+    const std::vector<int>& inputs = instruction(schedule_.updates[bucket]).inputs;
     for (std::size_t at = 1; at < inputs.size(); ++at) add(inputs[at], true);
   }
 
@@ -95,12 +95,12 @@ std::vector<std::vector<int>> hazards(const Program& program, const Schedule& sc
   std::vector<std::vector<int>> successors(schedule.steps.size());
   std::vector<Access> earlier;
   Accesses accesses(program, schedule);
-  for (int step = 0; step < static_cast<int>(schedule.steps.size()); ++step) {
-    if (schedule.steps[static_cast<std::size_t>(step)].action == Action::barrier) continue;
+  for (int step = 0; step < std::ssize(schedule.steps); ++step) {
+    if (schedule.steps[step].action == Action::barrier) continue;
     const std::vector<Access> now = accesses.of(step);
     for (const Access& access : now) {
       for (const Access& before : earlier) {
-        if (conflict(before, access)) successors[static_cast<std::size_t>(before.step)].push_back(step);
+        if (conflict(before, access)) successors[before.step].push_back(step);
       }
     }
     earlier.insert(earlier.end(), now.begin(), now.end());
@@ -149,7 +149,7 @@ void InterOpPool::run(const std::vector<std::vector<int>>& successors, const std
     left_ = static_cast<int>(items.size());
     error_ = nullptr;
     for (const int item : items) {
-      if (waiting_for_[static_cast<std::size_t>(item)] == 0) ready_.push(item);
+      if (waiting_for_[item] == 0) ready_.push(item);
     }
   }
   wake_.notify_all();
@@ -182,8 +182,8 @@ void InterOpPool::work(int thread) {
     if (error_) {
       ready_ = {};  // what has begun ends, nothing new begins
     } else {
-      for (const int next : (*successors_)[static_cast<std::size_t>(item)]) {
-        if (--waiting_for_[static_cast<std::size_t>(next)] == 0) ready_.push(next);
+      for (const int next : (*successors_)[item]) {
+        if (--waiting_for_[next] == 0) ready_.push(next);
       }
     }
     wake_.notify_all();

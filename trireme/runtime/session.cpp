@@ -70,13 +70,13 @@ Executable& Session::prepare(std::span<const Tensor> fetches) {
 BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
   auto& split = splits_[key_of(fetches)];
   if (!split) {
-    std::vector<Program> programs(static_cast<std::size_t>(options_.groups));
+    std::vector<Program> programs(options_.groups);
     programs[0] = compile_program(fetches);
     // On the threads that will run them: kernels are made for the team of the thread that asks. The second by itself:
     // what it times, because layouts are not open any more, is known to the others then.
     const auto compile_groups = [&](int first, int last) {
       threads_->run([&](int group) {
-        if (group >= first && group <= last) programs[static_cast<std::size_t>(group)] = compile_program(fetches);
+        if (group >= first && group <= last) programs[group] = compile_program(fetches);
       });
     };
     if (options_.groups > 1) compile_groups(1, 1);
@@ -108,7 +108,7 @@ std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<
   }
   executable.run();
   std::vector<HostTensor> values;
-  for (int i = 0; i < static_cast<int>(fetches.size()); ++i) values.push_back(executable.fetched(i));
+  for (int i = 0; i < std::ssize(fetches); ++i) values.push_back(executable.fetched(i));
   return values;
 }
 

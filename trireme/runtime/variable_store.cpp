@@ -141,7 +141,7 @@ void VariableStore::put(std::span<const std::byte> written) {
   for (const auto& [arena, side] : host_sides_) {
     const std::ptrdiff_t offset = written.data() - static_cast<const std::byte*>(side.at(0));
     if (offset < 0 || offset >= side.bytes()) continue;
-    device_.upload(static_cast<std::byte*>(arena) + offset, written.data(), static_cast<std::int64_t>(written.size()));
+    device_.upload(static_cast<std::byte*>(arena) + offset, written.data(), std::ssize(written));
   }
   for (const auto& [id, kernel] : shadow_kernels_) write_shadow(id);
   device_.synchronize();
@@ -183,7 +183,7 @@ std::vector<NodeId> VariableStore::trainable() const {
 
 float* VariableStore::gradient(NodeId variable, int group) {
   while (gradients_.size() <= static_cast<std::size_t>(group)) add_gradients();
-  return static_cast<float*>(gradients_[static_cast<std::size_t>(group)].at(slot(variable).offset));
+  return static_cast<float*>(gradients_[group].at(slot(variable).offset));
 }
 
 void VariableStore::add_gradients() {
@@ -211,7 +211,7 @@ std::span<std::byte> VariableStore::untrained_arena() const {
   for (const auto& [id, slot] : slots_) {
     if (!graph_.node(id).as<op::Variable>()->trainable) begin = std::min(begin, slot.offset);
   }
-  return host_view(values_).subspan(static_cast<std::size_t>(begin));
+  return host_view(values_).subspan(begin);
 }
 
 std::vector<std::span<std::byte>> VariableStore::state_arenas() const {
@@ -230,16 +230,14 @@ float* VariableStore::state(NodeId variable, int index, float initial) {
   auto* values = static_cast<float*>(states_[at].at(where.offset));
   // Per variable: two optimizers may share an array of state, each with variables of its own.
   if (initialised_states_.emplace(variable, index).second && initial != 0) {
-    const std::vector<float> filled(static_cast<std::size_t>(where.desc.layout.elements(where.desc.shape)), initial);
+    const std::vector<float> filled(where.desc.layout.elements(where.desc.shape), initial);
     device_.upload(values, filled.data(), where.desc.bytes());
     device_.synchronize();
   }
   return values;
 }
 
-float* VariableStore::host_state(NodeId variable, int index) const {
-  return host_address(states_.at(static_cast<std::size_t>(index)), variable);
-}
+float* VariableStore::host_state(NodeId variable, int index) const { return host_address(states_.at(index), variable); }
 
 int VariableStore::state_count(NodeId variable) const {
   const auto first = initialised_states_.lower_bound({variable, 0});
@@ -247,13 +245,11 @@ int VariableStore::state_count(NodeId variable) const {
   return static_cast<int>(std::distance(first, last));
 }
 
-HostTensor VariableStore::get_state(NodeId variable, int index) const {
-  return read(states_.at(static_cast<std::size_t>(index)), variable);
-}
+HostTensor VariableStore::get_state(NodeId variable, int index) const { return read(states_.at(index), variable); }
 
 void VariableStore::set_state(NodeId variable, int index, const HostTensor& value) {
   check_type(checked_variable(variable), value);
-  write(states_.at(static_cast<std::size_t>(index)), variable, value);
+  write(states_.at(index), variable, value);
 }
 
 HostTensor VariableStore::get(NodeId variable) const {

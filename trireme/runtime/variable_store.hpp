@@ -77,7 +77,7 @@ class VariableStore {
   // Where others write variables (parameter servers), the host's side of their values and states is the one that
   // counts, from now on until an empty list is given; the device gets it by put_values().
   void set_served(const std::vector<NodeId>& variables);
-  // Gives the device the values of the host's side, with their shadows, in the current lane.
+  // Gives the device the values of the host's side, with their shadows, in the current stream.
   void put_values(const std::vector<NodeId>& variables);
   void put_served_values() { put_values({served_.begin(), served_.end()}); }
 

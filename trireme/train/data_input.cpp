@@ -89,7 +89,7 @@ std::int64_t count_different(comm::Communicator& workers, const std::vector<std:
     const auto each = nlohmann::json::parse(text).get<std::vector<std::int64_t>>();
     all.insert(each.begin(), each.end());
   }
-  return static_cast<std::int64_t>(all.size());
+  return std::ssize(all);
 }
 
 std::int64_t DataInput::count_bad_records(comm::Communicator& workers) const {

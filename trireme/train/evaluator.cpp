@@ -24,8 +24,7 @@ Accuracy count_correct(std::span<const float> logits, std::span<const std::int32
   Accuracy counted;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0) continue;
-    const std::span<const float> row =
-        logits.subspan(i * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes));
+    const std::span<const float> row = logits.subspan(i * static_cast<std::size_t>(classes), classes);
     const auto label = static_cast<std::size_t>(labels[i]);
     const float own = row[label];
     const float largest = *std::max_element(row.begin(), row.end());

@@ -49,8 +49,8 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
 void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank) {
   const std::int64_t share = batch_size / groups();
   const std::int64_t first_sample = rank * batch_size;
-  std::vector<float> images(static_cast<std::size_t>(model().images.shape().elements() * groups()));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch_size));
+  std::vector<float> images(model().images.shape().elements() * groups());
+  std::vector<std::int32_t> labels(batch_size);
   fill_truncated_normal(images, 127.0f, 60.0f, random_key(seed, "synthetic images"),
                         static_cast<std::uint64_t>(rank) * images.size());
   for (float& value : images) value = value / 127.5f - 1.0f;
@@ -84,8 +84,7 @@ void PreparedStep::set_batch(std::span<const float> images, std::span<const std:
 
 void PreparedStep::set_first_sample(std::int64_t first) {
   for (int index = 0; index < groups(); ++index) {
-    split_->group(index).sample_offset =
-        first + index * static_cast<std::int64_t>(label_inputs_[static_cast<std::size_t>(index)].size());
+    split_->group(index).sample_offset = first + index * static_cast<std::int64_t>(label_inputs_[index].size());
   }
 }
 

@@ -80,7 +80,7 @@ class SafetensorsFile::Mapping {
       bad_input("cannot read '{}': {}", path, std::strerror(errno));
     if (!S_ISREG(status.st_mode)) bad_input("cannot read '{}': it is not a file", path);
     if (status.st_size == 0) return;
-    void* address = mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
+    void* address = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (address == MAP_FAILED) fail(ErrorKind::failed, "cannot read '{}': {}", path, std::strerror(errno));
     bytes_ = {static_cast<const std::byte*>(address), static_cast<std::size_t>(status.st_size)};
   }
@@ -157,8 +157,7 @@ const TensorType& SafetensorsFile::type(const std::string& name) const { return 
 HostTensor SafetensorsFile::read(const std::string& name) const {
   const Entry& from = entry(name);
   HostTensor value(from.type);
-  const auto bytes =
-      mapping_->bytes().subspan(static_cast<std::size_t>(from.begin), static_cast<std::size_t>(from.type.bytes()));
+  const auto bytes = mapping_->bytes().subspan(from.begin, from.type.bytes());
   std::ranges::copy(bytes, static_cast<std::byte*>(value.data()));  // an empty one has no memory, which memcpy forbids
   return value;
 }

@@ -28,8 +28,8 @@ std::string share_processors(comm::Communicator& workers) {
   const std::vector<cpu_set_t> all = comm::all_gather_value(workers, mine);
   int before = 0, sharing = 0;  // workers of this machine with the same processors: those of lower rank, and all
   for (int rank = 0; rank < workers.size(); ++rank) {
-    if (workers.members()[static_cast<std::size_t>(rank)].node != workers.self().node) continue;
-    if (!CPU_EQUAL(&all[static_cast<std::size_t>(rank)], &mine)) continue;
+    if (workers.members()[rank].node != workers.self().node) continue;
+    if (!CPU_EQUAL(&all[rank], &mine)) continue;
     ++sharing;
     if (rank < workers.rank()) ++before;
   }
@@ -40,7 +40,7 @@ std::string share_processors(comm::Communicator& workers) {
                        CPU_COUNT(&mine));
   }
   // All threads: threads are planned from what the process may use, and MPI has started some already.
-  if (!perf::limit_process(division.workers[static_cast<std::size_t>(before)])) {
+  if (!perf::limit_process(division.workers[before])) {
     return "the system refuses to keep this worker on processors of its own";
   }
   return "";

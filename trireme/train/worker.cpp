@@ -54,7 +54,7 @@ void choose_gpu(StepConfig& config, const comm::Communicator& workers) {
   if (gpus < 2 || workers.size() == 1) return;
   int local_rank = 0;
   for (int rank = 0; rank < workers.rank(); ++rank) {
-    if (workers.members()[static_cast<std::size_t>(rank)].node == workers.self().node) ++local_rank;
+    if (workers.members()[rank].node == workers.self().node) ++local_rank;
   }
   config.backend = fmt::format("cuda:{}", local_rank % gpus);
 }

@@ -239,7 +239,7 @@ __global__ __launch_bounds__(kApplyThreads) void apply_plane_gradient(Planes pla
 template <typename Element, int N>
 class Passes {
  public:
-  Passes(const NormWorkplace& place, const NormShape& shape, const Parameters& parameters, const Results& results)
+  Passes(const NormWorkspace& place, const NormShape& shape, const Parameters& parameters, const Results& results)
       : place_(place), shape_(shape), parameters_(parameters), results_(results) {}
 
   template <Mask kMask, bool kSum, bool kAdd>
@@ -273,7 +273,7 @@ class Passes {
   }
 
  private:
-  const NormWorkplace& place_;
+  const NormWorkspace& place_;
   const NormShape& shape_;
   const Parameters& parameters_;
   const Results& results_;
@@ -300,7 +300,7 @@ void with_form(const NormBackward& arguments, Function function) {
 
 }  // namespace
 
-void launch_batch_norm_backward(const NormWorkplace& place, const NormShape& shape, const NormBackward& arguments) {
+void launch_batch_norm_backward(const NormWorkspace& place, const NormShape& shape, const NormBackward& arguments) {
   auto* const slope = reinterpret_cast<float*>(static_cast<std::byte*>(place.scratch) +
                                                partial_sum_bytes(shape, place.multiprocessors));
   const Parameters parameters{arguments.mean, arguments.variance, arguments.gamma, arguments.beta, arguments.epsilon};

@@ -158,7 +158,7 @@ __global__ __launch_bounds__(kApplyThreads) void normalize_planes(Planes planes,
 }
 
 template <typename Element, int N, bool kAdd>
-void launch_normalize(const NormWorkplace& place, const NormShape& shape, const NormForward& arguments,
+void launch_normalize(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments,
                       const Parameters& parameters) {
   const auto* src = static_cast<const Element*>(arguments.src);
   const auto* addend = static_cast<const Element*>(arguments.addend);
@@ -187,7 +187,7 @@ std::int64_t batch_norm_counters(const NormShape& shape) {
   return shape.channels_last ? most_summing_tiles(shape, 1).tiles : 0;
 }
 
-void launch_batch_norm(const NormWorkplace& place, const NormShape& shape, const NormForward& arguments, float* mean,
+void launch_batch_norm(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments, float* mean,
                        float* variance) {
   const FinishStatistics finish{static_cast<double>(shape.per_channel()), mean, variance};
   with_pack(shape, [&]<typename Element, int N>(Element, std::integral_constant<int, N>) {
@@ -205,7 +205,7 @@ void launch_batch_norm(const NormWorkplace& place, const NormShape& shape, const
   launch_batch_norm_inference(place, shape, arguments, mean, variance);
 }
 
-void launch_batch_norm_inference(const NormWorkplace& place, const NormShape& shape, const NormForward& arguments,
+void launch_batch_norm_inference(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments,
                                  const float* mean, const float* variance) {
   const Parameters parameters{mean, variance, arguments.gamma, arguments.beta, arguments.epsilon};
   with_pack(shape, [&]<typename Element, int N>(Element, std::integral_constant<int, N>) {

@@ -21,7 +21,7 @@ struct NormShape {
 };
 
 // Memory and parts of the GPU for one launch.
-struct NormWorkplace {
+struct NormWorkspace {
   cudaStream_t stream;
   int multiprocessors;
   void* scratch;       // batch_norm_scratch_bytes()
@@ -42,10 +42,10 @@ struct NormForward {
   bool relu;
 };
 // Takes the statistics of src, and writes them.
-void launch_batch_norm(const NormWorkplace& place, const NormShape& shape, const NormForward& arguments, float* mean,
+void launch_batch_norm(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments, float* mean,
                        float* variance);
 // Takes the statistics given; needs no counters.
-void launch_batch_norm_inference(const NormWorkplace& place, const NormShape& shape, const NormForward& arguments,
+void launch_batch_norm_inference(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments,
                                  const float* mean, const float* variance);
 
 // The gradient that comes in is diff_dst + diff_more, where the activation was not zero: where dst > 0, or, with beta,
@@ -66,6 +66,6 @@ struct NormBackward {
   void* diff_addend;  // or null
   float epsilon;
 };
-void launch_batch_norm_backward(const NormWorkplace& place, const NormShape& shape, const NormBackward& arguments);
+void launch_batch_norm_backward(const NormWorkspace& place, const NormShape& shape, const NormBackward& arguments);
 
 }  // namespace trireme::cuda

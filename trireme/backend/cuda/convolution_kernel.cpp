@@ -56,14 +56,14 @@ class ConvolutionKernel final : public Kernel {
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
     std::map<std::int64_t, void*> tensors;
-    const auto give = [&](ConvolutionTensor tensor, void* pointer) {
+    const auto bind = [&](ConvolutionTensor tensor, void* pointer) {
       tensors[static_cast<std::int64_t>(tensor)] = pointer;
     };
-    give(ConvolutionTensor::src, src_copy_.needed ? scratch(src_copy_.at) : src());
-    give(ConvolutionTensor::weights, weights_copy_.needed ? scratch(weights_copy_.at) : weights());
-    give(ConvolutionTensor::dst, dst());
-    if (way_.fused && work_.after.bias) give(ConvolutionTensor::bias, bias());
-    if (way_.fused && work_.after.add) give(ConvolutionTensor::addend, addend());
+    bind(ConvolutionTensor::src, src_copy_.needed ? scratch(src_copy_.at) : src());
+    bind(ConvolutionTensor::weights, weights_copy_.needed ? scratch(weights_copy_.at) : weights());
+    bind(ConvolutionTensor::dst, dst());
+    if (way_.fused && work_.after.bias) bind(ConvolutionTensor::bias, bias());
+    if (way_.fused && work_.after.add) bind(ConvolutionTensor::addend, addend());
     pack_.emplace(ExecutionPlan::bind(tensors, plan_.workspace_bytes() > 0 ? scratch(workspace_at_) : nullptr));
   }
 

@@ -112,8 +112,7 @@ BackendDescriptor::BackendDescriptor(cudnnBackendDescriptorType_t type) {
 
 template <typename Value>
 void BackendDescriptor::set(cudnnBackendAttributeName_t name, std::span<const Value> values) {
-  check(cudnnBackendSetAttribute(get(), name, kAttributeType<Value>, static_cast<std::int64_t>(values.size()),
-                                 values.data()),
+  check(cudnnBackendSetAttribute(get(), name, kAttributeType<Value>, std::ssize(values), values.data()),
         "an attribute cannot be set");
 }
 
@@ -121,8 +120,7 @@ void BackendDescriptor::set_descriptors(cudnnBackendAttributeName_t name,
                                         const std::vector<const BackendDescriptor*>& values) {
   std::vector<cudnnBackendDescriptor_t> raw;
   for (const BackendDescriptor* value : values) raw.push_back(value->get());
-  check(cudnnBackendSetAttribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(raw.size()),
-                                 raw.data()),
+  check(cudnnBackendSetAttribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::ssize(raw), raw.data()),
         "an attribute cannot be set");
 }
 
@@ -145,11 +143,11 @@ void BackendDescriptor::get_descriptor(cudnnBackendAttributeName_t name, Backend
 
 template <typename Value>
 std::vector<Value> BackendDescriptor::get_values(cudnnBackendAttributeName_t name, std::int64_t most) const {
-  std::vector<Value> values(static_cast<std::size_t>(most));
+  std::vector<Value> values(most);
   std::int64_t count = 0;
   check(cudnnBackendGetAttribute(get(), name, kAttributeType<Value>, most, &count, values.data()),
         "an attribute cannot be read");
-  values.resize(static_cast<std::size_t>(std::min(count, most)));
+  values.resize(std::min(count, most));
   return values;
 }
 

@@ -16,7 +16,7 @@
 namespace trireme::cuda {
 namespace {
 
-class StepGraph final : public Recording {
+class StepGraph final : public DeviceGraph {
  public:
   StepGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
     const cudaError_t code = cudaGraphInstantiate(&runnable_, graph, 0);
@@ -26,7 +26,7 @@ class StepGraph final : public Recording {
   ~StepGraph() override { cudaGraphExecDestroy(runnable_); }
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
-  void replay() override { check(cudaGraphLaunch(runnable_, stream_), "a recorded step cannot be started"); }
+  void launch() override { check(cudaGraphLaunch(runnable_, stream_), "a captured step cannot be launched"); }
 
  private:
   cudaStream_t stream_;
@@ -80,8 +80,8 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
 
 CudaDevice::~CudaDevice() {
   cudaDeviceSynchronize();
-  for (cudaEvent_t event : signals_) cudaEventDestroy(event);
-  for (cudaEvent_t event : marks_) cudaEventDestroy(event);
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+  for (cudaEvent_t event : times_) cudaEventDestroy(event);
   for (cudnnHandle_t handle : cudnn_) {
     if (handle != nullptr) cudnnDestroy(handle);
   }
@@ -143,7 +143,7 @@ std::vector<std::pair<std::string, std::string>> CudaDevice::facts() {
 DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
   if (bytes == 0) return {};
   void* memory = nullptr;
-  const cudaError_t code = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+  const cudaError_t code = cudaMalloc(&memory, bytes);
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // it stays otherwise, and the next call would report it
     const auto free = static_cast<double>(free_bytes());
@@ -153,8 +153,8 @@ DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
         free / static_cast<double>(bytes));
   }
   check(code, "memory cannot be allocated");
-  check(cudaMemset(memory, 0, static_cast<std::size_t>(bytes)), "memory cannot be cleared");
-  check(cudaStreamSynchronize(nullptr), "memory cannot be cleared");  // the lanes' streams do not wait for this one
+  check(cudaMemset(memory, 0, bytes), "memory cannot be cleared");
+  check(cudaStreamSynchronize(nullptr), "memory cannot be cleared");  // the device's streams do not wait for this one
   *bytes_ += bytes;
   const auto free = [allocated = bytes_, bytes](void* p) {
     cudaFree(p);
@@ -166,13 +166,13 @@ DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
 DeviceMemory CudaDevice::allocate_staging(std::int64_t bytes) {
   if (bytes == 0) return {};
   void* memory = nullptr;
-  check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "pinned memory of the host");
-  std::memset(memory, 0, static_cast<std::size_t>(bytes));
+  check(cudaMallocHost(&memory, bytes), "pinned memory of the host");
+  std::memset(memory, 0, bytes);
   return {std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); }), bytes};
 }
 
 DeviceMemory CudaDevice::use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) {
-  if (cudaHostRegister(memory.get(), static_cast<std::size_t>(bytes), cudaHostRegisterDefault) != cudaSuccess) {
+  if (cudaHostRegister(memory.get(), bytes, cudaHostRegisterDefault) != cudaSuccess) {
     cudaGetLastError();  // copies work without too, one after the other
     return {std::move(memory), bytes};
   }
@@ -181,15 +181,15 @@ DeviceMemory CudaDevice::use_as_staging(std::shared_ptr<void> memory, std::int64
 }
 
 void CudaDevice::upload(void* to, const void* from, std::int64_t bytes) {
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream()), "upload");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream()), "upload");
 }
 
 void CudaDevice::download(void* to, const void* from, std::int64_t bytes) {
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream()), "download");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream()), "download");
 }
 
 void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream()), "copy");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()), "copy");
 }
 
 void CudaDevice::wait_for_stream(cudaStream_t stream) {
@@ -216,9 +216,9 @@ void CudaDevice::set_context(const RunContext& context) {
   upload(run_values_, staged, sizeof(values));
 }
 
-std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
+std::unique_ptr<DeviceGraph> CudaDevice::capture(const std::function<void()>& work) {
   synchronize();
-  check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal), "recording cannot begin");
+  check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal), "capturing cannot begin");
   cudaGraph_t graph = nullptr;
   try {
     work();
@@ -227,30 +227,28 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
     if (graph != nullptr) cudaGraphDestroy(graph);
     throw;
   }
-  check(cudaStreamEndCapture(streams_[0], &graph), "recording a step");
+  check(cudaStreamEndCapture(streams_[0], &graph), "capturing a step");
   return std::make_unique<StepGraph>(graph, streams_[0]);
 }
 
-int CudaDevice::signal() {
+int CudaDevice::record_event() {
   constexpr std::size_t kMostSignals = 8192;  // more than a step has; taken again when they have long passed
-  if (next_signal_ == signals_.size() && next_signal_ < kMostSignals) {
+  if (next_signal_ == events_.size() && next_signal_ < kMostSignals) {
     // A host that waits leaves its core to others.
-    check(cudaEventCreateWithFlags(&signals_.emplace_back(), cudaEventDisableTiming | cudaEventBlockingSync),
+    check(cudaEventCreateWithFlags(&events_.emplace_back(), cudaEventDisableTiming | cudaEventBlockingSync),
           "an event");
   }
   const std::size_t index = next_signal_ % kMostSignals;
   next_signal_ = index + 1;
-  check(cudaEventRecord(signals_[index], stream()), "an event");
+  check(cudaEventRecord(events_[index], stream()), "an event");
   return static_cast<int>(index);
 }
 
-void CudaDevice::wait_for(int signal) {
-  check(cudaStreamWaitEvent(stream(), signals_[static_cast<std::size_t>(signal)], 0), "waiting for an event");
+void CudaDevice::wait_event(int event) {
+  check(cudaStreamWaitEvent(stream(), events_[event], 0), "waiting for an event");
 }
 
-void CudaDevice::wait_on_host(int signal) {
-  check(cudaEventSynchronize(signals_[static_cast<std::size_t>(signal)]), "work on the GPU");
-}
+void CudaDevice::wait_event_on_host(int event) { check(cudaEventSynchronize(events_[event]), "work on the GPU"); }
 
 #ifdef TRIREME_WITH_NCCL
 bool CudaDevice::has_groups() const { return has_nccl(); }
@@ -262,25 +260,25 @@ std::string CudaDevice::name_group() { return {}; }
 std::unique_ptr<DeviceGroup> CudaDevice::join_group(const GroupPlan&) { return nullptr; }
 #endif
 
-void CudaDevice::mark(int index) {
-  while (marks_.size() <= static_cast<std::size_t>(index)) {
+void CudaDevice::record_time(int index) {
+  while (times_.size() <= static_cast<std::size_t>(index)) {
     cudaEvent_t event = nullptr;
     check(cudaEventCreate(&event), "an event");
-    marks_.push_back(event);
+    times_.push_back(event);
   }
-  check(cudaEventRecord(marks_[static_cast<std::size_t>(index)], stream()), "an event");
+  check(cudaEventRecord(times_[index], stream()), "an event");
 }
 
 double CudaDevice::seconds_between(int first, int second) {
-  cudaEvent_t const end = marks_[static_cast<std::size_t>(second)];
+  cudaEvent_t const end = times_[second];
   check(cudaEventSynchronize(end), "waiting for an event");
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, marks_[static_cast<std::size_t>(first)], end), "the time between events");
+  check(cudaEventElapsedTime(&milliseconds, times_[first], end), "the time between events");
   return milliseconds / 1e3;
 }
 
 cudnnHandle_t CudaDevice::cudnn() const {
-  cudnnHandle_t& handle = cudnn_[static_cast<std::size_t>(lane_)];
+  cudnnHandle_t& handle = cudnn_[current_];
   if (handle == nullptr) {
     check(cudnnCreate(&handle), "no handle");
     check(cudnnSetStream(handle, stream()), "the stream cannot be set");

@@ -1,5 +1,5 @@
 // One NVIDIA GPU as the place where kernels run: its memory, the streams that work goes to, the handles of its
-// libraries, and step recording as a CUDA graph. Made by the cuda backend; every kernel of the backend has it.
+// libraries, and steps captured as CUDA graphs. Made by the cuda backend; every kernel of the backend has it.
 #pragma once
 
 #include <cublasLt.h>
@@ -33,15 +33,15 @@ class CudaDevice final : public ComputeDevice {
   void copy(void* to, const void* from, std::int64_t bytes) override;
   void synchronize() override;
   void set_context(const RunContext& context) override;
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
-  int lanes() const override { return kLanes; }
-  void set_lane(int lane) override { lane_ = lane; }
-  int outward_lane() const override { return kLanes; }
-  int inward_lane() const override { return kLanes + 1; }
-  int input_lane() const override { return kLanes + 2; }
-  int signal() override;
-  void wait_for(int signal) override;
-  void wait_on_host(int signal) override;
+  std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) override;
+  int streams() const override { return kComputeStreams; }
+  void set_stream(int stream) override { current_ = stream; }
+  int outward_stream() const override { return kComputeStreams; }
+  int inward_stream() const override { return kComputeStreams + 1; }
+  int input_stream() const override { return kComputeStreams + 2; }
+  int record_event() override;
+  void wait_event(int event) override;
+  void wait_event_on_host(int event) override;
   // By NCCL, where the build has it.
   bool has_groups() const override;
   std::string name_group() override;
@@ -50,7 +50,7 @@ class CudaDevice final : public ComputeDevice {
   std::int64_t free_bytes() const override;
   std::int64_t allocated_bytes() const override { return *bytes_; }
   std::vector<std::pair<std::string, std::string>> facts() override;
-  void mark(int index) override;
+  void record_time(int index) override;
   double seconds_between(int first, int second) override;
 
   // While a group is joined, waiting for a stream is the group's matter: others may be gone.
@@ -58,8 +58,8 @@ class CudaDevice final : public ComputeDevice {
   bool is_idle() const;
 
   // For kernels.
-  cudaStream_t stream() const { return streams_[static_cast<std::size_t>(lane_)]; }
-  cudnnHandle_t cudnn() const;  // of the current lane
+  cudaStream_t stream() const { return streams_[current_]; }
+  cudnnHandle_t cudnn() const;  // of the current stream
   cublasLtHandle_t cublas() const { return cublas_; }
   const RunValues* run_values() const { return run_values_; }  // in the GPU's memory
   int multiprocessors() const { return properties_.multiProcessorCount; }
@@ -70,21 +70,21 @@ class CudaDevice final : public ComputeDevice {
   double clock_hertz();
   void wait_for_stream(cudaStream_t stream);
 
-  static constexpr int kLanes = 4;
-  static constexpr int kStreams = kLanes + 3;  // with those of an exchange and of inputs
+  static constexpr int kComputeStreams = 4;
+  static constexpr int kStreams = kComputeStreams + 3;  // with those of an exchange and of inputs
 
   int ordinal_;
   cudaDeviceProp properties_{};
-  int lane_ = 0;
+  int current_ = 0;
   std::shared_ptr<std::int64_t> bytes_ = std::make_shared<std::int64_t>(0);  // allocated; memory may outlive this
   std::array<cudaStream_t, kStreams> streams_{};
   mutable std::array<cudnnHandle_t, kStreams> cudnn_{};
   cublasLtHandle_t cublas_ = nullptr;
   RunValues* run_values_ = nullptr;
   DeviceMemory staged_values_;
-  std::vector<cudaEvent_t> signals_;  // taken in turn
+  std::vector<cudaEvent_t> events_;  // taken in turn
   std::size_t next_signal_ = 0;
-  std::vector<cudaEvent_t> marks_;
+  std::vector<cudaEvent_t> times_;
   std::function<void(cudaStream_t)> wait_;
 };
 

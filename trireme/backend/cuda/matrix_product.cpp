@@ -86,7 +86,7 @@ std::vector<MatrixProduct::Algorithm> MatrixProduct::algorithms(cublasLtHandle_t
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     preference.set(attribute, kAlignment);
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(most);
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle, product_.get(), b_.get(), a_.get(), dst_.get(), dst_.get(),
@@ -94,7 +94,7 @@ std::vector<MatrixProduct::Algorithm> MatrixProduct::algorithms(cublasLtHandle_t
   if (status != CUBLAS_STATUS_SUCCESS) return {};
   std::vector<Algorithm> algorithms;
   for (int i = 0; i < found; ++i) {
-    const auto& result = results[static_cast<std::size_t>(i)];
+    const auto& result = results[i];
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;
     algorithms.push_back({result.algo, static_cast<std::int64_t>(result.workspaceSize)});
   }
@@ -108,7 +108,7 @@ void MatrixProduct::run(cublasLtHandle_t handle, const Algorithm& algorithm, con
   const float one = 1, zero = 0;
   const cublasStatus_t status = cublasLtMatmul(
       handle, product_.get(), &one, memory.b, b_.get(), memory.a, a_.get(), &zero, memory.dst, dst_.get(), memory.dst,
-      dst_.get(), &algorithm.algorithm, memory.workspace, static_cast<std::size_t>(algorithm.workspace_bytes), stream);
+      dst_.get(), &algorithm.algorithm, memory.workspace, algorithm.workspace_bytes, stream);
   if (status != CUBLAS_STATUS_SUCCESS)
     fail(ErrorKind::failed, "cuBLAS: {}: {}", problem_, cublasLtGetStatusString(status));
 }

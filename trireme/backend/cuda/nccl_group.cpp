@@ -45,8 +45,7 @@ class NcclGroup final : public DeviceGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   void sum(float* values, std::int64_t elements, const float* factor) override {
-    check(ncclAllReduce(values, values, static_cast<std::size_t>(elements), ncclFloat, weighted_sum(factor),
-                        communicator_, device_.stream()),
+    check(ncclAllReduce(values, values, elements, ncclFloat, weighted_sum(factor), communicator_, device_.stream()),
           "a sum cannot be started");
   }
 

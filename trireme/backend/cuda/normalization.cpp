@@ -28,7 +28,7 @@ class NormKernel final : public Kernel {
     counters_ = device_.allocate(batch_norm_counters(shape_) * kCounterBytes, "the counters of batch normalisation");
   }
   void run(const RunContext&) override {
-    launch_(NormWorkplace{.stream = device_.stream(),
+    launch_(NormWorkspace{.stream = device_.stream(),
                           .multiprocessors = device_.multiprocessors(),
                           .scratch = memory_.scratch,
                           .counters = static_cast<unsigned*>(counters_.at(0))},
@@ -57,7 +57,7 @@ KernelChoice norm_kernel(const KernelRequest& request, CudaDevice& device, Launc
   for (const TensorType& output : request.node.outputs) choice.outputs.push_back(format_of(output.shape));
   choice.scratch_bytes = batch_norm_scratch_bytes(shape, device.multiprocessors());
   choice.implementation = "own";
-  const auto with_shape = [shape, launch](const NormWorkplace& place, const Operands& operands) {
+  const auto with_shape = [shape, launch](const NormWorkspace& place, const Operands& operands) {
     launch(place, shape, operands);
   };
   choice.kernel = std::make_unique<NormKernel<decltype(with_shape)>>(device, shape, with_shape);
@@ -74,7 +74,7 @@ void allow_in_place(bool add, const KernelRequest& request, KernelChoice& choice
 
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, CudaDevice& device) {
   KernelChoice choice = norm_kernel(
-      request, device, [operation](const NormWorkplace& place, const NormShape& shape, const Operands& operands) {
+      request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
         std::size_t next = 1;
         const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
         const float* beta = operands.input(next++);
@@ -96,7 +96,7 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
   const int diff_dst = operation.gamma ? 4 : 3;
   const int diff_addend = operation.gamma ? 3 : 2;
   KernelChoice choice = norm_kernel(
-      request, device, [operation](const NormWorkplace& place, const NormShape& shape, const Operands& operands) {
+      request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
         NormBackward arguments{};
         arguments.src = operands.input<void>(0);
         arguments.mean = operands.input(1);
@@ -129,7 +129,7 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
 
 KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, CudaDevice& device) {
   KernelChoice choice = norm_kernel(
-      request, device, [operation](const NormWorkplace& place, const NormShape& shape, const Operands& operands) {
+      request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
         std::size_t next = 1;
         const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
         const float* beta = operands.input(next++);

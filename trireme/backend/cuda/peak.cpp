@@ -19,9 +19,9 @@ constexpr int kRuns = 5;
 std::vector<std::byte> random_rows(DataType type) {
   constexpr std::int64_t kRows = 64;
   const TensorDesc desc{type, {kRows, kSide}, Layout::plain(2)};
-  std::vector<float> random(static_cast<std::size_t>(desc.shape.elements()));
+  std::vector<float> random(desc.shape.elements());
   fill_uniform(random, -1.0f, 1.0f, 1);
-  std::vector<std::byte> rows(static_cast<std::size_t>(desc.bytes()));
+  std::vector<std::byte> rows(desc.bytes());
   pack(desc, random.data(), rows.data());
   return rows;
 }
@@ -31,9 +31,9 @@ double shortest(CudaDevice& device, const Work& work) {
   work();
   double best = 1e9;
   for (int run = 0; run < kRuns; ++run) {
-    device.mark(0);
+    device.record_time(0);
     work();
-    device.mark(1);
+    device.record_time(1);
     best = std::min(best, device.seconds_between(0, 1));
   }
   return best;
@@ -50,7 +50,7 @@ double product_seconds(CudaDevice& device, Precision precision) {
   const DeviceMemory a = allocate(bytes), b = allocate(bytes), dst = allocate(bytes),
                      workspace = allocate(algorithms[0].workspace_bytes);
   const std::vector<std::byte> rows = random_rows(type);
-  const auto rows_bytes = static_cast<std::int64_t>(rows.size());
+  const auto rows_bytes = std::ssize(rows);
   for (std::int64_t at = 0; at < bytes; at += rows_bytes) {
     device.upload(a.at(at), rows.data(), rows_bytes);
     device.upload(b.at(at), rows.data(), rows_bytes);

@@ -9,8 +9,8 @@ namespace {
 
 // By axis; no axes mean all.
 std::vector<bool> reduced_axes(const std::vector<int>& axes, int rank) {
-  std::vector<bool> reduces(static_cast<std::size_t>(rank), axes.empty());
-  for (const int axis : axes) reduces[static_cast<std::size_t>(axis)] = true;
+  std::vector<bool> reduces(rank, axes.empty());
+  for (const int axis : axes) reduces[axis] = true;
   return reduces;
 }
 

@@ -77,8 +77,7 @@ Reduction::Reduction(const TensorDesc& src, const std::vector<bool>& reduces, co
                      const ReductionTypes& types, const CudaDevice& device)
     : types_(types), multiprocessors_(device.multiprocessors()) {
   Shape kept_shape = src.shape, reduced_shape = src.shape;
-  for (int axis = 0; axis < src.shape.rank(); ++axis)
-    (reduces[static_cast<std::size_t>(axis)] ? kept_shape : reduced_shape)[axis] = 1;
+  for (int axis = 0; axis < src.shape.rank(); ++axis) (reduces[axis] ? kept_shape : reduced_shape)[axis] = 1;
   const Strides strides = axis_strides(src.shape, src.layout);
   const Box kept(kept_shape, results, {strides}), reduced(reduced_shape, src.layout, {strides});
   results_ = kept.positions();

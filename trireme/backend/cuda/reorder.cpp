@@ -70,7 +70,7 @@ DigitOrder digits_of(const Shape& shape, const Layout& layout) {
   std::vector<std::int64_t> places(layout.order.size(), 1);
   const auto add = [&](int axis, std::int64_t extent) {
     if (order.digits == kMaxDigits) bad_input("layout {} has too many blocks", layout.name());
-    std::int64_t& place = places[static_cast<std::size_t>(axis)];
+    std::int64_t& place = places[axis];
     order.axis[order.digits] = axis;
     order.extent[order.digits] = extent;
     order.place[order.digits] = place;
@@ -81,7 +81,7 @@ DigitOrder digits_of(const Shape& shape, const Layout& layout) {
   };
   for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) add(block->axis, block->size);
   for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
-    const std::int64_t block = places[static_cast<std::size_t>(*axis)];
+    const std::int64_t block = places[*axis];
     add(*axis, (shape[*axis] + block - 1) / block);
   }
   return order;

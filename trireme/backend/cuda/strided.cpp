@@ -7,10 +7,10 @@
 namespace trireme::cuda {
 
 Strides axis_strides(const Shape& shape, const Layout& layout) {
-  Strides strides(static_cast<std::size_t>(shape.rank()));
+  Strides strides(shape.rank());
   std::int64_t stride = 1;
   for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
-    strides[static_cast<std::size_t>(*axis)] = stride;
+    strides[*axis] = stride;
     stride *= shape[*axis];
   }
   return strides;
@@ -18,10 +18,10 @@ Strides axis_strides(const Shape& shape, const Layout& layout) {
 
 Strides broadcast_strides(const TensorDesc& from, const Shape& to) {
   const Strides own = axis_strides(from.shape, from.layout);
-  Strides strides(static_cast<std::size_t>(to.rank()), 0);
+  Strides strides(to.rank(), 0);
   const int new_axes = to.rank() - from.shape.rank();
   for (int axis = 0; axis < from.shape.rank(); ++axis) {
-    if (from.shape[axis] != 1) strides[static_cast<std::size_t>(new_axes + axis)] = own[static_cast<std::size_t>(axis)];
+    if (from.shape[axis] != 1) strides[new_axes + axis] = own[axis];
   }
   return strides;
 }
@@ -46,7 +46,7 @@ Box::Box(const Shape& shape, const Layout& order, const std::vector<Strides>& te
   for (const int axis : order.order) {
     if (shape[axis] == 1) continue;
     Strides steps;
-    for (const Strides& tensor : tensors) steps.push_back(tensor[static_cast<std::size_t>(axis)]);
+    for (const Strides& tensor : tensors) steps.push_back(tensor[axis]);
     const auto continues = [&](std::int64_t outer, std::int64_t inner) { return outer == inner * shape[axis]; };
     if (!extents_.empty() && std::ranges::equal(strides_.back(), steps, continues)) {
       extents_.back() *= shape[axis];

@@ -24,10 +24,8 @@ class Box {
   Box(const Shape& shape, const Layout& order, const std::vector<Strides>& tensors);
 
   int axes() const { return static_cast<int>(extents_.size()); }
-  std::int64_t extent(int axis) const { return extents_[static_cast<std::size_t>(axis)]; }
-  std::int64_t stride(int axis, int tensor = 0) const {
-    return strides_[static_cast<std::size_t>(axis)][static_cast<std::size_t>(tensor)];
-  }
+  std::int64_t extent(int axis) const { return extents_[axis]; }
+  std::int64_t stride(int axis, int tensor = 0) const { return strides_[axis][tensor]; }
   std::int64_t positions() const;
   // Whether so many neighbours of the innermost axis can be taken at once: they are neighbours, aligned to their
   // number, in each tensor, or one element that is repeated.

@@ -20,7 +20,7 @@ inline Extents4 strides_of(const Shape& shape, const Layout& layout) {
   Extents4 strides{};
   std::int64_t stride = 1;
   for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
-    strides[static_cast<std::size_t>(*axis)] = stride;
+    strides[*axis] = stride;
     stride *= shape[*axis];
   }
   return strides;
@@ -45,8 +45,8 @@ inline BoxCopy box_copy(const TensorDesc& from, const TensorDesc& to, const Exte
     const int axis = to.layout.order[i];
     copy.to_extents[i] = to.shape[axis];
     copy.from_extents[i] = from.shape[axis];
-    copy.from_strides[i] = strides[static_cast<std::size_t>(axis)];
-    copy.shift[i] = shift[static_cast<std::size_t>(axis)];
+    copy.from_strides[i] = strides[axis];
+    copy.shift[i] = shift[axis];
   }
   return copy;
 }

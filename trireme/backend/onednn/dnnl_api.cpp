@@ -50,7 +50,7 @@ bool has_isa(dnnl::cpu_isa wanted) {
 bool same_order(const Blocking& a, const Blocking& b) {
   if (a.padded_dims != b.padded_dims || a.blocks != b.blocks) return false;
   std::vector<std::int64_t> sizes(a.padded_dims.size(), 1);
-  for (const auto& block : a.blocks) sizes[static_cast<std::size_t>(block.axis)] *= block.size;
+  for (const auto& block : a.blocks) sizes[block.axis] *= block.size;
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
     if (a.padded_dims[axis] > sizes[axis] && a.strides[axis] != b.strides[axis]) return false;
   }

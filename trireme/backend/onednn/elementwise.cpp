@@ -178,10 +178,10 @@ bool keeps_zeros(op::BinaryKind kind, bool two_tensors) {
 
 // Offsets per row of the last axis, for tensors that are repeated along some axes: plain layouts.
 std::vector<std::int64_t> repeated_strides(const Shape& from, const Shape& to) {
-  std::vector<std::int64_t> strides(static_cast<std::size_t>(to.rank()), 0);
+  std::vector<std::int64_t> strides(to.rank(), 0);
   std::int64_t stride = 1;
   for (int axis = from.rank() - 1; axis >= 0; --axis) {
-    if (from[axis] != 1) strides[static_cast<std::size_t>(axis + to.rank() - from.rank())] = stride;
+    if (from[axis] != 1) strides[axis + to.rank() - from.rank()] = stride;
     stride *= from[axis];
   }
   return strides;
@@ -190,7 +190,7 @@ std::vector<std::int64_t> repeated_strides(const Shape& from, const Shape& to) {
 std::int64_t row_offset(std::int64_t row, const Shape& shape, const std::vector<std::int64_t>& strides) {
   std::int64_t offset = 0;
   for (int axis = shape.rank() - 2; axis >= 0; --axis) {
-    offset += row % shape[axis] * strides[static_cast<std::size_t>(axis)];
+    offset += row % shape[axis] * strides[axis];
     row /= shape[axis];
   }
   return offset;
@@ -294,7 +294,7 @@ KernelChoice dropout(const op::Dropout& operation, const KernelRequest& request)
           const std::int64_t begin = sample * per_sample + 4 * block;
           const std::int64_t count = std::min<std::int64_t>(4, per_sample - 4 * block);
           for (std::int64_t i = 0; i < count; ++i) {
-            const bool keeps = mask.keeps(bits[static_cast<std::size_t>(i)]);
+            const bool keeps = mask.keeps(bits[i]);
             dst[begin + i] = keeps ? src[begin + i] * scale : 0;
           }
         }

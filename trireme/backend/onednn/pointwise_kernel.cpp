@@ -111,7 +111,7 @@ constexpr auto products(std::integer_sequence<int, index...>) {
 
 RowProduct row_product(int rows, int vectors) {
   static constexpr auto kProducts = products(std::make_integer_sequence<int, kMaxRows>());
-  return kProducts[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>(vectors - 1)];
+  return kProducts[rows - 1][vectors - 1];
 }
 
 TRIREME_AVX512 void store_cell(const float* value, const Cell& cell, bool stream) {

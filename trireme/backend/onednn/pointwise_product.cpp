@@ -201,7 +201,7 @@ void Product::run(const Arguments& arguments) const {
         const Range groups{first, std::min(first + resident_, mine.groups.end)};
         std::array<Work, kMaxResident> works;
         for (std::int64_t i = 0; i < groups.count(); ++i) {
-          works[static_cast<std::size_t>(i)] = work(padded, mine, groups, first + i, inner);
+          works[i] = work(padded, mine, groups, first + i, inner);
         }
         for (std::int64_t panel = mine.panels.begin; panel < mine.panels.end; ++panel) {
           multiply(padded, mine, {works.data(), static_cast<std::size_t>(groups.count())}, panel, inner);

@@ -168,7 +168,7 @@ KernelChoice reduce_axes(const op::Reduce& operation, const KernelRequest& reque
 KernelChoice make(const op::Reduce& operation, const KernelRequest& request, const dnnl::engine&) {
   const TensorDesc& src = request.inputs[0];
   const int rank = src.shape.rank();
-  std::vector<int> image_axes(static_cast<std::size_t>(std::max(rank - 2, 0)));
+  std::vector<int> image_axes(std::max(rank - 2, 0));
   std::iota(image_axes.begin(), image_axes.end(), 2);
   const auto view = channel_view(src.shape, src.layout);
   if (rank > 2 && operation.axes == image_axes && view) return reduce_image(request, {*view, operation.kind});

@@ -26,9 +26,9 @@ struct Join {
 // The boxes of the parts in the whole; nothing where a part begins inside a block.
 std::optional<std::vector<PhysicalBox>> part_boxes(const Join& join, const Layout& layout) {
   std::vector<PhysicalBox> boxes;
-  std::vector<std::int64_t> begin(static_cast<std::size_t>(join.whole.rank()), 0);
+  std::vector<std::int64_t> begin(join.whole.rank(), 0);
   for (std::size_t i = 0; i < join.parts.size(); ++i) {
-    begin[static_cast<std::size_t>(join.axis)] = join.begin(i);
+    begin[join.axis] = join.begin(i);
     const auto box = PhysicalBox::make(join.whole, layout, begin, join.parts[i].dims());
     if (!box) return std::nullopt;
     boxes.push_back(*box);
@@ -222,7 +222,7 @@ KernelChoice make(const op::Reshape&, const KernelRequest& request, const dnnl::
     constexpr std::int64_t kRun = 16384;
 #pragma omp parallel for schedule(static) if (bytes > 4 * kParallelElements)
     for (std::int64_t begin = 0; begin < bytes; begin += kRun)
-      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(std::min(kRun, bytes - begin)));
+      std::memcpy(to + begin, from + begin, std::min(kRun, bytes - begin));
   });
   choice.inputs[0].dtype = choice.outputs[0].dtype = src.dtype;
   choice.in_place = {{0, 0}};

@@ -46,7 +46,7 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
   std::vector<Piece> pieces = pieces_of(request, 1);
   const std::int64_t total = elements_of(pieces);
   const bool scaled = request.inputs[0].shape.rank() == 1;
-  const auto count = static_cast<std::int64_t>(pieces.size());
+  const auto count = std::ssize(pieces);
   KernelChoice choice = own_kernel(request, [=, pieces = std::move(pieces)](const Operands& operands,
                                                                             const RunContext& context) {
     const op::Rates<float> rates = op::rates_at(operation.rule, *operands.input(0), context.step);
@@ -57,7 +57,7 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
     const std::int64_t end = count * (context.group + 1) / context.groups;
 #pragma omp parallel for schedule(static) if (total / context.groups > kParallelElements)
     for (std::int64_t i = begin; i < end; ++i) {
-      const Piece& piece = pieces[static_cast<std::size_t>(i)];
+      const Piece& piece = pieces[i];
       const RuleArrays arrays{.values = operands.variable(1 + 2 * piece.pair), .states = operands.states(piece.pair)};
       if (scaled) {
         const float* const gradient = operands.input(2 + 2 * piece.pair);
@@ -79,11 +79,11 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, const dnnl::engine&) {
   const std::vector<Piece> pieces = pieces_of(request, 0);
   const std::int64_t total = elements_of(pieces);
-  const auto count = static_cast<std::int64_t>(pieces.size());
+  const auto count = std::ssize(pieces);
   KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
 #pragma omp parallel for schedule(static) if (total > kParallelElements)
     for (std::int64_t p = 0; p < count; ++p) {
-      const auto& [pair, range] = pieces[static_cast<std::size_t>(p)];
+      const auto& [pair, range] = pieces[p];
       float* to = operands.variable(2 * pair) + range.begin;
       const float* value = operands.input(2 * pair + 1) + range.begin;
       const float decay = operation.decay;

@@ -49,7 +49,7 @@ constexpr auto products(std::integer_sequence<int, index...>) {
 
 RowProduct row_product(int rows, int vectors) {
   static constexpr auto kProducts = products(std::make_integer_sequence<int, kMaxRows>());
-  return kProducts[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>(vectors - 1)];
+  return kProducts[rows - 1][vectors - 1];
 }
 
 TRIREME_AVX512 void block_product(std::int64_t count, const float* x, const float* y, bool add, float* s) {

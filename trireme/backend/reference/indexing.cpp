@@ -3,10 +3,10 @@
 namespace trireme::reference {
 
 Strides row_major_strides(const Shape& shape) {
-  Strides strides(static_cast<std::size_t>(shape.rank()));
+  Strides strides(shape.rank());
   std::int64_t stride = 1;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    strides[static_cast<std::size_t>(axis)] = stride;
+    strides[axis] = stride;
     stride *= shape[axis];
   }
   return strides;
@@ -14,10 +14,10 @@ Strides row_major_strides(const Shape& shape) {
 
 Strides broadcast_strides(const Shape& from, const Shape& to) {
   const Strides own = row_major_strides(from);
-  Strides strides(static_cast<std::size_t>(to.rank()), 0);
+  Strides strides(to.rank(), 0);
   const int new_axes = to.rank() - from.rank();
   for (int axis = 0; axis < from.rank(); ++axis) {
-    if (from[axis] != 1) strides[static_cast<std::size_t>(new_axes + axis)] = own[static_cast<std::size_t>(axis)];
+    if (from[axis] != 1) strides[new_axes + axis] = own[axis];
   }
   return strides;
 }

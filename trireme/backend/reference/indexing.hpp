@@ -22,7 +22,7 @@ Strides broadcast_strides(const Shape& from, const Shape& to);
 inline std::int64_t strided_offset(std::int64_t position, const Shape& box, const Strides& strides) {
   std::int64_t offset = 0;
   for (int axis = box.rank() - 1; axis >= 0; --axis) {
-    offset += position % box[axis] * strides[static_cast<std::size_t>(axis)];
+    offset += position % box[axis] * strides[axis];
     position /= box[axis];
   }
   return offset;

@@ -16,7 +16,7 @@ std::int64_t offset_of(std::int64_t position, const AxisOffsets& offsets) {
   std::int64_t sum = 0;
   for (auto axis = offsets.rbegin(); axis != offsets.rend(); ++axis) {
     const auto extent = static_cast<std::int64_t>(axis->size());
-    sum += (*axis)[static_cast<std::size_t>(position % extent)];
+    sum += (*axis)[position % extent];
     position /= extent;
   }
   return sum;

@@ -20,8 +20,8 @@ struct Box {
   }
   // A box that fills the tensor but for one axis.
   static Box along(int axis, std::int64_t begin, const Shape& shape, const Shape& outer) {
-    std::vector<std::int64_t> corner(static_cast<std::size_t>(outer.rank()), 0);
-    corner[static_cast<std::size_t>(axis)] = begin;
+    std::vector<std::int64_t> corner(outer.rank(), 0);
+    corner[axis] = begin;
     return Box(shape, outer, corner);
   }
 };

@@ -20,7 +20,7 @@ Layout layout_of(const Communicator& communicator) {
   std::vector<int> ranks_of_node;
   for (const Member& member : communicator.members()) {
     ranks_of_node.resize(std::max(ranks_of_node.size(), static_cast<std::size_t>(member.node) + 1));
-    ++ranks_of_node[static_cast<std::size_t>(member.node)];
+    ++ranks_of_node[member.node];
   }
   // The nodes of a part of the job need not count from 0 on.
   std::erase(ranks_of_node, 0);

@@ -36,7 +36,7 @@ Hierarchical::Hierarchical(Communicator& communicator, const PortOptions& option
       area_floats_(static_cast<std::size_t>(area_bytes(communicator, options)) / sizeof(float)),
       team_(communicator, *staging_),
       several_nodes_(has_several_nodes(communicator)),
-      sources_(static_cast<std::size_t>(staging_->local_size())) {
+      sources_(staging_->local_size()) {
   if (arena_ != nullptr &&
       !std::equal(arena_->ranks().begin(), arena_->ranks().end(), staging_->ranks().begin(), staging_->ranks().end())) {
     bad_input("all-reduce: the arena is shared by other ranks than those of the communicator");

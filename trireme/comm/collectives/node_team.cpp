@@ -73,7 +73,7 @@ void NodeTeam::finish_copy() {
 void NodeTeam::wait(SharedCounter& counter, int local_rank, const char* operation) {
   counter.wait_for({.target = round_,
                     .operation = operation,
-                    .peer = memory_.ranks()[static_cast<std::size_t>(local_rank)],
+                    .peer = memory_.ranks()[local_rank],
                     .bytes = static_cast<std::int64_t>(job_.count * sizeof(float))},
                    communicator_);
 }
@@ -89,8 +89,7 @@ void NodeTeam::check_job(int local_rank) const {
       ErrorKind::failed,
       "all-reduce: rank {} brings {} values at offset {}, rank {} brings {} at offset {} (-1: not in the arena); size, "
       "place and reduction must be the same on all ranks",
-      communicator_.rank(), job_.count, job_.offset, memory_.ranks()[static_cast<std::size_t>(local_rank)],
-      theirs.count, theirs.offset);
+      communicator_.rank(), job_.count, job_.offset, memory_.ranks()[local_rank], theirs.count, theirs.offset);
 }
 
 }  // namespace trireme::comm

@@ -17,7 +17,7 @@ void PiecePort::begin(std::span<float> values, Reduction reduction) {
   posted_ = finished_ = 0;
   sends_.clear();
   started_ = sent_ = 0;
-  const auto count = static_cast<std::int64_t>(values.size());
+  const auto count = std::ssize(values);
   const auto bytes = static_cast<std::int64_t>(values.size_bytes());
   // Parts of the values are not cut into larger pieces than all of them would be.
   const std::int64_t floats = std::min(count, piece_floats(count));

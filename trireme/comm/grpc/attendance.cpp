@@ -87,7 +87,7 @@ void Attendance::take(const std::string& message) {
     roster_.reached(identity.index);
   }
   for (const wire::Notice::Absence& absence : notice.absent()) {
-    if (absence.task() < 0 || absence.task() >= static_cast<int>(caller_.options.tasks.size())) continue;
+    if (absence.task() < 0 || absence.task() >= std::ssize(caller_.options.tasks)) continue;
     if (absence.task() == caller_.self.index) continue;
     if (absence.is_lost()) {
       roster_.lose(absence.task(), absence.reason());

@@ -87,7 +87,7 @@ std::string resolve_address(const std::string& address, const std::string& who) 
 
 void check_reachable(const std::string& resolved, const std::vector<RpcTask>& tasks, int self) {
   if (!is_loopback(resolved)) return;
-  const RpcTask& own = tasks[static_cast<std::size_t>(self)];
+  const RpcTask& own = tasks[self];
   for (const RpcTask& task : tasks) {
     if (is_loopback(task.address)) continue;
     bad_input(

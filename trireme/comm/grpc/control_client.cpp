@@ -45,7 +45,7 @@ std::string ask(const Caller& caller, int task, const char* method, const char* 
     }
   }
   if (has_reply && status.ok()) return to_text(reply);
-  const RpcTask& asked = caller.options.tasks[static_cast<std::size_t>(task)];
+  const RpcTask& asked = caller.options.tasks[task];
   fail(ErrorKind::failed, "{} of {} ({}): {}", what, asked.name, asked.address,
        outcome.answer == OutgoingCall::Answer::welcome ? printable(status.error_message()) : outcome.reason);
 }

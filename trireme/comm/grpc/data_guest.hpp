@@ -19,7 +19,7 @@ class PartSink {
   // What is wrong with a frame; empty: nothing.
   std::string take(int from, const grpc::ByteBuffer& frame, FrameHeader& header);
   void count_goodbye(int from, std::uint64_t streams) {
-    if (++goodbyes_[static_cast<std::size_t>(from)] == streams) roster_.leave(from);
+    if (++goodbyes_[from] == streams) roster_.leave(from);
   }
   Roster& roster() { return roster_; }
 

@@ -47,7 +47,7 @@ std::string metadata_of(const grpc::ServerContext& context, const char* key) {
 Gate::Gate(const RpcOptions& options)
     : secret_(options.secret),
       self_(options.self),
-      address_(options.tasks[static_cast<std::size_t>(options.self)].address),
+      address_(options.tasks[options.self].address),
       log_(options.log),
       own_key_(random_bytes(kNonceBytes)) {}
 

@@ -177,7 +177,7 @@ class RpcWorldOverSockets : public RpcWorld {
   [[noreturn]] void give_up() {
     const Health health = roster_.health();
     std::vector<std::string> silent;
-    for (int task = 0; task < static_cast<int>(options_.tasks.size()); ++task) {
+    for (int task = 0; task < std::ssize(options_.tasks); ++task) {
       if (!roster_.is_reached(task)) silent.push_back(fmt::format("{} ({})", listed(task).name, listed(task).address));
     }
     std::string reason;
@@ -233,9 +233,9 @@ class RpcWorldOverSockets : public RpcWorld {
     if (shutdown_) shutdown_();
   }
 
-  const RpcTask& listed(int task) const { return options_.tasks[static_cast<std::size_t>(task)]; }
+  const RpcTask& listed(int task) const { return options_.tasks[task]; }
   void check_task(int task) const {
-    if (task >= 0 && task < static_cast<int>(options_.tasks.size())) return;
+    if (task >= 0 && task < std::ssize(options_.tasks)) return;
     bad_input("task {}: there are tasks 0 to {}", task, options_.tasks.size() - 1);
   }
   void say(const std::string& line) const {

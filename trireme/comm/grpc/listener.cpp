@@ -55,8 +55,8 @@ class Listener::Impl {
         answers_(std::move(answers)),
         meeting_(options, self, roster, gate_),
         holds_meeting_(options.self == kMeetingTask) {
-    const std::string who = options.tasks[static_cast<std::size_t>(options.self)].name;
-    const std::string address = resolve_address(options.tasks[static_cast<std::size_t>(options.self)].address, who);
+    const std::string who = options.tasks[options.self].name;
+    const std::string address = resolve_address(options.tasks[options.self].address, who);
     check_reachable(address, options.tasks, options.self);
     reception_.answer = [this](const std::string& method, grpc::Status& status) { return answer(method, status); };
     reception_.receive = [this](const std::string& method, const wire::Claim& caller, IncomingCall& call,

@@ -47,8 +47,7 @@ OutgoingCall::OutgoingCall(const Caller& caller, int task, const char* method, g
       task_(task),
       method_(method),
       queue_(queue),
-      stub_(make_channel(caller.options.tasks[static_cast<std::size_t>(task)].address, caller.tls,
-                         caller.options.liveness)),
+      stub_(make_channel(caller.options.tasks[task].address, caller.tls, caller.options.liveness)),
       started_([this](bool is_ok) {
         if (is_ok) return stream().ReadInitialMetadata(answered_.tag());
         finish(failed_);
@@ -87,7 +86,7 @@ void OutgoingCall::ask() {
   claim.set_from(caller_.self.index);
   claim.set_instance(caller_.self.instance);
   claim.set_to(task_);
-  claim.set_address(caller_.options.tasks[static_cast<std::size_t>(task_)].address);
+  claim.set_address(caller_.options.tasks[task_].address);
   claim.set_nonce(random_bytes(kNonceBytes));
   claim_ = claim.SerializeAsString();
   renew_context();
@@ -141,7 +140,7 @@ void OutgoingCall::on_failed() {
     return end(Answer::refused,
                fmt::format("{} refuses the secret of {}: all tasks of a job need the same", who(), caller_.self.name));
   }
-  const RpcTask& task = caller_.options.tasks[static_cast<std::size_t>(task_)];
+  const RpcTask& task = caller_.options.tasks[task_];
   end(Answer::impostor,
       fmt::format("what listens at {} is not {} of this job: it cannot prove that it knows the job's secret. Another "
                   "program has taken the port, or it is a task of another job, or the lists of tasks differ",
@@ -160,7 +159,7 @@ std::chrono::milliseconds OutgoingCall::time_left() const {
 }
 
 std::string OutgoingCall::who() const {
-  const RpcTask& task = caller_.options.tasks[static_cast<std::size_t>(task_)];
+  const RpcTask& task = caller_.options.tasks[task_];
   return fmt::format("{} ({})", task.name, task.address);
 }
 

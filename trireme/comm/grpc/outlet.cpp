@@ -106,9 +106,7 @@ class Stream {
 // All streams to one task, and what waits for them.
 class Link {
  public:
-  Link(Shared& shared, int task) : shared_(shared), task_(task) {
-    streams.reserve(static_cast<std::size_t>(shared.caller.options.streams));
-  }
+  Link(Shared& shared, int task) : shared_(shared), task_(task) { streams.reserve(shared.caller.options.streams); }
 
   void open() {
     const std::lock_guard lock(mutex);
@@ -340,7 +338,7 @@ class Outlet::Impl {
   }
 
   grpc::CompletionQueue& queue() { return shared_.queue; }
-  Link& link(int task) { return *links_[static_cast<std::size_t>(task)]; }
+  Link& link(int task) { return *links_[task]; }
 
   void leave(std::chrono::milliseconds longest) {
     const auto until = std::chrono::steady_clock::now() + longest;

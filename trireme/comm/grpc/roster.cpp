@@ -30,7 +30,7 @@ std::string describe_process(const Identity& identity) {
 
 Identity own_identity(const RpcOptions& options) {
   return {.index = options.self,
-          .name = options.tasks[static_cast<std::size_t>(options.self)].name,
+          .name = options.tasks[options.self].name,
           .host = host_name(),
           .pid = getpid(),
           .instance = random_text(),
@@ -48,7 +48,7 @@ std::string Roster::admit(const Identity& identity) {
   if (identity.index < 0 || identity.index >= size) {
     return fmt::format("there is no task {}: they are 0 to {}", identity.index, size - 1);
   }
-  const std::string& name = tasks_[static_cast<std::size_t>(identity.index)].name;
+  const std::string& name = tasks_[identity.index].name;
   if (identity.name != name) return fmt::format("task {} is {}, not {}", identity.index, name, identity.name);
   Place& taken = place(identity.index);
   const bool is_free = taken.identity.instance.empty() || taken.identity.instance == identity.instance;
@@ -64,7 +64,7 @@ std::string Roster::admit(const Identity& identity) {
 
 bool Roster::admit(int task, const std::string& instance) {
   const std::lock_guard lock(mutex_);
-  if (task < 0 || task >= static_cast<int>(places_.size()) || task == self_ || instance.empty()) return false;
+  if (task < 0 || task >= std::ssize(places_) || task == self_ || instance.empty()) return false;
   Identity& identity = place(task).identity;
   if (identity.instance.empty()) identity.instance = instance;
   return identity.instance == instance;
@@ -156,7 +156,7 @@ std::string Roster::name_of(int task) const {
 }
 
 std::string Roster::name_of_locked(int task) const {
-  const RpcTask& listed = tasks_[static_cast<std::size_t>(task)];
+  const RpcTask& listed = tasks_[task];
   const Identity& identity = place(task).identity;
   return fmt::format("{} ({})", listed.name, identity.host.empty() ? listed.address : identity.host);
 }

@@ -70,8 +70,8 @@ class Roster {
     std::atomic<std::int64_t> gone_since{0};  // steady nanoseconds; 0: it is here
   };
   std::string name_of_locked(int task) const;
-  const Place& place(int task) const { return places_[static_cast<std::size_t>(task)]; }
-  Place& place(int task) { return places_[static_cast<std::size_t>(task)]; }
+  const Place& place(int task) const { return places_[task]; }
+  Place& place(int task) { return places_[task]; }
 
   const std::vector<RpcTask> tasks_;
   const int self_;

@@ -78,7 +78,7 @@ void RpcCommunicator::post_receive(int slot, std::span<std::byte> data, int from
 }
 
 bool RpcCommunicator::test(int slot) {
-  const State& tested = states_[static_cast<std::size_t>(slot)];
+  const State& tested = states_[slot];
   if (transport_.is_abandoned) fail(ErrorKind::failed, "{}: given up, as this task ends early", describe(slot));
   return tested.receive != nullptr ? test_receive(slot, tested) : test_send(slot, tested);
 }
@@ -123,7 +123,7 @@ std::unique_ptr<Communicator> RpcCommunicator::make_group(const std::vector<int>
 
 RpcCommunicator::State& RpcCommunicator::state(int slot) {
   if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  return states_[static_cast<std::size_t>(slot)];
+  return states_[slot];
 }
 
 }  // namespace trireme::comm::rpc

@@ -54,7 +54,7 @@ class RpcCommunicator : public Communicator {
     std::shared_ptr<Receive> receive;  // null: a send
     bool has_failed = false;           // at once
   };
-  int task(int rank) const { return tasks_[static_cast<std::size_t>(rank)]; }
+  int task(int rank) const { return tasks_[rank]; }
   State& state(int slot);
   void send_to_self(const FrameHeader& header, std::span<const std::byte> data);
   bool test_send(int slot, const State& state) const;

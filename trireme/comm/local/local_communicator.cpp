@@ -6,10 +6,10 @@
 
 namespace trireme::comm {
 
-LocalWorld::LocalWorld(int size) : mailboxes_(static_cast<std::size_t>(size)) {}
+LocalWorld::LocalWorld(int size) : mailboxes_(size) {}
 
 void LocalWorld::deliver(int to, const Address& address, std::span<const std::byte> data) {
-  Mailbox& mailbox = mailboxes_[static_cast<std::size_t>(to)];
+  Mailbox& mailbox = mailboxes_[to];
   const std::lock_guard lock(mailbox.mutex);
   std::vector<std::byte> copy;
   if (!mailbox.spare.empty()) {
@@ -21,7 +21,7 @@ void LocalWorld::deliver(int to, const Address& address, std::span<const std::by
 }
 
 bool LocalWorld::take(int rank, const Address& address, std::vector<std::byte>& data) {
-  Mailbox& mailbox = mailboxes_[static_cast<std::size_t>(rank)];
+  Mailbox& mailbox = mailboxes_[rank];
   const std::lock_guard lock(mailbox.mutex);
   const auto found = std::find_if(mailbox.messages.begin(), mailbox.messages.end(),
                                   [&](const Message& message) { return message.address == address; });
@@ -100,7 +100,7 @@ void LocalCommunicator::check_group() const {
 
 LocalCommunicator::State& LocalCommunicator::state(int slot) {
   if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  return states_[static_cast<std::size_t>(slot)];
+  return states_[slot];
 }
 
 }  // namespace trireme::comm

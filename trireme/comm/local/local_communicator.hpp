@@ -74,7 +74,7 @@ class LocalCommunicator : public Communicator {
     std::span<std::byte> data;
     bool complete = false;
   };
-  int place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  int place(int rank) const { return places_[rank]; }
   State& state(int slot);
   void match();
 

@@ -17,7 +17,7 @@ namespace {
 
 void run_rank(const std::shared_ptr<LocalWorld>& world, const LocalOptions& options, int rank,
               const std::function<void(Communicator&)>& body) {
-  std::vector<int> places(static_cast<std::size_t>(options.size));
+  std::vector<int> places(options.size);
   std::iota(places.begin(), places.end(), 0);
   LocalCommunicator communicator(world, places, rank, 0);
   try {

@@ -37,7 +37,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<in
 
 Presence MpiCommunicator::presence(int rank) const {
   const auto& source = mpi_->options.presence;
-  return source ? source(world_ranks_[static_cast<std::size_t>(rank)]) : Presence::here;
+  return source ? source(world_ranks_[rank]) : Presence::here;
 }
 
 void MpiCommunicator::abort(int code) {
@@ -54,11 +54,11 @@ void MpiCommunicator::progress() {
 
 void MpiCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
   State& state = begin(slot, parts_of(data.size()));
-  for_each_part(data, static_cast<std::size_t>(mpi_->options.part_bytes), [&](auto part, std::size_t index) {
+  for_each_part(data, mpi_->options.part_bytes, [&](auto part, std::size_t index) {
     mpi_->calls.run(
         [&] {
-          return MPI_Isend(part.data(), static_cast<int>(part.size()), MPI_BYTE,
-                           world_ranks_[static_cast<std::size_t>(to)], full_tag(tag), mpi_->world, &state.parts[index]);
+          return MPI_Isend(part.data(), static_cast<int>(part.size()), MPI_BYTE, world_ranks_[to], full_tag(tag),
+                           mpi_->world, &state.parts[index]);
         },
         [&] { return describe(slot); });
   });
@@ -66,13 +66,12 @@ void MpiCommunicator::post_send(int slot, std::span<const std::byte> data, int t
 
 void MpiCommunicator::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
   State& state = begin(slot, parts_of(data.size()));
-  state.expected_bytes = static_cast<std::int64_t>(data.size());
-  for_each_part(data, static_cast<std::size_t>(mpi_->options.part_bytes), [&](auto part, std::size_t index) {
+  state.expected_bytes = std::ssize(data);
+  for_each_part(data, mpi_->options.part_bytes, [&](auto part, std::size_t index) {
     mpi_->calls.run(
         [&] {
-          return MPI_Irecv(part.data(), static_cast<int>(part.size()), MPI_BYTE,
-                           world_ranks_[static_cast<std::size_t>(from)], full_tag(tag), mpi_->world,
-                           &state.parts[index]);
+          return MPI_Irecv(part.data(), static_cast<int>(part.size()), MPI_BYTE, world_ranks_[from], full_tag(tag),
+                           mpi_->world, &state.parts[index]);
         },
         [&] { return describe(slot); });
   });
@@ -109,7 +108,7 @@ void MpiCommunicator::post_library_all_reduce(int slot, std::span<float> values,
 }
 
 bool MpiCommunicator::test(int slot) {
-  State& state = states_[static_cast<std::size_t>(slot)];
+  State& state = states_[slot];
   int complete = 0;
   mpi_->calls.run(
       [&] {
@@ -131,7 +130,7 @@ bool MpiCommunicator::test(int slot) {
 
 std::unique_ptr<Communicator> MpiCommunicator::make_group(const std::vector<int>& ranks, int context) {
   std::vector<int> world_ranks;
-  for (const int rank : ranks) world_ranks.push_back(world_ranks_[static_cast<std::size_t>(rank)]);
+  for (const int rank : ranks) world_ranks.push_back(world_ranks_[rank]);
   const auto own = std::find(ranks.begin(), ranks.end(), rank());
   return std::make_unique<MpiCommunicator>(mpi_, std::move(world_ranks), static_cast<int>(own - ranks.begin()),
                                            context);
@@ -139,7 +138,7 @@ std::unique_ptr<Communicator> MpiCommunicator::make_group(const std::vector<int>
 
 MpiCommunicator::State& MpiCommunicator::begin(int slot, std::size_t parts) {
   if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  State& state = states_[static_cast<std::size_t>(slot)];
+  State& state = states_[slot];
   state.parts.assign(parts, MPI_REQUEST_NULL);
   state.statuses.resize(parts);
   state.expected_bytes = -1;

@@ -55,7 +55,7 @@ std::string mpich_device() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
-  const std::string_view all(text.data(), static_cast<std::size_t>(length));
+  const std::string_view all(text.data(), length);
   constexpr std::string_view kDevice = "Device:";
   const std::size_t at = all.find(kDevice);
   if (at == std::string_view::npos) return "";

@@ -53,7 +53,7 @@ class MpiWorld : public World {
     int known = 0;
     check(MPI_Comm_get_attr(mpi_->world, MPI_TAG_UB, &highest_tag, &known), "asking for the highest tag");
     if (known != 0) mpi_->highest_tag = *static_cast<int*>(highest_tag);
-    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::vector<int> ranks(size);
     std::iota(ranks.begin(), ranks.end(), 0);
     communicator_ = std::make_unique<MpiCommunicator>(mpi_, std::move(ranks), rank, 0);
     communicator_->introduce(host_name(), node_key());
@@ -82,7 +82,7 @@ std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   MPI_Get_library_version(text, &length);
-  const std::string_view all(text, static_cast<std::size_t>(length));
+  const std::string_view all(text, length);
   const std::size_t digit = std::min(all.find_first_of("0123456789"), all.size());
   const std::size_t end = std::min(all.find_first_not_of("0123456789.", digit), all.size());
   const std::string_view name = all.starts_with("Open MPI") ? "Open MPI" : all.substr(0, all.find_first_of(" :\t\n"));

@@ -22,7 +22,7 @@ std::unique_ptr<Communicator> make_communicator(Communicator& control) {
   const auto job = std::make_shared<UcxJob>(control, is_one_node(control));
   auto worker = std::make_unique<UcxWorker>(job->context);
   UcxCommunicator::Group group{.rank = control.rank(), .control_ranks = {}, .members = {}, .addresses = {}};
-  group.control_ranks.resize(static_cast<std::size_t>(control.size()));
+  group.control_ranks.resize(control.size());
   std::iota(group.control_ranks.begin(), group.control_ranks.end(), 0);
   group.members.assign(control.members().begin(), control.members().end());
   group.addresses = exchange_texts(control, group.control_ranks, worker->address());

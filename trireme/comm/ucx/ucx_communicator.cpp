@@ -83,7 +83,7 @@ UcxCommunicator::UcxCommunicator(std::shared_ptr<UcxJob> job, std::unique_ptr<Uc
       control_ranks_(std::move(group.control_ranks)),
       peers_(group.members.size()) {
   set_members(std::move(group.members));
-  for (int rank = 0; rank < size(); ++rank) connect(rank, group.addresses[static_cast<std::size_t>(rank)]);
+  for (int rank = 0; rank < size(); ++rank) connect(rank, group.addresses[rank]);
   const std::lock_guard lock(job_->mutex);
   job_->members.push_back(this);
 }
@@ -92,8 +92,8 @@ UcxCommunicator::UcxCommunicator(std::shared_ptr<UcxJob> job, std::unique_ptr<Uc
 // are only asked for between nodes; inside one, the control's word has to do. Somebody to report to is named in any
 // case: without, UCX ends the process when it comes to copy from one that has been killed.
 void UcxCommunicator::connect(int rank, const std::string& address) {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  peer.reports_failure = members()[static_cast<std::size_t>(rank)].node != self().node;
+  Peer& peer = peers_[rank];
+  peer.reports_failure = members()[rank].node != self().node;
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
@@ -164,7 +164,7 @@ void UcxCommunicator::disconnect(std::span<const int> ranks, bool by_force) {
 
 // Null: it is closed, or goes with the worker.
 void* UcxCommunicator::start_close(int rank, bool by_force) {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Peer& peer = peers_[rank];
   if (peer.endpoint == nullptr || (by_force && !peer.reports_failure)) return nullptr;
   ucp_request_param_t param{};
   if (by_force) {
@@ -179,7 +179,7 @@ std::string UcxCommunicator::transport() const {
   std::vector<std::string> words;
   for (int rank = 0; rank < size(); ++rank) {
     if (rank == this->rank() && size() > 1) continue;
-    for (const std::string& transport : peers_[static_cast<std::size_t>(rank)].transports) {
+    for (const std::string& transport : peers_[rank].transports) {
       std::string word = in_words(transport);
       if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(std::move(word));
     }
@@ -187,12 +187,10 @@ std::string UcxCommunicator::transport() const {
   return fmt::format("UCX {}: {}", library_version(), fmt::join(words, ", "));
 }
 
-Presence UcxCommunicator::presence(int rank) const {
-  return job_->control.presence(control_ranks_[static_cast<std::size_t>(rank)]);
-}
+Presence UcxCommunicator::presence(int rank) const { return job_->control.presence(control_ranks_[rank]); }
 
 std::string UcxCommunicator::describe_absence(int rank) const {
-  return job_->control.describe_absence(control_ranks_[static_cast<std::size_t>(rank)]);
+  return job_->control.describe_absence(control_ranks_[rank]);
 }
 
 void UcxCommunicator::progress() {
@@ -260,8 +258,8 @@ std::unique_ptr<Communicator> UcxCommunicator::make_group(const std::vector<int>
   Group group;
   group.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
   for (const int rank : ranks) {
-    group.control_ranks.push_back(control_ranks_[static_cast<std::size_t>(rank)]);
-    group.members.push_back(members()[static_cast<std::size_t>(rank)]);
+    group.control_ranks.push_back(control_ranks_[rank]);
+    group.members.push_back(members()[rank]);
   }
   group.addresses = exchange_texts(*this, ranks, worker->address());
   return std::make_unique<UcxCommunicator>(job_, std::move(worker), std::move(group));
@@ -269,7 +267,7 @@ std::unique_ptr<Communicator> UcxCommunicator::make_group(const std::vector<int>
 
 void UcxCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
   const std::lock_guard lock(mutex_);
-  const ucp_ep_h endpoint = why_useless_.empty() ? peers_[static_cast<std::size_t>(to)].endpoint : nullptr;
+  const ucp_ep_h endpoint = why_useless_.empty() ? peers_[to].endpoint : nullptr;
   begin(slot, {.peer = to, .is_receive = false, .bytes = data.size()},
         endpoint == nullptr
             ? UCS_STATUS_PTR(UCS_ERR_NOT_CONNECTED)
@@ -293,7 +291,7 @@ void UcxCommunicator::begin(int slot, State state, ucs_status_ptr_t request) {
   } else {
     state.request = request;
   }
-  states_[static_cast<std::size_t>(slot)] = state;
+  states_[slot] = state;
 }
 
 // Who asks about many transfers in turn moves them along once per turn: when one is asked about that was asked about
@@ -316,7 +314,7 @@ ucs_status_t UcxCommunicator::look_at(State& state, ucp_tag_recv_info_t& receive
 
 bool UcxCommunicator::test(int slot) {
   const std::lock_guard lock(mutex_);
-  State& state = states_[static_cast<std::size_t>(slot)];
+  State& state = states_[slot];
   if (!why_useless_.empty()) fail(ErrorKind::failed, "{}: {}", describe(slot), why_useless_);
   const bool is_gone = is_lost(state.peer);
   ucp_tag_recv_info_t received{.sender_tag = 0, .length = state.bytes};
@@ -340,13 +338,13 @@ bool UcxCommunicator::test(int slot) {
 }
 
 bool UcxCommunicator::is_lost(int rank) const {
-  return peers_[static_cast<std::size_t>(rank)].failure != UCS_OK || presence(rank) != Presence::here;
+  return peers_[rank].failure != UCS_OK || presence(rank) != Presence::here;
 }
 
 std::string UcxCommunicator::why_lost(int rank) const {
   if (presence(rank) != Presence::here) return describe_absence(rank);
   return fmt::format("the connection to {} is broken: UCX says: {}", name_of(rank),
-                     ucs_status_string(peers_[static_cast<std::size_t>(rank)].failure));
+                     ucs_status_string(peers_[rank].failure));
 }
 
 // The caller's memory is his own again after an error: UCX must let go of it. A receive that has begun goes on until it
@@ -373,7 +371,7 @@ void UcxCommunicator::cancel(std::span<State> states) {
 }
 
 void UcxCommunicator::fail_transfer(int slot, std::string_view reason) {
-  State& state = states_[static_cast<std::size_t>(slot)];
+  State& state = states_[slot];
   cancel({&state, 1});
   state.status = UCS_ERR_CANCELED;
   if (is_lost(state.peer)) disconnect({&state.peer, 1}, true);

@@ -26,7 +26,7 @@ constexpr std::int64_t kMuchToUnpack = 256 << 20;
 // What a file begins with decides, not its name.
 bool is_compressed(const InputFile& file) {
   std::array<std::byte, 2> head;
-  if (file.size() < static_cast<std::int64_t>(head.size()) || begins_with_record(file)) return false;
+  if (file.size() < std::ssize(head) || begins_with_record(file)) return false;
   file.read(0, head);
   return looks_compressed(head);
 }
@@ -59,14 +59,12 @@ class TfRecords final : public Dataset {
     for (const std::string& path : paths) files_.emplace_back(path);
     say_if_long(files_);
     std::vector<RecordIndex> indices(paths.size());
-    for_each_part(static_cast<std::int64_t>(paths.size()), kIndexThreads, {}, [&](std::int64_t i) {
-      indices[static_cast<std::size_t>(i)] = index_of(files_[static_cast<std::size_t>(i)]);
-    });
+    for_each_part(std::ssize(paths), kIndexThreads, {}, [&](std::int64_t i) { indices[i] = index_of(files_[i]); });
     for (RecordIndex& index : indices) {
       if (index.problem && !on_problem) bad_input("{}", *index.problem);
       if (index.problem) on_problem(*index.problem);
       first_.push_back(size_);
-      size_ += static_cast<std::int64_t>(index.records.size());
+      size_ += std::ssize(index.records);
       records_.push_back(std::move(index.records));
     }
   }
@@ -105,7 +103,7 @@ class TfRecords final : public Dataset {
   Place find(std::int64_t index) const {
     const auto next = std::upper_bound(first_.begin(), first_.end(), index);
     const auto file = static_cast<std::size_t>(next - first_.begin() - 1);
-    return {&files_[file], records_[file][static_cast<std::size_t>(index - first_[file])]};
+    return {&files_[file], records_[file][index - first_[file]]};
   }
 
   // As many as ever read at the same time.

@@ -251,9 +251,7 @@ constexpr bool uses(OptimizerKind kind, const RuleNumber& number) {
 constexpr std::string_view to_string(OptimizerKind kind) { return info(kind).name; }
 // Arrays of state that an optimizer keeps beside each value.
 constexpr int state_count(OptimizerKind kind) { return static_cast<int>(info(kind).states.size()); }
-constexpr float initial_state(OptimizerKind kind, int index) {
-  return info(kind).states[static_cast<std::size_t>(index)];
-}
+constexpr float initial_state(OptimizerKind kind, int index) { return info(kind).states[index]; }
 inline constexpr std::size_t kMostStates =
     std::max_element(kOptimizers.begin(), kOptimizers.end(), [](const OptimizerInfo& a, const OptimizerInfo& b) {
       return a.states.size() < b.states.size();

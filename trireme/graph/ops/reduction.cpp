@@ -10,7 +10,7 @@ namespace {
 
 std::vector<int> resolved_axes(const Reduce& op, int rank) {
   if (!op.axes.empty()) return op.axes;
-  std::vector<int> all(static_cast<std::size_t>(rank));
+  std::vector<int> all(rank);
   std::iota(all.begin(), all.end(), 0);
   return all;
 }

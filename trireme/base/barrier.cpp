@@ -1,4 +1,4 @@
-#include "trireme/base/meeting.hpp"
+#include "trireme/base/barrier.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -24,9 +24,9 @@ void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old)
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 
-void Meeting::come() noexcept {
+void Barrier::arrive_and_wait() noexcept {
   const std::uint32_t round = round_.load(std::memory_order_acquire);
-  if (given_up()) return;
+  if (abandoned()) return;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members_) {
     arrived_.store(0, std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_release);
@@ -36,8 +36,8 @@ void Meeting::come() noexcept {
   }
 }
 
-void Meeting::give_up() noexcept {
-  given_up_.store(true, std::memory_order_release);
+void Barrier::abandon() noexcept {
+  abandoned_.store(true, std::memory_order_release);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
 }
