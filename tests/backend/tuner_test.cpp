@@ -30,9 +30,10 @@ class SleepingKernel final : public Kernel {
 
 class TunerTest : public testing::Test {
  protected:
-  std::string pick(const TuningOptions& options) {
+  std::string pick(const TuningOptions& options, const std::string& left_out = "") {
     std::vector<Tuner::Alternative> alternatives;
     for (const auto& [name, milliseconds] : {std::pair("slow", 60), std::pair("quick", 1), std::pair("middle", 30)}) {
+      if (name == left_out) continue;
       KernelChoice choice;
       choice.inputs = {Layout::plain(1)};
       choice.outputs = {Layout::plain(1)};
@@ -90,6 +91,14 @@ TEST_F(TunerTest, TheFastestIsKnownByNameOnceItWasTimed) {
   EXPECT_EQ(Tuner(options, "library").known_fastest("problem"), std::nullopt) << "another one is wanted";
   options = {.autotune = Autotune::off, .cache = options.cache};
   EXPECT_EQ(Tuner(options, "library").known_fastest("problem"), std::nullopt);
+}
+
+TEST_F(TunerTest, ATimeOfAKernelThatIsGoneIsIgnored) {
+  const TuningOptions options{.autotune = Autotune::fast, .cache = std::make_shared<TuneCache>()};
+  EXPECT_EQ(pick(options), "quick");
+  const int first = all_runs();
+  EXPECT_EQ(pick(options, "quick"), "middle");
+  EXPECT_EQ(all_runs(), first) << "the others are known";
 }
 
 TEST_F(TunerTest, AKernelThatFailsIsLeftOutUnlessAllDo) {

@@ -42,6 +42,8 @@ INSTANTIATE_TEST_SUITE_P(
                         37,
                         {.kernel = {3, 3}, .pad_before = {1, 0}, .pad_after = {0, 1}}},
         ConvolutionCase{"many channels", {1, 272, 4, 5}, 144, {.kernel = {1, 1}}},
+        ConvolutionCase{"1x1 of one pixel", {3, 24, 1, 1}, 40, {.kernel = {1, 1}}},
+        ConvolutionCase{"1x1 with odd strides", {3, 20, 13, 8}, 37, {.kernel = {1, 1}, .stride = {2, 3}}},
         ConvolutionCase{"1x1 with stride", {2, 64, 7, 7}, 32, {.kernel = {1, 1}, .stride = {2, 2}}},
         ConvolutionCase{"1x7", {2, 16, 6, 17}, 24, {.kernel = {1, 7}, .pad_before = {0, 3}, .pad_after = {0, 3}}},
         ConvolutionCase{"7x1", {2, 24, 17, 6}, 16, {.kernel = {7, 1}, .pad_before = {3, 0}, .pad_after = {3, 0}}},

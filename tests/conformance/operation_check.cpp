@@ -272,7 +272,7 @@ std::vector<std::string> tuned_kernels(const Operation& operation) {
   // Ways to cuDNN, each with the first engine.
   if (name.starts_with("convolution") && tested_backend_name() == "cuda")
     return {"as_is", "8_channels", "folded", "folded_wide", "folded+fused", "folded+f32"};
-  if (name.starts_with("convolution")) return {"own_1x1", "winograd", "own_winograd", "channels_last", "in_fp32"};
+  if (name.starts_with("convolution")) return {"winograd", "own_winograd", "channels_last", "in_fp32"};
   if (name.starts_with("fully_connected")) return {"own"};
   return {};
 }

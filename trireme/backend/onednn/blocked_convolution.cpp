@@ -25,8 +25,6 @@ Layout blocked_weights() {
 Images::Images(const Shape& shape)
     : count(shape[0]), blocks(ceil_div(shape[1], kLanes)), height(shape[2]), width(shape[3]) {}
 
-std::int64_t Images::elements() const { return count * blocks * height * width * kLanes; }
-
 std::optional<WeightsOrder> WeightsOrder::forward(const Shape& weights, const Layout& layout) {
   const auto axis = row_axis(layout);
   if (!axis) return std::nullopt;

@@ -1,5 +1,5 @@
 // What our own convolutions share: activations in layout aBcd16b, weights in blocks of 16x16 channels, and the problem
-// and memory of a convolution in these terms. Used by the files pointwise_* and winograd_*.
+// and memory of a convolution in these terms. Used by the files winograd_*.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,6 @@ struct Images {
   std::int64_t count = 0, blocks = 0, height = 0, width = 0;  // blocks of channels
 
   explicit Images(const Shape& shape);
-  std::int64_t elements() const;
 };
 
 // Where the blocks of the weights lie. A convolution sums over the "inner" channels and has "outer" ones in its

@@ -2,7 +2,6 @@
 
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
-#include "trireme/backend/onednn/pointwise_choice.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/backend/onednn/winograd_choice.hpp"
 #include "trireme/backend/onednn/with_reorders.hpp"
@@ -178,9 +177,9 @@ std::optional<KernelChoice> fastest_in_bf16(const Operation& operation, const Pr
   return tuner.fastest(tuner.options().exact ? text + " | exact" : text, std::move(alternatives), request);
 }
 
-// The direct convolution and, where there are some for the same activations, our own of 1x1 windows and Winograd's of
-// the library and our own, whichever is fastest here. Tuning in full also tries channels last, with reorders of all
-// that is read and written, so that the neighbours stay as they are. complete() makes a kernel of what was found.
+// The direct convolution and, if there are some for the same activations, Winograd's of the library and our own,
+// whichever is fastest here. Tuning in full also tries channels last, with reorders of all that is read and written, so
+// that the neighbours stay as they are. complete() makes a kernel of what was found.
 template <typename Operation, typename PrimitiveDesc, typename Complete>
 KernelChoice fastest(const Operation& operation, const Problem& problem, const std::vector<Candidate>& candidates,
                      const std::optional<Layout>& weights, const KernelRequest& request, const Tuner& tuner,
@@ -195,8 +194,6 @@ KernelChoice fastest(const Operation& operation, const Problem& problem, const s
   alternatives.push_back({"direct", complete(direct)});
   OwnLayouts layouts = layouts_of(direct);
   if (weights) layouts.weights.insert(layouts.weights.begin(), *weights);
-  auto pointwise = pointwise_choice(operation, request, layouts);
-  if (pointwise) alternatives.push_back({"own_1x1", std::move(*pointwise)});
   if (tuner.options().autotune == Autotune::full || tuner.options().force == kChannelsLast) {
     const Layout last = Layout::channels_last(4);
     const auto found = attempt(problem, {last, {}, last}, dnnl::algorithm::convolution_direct, create);
