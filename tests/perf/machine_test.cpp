@@ -82,13 +82,6 @@ TEST(Machine, PeakResidentSetGrowsWithTouchedMemory) {
   EXPECT_GE(peak_rss_bytes(), before + kBytes / 2);
 }
 
-TEST(Machine, TouchedPagesAreCounted) {
-  const std::int64_t before = minor_page_faults();
-  const AlignedMemory memory(8 << 20);
-  std::memset(memory.at(0), 1, 8 << 20);
-  EXPECT_GT(minor_page_faults(), before);
-}
-
 TEST(Peak, OneThreadDoesSomething) {
   const Peak peak = measure_fma_peak(1, DataType::f32, 0.01);
   EXPECT_GT(peak.flops_per_second, 1e6);

@@ -26,17 +26,4 @@ Interval scaled(const Interval& interval, double factor);
 // What its ends are: "95 %", "range".
 const char* kind_text(const Interval& interval);
 
-// mean(first) − mean(second), where variances may differ (Welch). Each set has two samples at least.
-struct WelchTest {
-  double difference = 0;
-  Interval interval = {};
-  double degrees = 0;  // of freedom
-  double p = 1;        // two-sided
-};
-WelchTest welch_test(std::span<const double> first, std::span<const double> second);
-
-// Student's distribution: the share of it farther from 0 than t on either side, and the t that leaves `share` so.
-double student_two_sided(double t, double degrees);
-double student_quantile(double share, double degrees);
-
 }  // namespace trireme::perf

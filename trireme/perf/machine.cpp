@@ -1,7 +1,6 @@
 #include "trireme/perf/machine.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -182,11 +181,5 @@ Machine read_machine() {
 
 // Not getrusage(): its maximum includes that of the process that started this one.
 std::int64_t peak_rss_bytes() { return kib_line("/proc/self/status", "VmHWM"); }
-
-std::int64_t minor_page_faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
 
 }  // namespace trireme::perf

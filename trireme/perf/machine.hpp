@@ -50,6 +50,5 @@ FreeMemory free_memory();
 double current_load(std::chrono::milliseconds during);
 
 std::int64_t peak_rss_bytes();  // of this process so far
-std::int64_t minor_page_faults();
 
 }  // namespace trireme::perf

@@ -29,14 +29,6 @@ std::string verdict_text(const CellChange& change) {
   return "not enough runs to tell";
 }
 
-// The means' difference, which asks for normal samples in return for saying it in images per second.
-TableCell welch_cell(const CellChange& change) {
-  if (change.old_speeds.size() < 2 || change.new_speeds.size() < 2) return {};
-  const perf::WelchTest test = perf::welch_test(change.new_speeds, change.old_speeds);
-  return {fmt::format("{:+.3g} ({:.3g} to {:.3g})", test.difference, test.interval.low, test.interval.high),
-          test.difference};
-}
-
 FigureTable change_table(const BaselineComparison& comparison) {
   FigureTable table{.columns = {{"study"},
                                 {"configuration"},
@@ -48,7 +40,6 @@ FigureTable change_table(const BaselineComparison& comparison) {
                                 {"interval"},
                                 {"p (Holm)", true},
                                 {"verdict"},
-                                {"difference of means (Welch 95 %)", true},
                                 {"old runs", true},
                                 {"new runs", true}},
                     .rows = {}};
@@ -63,7 +54,6 @@ FigureTable change_table(const BaselineComparison& comparison) {
                           {kind_text(change.comparison.interval)},
                           {fmt::format("{:.3f}", change.comparison.p), change.comparison.p},
                           {verdict_text(change)},
-                          welch_cell(change),
                           number_cell(static_cast<double>(change.old_speeds.size())),
                           number_cell(static_cast<double>(change.new_speeds.size()))});
   }

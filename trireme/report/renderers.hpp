@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "trireme/report/document.hpp"
 
@@ -19,5 +20,10 @@ std::string to_svg(const Figure& figure);
 
 // One file that needs no other and asks for none. Error(unavailable) where the build has not found Chart.js.
 std::string to_html(const Document& document);
+// What the script of the page draws, as JSON that may stand inside a script element.
+std::string chart_data(const Figure& figure);
+
+// For SVG and HTML: &, <, > and quotes as entities; control characters, which XML does not have, as spaces.
+std::string xml_escaped(std::string_view text);
 
 }  // namespace trireme::report

@@ -5,11 +5,116 @@
 #include <set>
 
 #include "trireme/report/renderers.hpp"
-#include "trireme/report/svg_canvas.hpp"
-#include "trireme/report/svg_scale.hpp"
 
 namespace trireme::report {
 namespace {
+
+// The few shapes that drawings are made of.
+class SvgCanvas {
+ public:
+  enum class Anchor { start, middle, end };
+
+  SvgCanvas(double width, double height, const std::string& title);
+
+  void line(double x1, double y1, double x2, double y2, const std::string& colour, double width = 1,
+            const std::string& dashes = "");
+  void rectangle(double x, double y, double width, double height, const std::string& colour);
+  void circle(double x, double y, double radius, const std::string& colour);
+  void text(double x, double y, const std::string& text, Anchor anchor = Anchor::start, double size = 12,
+            const std::string& colour = "#1f2933", double turned = 0);
+
+  std::string finish() const { return head_ + body_ + "</svg>\n"; }
+
+ private:
+  std::string head_, body_;
+};
+
+SvgCanvas::SvgCanvas(double width, double height, const std::string& title)
+    : head_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+                        "height=\"{1:.0f}\" role=\"img\" font-family=\"system-ui, sans-serif\">\n<title>{2}</title>\n"
+                        "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+                        width, height, xml_escaped(title))) {}
+
+void SvgCanvas::line(double x1, double y1, double x2, double y2, const std::string& colour, double width,
+                     const std::string& dashes) {
+  body_ += fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n", x1, y1,
+      x2, y2, colour, width, dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes));
+}
+
+void SvgCanvas::rectangle(double x, double y, double width, double height, const std::string& colour) {
+  body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y,
+                       width, height, colour);
+}
+
+void SvgCanvas::circle(double x, double y, double radius, const std::string& colour) {
+  body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n", x, y, radius, colour);
+}
+
+void SvgCanvas::text(double x, double y, const std::string& text, Anchor anchor, double size, const std::string& colour,
+                     double turned) {
+  const char* const where = anchor == Anchor::start ? "start" : anchor == Anchor::middle ? "middle" : "end";
+  const std::string turn = turned == 0 ? "" : fmt::format(" transform=\"rotate({} {:.1f} {:.1f})\"", turned, x, y);
+  body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" fill=\"{}\"{}>{}</text>\n",
+                       x, y, where, size, colour, turn, xml_escaped(text));
+}
+
+constexpr int kTicks = 5;
+
+// 1, 2 or 5 times a power of ten, near a fifth of the range.
+double round_step(double range) {
+  const double raw = range / kTicks, power = std::pow(10, std::floor(std::log10(raw)));
+  const double digit = raw / power;
+  return power * (digit <= 1.5 ? 1 : digit <= 3 ? 2 : digit <= 7 ? 5 : 10);
+}
+
+// The value `low` lies at `from`, `high` at `to`; logarithmic scales need values above 0.
+class SvgScale {
+ public:
+  SvgScale(double low, double high, double from, double to, bool logarithmic);
+
+  double place(double value) const;
+  // Round values within the range: 0, 50, 100 ...; powers of ten (and of two on short logarithmic ranges).
+  std::vector<double> ticks() const;
+
+ private:
+  double low_, high_, from_, to_;
+  bool logarithmic_;
+};
+
+SvgScale::SvgScale(double low, double high, double from, double to, bool logarithmic)
+    : low_(low), high_(high), from_(from), to_(to), logarithmic_(logarithmic) {
+  if (!(high_ > low_)) high_ = low_ + (low_ == 0 ? 1 : std::fabs(low_));  // a single value has a range too
+}
+
+double SvgScale::place(double value) const {
+  const double share = logarithmic_ ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
+  return from_ + share * (to_ - from_);
+}
+
+std::vector<double> SvgScale::ticks() const {
+  std::vector<double> ticks;
+  if (!logarithmic_) {
+    const double step = round_step(high_ - low_);
+    for (double k = std::ceil(low_ / step - 1e-9); k * step <= high_ * (1 + 1e-9); ++k) ticks.push_back(k * step);
+    return ticks;
+  }
+  const double base = high_ / low_ > 300 ? 10 : 2;
+  for (double k = std::ceil(std::log(low_) / std::log(base) - 1e-9);; ++k) {
+    const double value = std::pow(base, k);
+    if (value > high_ * (1 + 1e-9)) return ticks;
+    ticks.push_back(value);
+  }
+}
+
+// "1", "2.5k", "1M"
+std::string tick_text(double value) {
+  const double size = std::fabs(value);
+  if (size >= 1e9) return fmt::format("{:g}G", value / 1e9);
+  if (size >= 1e6) return fmt::format("{:g}M", value / 1e6);
+  if (size >= 1e4) return fmt::format("{:g}k", value / 1e3);
+  return fmt::format("{:.4g}", size < 1e-12 ? 0 : value);
+}
 
 using Anchor = SvgCanvas::Anchor;
 
@@ -252,6 +357,33 @@ double plot_height(const Figure& figure) {
 }
 
 }  // namespace
+
+std::string xml_escaped(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
+    }
+  }
+  return result;
+}
 
 std::string to_svg(const Figure& figure) {
   const double legend_room =
