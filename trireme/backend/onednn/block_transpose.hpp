@@ -1,5 +1,5 @@
 // Turns a block of 16 x 16 weights for AVX-512: the two blocked layouts of weights differ by that. Used by
-// winograd_weights.cpp.
+// winograd_kernels.cpp.
 #pragma once
 
 #include "trireme/backend/onednn/winograd_transform.hpp"

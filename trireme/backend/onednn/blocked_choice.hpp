@@ -1,5 +1,5 @@
 // Our own convolutions as kernels of the plan: what is the same for all of them, so that a family says only where it
-// applies and how it computes. Used by winograd_choice.cpp.
+// applies and how it computes. Used by winograd_forward.cpp and winograd_gradient.cpp.
 #pragma once
 
 #include <omp.h>

@@ -3,7 +3,7 @@
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
-#include "trireme/backend/onednn/winograd_choice.hpp"
+#include "trireme/backend/onednn/winograd.hpp"
 #include "trireme/backend/onednn/with_reorders.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/plan/label.hpp"
@@ -214,8 +214,8 @@ KernelChoice fastest(const Operation& operation, const Problem& problem, const s
       alternatives.push_back({"winograd", complete(*found)});
       break;
     }
-    auto own = winograd_choice(operation, request, layouts);
-    if (own) alternatives.push_back({"own_winograd", std::move(*own)});
+    if (winograd::possible(problem.window, problem.groups, layouts))
+      alternatives.push_back({"own_winograd", winograd::choice(operation, request, layouts)});
   }
   return tuner.fastest(problem_text(problem, request, direct.src, direct.dst), std::move(alternatives), request);
 }

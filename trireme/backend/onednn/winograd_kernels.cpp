@@ -1,7 +1,10 @@
-#include "trireme/backend/onednn/winograd_tiles.hpp"
+#include "trireme/backend/onednn/winograd_kernels.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
+#include "trireme/backend/onednn/block_transpose.hpp"
 #include "trireme/backend/onednn/winograd_transform.hpp"
 
 namespace trireme::onednn::winograd {
@@ -29,6 +32,47 @@ TRIREME_AVX512_INLINE inline void store_row(float* to, int i, std::int64_t strid
     _mm512_store_ps(low + j * stride, values.v[j]);
     _mm512_store_ps(high + j * stride, values.v[3 + j]);
   }
+}
+
+constexpr int kTaps = 9;
+constexpr std::int64_t kTapElements = kLanes * kLanes;
+constexpr std::int64_t kBlockElements = kTaps * kTapElements;
+
+template <int rows, int vectors>
+TRIREME_AVX512 void product(std::int64_t blocks, const float* v, const float* u, float* m) {
+  __m512 sums[rows][vectors];
+#pragma GCC unroll 14
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+    for (int n = 0; n < vectors; ++n) sums[r][n] = _mm512_setzero_ps();
+  }
+  for (std::int64_t block = 0; block < blocks; ++block) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kLanes; ++i) {
+      __m512 weights[vectors];
+#pragma GCC unroll 2
+      for (int n = 0; n < vectors; ++n) weights[n] = _mm512_load_ps(u + n * kLanes);
+      u += vectors * kLanes;
+#pragma GCC unroll 14
+      for (int r = 0; r < rows; ++r) {
+        const __m512 value = lanes(v[r * kLanes + i]);
+#pragma GCC unroll 2
+        for (int n = 0; n < vectors; ++n) sums[r][n] = _mm512_fmadd_ps(value, weights[n], sums[r][n]);
+      }
+    }
+    v += rows * kLanes;
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+    for (int n = 0; n < vectors; ++n) _mm512_store_ps(m + (r * vectors + n) * kLanes, sums[r][n]);
+  }
+}
+
+template <int... index>
+constexpr auto products(std::integer_sequence<int, index...>) {
+  return std::array<std::array<RowProduct, kMaxVectors>, kMaxRows>{
+      {std::array<RowProduct, kMaxVectors>{product<index + 1, 1>, product<index + 1, 2>}...}};
 }
 
 }  // namespace
@@ -100,6 +144,62 @@ TRIREME_AVX512 void store_output(const Images& images, const Tile& tile, std::in
       _mm512_storeu_ps(dst + offset, finished(values.v[j], epilogue, bias, offset));
     }
   });
+}
+
+TRIREME_AVX512 void load_weights(const WeightsOrder& order, const float* block, float* to, std::int64_t point_stride,
+                                 std::int64_t inner_stride) {
+  alignas(64) float turned[kBlockElements];
+  if (!order.rows_are_inner) {
+    for (int tap = 0; tap < kTaps; ++tap) transpose(block + tap * kTapElements, turned + tap * kTapElements);
+    block = turned;
+  }
+  const std::int64_t first_tap = order.flipped ? kTaps - 1 : 0;
+  const std::int64_t tap_stride = order.flipped ? -kTapElements : kTapElements;
+  block += first_tap * kTapElements;
+  for (int i = 0; i < kLanes; ++i) {
+    transform_weights(
+        [=](int tap) TRIREME_AVX512_INLINE { return _mm512_loadu_ps(block + tap * tap_stride + i * kLanes); },
+        [=](int point, __m512 value)
+            TRIREME_AVX512_INLINE { _mm512_store_ps(to + point * point_stride + i * inner_stride, value); });
+  }
+}
+
+TRIREME_AVX512 void store_weights_gradient(const float* from, std::int64_t count, std::int64_t stride, float* block) {
+  for (int row = 0; row < kLanes; ++row) {
+    transform_weights_gradient(
+        [=](int point) TRIREME_AVX512_INLINE {
+          const float* const first = from + point * kTapElements + row * kLanes;
+          __m512 sum = _mm512_load_ps(first);
+          for (std::int64_t i = 1; i < count; ++i) sum = _mm512_add_ps(sum, _mm512_load_ps(first + i * stride));
+          return sum;
+        },
+        [=](int tap, __m512 value)
+            TRIREME_AVX512_INLINE { _mm512_storeu_ps(block + tap * kTapElements + row * kLanes, value); });
+  }
+}
+
+RowProduct row_product(int rows, int vectors) {
+  static constexpr auto kProducts = products(std::make_integer_sequence<int, kMaxRows>());
+  return kProducts[rows - 1][vectors - 1];
+}
+
+TRIREME_AVX512 void block_product(std::int64_t count, const float* x, const float* y, bool add, float* s) {
+  __m512 sums[kLanes];
+#pragma GCC unroll 16
+  for (int r = 0; r < kLanes; ++r) sums[r] = add ? _mm512_load_ps(s + r * kLanes) : _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const __m512 values = _mm512_load_ps(y + i * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kLanes; ++r) sums[r] = _mm512_fmadd_ps(lanes(x[i * kLanes + r]), values, sums[r]);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kLanes; ++r) _mm512_store_ps(s + r * kLanes, sums[r]);
+}
+
+TRIREME_AVX512 void sum_vectors(std::int64_t count, const float* from, bool add, float* to) {
+  __m512 sum = add ? _mm512_load_ps(to) : _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < count; ++i) sum = _mm512_add_ps(sum, _mm512_load_ps(from + i * kLanes));
+  _mm512_store_ps(to, sum);
 }
 
 }  // namespace trireme::onednn::winograd
