@@ -8,7 +8,7 @@
 
 #include "tests/data/jpeg_file.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/data/crop.hpp"
+#include "trireme/data/image.hpp"
 
 namespace trireme::data {
 namespace {

@@ -59,13 +59,7 @@ class CifarDataset final : public Dataset {
       fail(ErrorKind::failed, "{}, byte {}: the label is {}; labels are below {}", place.file->path(), place.offset,
            label, kClasses);
     }
-    sample.encoding = Encoding::pixels;
-    sample.height = sample.width = kSide;
-    sample.channels = kChannels;
-    sample.label = label;
-    sample.boxes.clear();
-    sample.class_text.clear();
-    sample.bytes.resize(kChannels * kPlaneBytes);
+    sample.set_pixels(kSide, kSide, kChannels, label);
     for (std::size_t channel = 0; channel < kChannels; ++channel) {
       const std::byte* plane = record.data() + 1 + channel * kPlaneBytes;
       for (std::size_t pixel = 0; pixel < kPlaneBytes; ++pixel)

@@ -28,6 +28,18 @@ struct Sample {
   std::int32_t label = 0;
   std::vector<Box> boxes;  // where the object is, if the format knows
   std::string class_text;  // what the sample itself calls its class; empty: it does not, or not by itself
+
+  // Becomes a sample of pixels without boxes; the bytes, as many as these need, are for the caller to fill.
+  void set_pixels(int rows, int columns, int values, std::int32_t class_label) {
+    encoding = Encoding::pixels;
+    height = rows;
+    width = columns;
+    channels = values;
+    label = class_label;
+    boxes.clear();
+    class_text.clear();
+    bytes.resize(std::size_t{1} * rows * columns * values);
+  }
 };
 
 // Files that lie among the images and are not read.

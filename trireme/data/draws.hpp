@@ -1,7 +1,6 @@
 // The random numbers of one drawn sample, one after the other.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "trireme/base/random.hpp"
@@ -10,7 +9,7 @@ namespace trireme::data {
 
 class Draws {
  public:
-  Draws(std::uint64_t key, std::int64_t sample) : key_(key), sample_(static_cast<std::uint64_t>(sample)) {}
+  Draws(std::uint64_t key, std::int64_t sample) : key_(key), sample_(sample) {}
 
   float between(float low, float high) { return low + (high - low) * to_unit(next()); }
   int below(int limit) { return static_cast<int>(next() % static_cast<std::uint32_t>(limit)); }
@@ -33,7 +32,5 @@ class Draws {
   RandomBlock block_{};
   std::size_t used_ = block_.size();
 };
-
-inline std::byte to_byte(float value) { return static_cast<std::byte>(std::clamp(value, 0.0f, 255.0f)); }
 
 }  // namespace trireme::data

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -127,7 +128,8 @@ class IdxDataset final : public Dataset {
  public:
   IdxDataset(const std::string& folder, Split split)
       : images_(*find_images(folder, split), 3), labels_(labels_of(folder, split)) {
-    if (images_.extent(1) == 0 || images_.extent(2) == 0) {
+    const auto possible = [](std::int64_t side) { return side > 0 && side <= std::numeric_limits<int>::max(); };
+    if (!possible(images_.extent(1)) || !possible(images_.extent(2))) {
       bad_input("{}: images of {}x{} pixels", images_.path(), images_.extent(1), images_.extent(2));
     }
     // Validation data may lack a class that training data has.
@@ -155,15 +157,8 @@ class IdxDataset final : public Dataset {
   std::int64_t size() const override { return images_.extent(0); }
 
   void read(std::int64_t index, Sample& sample) const override {
-    sample.encoding = Encoding::pixels;
-    sample.height = info_.height;
-    sample.width = info_.width;
-    sample.channels = 1;
-    sample.label = std::to_integer<std::int32_t>(labels_[index]);
-    sample.boxes.clear();
-    sample.class_text.clear();
-    sample.bytes.resize(image_bytes());
-    images_.read(index * image_bytes(), sample.bytes);
+    sample.set_pixels(info_.height, info_.width, 1, std::to_integer<std::int32_t>(labels_[index]));
+    images_.read(index * std::ssize(sample.bytes), sample.bytes);
   }
 
   std::string where(std::int64_t index) const override {
@@ -171,8 +166,6 @@ class IdxDataset final : public Dataset {
   }
 
  private:
-  std::int64_t image_bytes() const { return images_.extent(1) * images_.extent(2); }
-
   std::vector<std::byte> labels_of(const std::string& folder, Split split) const {
     const auto path = find_labels(folder, split);
     if (!path) {

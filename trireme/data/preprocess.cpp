@@ -1,24 +1,219 @@
 #include "trireme/data/preprocess.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <vector>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
+#include "trireme/base/simd.hpp"
 #include "trireme/data/augmentations.hpp"
-#include "trireme/data/colour.hpp"
-#include "trireme/data/crop.hpp"
+#include "trireme/data/image.hpp"
 #include "trireme/data/jpeg_decoder.hpp"
-#include "trireme/data/resize.hpp"
 
 namespace trireme::data {
 namespace {
 
+using Colour = std::array<float, 3>;
+using Matrix = std::array<Colour, 3>;  // rows
+
+constexpr float kBrightness = 32.0f / 255;  // added, at most
+constexpr float kLeastFactor = 0.5f, kMostFactor = 1.5f;
+constexpr float kHueTurn = 0.2f;  // of the circle of hues, at most
+constexpr float kTwoPi = 6.2831853f;
+
+// Luminance and two differences of colour, as television had them: there saturation is a length and hue an angle.
+constexpr Matrix kToYiq{{{0.299f, 0.587f, 0.114f}, {0.596f, -0.274f, -0.322f}, {0.211f, -0.523f, 0.312f}}};
+constexpr Matrix kFromYiq{{{1, 0.956f, 0.621f}, {1, -0.272f, -0.647f}, {1, -1.106f, 1.703f}}};
+
+Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix result{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) {
+      for (std::size_t k = 0; k < 3; ++k) result[i][j] += a[i][k] * b[k][j];
+    }
+  }
+  return result;
+}
+
+float between(float low, float high, std::uint32_t random) { return low + (high - low) * to_unit(random); }
+
+Matrix turn_of_colours(float saturation, float angle) {
+  const float c = saturation * std::cos(angle), s = saturation * std::sin(angle);
+  return product(kFromYiq, product(Matrix{{{1, 0, 0}, {0, c, -s}, {0, s, c}}}, kToYiq));
+}
+
+std::int64_t pixels_of(const AugmentedImage& image) { return std::int64_t{image.size} * image.size; }
+// Between the values of neighbouring pixels, and of the channels of one.
+std::int64_t pixel_step(const AugmentedImage& image) { return image.channels_last ? image.channels : 1; }
+std::int64_t channel_step(const AugmentedImage& image) { return image.channels_last ? 1 : pixels_of(image); }
+
+Colour mean_of(const AugmentedImage& image) {
+  const std::int64_t pixels = pixels_of(image), step = pixel_step(image);
+  Colour mean{};
+  for (int channel = 0; channel < image.channels; ++channel) {
+    double sum = 0;
+    const float* values = image.values.data() + channel * channel_step(image);
+    for (std::int64_t i = 0; i < pixels; ++i) sum += static_cast<double>(values[i * step]);
+    mean[channel] = static_cast<float>(sum / static_cast<double>(pixels));
+  }
+  return mean;
+}
+
+void apply(const Matrix& matrix, const Colour& offset, const AugmentedImage& image) {
+  const std::int64_t pixels = pixels_of(image), step = channel_step(image);
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    float* pixel = image.values.data() + i * pixel_step(image);
+    Colour colour{};
+    for (int c = 0; c < image.channels; ++c) colour[c] = pixel[c * step];
+    for (int c = 0; c < image.channels; ++c) {
+      const Colour& row = matrix[c];
+      const float value = row[0] * colour[0] + row[1] * colour[1] + row[2] * colour[2];
+      pixel[c * step] = std::clamp(value + offset[c], 0.0f, 1.0f);
+    }
+  }
+}
+
+// Changes brightness, saturation, hue and contrast at random, as tf_cnn_benchmarks' distortions do. All of it is one
+// matrix and one offset: contrast is the distance from the mean, which the matrix maps to the mean of what it maps.
+void distort_colour(const AugmentedImage& image, std::uint64_t random_key) {
+  const RandomBlock random = philox(random_key, 0, 0);
+  const float brightness = between(-kBrightness, kBrightness, random[0]);
+  const float saturation = between(kLeastFactor, kMostFactor, random[1]);
+  const float angle = kTwoPi * between(-kHueTurn, kHueTurn, random[2]);
+  const float contrast = between(kLeastFactor, kMostFactor, random[3]);
+  const Matrix turn =
+      image.channels == 3 ? turn_of_colours(saturation, angle) : Matrix{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+  const Colour mean = mean_of(image);
+  Matrix matrix{};
+  Colour offset{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    offset[i] = brightness;
+    for (std::size_t j = 0; j < 3; ++j) {
+      matrix[i][j] = contrast * turn[i][j];
+      offset[i] += (1 - contrast) * turn[i][j] * mean[j];
+    }
+  }
+  apply(matrix, offset, image);
+}
+
+// What each value of a channel becomes: value * scale + offset.
+struct Affine {
+  float scale = 1, offset = 0;
+};
+using Affines = std::array<Affine, 3>;  // by channel
+
+TRIREME_SIMD void blend_rows(const std::uint8_t* first, const std::uint8_t* second, float share, int count,
+                             float* out) {
+  for (int i = 0; i < count; ++i) {
+    const float from = first[i];
+    out[i] = from + (static_cast<float>(second[i]) - from) * share;
+  }
+}
+
+struct ColumnTaps {
+  const std::int32_t *first, *second;
+  const float* share;
+};
+
+TRIREME_SIMD void blend_columns(const float* row, const ColumnTaps& taps, Affine affine, int count, float* out) {
+  const std::int32_t* first = taps.first;
+  const std::int32_t* second = taps.second;
+  const float* share = taps.share;
+  for (int i = 0; i < count; ++i) {
+    const float from = row[first[i]];
+    out[i] = (from + (row[second[i]] - from) * share[i]) * affine.scale + affine.offset;
+  }
+}
+
+// Scales a part of an image to the size that a network takes, by bilinear interpolation, and writes it as the numbers
+// that the network wants. An image with one channel is repeated in each of the result's.
+class Resizer {
+ public:
+  Resizer(int size, int channels, bool channels_last)
+      : size_(size),
+        channels_(channels),
+        channels_last_(channels_last),
+        rows_(size),
+        columns_(size),
+        first_(size * channels),
+        second_(size * channels),
+        share_(size * channels) {}
+
+  // Mirrored left to right if asked for.
+  void run(const Pixels& pixels, bool mirror, const Affines& affines, std::span<float> out) {
+    set_taps(pixels.top, pixels.part_height, pixels.height, rows_);
+    set_columns(pixels, mirror);
+    const int row_values = pixels.width * pixels.channels;
+    row_.resize(row_values);
+    // With the channels last a row of the result lies in one piece, else in one for each channel.
+    const int pieces = channels_last_ ? 1 : channels_;
+    const int piece = size_ * channels_ / pieces;
+    for (int y = 0; y < size_; ++y) {
+      const Tap& tap = rows_[y];
+      blend_rows(pixels.data + tap.first * pixels.row_bytes, pixels.data + tap.second * pixels.row_bytes, tap.share,
+                 row_values, row_.data());
+      for (int i = 0; i < pieces; ++i) {
+        const ColumnTaps taps{&first_[i * piece], &second_[i * piece], &share_[i * piece]};
+        const Affine affine = channels_last_ ? Affine() : affines[i];
+        blend_columns(row_.data(), taps, affine, piece, out.data() + (std::int64_t{i} * size_ + y) * piece);
+      }
+    }
+    if (!channels_last_) return;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const Affine& affine = affines[i % channels_];
+      out[i] = out[i] * affine.scale + affine.offset;
+    }
+  }
+
+ private:
+  // Where a value along one axis comes from: between two pixels, so much of the second.
+  struct Tap {
+    int first = 0, second = 0;
+    float share = 0;
+  };
+
+  // The centres of pixels of the result lie at the centres of equal shares of the part; beyond the centres of its first
+  // and last pixels it goes on as it ends.
+  static void set_taps(double start, double length, int limit, std::vector<Tap>& taps) {
+    const int lowest = std::clamp(static_cast<int>(std::floor(start)), 0, limit - 1);
+    const int highest = std::clamp(static_cast<int>(std::ceil(start + length)) - 1, lowest, limit - 1);
+    const double step = length / static_cast<double>(taps.size());
+    for (std::size_t i = 0; i < taps.size(); ++i) {
+      const double position = std::clamp<double>(start + (static_cast<double>(i) + 0.5) * step - 0.5, lowest, highest);
+      const int first = static_cast<int>(position);
+      taps[i] = {first, std::min(first + 1, highest), static_cast<float>(position - first)};
+    }
+  }
+
+  void set_columns(const Pixels& pixels, bool mirror) {
+    set_taps(pixels.left, pixels.part_width, pixels.width, columns_);
+    if (mirror) std::reverse(columns_.begin(), columns_.end());
+    for (int channel = 0; channel < channels_; ++channel) {
+      const int source = pixels.channels == 1 ? 0 : channel;
+      for (int x = 0; x < size_; ++x) {
+        const int at = channels_last_ ? x * channels_ + channel : channel * size_ + x;
+        first_[at] = columns_[x].first * pixels.channels + source;
+        second_[at] = columns_[x].second * pixels.channels + source;
+        share_[at] = columns_[x].share;
+      }
+    }
+  }
+
+  int size_, channels_;
+  bool channels_last_;
+  std::vector<Tap> rows_, columns_;
+  // For each value of a row of the result, in its order: which values of a row of the image it lies between.
+  std::vector<std::int32_t> first_, second_;
+  std::vector<float> share_;
+  std::vector<float> row_;  // between two rows of the image
+};
+
 constexpr int kPadding = 4;
 
-ResizeOptions resize_options(const Preprocessing& preprocessing) {
+Resizer resizer_for(const Preprocessing& preprocessing) {
   if (preprocessing.channels != 1 && preprocessing.channels != 3)
     bad_input("images of {} channels were asked for: they have 1 or 3", preprocessing.channels);
   if (preprocessing.size < 1) bad_input("images of {0} x {0} pixels were asked for", preprocessing.size);
@@ -44,8 +239,7 @@ std::uint64_t key_for(Purpose purpose, std::uint64_t random_key) {
 
 Window size_of_pixels(const Sample& sample) {
   const bool is_possible = sample.height > 0 && sample.width > 0 && (sample.channels == 1 || sample.channels == 3);
-  const auto bytes = static_cast<std::uint64_t>(sample.height) * static_cast<std::uint64_t>(sample.width) *
-                     static_cast<std::uint64_t>(sample.channels);
+  const auto bytes = std::uint64_t{1} * sample.height * sample.width * sample.channels;
   if (!is_possible || bytes != sample.bytes.size()) {
     fail(ErrorKind::failed, "an image of {} x {} pixels and {} channels has {} bytes", sample.height, sample.width,
          sample.channels, sample.bytes.size());
@@ -57,7 +251,7 @@ Window size_of_pixels(const Sample& sample) {
 
 struct Preprocessor::Scratch {
   explicit Scratch(const Preprocessing& preprocessing)
-      : resizer(resize_options(preprocessing)), affines(affines_of(preprocessing)) {
+      : resizer(resizer_for(preprocessing)), affines(affines_of(preprocessing)) {
     for (const std::string& name : preprocessing.augmentations) augmentations.push_back(find_augmentation(name));
   }
 
@@ -136,22 +330,13 @@ void Preprocessor::run(const Sample& sample, std::uint64_t random_key, std::span
   Affines to_shares;
   to_shares.fill({.scale = 1 / 255.0f});
   scratch_->resizer.run(pixels, mirror, to_shares, out);
-  const std::int64_t plane = std::int64_t{wanted.size} * wanted.size;
-  if (wanted.distort_colour) {
-    distort_colour({.values = out,
-                    .channels = wanted.channels,
-                    .pixel_step = wanted.channels_last ? wanted.channels : 1,
-                    .channel_step = wanted.channels_last ? 1 : plane},
-                   key_for(Purpose::colour, random_key));
-  }
+  const AugmentedImage augmented{out, wanted.channels, wanted.size, wanted.channels_last};
+  if (wanted.distort_colour) distort_colour(augmented, key_for(Purpose::colour, random_key));
   Draws draws(key_for(Purpose::augmentation, random_key), 0);
-  for (const Augment& augment : scratch_->augmentations) {
-    augment({out, wanted.channels, wanted.size, wanted.channels_last}, draws);
-  }
+  for (const Augment& augment : scratch_->augmentations) augment(augmented, draws);
+  const std::int64_t plane = pixels_of(augmented);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::size_t channel =
-        wanted.channels_last ? i % static_cast<std::size_t>(wanted.channels) : i / static_cast<std::size_t>(plane);
-    const Affine& affine = scratch_->affines[channel];
+    const Affine& affine = scratch_->affines[wanted.channels_last ? i % wanted.channels : i / plane];
     out[i] = out[i] * (255 * affine.scale) + affine.offset;
   }
 }
