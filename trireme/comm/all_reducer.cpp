@@ -1,15 +1,105 @@
 #include "trireme/comm/all_reducer.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
 #include "trireme/base/error.hpp"
-#include "trireme/comm/collectives/cost.hpp"
-#include "trireme/comm/collectives/halving_doubling.hpp"
-#include "trireme/comm/collectives/hierarchical.hpp"
-#include "trireme/comm/collectives/library.hpp"
-#include "trireme/comm/collectives/ring.hpp"
-#include "trireme/comm/collectives/tree.hpp"
+#include "trireme/comm/collectives/algorithms.hpp"
 
 namespace trireme::comm {
 namespace {
+
+constexpr std::array<std::pair<Algorithm, std::string_view>, 6> kAlgorithms{{
+    {Algorithm::automatic, "auto"},
+    {Algorithm::library, "library"},
+    {Algorithm::ring, "ring"},
+    {Algorithm::halving_doubling, "halving_doubling"},
+    {Algorithm::tree, "tree"},
+    {Algorithm::hierarchical, "hierarchical"},
+}};
+
+constexpr std::array<std::pair<Wire, std::string_view>, 3> kWires{{
+    {Wire::fp32, "fp32"},
+    {Wire::fp16, "fp16"},
+    {Wire::bf16, "bf16"},
+}};
+
+template <typename Names>
+auto parse(const Names& names, std::string_view what, std::string_view name) {
+  std::vector<std::string_view> allowed;
+  for (const auto& [value, text] : names) {
+    if (text == name) return value;
+    allowed.push_back(text);
+  }
+  bad_input("unknown {} '{}'; there are: {}", what, name, fmt::join(allowed, ", "));
+}
+
+template <typename Names, typename Value>
+std::string name_in(const Names& names, Value value) {
+  for (const auto& [named, text] : names) {
+    if (named == value) return std::string(text);
+  }
+  return "unknown";
+}
+
+double ring_seconds(const LinkCost& link, double add_rate, int ranks, double bytes) {
+  const double moved = bytes * (ranks - 1) / ranks;
+  return 2 * (ranks - 1) * link.latency_seconds + 2 * moved / link.bytes_per_second + moved / add_rate;
+}
+
+// How long an all-reduce will take. Not for `library`, of which nothing is known, and `automatic`.
+double predicted_seconds(Algorithm algorithm, const CostModel& cost, const Layout& layout, std::int64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  const int ranks = layout.ranks;
+  const LinkCost& link = layout.nodes > 1 ? cost.across : cost.in_node;  // the slowest that is passed
+  const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));   // log2, rounded up
+  switch (algorithm) {
+    case Algorithm::ring:
+      return ring_seconds(link, cost.add_bytes_per_second, ranks, size);
+    case Algorithm::halving_doubling: {
+      // In the first rounds all ranks of a node want the network at the same time.
+      const int sharing = layout.nodes > 1 ? layout.most_ranks_per_node : 1;
+      const double moved = size * (ranks - 1) / ranks;
+      const bool power_of_two = std::has_single_bit(static_cast<unsigned>(ranks));
+      const double extra = power_of_two ? 0 : 2 * (link.latency_seconds + size / link.bytes_per_second);
+      const int steps = std::bit_width(static_cast<unsigned>(ranks)) - 1;  // log2, rounded down
+      return 2 * steps * link.latency_seconds + 2 * moved * sharing / link.bytes_per_second +
+             moved / cost.add_bytes_per_second + extra;
+    }
+    case Algorithm::tree:
+      return 2 * rounds * (link.latency_seconds + size / link.bytes_per_second) +
+             rounds * size / cost.add_bytes_per_second;
+    case Algorithm::hierarchical: {
+      // All ranks of a node sum at the same time, a share each; with other nodes they copy as well.
+      const double inside = 4 * cost.shared_memory.latency_seconds + size / cost.add_bytes_per_second;
+      if (layout.nodes == 1) return inside;
+      return inside + ring_seconds(cost.across, cost.add_bytes_per_second, layout.nodes, size) +
+             2 * cost.shared_memory.latency_seconds + size / cost.shared_memory.bytes_per_second;
+    }
+    case Algorithm::automatic:
+    case Algorithm::library:
+      break;
+  }
+  fail(ErrorKind::failed, "no prediction for all-reduce algorithm '{}'", to_string(algorithm));
+}
+
+// By the transport's library, waited for like everything else.
+class Library : public AllReduceAlgorithm {
+ public:
+  explicit Library(Communicator& communicator) : communicator_(communicator) {
+    communicator.prepare_library_all_reduce();
+  }
+  void reduce(std::span<float> values, Reduction reduction) override {
+    communicator_.wait(communicator_.start_library_all_reduce(values, reduction));
+  }
+
+ private:
+  Communicator& communicator_;
+};
 
 // Those that `automatic` compares: all whose order of additions is known.
 constexpr std::array kCandidates{Algorithm::hierarchical, Algorithm::ring, Algorithm::halving_doubling,
@@ -23,13 +113,13 @@ std::unique_ptr<AllReduceAlgorithm> make_algorithm(Algorithm algorithm, Communic
       if (!communicator.has_library_all_reduce()) return nullptr;
       return std::make_unique<Library>(communicator);
     case Algorithm::ring:
-      return std::make_unique<Ring>(communicator, port);
+      return make_ring(communicator, port);
     case Algorithm::halving_doubling:
-      return std::make_unique<HalvingDoubling>(communicator, port);
+      return make_halving_doubling(communicator, port);
     case Algorithm::tree:
-      return std::make_unique<Tree>(communicator, port);
+      return make_tree(communicator, port);
     case Algorithm::hierarchical:
-      return Hierarchical::make(communicator, port, arena);
+      return make_hierarchical(communicator, port, arena);
     case Algorithm::automatic:
       break;
   }
@@ -37,6 +127,24 @@ std::unique_ptr<AllReduceAlgorithm> make_algorithm(Algorithm algorithm, Communic
 }
 
 }  // namespace
+
+Algorithm parse_algorithm(std::string_view name) { return parse(kAlgorithms, "all-reduce algorithm", name); }
+std::string to_string(Algorithm algorithm) { return name_in(kAlgorithms, algorithm); }
+Wire parse_wire(std::string_view name) { return parse(kWires, "wire format", name); }
+std::string to_string(Wire wire) { return name_in(kWires, wire); }
+
+Layout layout_of(const Communicator& communicator) {
+  std::vector<int> ranks_of_node;
+  for (const Member& member : communicator.members()) {
+    ranks_of_node.resize(std::max(ranks_of_node.size(), static_cast<std::size_t>(member.node) + 1));
+    ++ranks_of_node[member.node];
+  }
+  // The nodes of a part of the job need not count from 0 on.
+  std::erase(ranks_of_node, 0);
+  return {.ranks = communicator.size(),
+          .nodes = static_cast<int>(ranks_of_node.size()),
+          .most_ranks_per_node = *std::max_element(ranks_of_node.begin(), ranks_of_node.end())};
+}
 
 AllReducer::AllReducer(Communicator& communicator, AllReduceOptions options, const SharedMemory* arena)
     : communicator_(communicator), options_(options), layout_(layout_of(communicator)) {

@@ -63,6 +63,7 @@ struct Layout {
   int nodes = 1;
   int most_ranks_per_node = 1;
 };
+Layout layout_of(const Communicator& communicator);
 
 class AllReduceAlgorithm;
 

@@ -5,9 +5,8 @@
 #include <numeric>
 
 #include "trireme/base/error.hpp"
-#include "trireme/comm/collectives/ring.hpp"
-#include "trireme/comm/collectives/tags.hpp"
-#include "trireme/comm/collectives/tree.hpp"
+#include "trireme/comm/backoff.hpp"
+#include "trireme/comm/collectives/algorithms.hpp"
 
 namespace trireme::comm {
 namespace {
@@ -51,6 +50,24 @@ void broadcast_large(Communicator& communicator, std::span<std::byte> data, int 
     sends[i] = communicator.start_send(slice_of(data, pieces, i), next, kBroadcastTag);
   }
   for (const Transfer& send : sends) communicator.wait(send);
+}
+
+constexpr int kHereTag = Communicator::kTags - 1;
+constexpr int kListTag = Communicator::kTags - 2;
+
+// Whether the transfer has completed; false: the rank is lost. Not by wait(), which fails when any rank is lost.
+bool completes(Communicator& communicator, Transfer transfer, int rank) {
+  Backoff backoff;
+  try {
+    while (!communicator.done(transfer)) {
+      // Asked once more: that takes a transfer with a lost rank back.
+      if (communicator.presence(rank) == Presence::lost) return communicator.done(transfer);
+      communicator.doze(backoff);
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -120,11 +137,43 @@ std::vector<std::string> all_gather_text(Communicator& communicator, std::string
 }
 
 void reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction) {
-  Ring(communicator, {}).reduce_scatter(values, reduction);
+  ring_reduce_scatter(communicator, values, reduction);
 }
 
 void all_reduce(Communicator& communicator, std::span<float> values, Reduction reduction) {
-  Tree(communicator, {}).reduce(values, reduction);
+  make_tree(communicator, {})->reduce(values, reduction);
+}
+
+std::vector<int> agree_on_survivors(Communicator& communicator) {
+  const auto size = static_cast<std::size_t>(communicator.size());
+  std::vector<std::byte> is_here(size, std::byte{1});
+  if (communicator.rank() == 0) {
+    std::vector<Transfer> arrivals(size);
+    for (std::size_t rank = 1; rank < size; ++rank) {
+      arrivals[rank] = communicator.start_receive({&is_here[rank], 1}, static_cast<int>(rank), kHereTag);
+    }
+    for (std::size_t rank = 1; rank < size; ++rank) {
+      if (!completes(communicator, arrivals[rank], static_cast<int>(rank))) is_here[rank] = std::byte{0};
+    }
+    for (std::size_t rank = 1; rank < size; ++rank) {
+      if (is_here[rank] == std::byte{0}) continue;
+      completes(communicator, communicator.start_send(is_here, static_cast<int>(rank), kListTag),
+                static_cast<int>(rank));
+    }
+  } else {
+    const std::byte here{1};
+    const bool told = completes(communicator, communicator.start_send({&here, 1}, 0, kHereTag), 0) &&
+                      completes(communicator, communicator.start_receive(is_here, 0, kListTag), 0);
+    if (!told) {
+      fail(ErrorKind::failed, "lost {}, without which the others cannot go on",
+           communicator.members()[0].name.empty() ? "rank 0" : communicator.members()[0].name);
+    }
+  }
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    if (is_here[rank] != std::byte{0}) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
 }
 
 }  // namespace trireme::comm

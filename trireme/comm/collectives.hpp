@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "trireme/comm/abandon_on_error.hpp"
 #include "trireme/comm/communicator.hpp"
 
 namespace trireme::comm {
@@ -42,6 +41,12 @@ std::vector<Value> all_gather_value(Communicator& communicator, const Value& min
 // undefined. Allocates a little; all_reduce() likewise.
 void reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction);
 void all_reduce(Communicator& communicator, std::span<float> values, Reduction reduction);
+
+// How ranks that can do without a lost one agree on who is left: presence() alone will not do, because they notice a
+// loss at different moments. Called by all ranks that are there. Rank 0 waits until each of the others has come here or
+// is lost, and tells those that came who they are: the result, with rank 0 in front. Error(failed) when rank 0 is lost.
+// For a transport that survives the loss of a rank.
+std::vector<int> agree_on_survivors(Communicator& communicator);
 
 // The part of `values` that belongs to one of `parts` owners: neighbouring, as even as can be, the first ones larger.
 template <typename Value>

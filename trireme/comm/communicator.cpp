@@ -25,7 +25,6 @@ constexpr const char* kLibraryAllReduce = "all-reduce by the library";
 
 // What a rank tells the others about itself, in a form that can be sent.
 struct Introduction {
-  std::array<char, 32> name{};
   std::array<char, 128> host{};
   std::array<char, 256> node_key{};
   std::int64_t pid = 0;
@@ -143,9 +142,8 @@ std::unique_ptr<Communicator> Communicator::make_member_group(const std::vector<
 
 std::unique_ptr<SharedMemory> Communicator::share(std::int64_t bytes) { return make_shared_memory(*this, bytes); }
 
-void Communicator::introduce(const std::string& host, const std::string& node_key, const std::string& name) {
+void Communicator::introduce(const std::string& host, const std::string& node_key) {
   Introduction mine;
-  put_text(mine.name, name);
   put_text(mine.host, host);
   put_text(mine.node_key, node_key);
   mine.pid = getpid();
@@ -154,7 +152,7 @@ void Communicator::introduce(const std::string& host, const std::string& node_ke
   for (const Introduction& other : all_gather_value(*this, mine)) {
     const auto [node, is_new] = nodes.try_emplace(other.node_key.data(), static_cast<int>(nodes.size()));
     members.push_back({.world_rank = static_cast<int>(members.size()),
-                       .name = other.name.data(),
+                       .name = {},
                        .host = other.host.data(),
                        .pid = other.pid,
                        .node = node->second});

@@ -1,8 +1,8 @@
 // How ranks talk: the interface that gradient synchronisation, collectives and measurements are written against, and
-// that every transport (comm/mpi, comm/local) implements. What is the same for all of them is done here once: checks,
-// the pool of transfers, waiting with a timeout, splitting, memory shared inside a node. Collectives are functions over
-// it (comm/collectives.hpp, comm/all_reducer.hpp). Made by comm/world.hpp in programs and by comm/local/run_local.hpp
-// in tests.
+// that every transport (comm/local, comm/mpi, comm/grpc, comm/ucx) implements. What is the same for all of them is done
+// here once: checks, the pool of transfers, waiting with a timeout, splitting, memory shared inside a node. Collectives
+// are functions over it (comm/collectives.hpp, comm/all_reducer.hpp). Made by comm/world.hpp in programs and by
+// comm/local/run_local.hpp in tests.
 //
 // Threads: one communicator is used by one thread at a time; different communicators (made by split(), which also
 // duplicates) by different threads at the same time.
@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
@@ -57,7 +58,7 @@ class Communicator {
   static constexpr int kCollectiveTags = 512;
   static constexpr std::chrono::duration<double> kDefaultTimeout = std::chrono::seconds(60);
 
-  virtual std::string_view protocol() const = 0;  // "mpi", "local"
+  virtual std::string_view protocol() const = 0;  // "local", "mpi", "grpc", "ucx"
   // What really carries the messages, in words: "shared memory (posix) and tcp".
   virtual std::string transport() const { return std::string(protocol()); }
   int rank() const { return rank_; }
@@ -159,10 +160,17 @@ class Communicator {
 
   // Tells all ranks who this one is and learns who they are; the last step of making the first communicator. Ranks with
   // equal node keys share memory.
-  void introduce(const std::string& host, const std::string& node_key, const std::string& name = "");
+  void introduce(const std::string& host, const std::string& node_key);
 
   // Instead, where the ranks know each other already.
   void set_members(std::vector<Member> members);
+
+  // What the transport keeps for each slot, in a list that grows as slots are used.
+  template <typename State>
+  static State& state_at(std::vector<State>& states, int slot) {
+    if (slot >= std::ssize(states)) states.resize(slot + 1);
+    return states[slot];
+  }
 
   // For the transport's messages: "rank 0 (alpha): send of 4.0 MB with rank 1 (beta) (bucket 3 of step 17)".
   std::string describe(int slot) const;
@@ -191,6 +199,34 @@ class Communicator {
   std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
   // The highest number that was given to make_group(), known to all communicators that this rank has from one world.
   std::shared_ptr<int> last_context_;
+};
+
+// Tags of the collectives' messages: one per kind, so that ranks that call different collectives do not take each
+// other's messages but run into the timeout that names them.
+enum CollectiveTag : int {
+  kBarrierTag = Communicator::kTags,
+  kBroadcastTag,
+  kAllGatherTag,
+  kRingTag,
+  kHalvingDoublingTag,
+  kTreeTag,
+  kAddressTag,  // of transports that connect a group over another communicator
+};
+
+// For transfers from and to memory that lasts as long as a function: when that is left by an error, they are given up
+// before the memory goes. To be declared after the memory.
+class AbandonOnError {
+ public:
+  explicit AbandonOnError(Communicator& communicator) : communicator_(communicator) {}
+  AbandonOnError(const AbandonOnError&) = delete;
+  AbandonOnError& operator=(const AbandonOnError&) = delete;
+  ~AbandonOnError() {
+    if (std::uncaught_exceptions() > exceptions_) communicator_.abandon();
+  }
+
+ private:
+  Communicator& communicator_;
+  const int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace trireme::comm

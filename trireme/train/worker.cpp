@@ -9,7 +9,6 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
-#include "trireme/comm/survivors.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/train/memory_check.hpp"

@@ -1,13 +1,29 @@
-#include "trireme/comm/collectives/halving_doubling.hpp"
-
+// All-reduce by recursive halving and doubling. With partners at half the number of ranks, a quarter, and so on, each
+// rank exchanges half of what it still works on, until it owns one complete part; on the way back it exchanges all that
+// is complete. As few bytes as a ring in 2 log2 N steps. Where N is no power of two, the ranks beyond it first give
+// their values to a neighbour and get the result from it at the end.
 #include <algorithm>
 #include <bit>
 
 #include "trireme/comm/collectives.hpp"
-#include "trireme/comm/collectives/tags.hpp"
+#include "trireme/comm/collectives/algorithms.hpp"
 
 namespace trireme::comm {
 namespace {
+
+class HalvingDoubling : public AllReduceAlgorithm {
+ public:
+  HalvingDoubling(Communicator& communicator, const PortOptions& options);
+  void reduce(std::span<float> values, Reduction reduction) override;
+
+ private:
+  void run(std::span<float> values, int position);
+  int rank_at(int position) const;
+
+  Communicator& communicator_;
+  PiecePort port_;
+  int active_;  // ranks that work: the largest power of two that there are
+};
 
 // Of the values cut into `active` slices: those from one on, so many.
 std::span<float> slices(std::span<float> values, int active, int first, int count) {
@@ -15,8 +31,6 @@ std::span<float> slices(std::span<float> values, int active, int first, int coun
   const std::span<float> last = slice_of(values, active, first + count - 1);
   return {begin, last.data() + last.size()};
 }
-
-}  // namespace
 
 HalvingDoubling::HalvingDoubling(Communicator& communicator, const PortOptions& options)
     : communicator_(communicator),
@@ -64,6 +78,12 @@ void HalvingDoubling::run(std::span<float> values, int position) {
                    partner, PiecePort::Arrival::store);
     first = std::min(first, theirs);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<AllReduceAlgorithm> make_halving_doubling(Communicator& communicator, const PortOptions& options) {
+  return std::make_unique<HalvingDoubling>(communicator, options);
 }
 
 }  // namespace trireme::comm

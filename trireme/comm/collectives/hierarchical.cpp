@@ -1,10 +1,14 @@
-#include "trireme/comm/collectives/hierarchical.hpp"
-
+// All-reduce in three stages: the ranks of each node sum through shared memory; one rank of each node goes around a
+// ring with the others'; the ranks of its node copy what it brings. On one node the first stage is all there is, and
+// values that lie in the shared arena are reduced where they are: each byte is read once and written once, by one of
+// the ranks. Values that lie elsewhere go through a staging area, piece by piece.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "trireme/base/error.hpp"
-#include "trireme/comm/collectives/cost.hpp"
+#include "trireme/comm/collectives/algorithms.hpp"
+#include "trireme/comm/collectives/node_team.hpp"
 
 namespace trireme::comm {
 namespace {
@@ -19,14 +23,30 @@ std::int64_t area_bytes(const Communicator& communicator, const PortOptions& opt
   return options.piece_bytes * (has_several_nodes(communicator) ? 32 : 16);
 }
 
-}  // namespace
+class Hierarchical : public AllReduceAlgorithm {
+ public:
+  Hierarchical(Communicator& communicator, const PortOptions& options, const SharedMemory* arena,
+               std::unique_ptr<SharedMemory> staging);
+  void reduce(std::span<float> values, Reduction reduction) override;
 
-std::unique_ptr<Hierarchical> Hierarchical::make(Communicator& communicator, const PortOptions& options,
-                                                 const SharedMemory* arena) {
-  auto staging = communicator.share(kControlBytes + 2 * area_bytes(communicator, options));
-  if (staging == nullptr) return nullptr;
-  return std::unique_ptr<Hierarchical>(new Hierarchical(communicator, options, arena, std::move(staging)));
-}
+ private:
+  void reduce_in_arena(std::span<float> values, Reduction reduction);
+  void reduce_staged(std::span<float> piece, Reduction reduction);
+  float* staged(int local_rank, int area) const;
+  float node_factor(Reduction reduction) const;
+  void sum_across_nodes(std::span<float> sums, Reduction reduction);
+
+  Communicator& communicator_;
+  const SharedMemory* arena_;
+  std::unique_ptr<SharedMemory> staging_;
+  std::size_t area_floats_;  // of one of the two staging areas
+  int area_ = 0;
+  NodeTeam team_;
+  std::unique_ptr<Communicator> leaders_;  // of the nodes; nullptr on other ranks and where there is one node
+  std::unique_ptr<AllReduceAlgorithm> ring_;
+  bool several_nodes_;
+  std::vector<float*> sources_;  // by local rank
+};
 
 Hierarchical::Hierarchical(Communicator& communicator, const PortOptions& options, const SharedMemory* arena,
                            std::unique_ptr<SharedMemory> staging)
@@ -48,7 +68,7 @@ Hierarchical::Hierarchical(Communicator& communicator, const PortOptions& option
   leaders_ = communicator.split(team_.leads() ? 0 : -1, communicator.rank());
   if (leaders_ == nullptr) return;
   leaders_->share_interruption_with(communicator);
-  ring_ = std::make_unique<Ring>(*leaders_, options);
+  ring_ = make_ring(*leaders_, options);
 }
 
 void Hierarchical::reduce(std::span<float> values, Reduction reduction) {
@@ -113,6 +133,15 @@ void Hierarchical::sum_across_nodes(std::span<float> sums, Reduction reduction) 
 float* Hierarchical::staged(int local_rank, int area) const {
   return reinterpret_cast<float*>(staging_->data(local_rank) + kControlBytes) +
          static_cast<std::size_t>(area) * area_floats_;
+}
+
+}  // namespace
+
+std::unique_ptr<AllReduceAlgorithm> make_hierarchical(Communicator& communicator, const PortOptions& options,
+                                                      const SharedMemory* arena) {
+  auto staging = communicator.share(kControlBytes + 2 * area_bytes(communicator, options));
+  if (staging == nullptr) return nullptr;
+  return std::make_unique<Hierarchical>(communicator, options, arena, std::move(staging));
 }
 
 }  // namespace trireme::comm

@@ -1,33 +1,23 @@
-#include "trireme/comm/collectives/ring.hpp"
-
-#include <algorithm>
-
+// All-reduce around a ring. The values are cut into one slice per rank; in each of N - 1 steps every rank sends a slice
+// to its right and adds the one that comes from its left, after which every rank owns one complete slice; N - 1 more
+// steps hand the complete slices around. Every rank sends 2 (N - 1) / N of the bytes, the least there is.
+// Slices travel in pieces, and a piece goes on to the next rank as soon as it is added: steps are not waited for.
 #include "trireme/comm/collectives.hpp"
-#include "trireme/comm/collectives/tags.hpp"
+#include "trireme/comm/collectives/algorithms.hpp"
 
 namespace trireme::comm {
-
-Ring::Ring(Communicator& communicator, const PortOptions& options)
-    : communicator_(communicator), port_(communicator, kRingTag, options) {}
-
-void Ring::reduce(std::span<float> values, Reduction reduction) {
-  run(values, reduction, 2 * (communicator_.size() - 1));
-}
-
-void Ring::reduce_scatter(std::span<float> values, Reduction reduction) {
-  run(values, reduction, communicator_.size() - 1);
-}
+namespace {
 
 // All pieces that a rank sends form one sequence, step by step; its right neighbour receives the same sequence. What
 // was received as number i is sent on, a step later, as number i + pieces.
-void Ring::run(std::span<float> values, Reduction reduction, int steps) {
-  const int size = communicator_.size();
+void run_ring(Communicator& communicator, PiecePort& port, std::span<float> values, Reduction reduction, int steps) {
+  const int size = communicator.size();
   if (size == 1 || values.empty()) return;
-  port_.begin(values, reduction);
-  const int rank = communicator_.rank();
+  port.begin(values, reduction);
+  const int rank = communicator.rank();
   const int left = (rank - 1 + size) % size;
   const int right = (rank + 1) % size;
-  const int pieces = port_.pieces_of(slice_of(values, size, 0).size());  // of the largest slice
+  const int pieces = port.pieces_of(slice_of(values, size, 0).size());  // of the largest slice
   const int total = steps * pieces;
   const auto piece_sent = [&](int i) {
     const int slice = (rank - 1 - i / pieces + 2 * size) % size;
@@ -40,29 +30,53 @@ void Ring::run(std::span<float> values, Reduction reduction, int steps) {
   int posted = 0;
   int finished = 0;
   const auto post_ahead = [&] {
-    for (; posted < total && port_.can_receive(); ++posted) {
+    for (; posted < total && port.can_receive(); ++posted) {
       const bool stored = posted >= first_stored;
       // A complete piece takes the place of values that this rank has sent: only when they are gone. Nobody has to wait
       // for that while other receives are posted.
       if (stored) {
         const auto overwritten = static_cast<std::size_t>(posted - first_stored);
-        if (posted == finished) port_.wait_sent(overwritten);
-        if (!port_.sent(overwritten)) return;
+        if (posted == finished) port.wait_sent(overwritten);
+        if (!port.sent(overwritten)) return;
       }
-      port_.post_receive(piece_received(posted), left,
-                         stored ? PiecePort::Arrival::store : PiecePort::Arrival::combine);
+      port.post_receive(piece_received(posted), left, stored ? PiecePort::Arrival::store : PiecePort::Arrival::combine);
     }
   };
   post_ahead();
-  for (int i = 0; i < pieces; ++i) port_.send(piece_sent(i), right);
+  for (int i = 0; i < pieces; ++i) port.send(piece_sent(i), right);
   while (finished < total) {
-    port_.finish_receive();
+    port.finish_receive();
     const int i = finished++;
-    if (i >= first_owned && i < first_stored) port_.finish_reduction(piece_received(i));
-    if (i + pieces < total) port_.send(piece_sent(i + pieces), right);
+    if (i >= first_owned && i < first_stored) port.finish_reduction(piece_received(i));
+    if (i + pieces < total) port.send(piece_sent(i + pieces), right);
     post_ahead();
   }
-  port_.wait_all_sent();
+  port.wait_all_sent();
+}
+
+class Ring : public AllReduceAlgorithm {
+ public:
+  Ring(Communicator& communicator, const PortOptions& options)
+      : communicator_(communicator), port_(communicator, kRingTag, options) {}
+
+  void reduce(std::span<float> values, Reduction reduction) override {
+    run_ring(communicator_, port_, values, reduction, 2 * (communicator_.size() - 1));
+  }
+
+ private:
+  Communicator& communicator_;
+  PiecePort port_;
+};
+
+}  // namespace
+
+std::unique_ptr<AllReduceAlgorithm> make_ring(Communicator& communicator, const PortOptions& options) {
+  return std::make_unique<Ring>(communicator, options);
+}
+
+void ring_reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction) {
+  PiecePort port(communicator, kRingTag, {});
+  run_ring(communicator, port, values, reduction, communicator.size() - 1);
 }
 
 }  // namespace trireme::comm

@@ -1,32 +1,46 @@
-#include "trireme/comm/collectives/tree.hpp"
-
-#include "trireme/comm/collectives/tags.hpp"
+// All-reduce up and down a binomial tree: 2 log2 N messages one after the other, each of all bytes. For small messages,
+// where the time of a message is what counts.
+#include "trireme/comm/collectives/algorithms.hpp"
 
 namespace trireme::comm {
+namespace {
 
-Tree::Tree(Communicator& communicator, const PortOptions& options)
-    : communicator_(communicator), port_(communicator, kTreeTag, options) {}
+class Tree : public AllReduceAlgorithm {
+ public:
+  Tree(Communicator& communicator, const PortOptions& options)
+      : communicator_(communicator), port_(communicator, kTreeTag, options) {}
 
-// A rank's parent is the rank without its lowest bit; its children are those with one more bit below that.
-void Tree::reduce(std::span<float> values, Reduction reduction) {
-  const int size = communicator_.size();
-  if (size == 1 || values.empty()) return;
-  port_.begin(values, reduction);
-  const int rank = communicator_.rank();
+  // A rank's parent is the rank without its lowest bit; its children are those with one more bit below that.
+  void reduce(std::span<float> values, Reduction reduction) override {
+    const int size = communicator_.size();
+    if (size == 1 || values.empty()) return;
+    port_.begin(values, reduction);
+    const int rank = communicator_.rank();
 
-  int bit = 1;
-  for (; bit < size && (rank & bit) == 0; bit *= 2) {
-    if (rank + bit < size) port_.receive_all(values, rank + bit, PiecePort::Arrival::combine);
+    int bit = 1;
+    for (; bit < size && (rank & bit) == 0; bit *= 2) {
+      if (rank + bit < size) port_.receive_all(values, rank + bit, PiecePort::Arrival::combine);
+    }
+    if (rank == 0) {
+      port_.finish_reduction(values);
+    } else {
+      port_.send_all(values, rank - bit);
+      port_.receive_all(values, rank - bit, PiecePort::Arrival::store);
+    }
+    for (bit /= 2; bit > 0; bit /= 2) {
+      if (rank + bit < size) port_.send_all(values, rank + bit);
+    }
   }
-  if (rank == 0) {
-    port_.finish_reduction(values);
-  } else {
-    port_.send_all(values, rank - bit);
-    port_.receive_all(values, rank - bit, PiecePort::Arrival::store);
-  }
-  for (bit /= 2; bit > 0; bit /= 2) {
-    if (rank + bit < size) port_.send_all(values, rank + bit);
-  }
+
+ private:
+  Communicator& communicator_;
+  PiecePort port_;
+};
+
+}  // namespace
+
+std::unique_ptr<AllReduceAlgorithm> make_tree(Communicator& communicator, const PortOptions& options) {
+  return std::make_unique<Tree>(communicator, options);
 }
 
 }  // namespace trireme::comm

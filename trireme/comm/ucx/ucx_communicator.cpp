@@ -10,9 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "trireme/comm/abandon_on_error.hpp"
 #include "trireme/comm/backoff.hpp"
-#include "trireme/comm/collectives/tags.hpp"
 
 namespace trireme::comm::ucx {
 namespace {
