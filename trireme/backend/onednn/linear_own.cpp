@@ -4,16 +4,268 @@
 
 #include <algorithm>
 
-#include "trireme/backend/onednn/linear_loops.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/vectors.hpp"
 
 namespace trireme::onednn {
 namespace {
 
-// What one call gets of a matrix: rows of weights or their gradient, columns of diff_src.
-constexpr std::int64_t kBlockRows = kLinearRows;
-constexpr std::int64_t kBlockColumns = 960;
+// The innermost loops work on tiles of sums that stay in vector registers, see vectors.hpp. A tile is kTileRows x
+// kTileVectors sums: of the 32 or 16 registers it leaves enough for what the sums are made of.
+template <typename Isa>
+constexpr int kTileRows = Isa::kWidth / 2;
+constexpr int kTileVectors = 3;
+
+// sums[row][sample] += row of weights · sample of src, over a piece of the columns, per lane of the vector.
+struct DotTile {
+  const float* weights;
+  const float* src;
+  std::int64_t stride;  // of both
+  std::int64_t columns;
+  // Weights of the tile after this one. The hardware's own prefetch starts anew with each short run of a row, too late.
+  const float* next;
+  float* sums;
+  std::int64_t sums_stride;  // from row to row
+  bool first;                // sums begin at zero
+};
+
+template <typename Isa, int kRows, int kSamples>
+TRIREME_INLINE void dot_tile(const DotTile& t) {
+  Vector<Isa> sums[kRows][kSamples];
+  for (int r = 0; r < kRows; ++r) {
+    for (int n = 0; n < kSamples; ++n) {
+      sums[r][n] = t.first ? Vector<Isa>{} : vector_at<Isa>(t.sums + r * t.sums_stride + n * Isa::kWidth);
+    }
+  }
+  for (std::int64_t k = 0; k < t.columns; k += Isa::kWidth) {
+    Vector<Isa> weights[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      weights[r] = vector_at<Isa>(t.weights + r * t.stride + k);
+      prefetch(t.next + r * t.stride + k);
+    }
+    for (int n = 0; n < kSamples; ++n) {
+      const Vector<Isa> src = vector_at<Isa>(t.src + n * t.stride + k);
+      for (int r = 0; r < kRows; ++r) sums[r][n] += weights[r] * src;
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int n = 0; n < kSamples; ++n) vector_at<Isa>(t.sums + r * t.sums_stride + n * Isa::kWidth) = sums[r][n];
+  }
+}
+
+// y[row][column] (+)= sum over terms of factors[row][term]·x[term][column].
+struct RankTile {
+  const float* factors;
+  std::int64_t factor_row, factor_term;  // strides
+  const float* x;
+  std::int64_t terms;
+  const float* next;  // x of the tile after this one; null: x is in the cache
+  float* y;
+  std::int64_t stride;  // of x and y
+  bool first;           // y is written, not added to
+  bool stream;          // around the cache; y is aligned to the vector then
+};
+
+template <typename Isa, int kRows, int kVectors>
+TRIREME_INLINE void rank_tile(const RankTile& t) {
+  Vector<Isa> sums[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] = t.first ? Vector<Isa>{} : vector_at<Isa>(t.y + r * t.stride + v * Isa::kWidth);
+  }
+  for (std::int64_t i = 0; i < t.terms; ++i) {
+    Vector<Isa> x[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      x[v] = vector_at<Isa>(t.x + i * t.stride + v * Isa::kWidth);
+      if (t.next != nullptr) prefetch(t.next + i * t.stride + v * Isa::kWidth);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const float factor = t.factors[r * t.factor_row + i * t.factor_term];
+      for (int v = 0; v < kVectors; ++v) sums[r][v] += factor * x[v];
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      float* y = t.y + r * t.stride + v * Isa::kWidth;
+      if (t.stream) {
+        stream<Isa>(y, sums[r][v]);
+      } else {
+        vector_at<Isa>(y) = sums[r][v];
+      }
+    }
+  }
+}
+
+// The tile with these extents, which are known only now: one of kRows x kSamples and all smaller ones.
+template <typename Isa, int kRows = kTileVectors, int kSamples = kTileRows<Isa>>
+TRIREME_INLINE void dot_tile(std::int64_t rows, std::int64_t samples, const DotTile& tile) {
+  if (rows < kRows) {
+    if constexpr (kRows > 1) dot_tile<Isa, kRows - 1, kSamples>(rows, samples, tile);
+  } else if (samples < kSamples) {
+    if constexpr (kSamples > 1) dot_tile<Isa, kRows, kSamples - 1>(rows, samples, tile);
+  } else {
+    dot_tile<Isa, kRows, kSamples>(tile);
+  }
+}
+
+template <typename Isa, int kRows = kTileRows<Isa>, int kVectors = kTileVectors>
+TRIREME_INLINE void rank_tile(std::int64_t rows, std::int64_t vectors, const RankTile& tile) {
+  if (vectors < kVectors) {
+    if constexpr (kVectors > 1) rank_tile<Isa, kRows, kVectors - 1>(rows, vectors, tile);
+  } else if (rows < kRows) {
+    if constexpr (kRows > 1) rank_tile<Isa, kRows - 1, kVectors>(rows, vectors, tile);
+  } else {
+    rank_tile<Isa, kRows, kVectors>(tile);
+  }
+}
+
+// The three products for small batches, where the time is that of reading or writing the weights once. All matrices are
+// row-major; rows of src and weights have the same columns. What they are for: rows of whole vectors of the widest
+// instruction set, samples and (forward, at once) rows whose sums fit the cache.
+constexpr std::int64_t kLinearColumns = 16;
+constexpr std::int64_t kLinearBatch = 32;
+constexpr std::int64_t kLinearRows = 48;
+
+struct LinearSizes {
+  std::int64_t batch, columns, out;
+};
+
+// Half-open.
+struct Range {
+  std::int64_t begin, end;
+};
+
+// dst[n][o] = src[n] · weights[o] + bias[o] for the rows o of weights in a range, at least 0 with relu; bias may be
+// null.
+struct LinearForward {
+  LinearSizes sizes;
+  const float *src, *weights, *bias;
+  float* dst;
+  bool relu;
+};
+
+// diff_src[n][k] = sum over o of diff_dst[n][o]·weights[o][k] for the columns k in a range of whole vectors.
+struct LinearBackwardData {
+  LinearSizes sizes;
+  const float *diff_dst, *weights;
+  float* diff_src;
+};
+
+// diff_weights[o][k] = sum over n of diff_dst[n][o]·src[n][k], diff_bias[o] = sum over n of diff_dst[n][o], for the
+// rows o in a range; diff_bias may be null. stream: diff_weights, aligned to 64 bytes, is written around the cache.
+struct LinearBackwardWeights {
+  LinearSizes sizes;
+  const float *src, *diff_dst;
+  float *diff_weights, *diff_bias;
+  bool stream;
+};
+
+// Columns that are worked on at once: those of a few samples stay in the first level of the cache while the rows of
+// weights go by.
+constexpr std::int64_t kPieceColumns = 960;
+// Rows of weights that are added to diff_src at once.
+constexpr std::int64_t kPieceRows = 16;
+
+template <typename Isa>
+TRIREME_INLINE void compute_with(const LinearForward& work, const Range& rows) {
+  alignas(64) float sums[kLinearRows * kLinearBatch * Isa::kWidth];
+  const auto [batch, columns, out] = work.sizes;
+  const std::int64_t row_sums = batch * Isa::kWidth;
+  for (std::int64_t k = 0; k < columns; k += kPieceColumns) {
+    const std::int64_t piece = std::min(kPieceColumns, columns - k);
+    for (std::int64_t o = rows.begin; o < rows.end; o += kTileVectors) {
+      const std::int64_t tile_rows = std::min<std::int64_t>(kTileVectors, rows.end - o);
+      const bool last = o + kTileVectors >= rows.end;
+      const float* next =
+          last ? work.weights + rows.begin * columns + k + piece : work.weights + (o + kTileVectors) * columns + k;
+      for (std::int64_t n = 0; n < batch; n += kTileRows<Isa>) {
+        dot_tile<Isa>(tile_rows, batch - n,
+                      {.weights = work.weights + o * columns + k,
+                       .src = work.src + n * columns + k,
+                       .stride = columns,
+                       .columns = piece,
+                       .next = next,
+                       .sums = sums + (o - rows.begin) * row_sums + n * Isa::kWidth,
+                       .sums_stride = row_sums,
+                       .first = k == 0});
+      }
+    }
+  }
+  for (std::int64_t n = 0; n < batch; ++n) {
+    for (std::int64_t o = rows.begin; o < rows.end; ++o) {
+      const float* lanes = sums + (o - rows.begin) * row_sums + n * Isa::kWidth;
+      float value = 0;
+      for (int lane = 0; lane < Isa::kWidth; ++lane) value += lanes[lane];
+      if (work.bias != nullptr) value += work.bias[o];
+      work.dst[n * out + o] = work.relu && value < 0 ? 0 : value;
+    }
+  }
+}
+
+template <typename Isa>
+TRIREME_INLINE void compute_with(const LinearBackwardData& work, const Range& range) {
+  const auto [batch, columns, out] = work.sizes;
+  constexpr std::int64_t kTileColumns = kTileVectors * Isa::kWidth;
+  for (std::int64_t begin = range.begin; begin < range.end; begin += kPieceColumns) {
+    const std::int64_t end = std::min(range.end, begin + kPieceColumns);
+    for (std::int64_t o = 0; o < out; o += kPieceRows) {
+      for (std::int64_t n = 0; n < batch; n += kTileRows<Isa>) {
+        for (std::int64_t k = begin; k < end; k += kTileColumns) {
+          rank_tile<Isa>(batch - n, (end - k) / Isa::kWidth,
+                         {.factors = work.diff_dst + n * out + o,
+                          .factor_row = out,
+                          .factor_term = 1,
+                          .x = work.weights + o * columns + k,
+                          .terms = std::min(kPieceRows, out - o),
+                          .next = n == 0 ? work.weights + (o + kPieceRows) * columns + k : nullptr,
+                          .y = work.diff_src + n * columns + k,
+                          .stride = columns,
+                          .first = o == 0,
+                          .stream = false});
+        }
+      }
+    }
+  }
+}
+
+template <typename Isa>
+TRIREME_INLINE void compute_with(const LinearBackwardWeights& work, const Range& rows) {
+  const auto [batch, columns, out] = work.sizes;
+  constexpr std::int64_t kTileColumns = kTileVectors * Isa::kWidth;
+  for (std::int64_t begin = 0; begin < columns; begin += kPieceColumns) {
+    const std::int64_t end = std::min(columns, begin + kPieceColumns);
+    for (std::int64_t o = rows.begin; o < rows.end; o += kTileRows<Isa>) {
+      for (std::int64_t k = begin; k < end; k += kTileColumns) {
+        rank_tile<Isa>(rows.end - o, (end - k) / Isa::kWidth,
+                       {.factors = work.diff_dst + o,
+                        .factor_row = 1,
+                        .factor_term = out,
+                        .x = work.src + k,
+                        .terms = batch,
+                        .next = nullptr,
+                        .y = work.diff_weights + o * columns + k,
+                        .stride = columns,
+                        .first = true,
+                        .stream = work.stream});
+      }
+    }
+  }
+  if (work.stream) finish_streams();
+  if (work.diff_bias == nullptr) return;
+  std::fill(work.diff_bias + rows.begin, work.diff_bias + rows.end, 0.0f);
+  for (std::int64_t n = 0; n < batch; ++n) {
+    for (std::int64_t o = rows.begin; o < rows.end; ++o) work.diff_bias[o] += work.diff_dst[n * out + o];
+  }
+}
+
+template <typename Work>
+TRIREME_AVX512 void compute_avx512(const Work& work, const Range& range) {
+  compute_with<Avx512>(work, range);
+}
+template <typename Work>
+TRIREME_AVX2 void compute_avx2(const Work& work, const Range& range) {
+  compute_with<Avx2>(work, range);
+}
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -39,13 +291,18 @@ bool has_whole_rows(const Layout& layout) {
 
 std::optional<LinearSizes> sizes_of(const Shape& src, std::int64_t out, const LinearLayouts& layouts) {
   const LinearSizes sizes{.batch = src[0], .columns = layouts.src.elements(src) / src[0], .out = out};
-  const bool fits = has_linear_loops() && layouts.src == layouts.weights && has_whole_rows(layouts.src) &&
+  const bool fits = (has_avx512() || has_avx2()) && layouts.src == layouts.weights && has_whole_rows(layouts.src) &&
                     sizes.batch <= kLinearBatch && sizes.columns % kLinearColumns == 0;
   return fits ? std::optional(sizes) : std::nullopt;
 }
 
-bool is_worth_threads(const LinearSizes& sizes) {
-  return sizes.batch * sizes.columns * sizes.out > 16 * kParallelElements;
+template <typename Work>
+void compute(const Work& work, const Shares& shares) {
+  const auto [batch, columns, out] = work.sizes;
+  const bool is_worth_threads = batch * columns * out > 16 * kParallelElements;
+#pragma omp parallel for schedule(static) if (is_worth_threads)
+  for (std::int64_t part = 0; part < shares.count(); ++part)
+    has_avx512() ? compute_avx512(work, shares[part]) : compute_avx2(work, shares[part]);
 }
 
 }  // namespace
@@ -61,9 +318,7 @@ std::optional<KernelChoice> own_linear(const op::FullyConnected& operation, cons
                              .bias = operation.bias ? operands.input(2) : nullptr,
                              .dst = operands.output(),
                              .relu = operation.activation == op::Activation::relu};
-    const Shares shares(sizes.out, kBlockRows, 3);
-#pragma omp parallel for schedule(static) if (is_worth_threads(sizes))
-    for (std::int64_t part = 0; part < shares.count(); ++part) linear_forward(work, shares[part]);
+    compute(work, Shares(sizes.out, kLinearRows, 3));
   });
   choice.inputs[0] = layouts.src;
   choice.inputs[1] = layouts.weights;
@@ -77,9 +332,7 @@ std::optional<KernelChoice> own_linear(const op::FullyConnectedBackwardData& ope
   KernelChoice choice = own_kernel(request, [sizes = *sizes](const Operands& operands, const RunContext&) {
     const LinearBackwardData work{
         .sizes = sizes, .diff_dst = operands.input(0), .weights = operands.input(1), .diff_src = operands.output()};
-    const Shares shares(sizes.columns, kBlockColumns, kLinearColumns);
-#pragma omp parallel for schedule(static) if (is_worth_threads(sizes))
-    for (std::int64_t part = 0; part < shares.count(); ++part) linear_backward_data(work, shares[part]);
+    compute(work, Shares(sizes.columns, kPieceColumns, kLinearColumns));
   });
   choice.inputs[1] = layouts.weights;
   choice.outputs[0] = layouts.src;
@@ -99,9 +352,7 @@ std::optional<KernelChoice> own_linear(const op::FullyConnectedBackwardWeights& 
                                      .diff_weights = diff_weights,
                                      .diff_bias = operation.bias ? operands.output(1) : nullptr,
                                      .stream = can_stream(diff_weights, bytes)};
-    const Shares shares(sizes.out, kBlockRows, 8);
-#pragma omp parallel for schedule(static) if (is_worth_threads(sizes))
-    for (std::int64_t part = 0; part < shares.count(); ++part) linear_backward_weights(work, shares[part]);
+    compute(work, Shares(sizes.out, kLinearRows, 8));
   });
   choice.inputs[0] = layouts.src;
   choice.outputs[0] = layouts.weights;

@@ -1,5 +1,5 @@
-// Fully connected layers of small batches by the loops of linear_loops.hpp, as kernels that stand beside the library's.
-// Made by linear.cpp; the tuner takes the faster.
+// Own kernels for fully connected layers of small batches, with AVX-512 or AVX2. Made by linear.cpp beside the
+// library's; the tuner takes the faster.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ struct LinearLayouts {
   Layout src, weights;
 };
 
-// Nothing where the loops do not apply: layouts of another form, rows that are no multiple of a vector, larger batches,
+// Nothing if they do not apply: layouts of another form, rows that are not a multiple of a vector, larger batches,
 // other CPUs.
 std::optional<KernelChoice> own_linear(const op::FullyConnected& operation, const KernelRequest& request,
                                        const LinearLayouts& layouts);
