@@ -8,8 +8,7 @@ namespace trireme {
 std::uint64_t random_key(std::uint64_t seed, std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a: std::hash may differ between standard libraries
   for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3ull;
-  const RandomBlock mixed = philox(seed, hash, 0);
-  return (std::uint64_t{mixed[0]} << 32) | mixed[1];
+  return to_key(philox(seed, hash, 0));
 }
 
 namespace {

@@ -30,6 +30,9 @@ inline RandomBlock philox(std::uint64_t key, std::uint64_t counter_high, std::ui
 // [0, 1) with 24 bits.
 inline float to_unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1.0p-24f; }
 
+// 64 of the bits, such as a key of further numbers.
+inline std::uint64_t to_key(const RandomBlock& block) { return (std::uint64_t{block[0]} << 32) | block[1]; }
+
 // A key for one named thing (a variable, a dropout node) under a seed.
 std::uint64_t random_key(std::uint64_t seed, std::string_view name);
 

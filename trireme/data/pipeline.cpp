@@ -10,13 +10,16 @@
 #include <iterator>
 #include <mutex>
 #include <set>
+#include <shared_mutex>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/data/sample_source.hpp"
+#include "trireme/base/random.hpp"
+#include "trireme/data/sample_order.hpp"
 
 namespace trireme::data {
 namespace {
@@ -39,6 +42,124 @@ PipelineOptions checked(PipelineOptions options) {
   return options;
 }
 
+// Samples as they were read, in memory up to a number of bytes. What came first stays: every sample is equally likely
+// to be the next, so no choice is better than another.
+class SampleCache {
+ public:
+  explicit SampleCache(std::int64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // None if it is not there. What is given back stays as long as the cache.
+  const Sample* find(std::int64_t index) const {
+    if (most_bytes_ == 0) return nullptr;
+    const std::shared_lock lock(mutex_);
+    const auto found = samples_.find(index);
+    return found == samples_.end() ? nullptr : found->second.get();
+  }
+
+  void keep(std::int64_t index, const Sample& sample) {
+    const auto bytes =
+        static_cast<std::int64_t>(sizeof(Sample) + sample.bytes.size() + sample.boxes.size() * sizeof(Box));
+    if (most_bytes_ == 0) return;
+    {
+      const std::shared_lock lock(mutex_);
+      if (bytes_ + bytes > most_bytes_) return;
+    }
+    auto copy = std::make_unique<const Sample>(sample);
+    const std::unique_lock lock(mutex_);
+    if (bytes_ + bytes > most_bytes_) return;
+    if (samples_.emplace(index, std::move(copy)).second) bytes_ += bytes;
+  }
+
+ private:
+  std::int64_t most_bytes_;
+  mutable std::shared_mutex mutex_;
+  std::int64_t bytes_ = 0;
+  std::unordered_map<std::int64_t, std::unique_ptr<const Sample>> samples_;
+};
+
+// One that could not be used.
+struct BadSample {
+  std::int64_t place = 0;  // where it, or one after it, should have been
+  std::int64_t index = 0;
+  std::string message;
+};
+
+// Samples by their place in the sequence, ready for the network: read, or taken from memory, and transformed; broken
+// ones replaced or left out. Shared by the threads of a pipeline.
+class SampleSource {
+ public:
+  // The options outlive it.
+  SampleSource(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
+      : options_(options),
+        dataset_(std::move(dataset)),
+        order_(dataset_->size(), options.seed, options.shuffle),
+        key_(random_key(options.seed, "preprocessing")),
+        cache_(options.cache_bytes) {}
+
+  // What a thread keeps for itself.
+  struct Worker {
+    explicit Worker(const Preprocessing& preprocessing) : preprocessor(preprocessing) {}
+    Preprocessor preprocessor;
+    Sample sample;
+    std::vector<BadSample> bad;  // found, in the order of their places
+  };
+
+  // Writes the sample at this place, or the next good one of its epoch, and returns its label; zeros and -1 if a broken
+  // one is not replaced. A broken sample is tried again in every epoch: part of its image may be good, and what is
+  // taken must not depend on what has been before.
+  std::int32_t make(std::int64_t place, Worker& worker, std::span<float> out) {
+    const std::int64_t samples = order_.samples();
+    const std::int64_t epoch_start = order_.epoch(place) * samples;
+    const std::uint64_t random_key = to_key(philox(key_, 0, place));
+    for (std::int64_t passed = 0; passed < samples; ++passed) {
+      const std::int64_t index = order_.at(epoch_start + (place - epoch_start + passed) % samples);
+      try {
+        return make_one(index, random_key, worker, out);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::failed) throw;
+        worker.bad.push_back({place, index, error.what()});
+        if (!options_.replace_bad) {
+          std::fill(out.begin(), out.end(), 0.0f);
+          return -1;
+        }
+        if (passed == options_.max_bad_samples) return -1;  // too many, whatever comes: whoever counts them ends it
+      }
+    }
+    fail(ErrorKind::failed, "none of the {} samples of the data set is good; the last: {}", samples,
+         worker.bad.back().message);
+  }
+
+ private:
+  const Sample& read(std::int64_t index, Sample& memory) {
+    if (const Sample* kept = cache_.find(index)) return *kept;
+    dataset_->read(index, memory);
+    cache_.keep(index, memory);
+    return memory;
+  }
+
+  std::int32_t make_one(std::int64_t index, std::uint64_t random_key, Worker& worker, std::span<float> out) {
+    const Sample& sample = read(index, worker.sample);  // readers name the place themselves
+    if (options_.classes > 0 && (sample.label < 0 || sample.label >= options_.classes)) {
+      bad_input(
+          "{}: label {} in the data set, and the network has {} classes: labels are from 0 to {}; --num-classes "
+          "gives it more",
+          dataset_->where(index), sample.label, options_.classes, options_.classes - 1);
+    }
+    try {
+      worker.preprocessor.run(sample, random_key, out);
+    } catch (const Error& error) {
+      fail(error.kind(), "{}: {}", dataset_->where(index), error.what());
+    }
+    return sample.label;
+  }
+
+  const PipelineOptions& options_;
+  std::shared_ptr<const Dataset> dataset_;
+  SampleOrder order_;
+  std::uint64_t key_;
+  SampleCache cache_;
+};
+
 }  // namespace
 
 // A ring of batches, one of which the caller has. Threads take places in the order of the sequence, as long as the
@@ -47,12 +168,7 @@ class Pipeline::Workers {
  public:
   Workers(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
       : options_(checked(options)),
-        source_(std::move(dataset), {.seed = options.seed,
-                                     .shuffle = options.shuffle,
-                                     .classes = options.classes,
-                                     .cache_bytes = options.cache_bytes,
-                                     .max_bad_samples = options.max_bad_samples,
-                                     .replace_bad = options.replace_bad}),
+        source_(std::move(dataset), options_),
         image_elements_(std::int64_t{options.preprocessing.channels} * options.preprocessing.size *
                         options.preprocessing.size) {
     const Preprocessor check(options.preprocessing);

@@ -233,8 +233,7 @@ Affines affines_of(const Preprocessing& preprocessing) {
 enum class Purpose : std::uint64_t { crop = 1, flip, padding, colour, augmentation };
 
 std::uint64_t key_for(Purpose purpose, std::uint64_t random_key) {
-  const RandomBlock random = philox(random_key, static_cast<std::uint64_t>(purpose), 0);
-  return (std::uint64_t{random[0]} << 32) | random[1];
+  return to_key(philox(random_key, static_cast<std::uint64_t>(purpose), 0));
 }
 
 Window size_of_pixels(const Sample& sample) {
