@@ -32,8 +32,7 @@ SocketControl::SocketControl(int rank, std::vector<int> sockets, const std::atom
 void SocketControl::abort(int code) { std::_Exit(code); }
 
 void SocketControl::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
-  if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  states_[slot] = {};
+  state_at(states_, slot) = {};
   if (to == rank()) {
     arrived_.push_back({to, tag, {data.begin(), data.end()}});
     return;
@@ -44,8 +43,7 @@ void SocketControl::post_send(int slot, std::span<const std::byte> data, int to,
 }
 
 void SocketControl::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
-  if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  states_[slot] = {from, tag, data};
+  state_at(states_, slot) = {from, tag, data};
 }
 
 bool SocketControl::test(int slot) {

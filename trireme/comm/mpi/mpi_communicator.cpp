@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "trireme/base/error.hpp"
 #include "trireme/comm/arithmetic.hpp"
 #include "trireme/comm/collectives.hpp"
 
@@ -11,15 +10,6 @@ namespace trireme::comm::mpi {
 namespace {
 
 constexpr int kTagsPerContext = Communicator::kTags + Communicator::kCollectiveTags;
-
-// Calls `post(part, index)` for neighbouring parts of at most so many elements; once for nothing at all.
-template <typename Value, typename Post>
-void for_each_part(std::span<Value> data, std::size_t most, const Post& post) {
-  std::size_t index = 0;
-  for (std::size_t at = 0; at < std::max<std::size_t>(data.size(), 1); at += most) {
-    post(data.subspan(at, std::min(most, data.size() - at)), index++);
-  }
-}
 
 }  // namespace
 
@@ -52,29 +42,35 @@ void MpiCommunicator::progress() {
                   [&] { return name_of(rank()) + ": looking for messages"; });
 }
 
+template <typename Value, typename Post>
+MpiCommunicator::State& MpiCommunicator::post_parts(int slot, std::span<Value> data, const Post& post) {
+  const auto most = static_cast<std::size_t>(mpi_->options.part_bytes) / sizeof(Value);
+  const std::size_t parts = std::max<std::size_t>((data.size() + most - 1) / most, 1);
+  State& state = state_at(states_, slot);
+  state.parts.assign(parts, MPI_REQUEST_NULL);
+  state.statuses.resize(parts);
+  state.expected_bytes = -1;
+  state.to_divide = {};
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::span<Value> part = data.subspan(i * most, std::min(most, data.size() - i * most));
+    mpi_->calls.run([&] { return post(part, &state.parts[i]); }, [&] { return describe(slot); });
+  }
+  return state;
+}
+
 void MpiCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
-  State& state = begin(slot, parts_of(data.size()));
-  for_each_part(data, mpi_->options.part_bytes, [&](auto part, std::size_t index) {
-    mpi_->calls.run(
-        [&] {
-          return MPI_Isend(part.data(), static_cast<int>(part.size()), MPI_BYTE, world_ranks_[to], full_tag(tag),
-                           mpi_->world, &state.parts[index]);
-        },
-        [&] { return describe(slot); });
+  post_parts(slot, data, [&](auto part, MPI_Request* request) {
+    return MPI_Isend(part.data(), static_cast<int>(part.size()), MPI_BYTE, world_ranks_[to], full_tag(tag), mpi_->world,
+                     request);
   });
 }
 
 void MpiCommunicator::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
-  State& state = begin(slot, parts_of(data.size()));
-  state.expected_bytes = std::ssize(data);
-  for_each_part(data, mpi_->options.part_bytes, [&](auto part, std::size_t index) {
-    mpi_->calls.run(
-        [&] {
-          return MPI_Irecv(part.data(), static_cast<int>(part.size()), MPI_BYTE, world_ranks_[from], full_tag(tag),
-                           mpi_->world, &state.parts[index]);
-        },
-        [&] { return describe(slot); });
+  State& state = post_parts(slot, data, [&](auto part, MPI_Request* request) {
+    return MPI_Irecv(part.data(), static_cast<int>(part.size()), MPI_BYTE, world_ranks_[from], full_tag(tag),
+                     mpi_->world, request);
   });
+  state.expected_bytes = std::ssize(data);
 }
 
 // Few groups ever reduce by the library, so that only those who will have an MPI communicator of their own. It lives
@@ -94,17 +90,11 @@ void MpiCommunicator::prepare_library_all_reduce() {
 
 void MpiCommunicator::post_library_all_reduce(int slot, std::span<float> values, Reduction reduction) {
   if (library_ == MPI_COMM_NULL) fail(ErrorKind::failed, "{}: it was not prepared", describe(slot));
-  State& state = begin(slot, parts_of(values.size_bytes()));
-  if (reduction == Reduction::mean) state.to_divide = values;
-  const auto most = static_cast<std::size_t>(mpi_->options.part_bytes) / sizeof(float);
-  for_each_part(values, most, [&](std::span<float> part, std::size_t index) {
-    mpi_->calls.run(
-        [&] {
-          return MPI_Iallreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
-                                reduction == Reduction::max ? MPI_MAX : MPI_SUM, library_, &state.parts[index]);
-        },
-        [&] { return describe(slot); });
+  State& state = post_parts(slot, values, [&](auto part, MPI_Request* request) {
+    return MPI_Iallreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
+                          reduction == Reduction::max ? MPI_MAX : MPI_SUM, library_, request);
   });
+  if (reduction == Reduction::mean) state.to_divide = values;
 }
 
 bool MpiCommunicator::test(int slot) {
@@ -134,21 +124,6 @@ std::unique_ptr<Communicator> MpiCommunicator::make_group(const std::vector<int>
   const auto own = std::find(ranks.begin(), ranks.end(), rank());
   return std::make_unique<MpiCommunicator>(mpi_, std::move(world_ranks), static_cast<int>(own - ranks.begin()),
                                            context);
-}
-
-MpiCommunicator::State& MpiCommunicator::begin(int slot, std::size_t parts) {
-  if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  State& state = states_[slot];
-  state.parts.assign(parts, MPI_REQUEST_NULL);
-  state.statuses.resize(parts);
-  state.expected_bytes = -1;
-  state.to_divide = {};
-  return state;
-}
-
-std::size_t MpiCommunicator::parts_of(std::size_t bytes) const {
-  const auto most = static_cast<std::size_t>(mpi_->options.part_bytes);
-  return std::max<std::size_t>((bytes + most - 1) / most, 1);
 }
 
 int MpiCommunicator::full_tag(int tag) const { return context_ * kTagsPerContext + tag; }

@@ -5,13 +5,42 @@
 #include <mpi.h>
 
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
+#include "trireme/base/error.hpp"
 #include "trireme/comm/communicator.hpp"
-#include "trireme/comm/mpi/mpi_calls.hpp"
 #include "trireme/comm/mpi/mpi_world.hpp"
 
 namespace trireme::comm::mpi {
+
+inline std::string error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+// Calls into MPI: serialised if the library wants that, their errors turned into ours. One per process, shared by all
+// its communicators.
+class MpiCalls {
+ public:
+  explicit MpiCalls(bool concurrent) : concurrent_(concurrent) {}
+
+  // Runs a call. `describe` says what was being done and is asked only when the call fails.
+  template <typename Call, typename Describe>
+  void run(const Call& call, const Describe& describe) {
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (!concurrent_) lock.lock();
+    const int code = call();
+    if (code != MPI_SUCCESS) fail(ErrorKind::failed, "{}: MPI says: {}", describe(), error_text(code));
+  }
+
+ private:
+  const bool concurrent_;  // MPI_THREAD_MULTIPLE
+  std::mutex mutex_;
+};
 
 // What the groups of a process share.
 struct MpiContext {
@@ -51,8 +80,9 @@ class MpiCommunicator : public Communicator {
     std::int64_t expected_bytes = -1;  // of a receive
     std::span<float> to_divide;        // of a mean by the library
   };
-  State& begin(int slot, std::size_t parts);
-  std::size_t parts_of(std::size_t bytes) const;
+  // Cuts the data into parts for the library and calls `post(part, request)` for each; once for nothing at all.
+  template <typename Value, typename Post>
+  State& post_parts(int slot, std::span<Value> data, const Post& post);
   int full_tag(int tag) const;
   void check_received(int slot, const State& state) const;
 

@@ -1,10 +1,12 @@
 #include "trireme/comm/mpi/mpi_world.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <set>
 #include <string_view>
 
 #include "trireme/base/error.hpp"
@@ -73,20 +75,84 @@ class MpiWorld : public World {
   std::unique_ptr<MpiCommunicator> communicator_;
 };
 
+// The names of all control variables that exist now.
+std::set<std::string> control_variables() {
+  std::set<std::string> names;
+  int level = 0;
+  int count = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS) return names;
+  if (MPI_T_cvar_get_num(&count) != MPI_SUCCESS) count = 0;
+  for (int i = 0; i < count; ++i) {
+    std::array<char, 256> name{};
+    auto bytes = static_cast<int>(name.size());
+    int verbosity = 0;
+    int binding = 0;
+    int scope = 0;
+    int no_description = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    // Variables of components that were not chosen are gone, and asking for them fails.
+    if (MPI_T_cvar_get_info(i, name.data(), &bytes, &verbosity, &type, nullptr, nullptr, &no_description, &binding,
+                            &scope) == MPI_SUCCESS) {
+      names.emplace(name.data());
+    }
+  }
+  MPI_T_finalize();
+  return names;
+}
+
+// Open MPI names variables after their components: "btl_tcp_links" of the component tcp of the framework btl. Those of
+// the framework itself are called "btl_base_...".
+std::set<std::string> components(const std::set<std::string>& variables, std::string_view framework) {
+  const std::string prefix = fmt::format("{}_", framework);
+  std::set<std::string> found;
+  for (const std::string& variable : variables) {
+    if (!variable.starts_with(prefix)) continue;
+    const std::string component = variable.substr(prefix.size(), variable.find('_', prefix.size()) - prefix.size());
+    if (component != "base") found.insert(component);
+  }
+  return found;
+}
+
+// The library's own text: "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\n...".
+std::string library_text() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+// MPICH's has a line "MPICH Device:\tch4:ofi".
+std::string mpich_device() {
+  const std::string all = library_text();
+  constexpr std::string_view kDevice = "Device:";
+  const std::size_t at = all.find(kDevice);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = all.find_first_not_of(" \t", at + kDevice.size());
+  if (begin == std::string::npos) return "";
+  return all.substr(begin, all.find_first_of(" \t\n", begin) - begin);
+}
+
 }  // namespace
 
 std::unique_ptr<World> join(const MpiOptions& options) { return std::make_unique<MpiWorld>(options); }
 
-// The library's own text: "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\n...".
 std::string library_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string_view all(text, length);
+  const std::string all = library_text();
   const std::size_t digit = std::min(all.find_first_of("0123456789"), all.size());
   const std::size_t end = std::min(all.find_first_not_of("0123456789.", digit), all.size());
-  const std::string_view name = all.starts_with("Open MPI") ? "Open MPI" : all.substr(0, all.find_first_of(" :\t\n"));
+  const std::string name = all.starts_with("Open MPI") ? "Open MPI" : all.substr(0, all.find_first_of(" :\t\n"));
   return fmt::format("{} {}", name, all.substr(digit, end - digit));
+}
+
+// Found out from the library's control variables (MPI_T) and its own description.
+std::string transport_in_words() {
+  std::string words = library_version();
+  if (const std::string device = mpich_device(); !device.empty()) return fmt::format("{}, {}", words, device);
+  const auto variables = control_variables();
+  const auto ways = components(variables, "pml");  // the way of point-to-point messages; one is chosen
+  if (!ways.empty()) words += fmt::format(", pml {}", fmt::join(ways, "+"));
+  if (ways.contains("ob1")) words += fmt::format(", btl {}", fmt::join(components(variables, "btl"), "+"));
+  return words;
 }
 
 }  // namespace trireme::comm::mpi

@@ -41,8 +41,12 @@ std::string in_words(const std::string& transport) {
   return transport;
 }
 
-}  // namespace
+bool is_one_node(const Communicator& control) {
+  return std::all_of(control.members().begin(), control.members().end(),
+                     [&](const Member& member) { return member.node == control.self().node; });
+}
 
+// The texts of these ranks of a communicator, of which this is one, in their order. Collective over them.
 std::vector<std::string> exchange_texts(Communicator& over, std::span<const int> ranks, const std::string& mine) {
   const std::uint64_t own_bytes = mine.size();
   std::vector<std::uint64_t> bytes(ranks.size());
@@ -72,6 +76,29 @@ std::vector<std::string> exchange_texts(Communicator& over, std::span<const int>
   }
   finish();
   return texts;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_communicator(Communicator& control) {
+  const auto job = std::make_shared<UcxJob>(control, is_one_node(control));
+  auto worker = std::make_unique<UcxWorker>(job->context);
+  UcxCommunicator::Group group{.rank = control.rank(), .control_ranks = {}, .members = {}, .addresses = {}};
+  group.control_ranks.resize(control.size());
+  std::iota(group.control_ranks.begin(), group.control_ranks.end(), 0);
+  group.members.assign(control.members().begin(), control.members().end());
+  group.addresses = exchange_texts(control, group.control_ranks, worker->address());
+  auto made = std::make_unique<UcxCommunicator>(job, std::move(worker), std::move(group));
+  made->set_timeout(control.timeout());
+  return made;
+}
+
+std::string library_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
 }
 
 UcxCommunicator::UcxCommunicator(std::shared_ptr<UcxJob> job, std::unique_ptr<UcxWorker> worker, Group group)
@@ -282,14 +309,13 @@ void UcxCommunicator::post_receive(int slot, std::span<std::byte> data, int from
 
 // Errors wait until the transfer is asked about: a rank that is gone must not surprise who begins to send to it.
 void UcxCommunicator::begin(int slot, State state, ucs_status_ptr_t request) {
-  if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
   state.look = looks_;
   if (UCS_PTR_IS_ERR(request)) {
     state.status = UCS_PTR_STATUS(request);
   } else {
     state.request = request;
   }
-  states_[slot] = state;
+  state_at(states_, slot) = state;
 }
 
 // Who asks about many transfers in turn moves them along once per turn: when one is asked about that was asked about

@@ -31,9 +31,6 @@ struct UcxJob {
   std::vector<UcxCommunicator*> members;  // all groups there are in this process
 };
 
-// The texts of these ranks of a communicator, of which this is one, in their order. Collective over them.
-std::vector<std::string> exchange_texts(Communicator& over, std::span<const int> ranks, const std::string& mine);
-
 class UcxCommunicator : public Communicator {
  public:
   struct Group {
