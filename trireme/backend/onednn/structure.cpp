@@ -1,14 +1,181 @@
 #include <algorithm>
 #include <cstring>
 
-#include "trireme/backend/onednn/box_copy.hpp"
+#include "trireme/backend/onednn/channel_view.hpp"
 #include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
-#include "trireme/backend/onednn/lane_copy.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
+#include "trireme/base/simd.hpp"
 
 namespace trireme::onednn {
 namespace {
+
+std::int64_t block_size(const Layout& layout, int axis) {
+  std::int64_t size = 1;
+  for (const auto& block : layout.blocks) {
+    if (block.axis == axis) size *= block.size;
+  }
+  return size;
+}
+
+// A box of a tensor's memory as row-major axes: the outer parts of its axes in the layout's order, then the blocks,
+// which are axes like others here.
+struct PhysicalBox {
+  std::vector<std::int64_t> extents, strides;
+  std::int64_t first = 0;  // elements before the box
+
+  // The box of the given size that begins at begin; nothing if it cuts a block (it may end inside the last one).
+  static std::optional<PhysicalBox> make(const Shape& shape, const Layout& layout,
+                                         const std::vector<std::int64_t>& begin,
+                                         const std::vector<std::int64_t>& size) {
+    PhysicalBox box;
+    std::vector<std::int64_t> whole, start;
+    for (int axis : layout.order) {
+      const std::int64_t block = block_size(layout, axis), end = begin[axis] + size[axis];
+      if (begin[axis] % block != 0 || (end % block != 0 && end != shape[axis])) return std::nullopt;
+      whole.push_back((shape[axis] + block - 1) / block);
+      start.push_back(begin[axis] / block);
+      box.extents.push_back((size[axis] + block - 1) / block);
+    }
+    for (const auto& block : layout.blocks) {
+      whole.push_back(block.size);
+      start.push_back(0);
+      box.extents.push_back(block.size);
+    }
+    box.strides.assign(whole.size(), 1);
+    for (std::size_t i = whole.size(); i-- > 1;) box.strides[i - 1] = box.strides[i] * whole[i];
+    for (std::size_t i = 0; i < whole.size(); ++i) box.first += start[i] * box.strides[i];
+    return box;
+  }
+  static PhysicalBox whole(const Shape& shape, const Layout& layout) {
+    return *make(shape, layout, std::vector<std::int64_t>(shape.rank(), 0), shape.dims());
+  }
+};
+
+// Copies a box of elements of so many bytes between two tensors of one layout; the boxes have equal extents. run()
+// shares the rows among the threads of the OpenMP region it is called in, and does not wait for them.
+class BoxCopy {
+ public:
+  BoxCopy(const PhysicalBox& from, const PhysicalBox& to, std::int64_t element_bytes)
+      : extents_(from.extents),
+        from_strides_(from.strides),
+        to_strides_(to.strides),
+        from_first_(from.first),
+        to_first_(to.first),
+        element_bytes_(element_bytes) {
+    while (!extents_.empty() && from_strides_.back() == run_ && to_strides_.back() == run_) {
+      run_ *= extents_.back();
+      extents_.pop_back();
+      from_strides_.pop_back();
+      to_strides_.pop_back();
+    }
+    for (std::int64_t extent : extents_) rows_ *= extent;
+  }
+  std::int64_t elements() const { return rows_ * run_; }
+
+  void run(const void* src, void* dst) const {
+    const auto* source = static_cast<const std::byte*>(src);
+    auto* destination = static_cast<std::byte*>(dst);
+#pragma omp for schedule(static) nowait
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      std::int64_t from = from_first_, to = to_first_, rest = row;
+      for (std::size_t i = extents_.size(); i-- > 0;) {
+        from += rest % extents_[i] * from_strides_[i];
+        to += rest % extents_[i] * to_strides_[i];
+        rest /= extents_[i];
+      }
+      std::memcpy(destination + to * element_bytes_, source + from * element_bytes_, run_ * element_bytes_);
+    }
+  }
+
+ private:
+  std::vector<std::int64_t> extents_, from_strides_, to_strides_;  // of the axes outside of a contiguous run
+  std::int64_t from_first_, to_first_, element_bytes_, rows_ = 1, run_ = 1;
+};
+
+template <typename Element>
+TRIREME_INLINE void copy_lanes_of(const Element* src, Element* dst, std::int64_t positions, std::int64_t lanes,
+                                  std::int64_t length) {
+  for (std::int64_t position = 0; position < positions; ++position) {
+    for (std::int64_t i = 0; i < length; ++i) dst[position * lanes + i] = src[position * lanes + i];
+  }
+}
+
+TRIREME_SIMD void copy_lanes(const float* src, float* dst, std::int64_t positions, std::int64_t lanes,
+                             std::int64_t length) {
+  copy_lanes_of(src, dst, positions, lanes, length);
+}
+TRIREME_SIMD void copy_lanes(const BFloat16* src, BFloat16* dst, std::int64_t positions, std::int64_t lanes,
+                             std::int64_t length) {
+  copy_lanes_of(src, dst, positions, lanes, length);
+}
+
+// Copies channels between two tensors in blocked layout where the copy begins inside a block, which BoxCopy cannot do.
+// Both have the same batch, positions and lanes; part's channels are whole's channels from begin on. The copies share
+// the work among the threads of the OpenMP region they are called in, and do not wait for them.
+class LaneCopy {
+ public:
+  LaneCopy(const ChannelView& whole, const ChannelView& part, std::int64_t begin) : whole_(whole), part_(part) {
+    const std::int64_t lanes = whole.lanes;
+    for (std::int64_t c = 0; c < part.channels;) {
+      const std::int64_t length = std::min({lanes - c % lanes, lanes - (begin + c) % lanes, part.channels - c});
+      runs_.push_back({.whole_block = (begin + c) / lanes,
+                       .whole_lane = (begin + c) % lanes,
+                       .part_block = c / lanes,
+                       .part_lane = c % lanes,
+                       .length = length});
+      c += length;
+    }
+  }
+
+  template <typename Element>
+  void to_whole(const Element* part, Element* whole) const {
+    for_each_run([&](std::int64_t in_whole, std::int64_t in_part, std::int64_t length) {
+      copy_lanes(part + in_part, whole + in_whole, whole_.positions, whole_.lanes, length);
+    });
+  }
+  template <typename Element>
+  void to_part(const Element* whole, Element* part) const {
+    for_each_run([&](std::int64_t in_whole, std::int64_t in_part, std::int64_t length) {
+      copy_lanes(whole + in_whole, part + in_part, whole_.positions, whole_.lanes, length);
+    });
+  }
+
+ private:
+  // Neighbouring lanes that lie in one block on both sides.
+  struct Run {
+    std::int64_t whole_block, whole_lane, part_block, part_lane, length;
+  };
+
+  template <typename Body>
+  void for_each_run(Body body) const {
+#pragma omp for collapse(2) schedule(static) nowait
+    for (std::int64_t n = 0; n < whole_.batch; ++n) {
+      for (std::size_t i = 0; i < runs_.size(); ++i) {
+        const Run& run = runs_[i];
+        body(whole_.offset(n, run.whole_block) + run.whole_lane, part_.offset(n, run.part_block) + run.part_lane,
+             run.length);
+      }
+    }
+  }
+
+  ChannelView whole_, part_;
+  std::vector<Run> runs_;
+};
+
+// Zeroes the lanes behind the last channel; shared among threads as above.
+template <typename Element>
+void clear_padding(const ChannelView& view, Element* data) {
+  if (!view.padded()) return;
+  const std::int64_t real = view.channels % view.lanes;
+#pragma omp for schedule(static) nowait
+  for (std::int64_t n = 0; n < view.batch; ++n) {
+    Element* block = data + view.offset(n, view.blocks - 1);
+    for (std::int64_t position = 0; position < view.positions; ++position, block += view.lanes) {
+      std::fill(block + real, block + view.lanes, Element{});
+    }
+  }
+}
 
 // Concat and split are one list of copies between parts and the tensor that holds them side by side.
 struct Join {
@@ -43,7 +210,7 @@ KernelChoice join_boxes(const KernelRequest& request, const Join& join, const Fo
   const bool concat = direction == Direction::concat;
   std::vector<BoxCopy> copies;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const PhysicalBox part(join.parts[i], format.layout);
+    const PhysicalBox part = PhysicalBox::whole(join.parts[i], format.layout);
     copies.emplace_back(concat ? part : boxes[i], concat ? boxes[i] : part, size_of(format.dtype));
   }
   const std::int64_t elements = join.whole.elements();
@@ -142,7 +309,7 @@ KernelChoice pad_kernel(const op::Pad& operation, const KernelRequest& request) 
       layout = Layout::plain(src.rank());
       box = PhysicalBox::make(dst, layout, operation.before, src.dims());
     }
-    const BoxCopy copy(PhysicalBox(src, layout), *box, sizeof(Element));
+    const BoxCopy copy(PhysicalBox::whole(src, layout), *box, sizeof(Element));
     const std::int64_t filled = layout.elements(dst);
     choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
 #pragma omp parallel if (filled > kParallelElements)
@@ -178,7 +345,7 @@ KernelChoice slice_kernel(const op::Slice& operation, const KernelRequest& reque
       layout = Layout::plain(src.rank());
       box = PhysicalBox::make(src, layout, operation.begin, operation.size);
     }
-    const BoxCopy copy(*box, PhysicalBox(dst, layout), sizeof(Element));
+    const BoxCopy copy(*box, PhysicalBox::whole(dst, layout), sizeof(Element));
     choice = own_kernel(request, [copy](const Operands& operands, const RunContext&) {
 #pragma omp parallel if (copy.elements() > kParallelElements)
       copy.run(operands.input<Element>(0), operands.output<Element>());
