@@ -17,7 +17,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/lab/comparison_output.hpp"
+#include "trireme/lab/comparison.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/sweep_output.hpp"
 #include "trireme/report/json_fields.hpp"
@@ -112,7 +112,8 @@ std::vector<lab::PeerCatalog> ask_all(const CompareArguments& arguments) {
   return catalogs;
 }
 
-std::vector<std::string> notes_of(const std::vector<lab::PeerCatalog>& catalogs, const lab::Comparison& comparison) {
+std::vector<std::string> notes_of(const std::vector<lab::PeerCatalog>& catalogs,
+                                  const lab::FrameworkComparison& comparison) {
   std::vector<std::string> notes = catalogs.front().notes;
   notes.insert(notes.end(), comparison.left_out.begin(), comparison.left_out.end());
   return notes;
@@ -131,7 +132,7 @@ Json kept_plan(const lab::StudyPlan& plan, const lab::Field& field, const lab::C
   return json;
 }
 
-int finish(const lab::Comparison& comparison, const lab::StudyPlan& plan, const lab::SweepResult& result,
+int finish(const lab::FrameworkComparison& comparison, const lab::StudyPlan& plan, const lab::SweepResult& result,
            const std::vector<std::string>& differences, const std::filesystem::path& folder) {
   const bool has_failures = std::any_of(result.cells.begin(), result.cells.end(),
                                         [](const lab::CellState& cell) { return cell.failures > 0; });
@@ -151,14 +152,14 @@ int run_compare(const CompareArguments& arguments) {
   const lab::StudyMachine machine = this_machine();
   const lab::StudyPlan plan = lab::parse_plan(plan_json(arguments, options),
                                               arguments.study.empty() ? "compare" : arguments.study, options, machine);
-  const std::vector<lab::Cell> works = lab::cells_of(plan, options);
+  const std::vector<lab::StudyCell> works = lab::cells_of(plan, options);
   const std::vector<lab::PeerCatalog> catalogs = ask_all(arguments);
   const lab::Field field = lab::choose_contestants(catalogs, arguments.frameworks);
   if (field.contestants.empty()) {
     fail(ErrorKind::unavailable, "nothing to compare with: {}", fmt::join(field.missing, "; "));
   }
   const lab::Configuration own = only_trireme(arguments, options);
-  const lab::Comparison comparison = lab::make_comparison(works, field.contestants, own, machine.cores);
+  const lab::FrameworkComparison comparison = lab::make_comparison(works, field.contestants, own, machine.cores);
   const std::vector<std::string> differences = lab::difference_lines(comparison, field.contestants);
   const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
   const lab::SweepSetup setup{.plan = plan,

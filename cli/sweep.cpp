@@ -82,7 +82,7 @@ int run_sweep(const SweepArguments& arguments) {
   if (arguments.list) return list_plans();
   const lab::OptionCatalog options = option_catalog();
   const lab::StudyPlan plan = resolve_plan(arguments, options);
-  const std::vector<lab::Cell> cells = lab::cells_of(plan, options);
+  const std::vector<lab::StudyCell> cells = lab::cells_of(plan, options);
   const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
   const lab::SweepSetup setup{.plan = plan,
                               .cells = cells,

@@ -60,7 +60,7 @@ lab::TuneSettings settings_of(const TuneArguments& arguments, std::size_t candid
 
 int dry_run(const lab::TuneSpace& space, const lab::TuneObjective& objective, const lab::TuneSettings& settings) {
   fmt::print("{}", lab::introduction(space, objective, settings));
-  for (const lab::Cell& cell : space.cells) fmt::print("  {}\n", cell_text(cell));
+  for (const lab::StudyCell& cell : space.cells) fmt::print("  {}\n", cell_text(cell));
   return 0;
 }
 

@@ -1,12 +1,13 @@
 // How comparisons are put together and what they say, from descriptions as bench/peers/describe.py gives them; the real
 // frameworks are run by tests/peers/compare_test.py.
+#include "trireme/lab/comparison.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/lab/comparison_output.hpp"
 #include "trireme/lab/schedule.hpp"
 
 namespace trireme::lab {
@@ -45,8 +46,8 @@ Json description() {
 
 std::vector<PeerCatalog> one_catalog() { return {parse_peers(description(), "python3", "/peers")}; }
 
-Cell work(const std::string& model, Configuration further = {}) {
-  Cell cell{.varied = {{"model", model}}, .configuration = {{"model", model}}, .slug = "model-" + model};
+StudyCell work(const std::string& model, Configuration further = {}) {
+  StudyCell cell{.varied = {{"model", model}}, .configuration = {{"model", model}}, .slug = "model-" + model};
   cell.configuration.insert(cell.configuration.end(), further.begin(), further.end());
   return cell;
 }
@@ -125,7 +126,7 @@ TEST(Contestants, VersionsTellInterpretersApart) {
 TEST(Comparison, EveryWorkIsRunByAllThatCanDoIt) {
   const auto catalogs = one_catalog();
   const Field field = choose_contestants(catalogs, {"pytorch", "pytorch-jit"});
-  const Comparison comparison =
+  const FrameworkComparison comparison =
       make_comparison({work("vgg11"), work("vgg11", {{"forward-only", true}})}, field.contestants, {}, 4);
   EXPECT_EQ(comparison.groups, (std::vector<std::vector<std::size_t>>{{0, 1}, {2, 3, 4}}));
   ASSERT_EQ(comparison.left_out.size(), 1u);
@@ -139,8 +140,8 @@ TEST(Comparison, EveryWorkIsRunByAllThatCanDoIt) {
 TEST(Comparison, PeersGetTheOptionsOfTrireme) {
   const auto catalogs = one_catalog();
   const Field field = choose_contestants(catalogs, {"pytorch"});
-  const Comparison comparison = make_comparison({work("vgg11", {{"no-dropout", true}, {"forward-only", false}})},
-                                                field.contestants, {{"autotune", "off"}}, 4);
+  const FrameworkComparison comparison = make_comparison(
+      {work("vgg11", {{"no-dropout", true}, {"forward-only", false}})}, field.contestants, {{"autotune", "off"}}, 4);
   const std::vector<std::string> expected{"/usr/bin/env",
                                           "-u",
                                           "LD_PRELOAD",
@@ -173,7 +174,7 @@ TEST(Comparison, PeersGetTheOptionsOfTrireme) {
 TEST(Comparison, SeveralWorkersShareTheCoresAndAreRunByWhoeverCan) {
   const auto catalogs = one_catalog();
   const Field field = choose_contestants(catalogs, {"pytorch"});
-  const Comparison comparison = make_comparison({work("vgg11", {{"workers", 2}})}, field.contestants, {}, 4);
+  const FrameworkComparison comparison = make_comparison({work("vgg11", {{"workers", 2}})}, field.contestants, {}, 4);
   const std::vector<std::string>& command = comparison.cells[1].peer_command;
   EXPECT_NE(std::find(command.begin(), command.end(), "/peers/several.py"), command.end());
   EXPECT_EQ(*find(comparison.cells[1].configuration, "num-intra-threads"), 2);
@@ -232,7 +233,7 @@ class ComparisonText : public testing::Test {
   StudyFolder runs_{folder_ / "study"};
   std::vector<PeerCatalog> catalogs_ = one_catalog();
   Field field_ = choose_contestants(catalogs_, {"pytorch"});
-  Comparison comparison_ = make_comparison({work("vgg11")}, field_.contestants, {}, 2);
+  FrameworkComparison comparison_ = make_comparison({work("vgg11")}, field_.contestants, {}, 2);
 };
 
 TEST_F(ComparisonText, TableHasRatiosWithTheirSpread) {

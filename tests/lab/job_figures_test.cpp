@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trireme/lab/workers_output.hpp"
+#include "trireme/lab/benchmark_output.hpp"
 
 namespace trireme::lab {
 namespace {

@@ -34,7 +34,7 @@ class StudyRecord : public testing::Test {
   }
 
   const RunName run_{"batch-size-1", 2};
-  const Cell cell_{.varied = {{"batch-size", 1}}, .configuration = {}, .slug = run_.cell};
+  const StudyCell cell_{.varied = {{"batch-size", 1}}, .configuration = {}, .slug = run_.cell};
   const Json study_ = identity_of(batches(), cell_, 2);
   testkit::TemporaryFolder folder_;
   StudyFolder folder_of_study_{folder_ / "study"};

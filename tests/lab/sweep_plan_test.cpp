@@ -28,11 +28,11 @@ const OptionCatalog& options() {
 StudyPlan parse(const std::string& text, int cores = 4) {
   return parse_plan(Json::parse(text), "p.json", options(), {.cores = cores, .hardware_threads = 2 * cores});
 }
-std::vector<Cell> cells(const std::string& text, int cores = 4) { return cells_of(parse(text, cores), options()); }
+std::vector<StudyCell> cells(const std::string& text, int cores = 4) { return cells_of(parse(text, cores), options()); }
 
-std::vector<std::string> texts(const std::vector<Cell>& cells) {
+std::vector<std::string> texts(const std::vector<StudyCell>& cells) {
   std::vector<std::string> result;
-  for (const Cell& cell : cells) result.push_back(cell_text(cell));
+  for (const StudyCell& cell : cells) result.push_back(cell_text(cell));
   return result;
 }
 
@@ -218,8 +218,8 @@ TEST(SweepPlan, WhatFormulasMakeTheSameIsOneCell) {
 
 TEST(SweepPlan, SlugsAreFileNamesAndDiffer) {
   std::set<std::string> slugs;
-  for (const Cell& cell : cells(R"({"name": "x", "vary": {"model": ["a/b", "a b", "a-b", ")" + std::string(300, 'x') +
-                                R"("], "momentum": [0.5, 1]}})")) {
+  for (const StudyCell& cell : cells(R"({"name": "x", "vary": {"model": ["a/b", "a b", "a-b", ")" +
+                                     std::string(300, 'x') + R"("], "momentum": [0.5, 1]}})")) {
     EXPECT_EQ(cell.slug.find_first_of("/ "), std::string::npos);
     EXPECT_LT(cell.slug.size(), 200u);
     slugs.insert(cell.slug);

@@ -56,7 +56,7 @@ TEST(ExpectedSeconds, IsTheMedianOfTheCellOrElseOfAll) {
   EXPECT_EQ(expected_seconds(cells, 2), 3) << "of 1, 2, 4 and 9";
 }
 
-std::vector<Cell> two_cells() {
+std::vector<StudyCell> two_cells() {
   return {{.varied = Json({{"workers", 1}, {"mode", "SP"}}), .configuration = {}, .slug = "a"},
           {.varied = Json({{"workers", 2}, {"mode", "MP"}}), .configuration = {}, .slug = "b"}};
 }

@@ -1,4 +1,6 @@
 // What `tune` searches and what it thinks: the space on machines of several sizes, the cost model and its correction.
+#include "trireme/lab/tune_model.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,8 +8,6 @@
 
 #include "tests/lab/tune_options.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/lab/correction.hpp"
-#include "trireme/lab/cost_model.hpp"
 #include "trireme/lab/tune_search.hpp"
 
 namespace trireme::lab {
@@ -83,7 +83,7 @@ TEST(TuneSpace, RefusesWhatCannotBe) {
 constexpr CostFacts kFacts{
     .flops_per_image = 1e9, .gradient_bytes = 10e6, .flops_per_second = 50e9, .bytes_per_second = 10e9};
 
-TEST(CostModel, ComesNearTheTermsThatTimesWereMadeFrom) {
+TEST(StepCostModel, ComesNearTheTermsThatTimesWereMadeFrom) {
   std::vector<TimedLayout> trials;
   const auto truth = [](const WorkLayout& layout) {
     const double exchange = layout.workers > 1 ? 0.05 : 0;
@@ -95,7 +95,7 @@ TEST(CostModel, ComesNearTheTermsThatTimesWereMadeFrom) {
       trials.push_back({layout, truth(layout)});
     }
   }
-  CostModel model(kFacts);
+  StepCostModel model(kFacts);
   model.fit(trials);
   for (const TimedLayout& trial : trials) {
     EXPECT_NEAR(model.step_seconds(trial.layout), trial.step_seconds, 0.25 * trial.step_seconds);
@@ -104,8 +104,8 @@ TEST(CostModel, ComesNearTheTermsThatTimesWereMadeFrom) {
   EXPECT_NEAR(model.step_seconds(unseen), truth(unseen), 0.25 * truth(unseen));
 }
 
-TEST(CostModel, KnowsWhatHelpsBeforeAnyTrial) {
-  const CostModel model(kFacts);
+TEST(StepCostModel, KnowsWhatHelpsBeforeAnyTrial) {
+  const StepCostModel model(kFacts);
   const auto speed = [&](const WorkLayout& layout) { return layout.images() / model.step_seconds(layout); };
   EXPECT_GT(speed({.threads = 2, .batch = 16}), speed({.threads = 1, .batch = 16}));
   EXPECT_GT(speed({.threads = 2, .batch = 16}), speed({.threads = 2, .batch = 4}));

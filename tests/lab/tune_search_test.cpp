@@ -20,10 +20,10 @@ constexpr double kNoise = 0.03;
 // Of a network on a machine: what the model cannot know of it.
 struct Surface {
   std::string name;
-  std::function<double(const Cell& cell, const WorkLayout& layout)> step_seconds;
+  std::function<double(const StudyCell& cell, const WorkLayout& layout)> step_seconds;
 };
 
-bool is(const Cell& cell, const std::string& option, const std::string& value) {
+bool is(const StudyCell& cell, const std::string& option, const std::string& value) {
   const Json* found = find(cell.configuration, option);
   return found != nullptr && value_text(*found) == value;
 }
@@ -35,27 +35,27 @@ double compute(const WorkLayout& layout, double per_image, double unshared) {
 std::vector<Surface> surfaces() {
   return {
       {"processes beat threads, and one all-reduce the others",
-       [](const Cell& cell, const WorkLayout& layout) {
+       [](const StudyCell& cell, const WorkLayout& layout) {
          const double exchange = layout.workers > 1 ? (is(cell, "all-reduce", "tree") ? 2e-3 : 8e-3) : 0;
          return compute(layout, 4e-3, 0.3) + exchange + (layout.servers > 0 ? 0.02 : 0);
        }},
       {"threads beat processes, whose cores share a cache",
-       [](const Cell&, const WorkLayout& layout) {
+       [](const StudyCell&, const WorkLayout& layout) {
          return compute(layout, 4e-3, 0.02) * (1 + 0.1 * (layout.workers - 1)) + (layout.workers > 1 ? 0.01 : 0);
        }},
       {"a batch that fits the cache",
-       [](const Cell& cell, const WorkLayout& layout) {
+       [](const StudyCell& cell, const WorkLayout& layout) {
          const double spill = 1 + 0.4 / (1 + std::exp(-(layout.images() - 40) / 4));
          const bool by_memory = is(cell, "all-reduce", "hierarchical") || is(cell, "all-reduce", "auto");
          return (compute(layout, 2e-3, 0.1) + 5e-3) * spill + (layout.workers > 1 && !by_memory ? 4e-3 : 0);
        }},
       {"servers beat all-reduce",
-       [](const Cell&, const WorkLayout& layout) {
+       [](const StudyCell&, const WorkLayout& layout) {
          const double exchange = layout.workers == 1 ? 0 : layout.servers > 0 ? 0.01 / layout.servers : 0.04;
          return compute(layout, 3e-3, 0.5) + exchange;
        }},
       {"buckets matter, and their best size depends on the algorithm",
-       [](const Cell& cell, const WorkLayout& layout) {
+       [](const StudyCell& cell, const WorkLayout& layout) {
          const double best = is(cell, "all-reduce", "ring") ? 4e6 : 1e6;
          const double off = std::abs(std::log2(layout.bucket_bytes / best));
          const double exchange =
@@ -63,7 +63,7 @@ std::vector<Surface> surfaces() {
          return compute(layout, 3e-3, 0.25) + exchange;
        }},
       {"two threads that are slower than one",
-       [](const Cell&, const WorkLayout& layout) {
+       [](const StudyCell&, const WorkLayout& layout) {
          return (5e-3 + layout.batch * 1e-3) * (layout.threads > 1 ? 1.3 : 1) + (layout.workers > 1 ? 3e-3 : 0);
        }},
   };
@@ -145,7 +145,7 @@ TEST_F(TuneSearchTest, ComesWithinFivePercentOfTheBestWithFifteenPercentOfTheTri
 
 TEST_F(TuneSearchTest, ClaimsAGainOnlyWhereThereIsOne) {
   const TuneSpace space = space_of("lenet", 2);
-  const Surface flat{"all alike", [](const Cell&, const WorkLayout& layout) { return layout.images() * 1e-3; }};
+  const Surface flat{"all alike", [](const StudyCell&, const WorkLayout& layout) { return layout.images() * 1e-3; }};
   int claims = 0;
   for (unsigned seed = 1; seed <= 20; ++seed) {
     ArtificialMachine machine(space, flat, seed);
@@ -263,7 +263,7 @@ TEST_F(TuneSearchTest, FinalsThatWereCutShortDecideNothing) {
 
 TEST_F(TuneSearchTest, TheDefaultHasAnOpponentThoughItLooksBest) {
   const TuneSpace space = space_of("lenet", 2);
-  const Surface surface{"the default is best", [&](const Cell& cell, const WorkLayout& layout) {
+  const Surface surface{"the default is best", [&](const StudyCell& cell, const WorkLayout& layout) {
                           return layout.images() * (&cell == &space.cells[space.default_cell] ? 1e-3 : 2e-3);
                         }};
   ArtificialMachine machine(space, surface, 3);

@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "trireme/lab/benchmark_config.hpp"
-#include "trireme/lab/rank_report.hpp"
-#include "trireme/lab/server_report.hpp"
+#include "trireme/lab/task_reports.hpp"
 #include "trireme/train/step_trace.hpp"
 #include "trireme/train/worker.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "trireme/base/units.hpp"
 #include "trireme/lab/job_figures.hpp"
-#include "trireme/lab/workers_output.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"

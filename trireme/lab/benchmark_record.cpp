@@ -60,7 +60,7 @@ report::Results make_results(const Benchmark& benchmark) {
   results.scaling_efficiency = figures.scaling_efficiency;
   results.share_of_independent = figures.share_of_independent;
   const perf::Summary summary = perf::summarize(joined(figures.step_seconds));
-  results.step_seconds = {summary.mean, summary.median, summary.p95, summary.stderr_mean};
+  results.step_seconds = summary;
   if (figures.workers) {
     results.breakdown = figures.workers->ranks;
     results.overlap = figures.workers->overlap;

@@ -30,8 +30,8 @@ struct Field {
 // interpreter, outlive the result. Error(bad_input) for a name that nobody knows.
 Field choose_contestants(const std::vector<PeerCatalog>& catalogs, const std::vector<std::string>& wanted);
 
-struct Comparison {
-  std::vector<Cell> cells;
+struct FrameworkComparison {
+  std::vector<StudyCell> cells;
   std::vector<std::vector<std::size_t>> groups;  // cells of the same work, Trireme's first
   std::vector<std::string> left_out;             // what a contestant cannot do, in sentences
 };
@@ -41,8 +41,8 @@ void fill_in(Configuration& configuration, int cores);
 
 // `works` are the cells of a plan; `only_trireme` is set for Trireme's own runs. Error(bad_input) where a network or an
 // option is none that peers have, Error(unavailable) where nobody is left to compare with.
-Comparison make_comparison(const std::vector<Cell>& works, const std::vector<Contestant>& contestants,
-                           const Configuration& only_trireme, int cores);
+FrameworkComparison make_comparison(const std::vector<StudyCell>& works, const std::vector<Contestant>& contestants,
+                                    const Configuration& only_trireme, int cores);
 
 // How many times the speed of another we have.
 struct Ratio {
@@ -60,6 +60,16 @@ struct CellFigures {
   std::vector<double> peak_rss_bytes;
   std::vector<std::string> warnings;  // each once
 };
-CellFigures read_figures(const std::filesystem::path& folder, const Cell& cell, int rounds);
+CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& cell, int rounds);
+
+// Who takes part, in which version and configuration; who does not, and why.
+std::string field_text(const Field& field, const std::vector<std::string>& notes);
+
+// A row for each work and framework: speed, memory, and how many times its speed Trireme has.
+std::string ratio_table(const FrameworkComparison& comparison, const std::filesystem::path& folder, int rounds);
+
+// What is the same and what differs, a sentence to a line: of every network that is compared, and of the measurement.
+std::vector<std::string> difference_lines(const FrameworkComparison& comparison,
+                                          const std::vector<Contestant>& contestants);
 
 }  // namespace trireme::lab

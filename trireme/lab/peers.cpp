@@ -6,7 +6,6 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
-#include "trireme/cluster/command_output.hpp"
 
 namespace trireme::lab {
 namespace {

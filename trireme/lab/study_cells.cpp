@@ -25,14 +25,14 @@ std::string text_of(const Json& varied) {
   return text;
 }
 
-std::string in_words(const Cell& cell) {
+std::string in_words(const StudyCell& cell) {
   return cell.varied.empty() ? "the only cell" : fmt::format("the cell '{}'", text_of(cell.varied));
 }
 
 // What names mean in the formulas of one cell.
 class CellNames {
  public:
-  CellNames(const StudyPlan& plan, const Cell& cell) : plan_(plan), cell_(cell) {}
+  CellNames(const StudyPlan& plan, const StudyCell& cell) : plan_(plan), cell_(cell) {}
 
   FormulaValue operator()(const std::string& name) const {
     if (const auto value = fact(name, plan_.machine, cell_.configuration)) return *value;
@@ -64,12 +64,12 @@ class CellNames {
   }
 
   const StudyPlan& plan_;
-  const Cell& cell_;
+  const StudyCell& cell_;
   std::vector<std::string> asked_;  // the formulas whose values are being worked out
 };
 
-void resolve_formulas(const StudyPlan& plan, Cell& cell) {
-  const Cell unresolved = cell;
+void resolve_formulas(const StudyPlan& plan, StudyCell& cell) {
+  const StudyCell unresolved = cell;
   for (Setting& setting : cell.configuration) {
     if (!formula_text(setting.value)) continue;
     try {
@@ -85,7 +85,8 @@ void resolve_formulas(const StudyPlan& plan, Cell& cell) {
 }
 
 // What formulas have given; plain values were checked when the plan was read. `written` has the formulas.
-void check_values(const StudyPlan& plan, const Cell& cell, const Configuration& written, const OptionCatalog& options) {
+void check_values(const StudyPlan& plan, const StudyCell& cell, const Configuration& written,
+                  const OptionCatalog& options) {
   for (std::size_t i = 0; i < written.size(); ++i) {
     const auto formula = formula_text(written[i].value);
     if (!formula) continue;
@@ -94,7 +95,7 @@ void check_values(const StudyPlan& plan, const Cell& cell, const Configuration& 
   }
 }
 
-bool is_allowed(const StudyPlan& plan, const Cell& cell) {
+bool is_allowed(const StudyPlan& plan, const StudyCell& cell) {
   return std::all_of(plan.constraints.begin(), plan.constraints.end(),
                      [&](const Formula& constraint) { return constraint.holds(CellNames(plan, cell)); });
 }
@@ -108,8 +109,8 @@ std::size_t number_of_combinations(const StudyPlan& plan) {
   return count;
 }
 
-Cell combination(const StudyPlan& plan, std::size_t number) {
-  Cell cell{.varied = Json::object(), .configuration = plan.fixed, .slug = ""};
+StudyCell combination(const StudyPlan& plan, std::size_t number) {
+  StudyCell cell{.varied = Json::object(), .configuration = plan.fixed, .slug = ""};
   std::size_t below = number_of_combinations(plan);
   for (const Axis& axis : plan.axes) {
     below /= axis.choices.size();
@@ -122,7 +123,7 @@ Cell combination(const StudyPlan& plan, std::size_t number) {
 
 }  // namespace
 
-std::string cell_text(const Cell& cell) {
+std::string cell_text(const StudyCell& cell) {
   const std::string text = cell.varied.empty() ? "the only cell" : text_of(cell.varied);
   return cell.framework.empty() ? text : text + " " + cell.framework;
 }
@@ -146,22 +147,22 @@ std::string slug_of(const Json& varied) {
                      hash_bytes(std::as_bytes(std::span(text))) & 0xffffffffu);
 }
 
-std::vector<std::string> run_command(const Cell& cell, const OptionCatalog& options, const std::string& program) {
+std::vector<std::string> run_command(const StudyCell& cell, const OptionCatalog& options, const std::string& program) {
   if (!cell.peer_command.empty()) return cell.peer_command;
   return trial_command(program, command_words(cell.configuration, options));
 }
 
-std::string repeat_line(const Cell& cell, const OptionCatalog& options) {
+std::string repeat_line(const StudyCell& cell, const OptionCatalog& options) {
   if (!cell.peer_command.empty()) return cluster::shell_line(cell.peer_command);
   return "trireme " + cluster::shell_line(command_words(cell.configuration, options));
 }
 
-std::vector<Cell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
+std::vector<StudyCell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
   const std::size_t count = number_of_combinations(plan);
-  std::vector<Cell> cells;
+  std::vector<StudyCell> cells;
   std::map<std::string, std::string> settings;  // of the cell of each slug
   for (std::size_t number = 0; number < count; ++number) {
-    Cell cell = combination(plan, number);
+    StudyCell cell = combination(plan, number);
     const Configuration written = cell.configuration;
     resolve_formulas(plan, cell);
     if (!is_allowed(plan, cell)) continue;

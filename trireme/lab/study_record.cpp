@@ -13,7 +13,7 @@ std::string kept_text(const Json& value) { return value.dump(-1, ' ', false, Jso
 
 }  // namespace
 
-Json identity_of(const StudyPlan& plan, const Cell& cell, int repeat) {
+Json identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat) {
   return {{"name", plan.name},
           {"cell", cell.varied},
           {"repeat", repeat},

@@ -12,7 +12,7 @@
 namespace trireme::lab {
 
 // What "study" says about a run before it is made: name, cell, repeat and framework.
-Json identity_of(const StudyPlan& plan, const Cell& cell, int repeat);
+Json identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat);
 
 // Adds "study", with the seconds that the run took, to its record and, where that does not name one, the machine: what
 // is not Trireme, and what failed before it could look, has run on this one all the same.

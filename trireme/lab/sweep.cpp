@@ -28,7 +28,7 @@ RunName name_of(const SweepSetup& setup, const ScheduledRun& run) { return {setu
 
 // With the command: of another framework it has the interpreter and the environment, which a plan does not.
 Json study_of(const SweepSetup& setup, const ScheduledRun& run) {
-  const Cell& cell = setup.cells[run.cell];
+  const StudyCell& cell = setup.cells[run.cell];
   Json study = identity_of(setup.plan, cell, run.repeat);
   study["command"] = repeat_line(cell, setup.options);
   return study;

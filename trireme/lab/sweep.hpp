@@ -39,7 +39,7 @@ class SweepObserver {
 
 struct SweepSetup {
   const StudyPlan& plan;
-  const std::vector<Cell>& cells;
+  const std::vector<StudyCell>& cells;
   const OptionCatalog& options;
   std::vector<ScheduledRun> schedule;  // all runs of all cells
   std::string program;                 // the `trireme` binary

@@ -33,13 +33,13 @@ std::string outcome_text(const Json& record) {
 }
 
 // In the plan's own values, a column for each axis.
-std::vector<report::Column> axis_columns(const std::vector<Cell>& cells) {
+std::vector<report::Column> axis_columns(const std::vector<StudyCell>& cells) {
   std::vector<report::Column> columns;
   for (const auto& [name, value] : cells.front().varied.items()) columns.push_back({name});
   return columns;
 }
 
-std::vector<std::string> values_of(const Cell& cell) {
+std::vector<std::string> values_of(const StudyCell& cell) {
   std::vector<std::string> values;
   for (const auto& [name, value] : cell.varied.items()) values.push_back(value_text(value));
   return values;
@@ -127,13 +127,13 @@ std::string introduction(const StudyPlan& plan, std::size_t cells) {
 
 std::string dry_run_text(const SweepSetup& setup, const std::vector<CellState>& known) {
   std::string text;
-  for (const Cell& cell : setup.cells) {
+  for (const StudyCell& cell : setup.cells) {
     text += fmt::format("{}\n  {}\n", cell_text(cell), repeat_line(cell, setup.options));
   }
   return text + estimate_text(setup, known);
 }
 
-std::string result_table(const std::vector<Cell>& cells, const SweepResult& result) {
+std::string result_table(const std::vector<StudyCell>& cells, const SweepResult& result) {
   std::vector<report::Column> columns = axis_columns(cells);
   for (const char* title : {"images/sec", "spread", "runs", "failures"}) {
     columns.push_back({title, report::Align::right});
@@ -155,7 +155,7 @@ std::string result_table(const std::vector<Cell>& cells, const SweepResult& resu
   return text;
 }
 
-std::string shortfall_text(const std::vector<Cell>& cells, const SweepResult& result) {
+std::string shortfall_text(const std::vector<StudyCell>& cells, const SweepResult& result) {
   std::string text;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (result.cells[i].failures == 0) continue;

@@ -13,7 +13,7 @@ namespace trireme::lab {
 class SweepText : public SweepObserver {
  public:
   // Lines go to `stream`; to `terminal` the bar, where there is one.
-  SweepText(const std::vector<Cell>& cells, std::FILE* stream, std::FILE* terminal)
+  SweepText(const std::vector<StudyCell>& cells, std::FILE* stream, std::FILE* terminal)
       : cells_(cells), stream_(stream), terminal_(terminal) {}
   void on_start(const ScheduledRun& run, const SweepProgress& progress) override;
   void on_wait(double seconds) override;
@@ -21,7 +21,7 @@ class SweepText : public SweepObserver {
   void erase_bar();
 
  private:
-  const std::vector<Cell>& cells_;
+  const std::vector<StudyCell>& cells_;
   std::FILE* stream_;
   std::FILE* terminal_;
   ScheduledRun run_;
@@ -36,8 +36,8 @@ std::string introduction(const StudyPlan& plan, std::size_t cells);
 // The cells with their commands, and how long all of it will take as far as that is known.
 std::string dry_run_text(const SweepSetup& setup, const std::vector<CellState>& known);
 // Images per second of each cell, with spread, runs and failures.
-std::string result_table(const std::vector<Cell>& cells, const SweepResult& result);
+std::string result_table(const std::vector<StudyCell>& cells, const SweepResult& result);
 // What did not happen: failures with their errors, and what there was no time for.
-std::string shortfall_text(const std::vector<Cell>& cells, const SweepResult& result);
+std::string shortfall_text(const std::vector<StudyCell>& cells, const SweepResult& result);
 
 }  // namespace trireme::lab

@@ -24,7 +24,7 @@ double seconds_of(const TuneTrial& trial, double first_round) {
 
 // Of a trial at least as long as this one.
 std::optional<Json> TuneTrials::kept_record(const TuneTrial& trial) const {
-  const Cell& cell = setup_.space.cells[trial.candidate];
+  const StudyCell& cell = setup_.space.cells[trial.candidate];
   auto record =
       find_record(folder_.path(), {cell.slug, trial.repeat}, identity_of(setup_.space.plan, cell, trial.repeat));
   if (!record) return std::nullopt;
@@ -53,7 +53,7 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
     ++runs_found_;
     return outcome_of(trial, *record);
   }
-  const Cell& cell = setup_.space.cells[trial.candidate];
+  const StudyCell& cell = setup_.space.cells[trial.candidate];
   const RunName name{cell.slug, trial.repeat};
   folder_.note("start " + to_string(name));
   const std::vector<std::string> words = command_of(trial);

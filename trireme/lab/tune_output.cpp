@@ -111,7 +111,7 @@ std::string introduction(const TuneSpace& space, const TuneObjective& objective,
   return text + fmt::format("\ndefault: {}\n", short_text(space, space.default_cell));
 }
 
-void TuneText::on_round(TuneRound round, const CostModel& model, const std::vector<std::size_t>& order,
+void TuneText::on_round(TuneRound round, const StepCostModel& model, const std::vector<std::size_t>& order,
                         const std::vector<double>& estimates) {
   fmt::print(stream_, "\n{}: {}\n  the model: {}\n", to_string(round), purpose(round), model.text());
   if (round != TuneRound::explore) return;

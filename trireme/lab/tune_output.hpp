@@ -16,7 +16,7 @@ class TuneText : public TuneObserver {
   TuneText(const TuneSpace& space, const TuneObjective& objective, std::FILE* stream, std::FILE* terminal)
       : space_(space), objective_(objective), stream_(stream), terminal_(terminal) {}
 
-  void on_round(TuneRound round, const CostModel& model, const std::vector<std::size_t>& order,
+  void on_round(TuneRound round, const StepCostModel& model, const std::vector<std::size_t>& order,
                 const std::vector<double>& estimates) override;
   void on_sample(const TuneSample& sample) override;
   void on_failure(const TuneTrial& trial, const std::string& error) override;

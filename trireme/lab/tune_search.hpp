@@ -61,7 +61,7 @@ class TuneObserver {
  public:
   virtual ~TuneObserver() = default;
   // What the model thinks: the candidates in its order, with their estimated scores.
-  virtual void on_round(TuneRound /*round*/, const CostModel& /*model*/, const std::vector<std::size_t>& /*order*/,
+  virtual void on_round(TuneRound /*round*/, const StepCostModel& /*model*/, const std::vector<std::size_t>& /*order*/,
                         const std::vector<double>& /*estimates*/) {}
   virtual void on_sample(const TuneSample& /*sample*/) {}
   virtual void on_failure(const TuneTrial& /*trial*/, const std::string& /*error*/) {}
@@ -123,7 +123,7 @@ class TuneSearch {
   TuneSettings settings_;
   RunTrial run_trial_;
   TuneObserver& observer_;
-  CostModel model_;
+  StepCostModel model_;
   Correction correction_;
   std::vector<State> states_;
   double seconds_ = 0;          // of the trials so far

@@ -154,12 +154,12 @@ void add_constraints(Json& plan) {
   }
 }
 
-double number_of(const Cell& cell, const std::string& option, double otherwise) {
+double number_of(const StudyCell& cell, const std::string& option, double otherwise) {
   const Json* value = find(cell.configuration, option);
   return value != nullptr && value->is_number() ? value->get<double>() : otherwise;
 }
 
-double bucket_bytes_of(const Cell& cell, double gradient_bytes) {
+double bucket_bytes_of(const StudyCell& cell, double gradient_bytes) {
   double megabytes = 0;
   if (const Json* value = find(cell.configuration, "bucket-mb")) {
     const std::string text = value_text(*value);
@@ -169,7 +169,7 @@ double bucket_bytes_of(const Cell& cell, double gradient_bytes) {
   return static_cast<double>(train::bucket_bytes_for({}, static_cast<std::int64_t>(gradient_bytes)));
 }
 
-TuneCandidate candidate_of(const Cell& cell, double gradient_bytes, std::int64_t own_batch) {
+TuneCandidate candidate_of(const StudyCell& cell, double gradient_bytes, std::int64_t own_batch) {
   TuneCandidate candidate;
   candidate.layout = {.workers = number_of(cell, "workers", 1),
                       .servers = number_of(cell, "ps", 0),
@@ -190,7 +190,7 @@ TuneCandidate candidate_of(const Cell& cell, double gradient_bytes, std::int64_t
 // to that.
 std::size_t find_default(const TuneSpace& space, std::int64_t own_batch) {
   const auto distance = [&](std::size_t index) {
-    const Cell& cell = space.cells[index];
+    const StudyCell& cell = space.cells[index];
     const WorkLayout& layout = space.candidates[index].layout;
     int chosen_by_hand = 0;
     for (const char* option : {"all-reduce", "bucket-mb"}) {
@@ -235,7 +235,8 @@ TuneSpace make_tune_space(const TuneRequest& request, const OptionCatalog& optio
   add_constraints(plan);
   space.plan = parse_plan(plan, "tune", options, machine);
   space.cells = cells_of(space.plan, options);
-  for (const Cell& cell : space.cells) space.candidates.push_back(candidate_of(cell, space.gradient_bytes, own_batch));
+  for (const StudyCell& cell : space.cells)
+    space.candidates.push_back(candidate_of(cell, space.gradient_bytes, own_batch));
   space.default_cell = find_default(space, own_batch);
   return space;
 }

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/lab/correction.hpp"
-#include "trireme/lab/cost_model.hpp"
 #include "trireme/lab/study_cells.hpp"
+#include "trireme/lab/tune_model.hpp"
 
 namespace trireme::lab {
 
@@ -45,7 +44,7 @@ struct TuneCandidate {
 
 struct TuneSpace {
   StudyPlan plan;
-  std::vector<Cell> cells;
+  std::vector<StudyCell> cells;
   std::vector<TuneCandidate> candidates;  // of the cells, in their order
   std::size_t default_cell = 0;
   double flops_per_image = 0, gradient_bytes = 0;

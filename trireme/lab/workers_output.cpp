@@ -1,8 +1,7 @@
-#include "trireme/lab/workers_output.hpp"
-
 #include <fmt/ranges.h>
 
 #include "trireme/base/units.hpp"
+#include "trireme/lab/benchmark_output.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/table.hpp"
 

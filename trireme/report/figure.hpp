@@ -17,7 +17,7 @@ inline constexpr const char* kWhiskers =
 
 enum class FigureKind : std::uint8_t { lines, bars, stacked_bars, heat_map };
 
-struct Axis {
+struct FigureAxis {
   std::string title = {};
   bool logarithmic = false;
   std::vector<std::string> categories = {};  // none: the axis has numbers. x of a point counts them from 0
@@ -61,7 +61,7 @@ struct Figure {
   FigureKind kind = FigureKind::lines;
   std::string title, caption = {};
   std::string subject = {};  // the study that it belongs to, for who sees the figure alone
-  Axis x, y;
+  FigureAxis x, y;
   std::string row_title = {};  // heat map: what its rows (the series) are
   std::vector<Series> series = {};
   FigureTable table = {};

@@ -279,7 +279,7 @@ const char* kind_name(FigureKind kind) {
   return "lines";
 }
 
-Json axis_json(const Axis& axis) {
+Json axis_json(const FigureAxis& axis) {
   Json json{{"title", axis.title}, {"logarithmic", axis.logarithmic}};
   if (!axis.categories.empty()) json["categories"] = axis.categories;
   return json;

@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 constexpr const char* kTrainSchema = "trireme.train/1";
 constexpr const char* kNetSchema = "trireme.net/1";
 
-StudyPlan read_plan(const Json& json) {
-  StudyPlan plan{.name = text_field(json, {"name"}),
-                 .title = text_field(json, {"title"}),
-                 .question = text_field(json, {"question"}),
-                 .source = text_field(json, {"source"}),
-                 .figure = text_field(json, {"figure"}),
-                 .varied = {}};
+PlanSummary read_plan(const Json& json) {
+  PlanSummary plan{.name = text_field(json, {"name"}),
+                   .title = text_field(json, {"title"}),
+                   .question = text_field(json, {"question"}),
+                   .source = text_field(json, {"source"}),
+                   .figure = text_field(json, {"figure"}),
+                   .varied = {}};
   if (const Json vary = field(json, {"vary"}); vary.is_object()) {
     for (const auto& [option, values] : vary.items()) plan.varied.push_back(option);
   }
@@ -62,7 +62,7 @@ class RecordLoader {
     } else if (schema == kNetSchema) {
       records_.networks.push_back({path, json});
     } else if (schema == kPlanSchema) {
-      const StudyPlan plan = read_plan(json);
+      const PlanSummary plan = read_plan(json);
       records_.plans[plan.name] = plan;
     } else {
       bad_input("{}: {}; this trireme reads {}, {} and {}", path,

@@ -13,7 +13,7 @@ namespace trireme::report {
 inline constexpr const char* kPlanSchema = "trireme.plan/1";  // of a study's plan.json
 
 // What a plan (trireme.plan/1) says about its study.
-struct StudyPlan {
+struct PlanSummary {
   std::string name, title, question, source, figure;
   std::vector<std::string> varied;  // options in their order
 };
@@ -25,10 +25,10 @@ struct FileRecord {
 
 struct RecordSet {
   std::vector<Run> runs;
-  std::vector<FileRecord> trainings;       // trireme.train/1
-  std::vector<FileRecord> networks;        // trireme.net/1
-  std::map<std::string, StudyPlan> plans;  // by the name of the study
-  std::vector<std::string> warnings;       // files that were passed over, and why
+  std::vector<FileRecord> trainings;         // trireme.train/1
+  std::vector<FileRecord> networks;          // trireme.net/1
+  std::map<std::string, PlanSummary> plans;  // by the name of the study
+  std::vector<std::string> warnings;         // files that were passed over, and why
 
   bool empty() const { return runs.empty() && trainings.empty() && networks.empty(); }
 };

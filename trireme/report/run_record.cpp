@@ -32,11 +32,12 @@ Json to_json(const Breakdown& breakdown) {
           {"idle", number(breakdown.idle)}};
 }
 
-Json to_json(const StepSeconds& seconds) {
-  return {{"mean", number(seconds.mean)},
-          {"median", number(seconds.median)},
-          {"p95", number(seconds.p95)},
-          {"stderr", number(seconds.stderr_mean)}};
+Json to_json(const std::optional<perf::Summary>& seconds) {
+  const auto part = [&](double perf::Summary::*of) { return seconds ? number((*seconds).*of) : Json(nullptr); };
+  return {{"mean", part(&perf::Summary::mean)},
+          {"median", part(&perf::Summary::median)},
+          {"p95", part(&perf::Summary::p95)},
+          {"stderr", part(&perf::Summary::stderr_mean)}};
 }
 
 template <typename Items>

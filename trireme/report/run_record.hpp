@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/base/json.hpp"
+#include "trireme/perf/statistics.hpp"
 
 namespace trireme::report {
 
@@ -22,10 +23,6 @@ struct Task {
   std::vector<int> cores;  // logical processors its threads are bound to; none: not bound
 };
 
-struct StepSeconds {
-  std::optional<double> mean, median, p95, stderr_mean;
-};
-
 // Seconds per step of one rank. Where the optimizer's share is not known, compute includes it; where instructions run
 // at the same time, neither is known.
 struct Breakdown {
@@ -36,7 +33,7 @@ struct Results {
   std::optional<double> images_per_second;  // global
   std::optional<double> images_per_second_per_worker;
   std::vector<double> images_per_second_per_repeat;  // global
-  StepSeconds step_seconds;
+  std::optional<perf::Summary> step_seconds;
   std::optional<double> jitter;  // images per second, per worker
   std::optional<double> loss;    // of the last step
   // With fp16: what the loss is multiplied by in the end, and updates left out because of gradients that overflowed.

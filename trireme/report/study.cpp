@@ -1,8 +1,10 @@
 #include "trireme/report/study.hpp"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -84,7 +86,7 @@ void sort_cells(Study& study) {
                    [&](const Cell& a, const Cell& b) { return place(a) < place(b); });
 }
 
-Study make_study(const std::string& name, const std::vector<Run>& all, const StudyPlan* plan) {
+Study make_study(const std::string& name, const std::vector<Run>& all, const PlanSummary* plan) {
   Study study;
   study.id = name.empty() ? "runs" : slug(name);
   study.title = plan != nullptr && !plan->title.empty() ? plan->title : name.empty() ? "Runs" : name;
@@ -103,6 +105,19 @@ Study make_study(const std::string& name, const std::vector<Run>& all, const Stu
   add_dimensions(options, study);
   sort_cells(study);
   return study;
+}
+
+std::string counted(const Json& value, const char* one, const char* many) {
+  return fmt::format("{} {}", value_text(value), value == Json(1) ? one : many);
+}
+
+// Values that say by themselves what they are.
+bool speaks_for_itself(const std::string& option) {
+  for (const char* known : {"model", "framework", "device", "precision", "variable-update", "placement", "protocol",
+                            "machine", "data-name", "mode", "label"}) {
+    if (option == known) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -148,6 +163,51 @@ bool are_comparable(const Cell& first, const Cell& second) {
     if (both_have && first.settings[origin] != second.settings[origin]) return false;
   }
   return true;
+}
+
+std::string setting_text(const std::string& option, const Json& value) {
+  if (option == "workers") return counted(value, "worker", "workers");
+  if (option == "ps") return counted(value, "server", "servers");
+  if (option == "num-intra-threads") return counted(value, "thread", "threads");
+  if (option == "batch-size") return "batch " + value_text(value);
+  if (option == "forward-only") return value == Json(true) ? "forward" : "forward + backward";
+  if (option == "build") return "build " + value_text(value);
+  if (speaks_for_itself(option)) return value_text(value);
+  if (value.is_string() && !value.get<std::string>().empty() && std::isupper(value.get<std::string>()[0]))
+    return value_text(value);  // a label that a plan gives
+  return option + " " + value_text(value);
+}
+
+std::string settings_text(const Json& settings) {
+  std::string text;
+  for (const auto& [option, value] : settings.items()) {
+    if (!text.empty()) text += ", ";
+    text += setting_text(option, value);
+  }
+  return text;
+}
+
+std::string option_title(const std::string& option) {
+  if (option == "ps") return "parameter servers";
+  if (option == "num-intra-threads") return "threads per worker";
+  if (option == "num-inter-threads") return "operations at a time";
+  if (option == "batch-size") return "batch per worker";
+  if (option == "bucket-mb") return "bucket (MB)";
+  return option;
+}
+
+std::string slug(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter) != 0 && letter < 128) {
+      result += static_cast<char>(std::tolower(letter));
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+  }
+  while (!result.empty() && result.back() == '-') result.pop_back();
+  return result.empty() ? "x" : result;
 }
 
 }  // namespace trireme::report

@@ -85,7 +85,7 @@ std::vector<std::string> varied_options(const std::vector<Run>& runs, std::vecto
   return options;
 }
 
-std::vector<std::string> planned_options(const std::vector<Run>& runs, const StudyPlan* plan) {
+std::vector<std::string> planned_options(const std::vector<Run>& runs, const PlanSummary* plan) {
   std::vector<std::string> options;
   const auto add = [&](const std::string& option) {
     if (std::find(options.begin(), options.end(), option) == options.end()) options.push_back(option);
@@ -101,7 +101,7 @@ std::vector<std::string> planned_options(const std::vector<Run>& runs, const Stu
 }
 
 // Those of the study's own options that differ; what has one value is no dimension.
-Options varied_by_plan(const std::vector<Run>& runs, const StudyPlan* plan) {
+Options varied_by_plan(const std::vector<Run>& runs, const PlanSummary* plan) {
   Options options = planned_options(runs, plan);
   std::erase(options, "framework");
   std::erase_if(options, [&](const std::string& option) { return !differ(runs, option); });
@@ -201,7 +201,7 @@ Json settings_of(const Run& run, const std::vector<std::string>& options) {
   return settings;
 }
 
-std::vector<std::string> choose_options(const std::vector<Run>& runs, const StudyPlan* plan, const std::string& title,
+std::vector<std::string> choose_options(const std::vector<Run>& runs, const PlanSummary* plan, const std::string& title,
                                         std::vector<std::string>& warnings) {
   const Options planned = varied_by_plan(runs, plan), others = other_options(runs);
   const Options identity(std::begin(kIdentity), std::end(kIdentity));

@@ -20,7 +20,7 @@ bool is_setting(const Run& run, const std::string& option);
 
 // What the plan varies; whatever else separates runs that it takes for the same; machine, build, side and hosts where
 // these differ. Runs are all measured, one at least. Warnings say what no plan has asked for.
-std::vector<std::string> choose_options(const std::vector<Run>& runs, const StudyPlan* plan, const std::string& title,
+std::vector<std::string> choose_options(const std::vector<Run>& runs, const PlanSummary* plan, const std::string& title,
                                         std::vector<std::string>& warnings);
 
 }  // namespace trireme::report

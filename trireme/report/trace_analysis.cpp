@@ -13,15 +13,15 @@ namespace {
 
 using perf::SpanKind;
 
-Intervals steps_as_moments(const StepsOfRank& rank) {
-  std::vector<Interval> all;
+TimeRanges steps_as_moments(const StepsOfRank& rank) {
+  std::vector<TimeRange> all;
   for (const TraceSpan* step : rank.steps) all.push_back({step->begin, step->end});
-  return Intervals(std::move(all));
+  return TimeRanges(std::move(all));
 }
 
 // In which this rank was at a bucket that another one had not begun yet.
-Intervals waits_for_others(const TraceSteps& steps, std::size_t rank) {
-  std::vector<Interval> all;
+TimeRanges waits_for_others(const TraceSteps& steps, std::size_t rank) {
+  std::vector<TimeRange> all;
   for (std::size_t step = 0; step < steps.steps(); ++step) {
     for (std::int64_t bucket = 1; bucket <= steps.buckets(); ++bucket) {
       const TraceSpan* own = steps.exchange(rank, step, bucket).span;
@@ -30,19 +30,19 @@ Intervals waits_for_others(const TraceSteps& steps, std::size_t rank) {
       all.push_back({own->begin, steps.exchange(last, step, bucket).span->begin});
     }
   }
-  return Intervals(std::move(all));
+  return TimeRanges(std::move(all));
 }
 
 // What one group of cores does, or all inter-op threads together, without waits for other groups.
 struct GroupWork {
-  Intervals compute, optimizer, barrier;
-  Intervals all() const { return compute.united_with(optimizer); }
+  TimeRanges compute, optimizer, barrier;
+  TimeRanges all() const { return compute.united_with(optimizer); }
 };
 
-GroupWork work_of(const std::vector<const TraceThread*>& threads, const Intervals& steps) {
+GroupWork work_of(const std::vector<const TraceThread*>& threads, const TimeRanges& steps) {
   GroupWork work;
   for (const TraceThread* thread : threads) {
-    const Intervals barrier = moments(*thread, SpanKind::barrier);
+    const TimeRanges barrier = moments(*thread, SpanKind::barrier);
     work.compute = work.compute.united_with(moments(*thread, SpanKind::compute).without(barrier));
     work.optimizer = work.optimizer.united_with(moments(*thread, SpanKind::optimizer).without(barrier));
     work.barrier = work.barrier.united_with(barrier);
@@ -53,7 +53,7 @@ GroupWork work_of(const std::vector<const TraceThread*>& threads, const Interval
   return work;
 }
 
-std::vector<GroupWork> group_works(const StepsOfRank& rank, const Intervals& steps) {
+std::vector<GroupWork> group_works(const StepsOfRank& rank, const TimeRanges& steps) {
   std::vector<GroupWork> groups;
   if (rank.groups.size() > 1) {
     for (const TraceThread* thread : rank.groups) groups.push_back(work_of({thread}, steps));
@@ -67,13 +67,13 @@ std::vector<GroupWork> group_works(const StepsOfRank& rank, const Intervals& ste
 
 TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   const StepsOfRank& rank = steps.ranks()[index];
-  const Intervals all = steps_as_moments(rank);
+  const TimeRanges all = steps_as_moments(rank);
   const auto in_steps = [&](SpanKind kind) { return moments(*rank.rank, kind).common_with(all); };
   const std::vector<GroupWork> groups = group_works(rank, all);
-  Intervals work;
+  TimeRanges work;
   for (const GroupWork& group : groups) work = work.united_with(group.all());
-  const Intervals input = in_steps(SpanKind::input), communication = in_steps(SpanKind::communication);
-  const Intervals exposed = communication.without(work.united_with(input));
+  const TimeRanges input = in_steps(SpanKind::input), communication = in_steps(SpanKind::communication);
+  const TimeRanges exposed = communication.without(work.united_with(input));
   const double count = static_cast<double>(rank.steps.size()), of_each = count * static_cast<double>(groups.size());
   TracedRank time{.rank = rank.rank->rank, .name = rank.rank->name};
   time.steps = std::ssize(rank.steps);
@@ -83,8 +83,8 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   time.late_others = exposed.common_with(waits_for_others(steps, index)).length() / count;
   if (time.communication > 0) time.overlap = 1 - time.exposed / time.communication;
   for (const GroupWork& group : groups) {
-    const Intervals own = group.all(), own_or_input = own.united_with(input).united_with(exposed);
-    const Intervals waits = work.united_with(group.barrier).without(own_or_input);
+    const TimeRanges own = group.all(), own_or_input = own.united_with(input).united_with(exposed);
+    const TimeRanges waits = work.united_with(group.barrier).without(own_or_input);
     time.compute += group.compute.length() / of_each;
     time.optimizer += group.optimizer.length() / of_each;
     time.input += input.without(own).length() / of_each;
@@ -98,7 +98,7 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
 void add_straggling(const TraceSteps& steps, std::vector<TracedRank>& ranks) {
   std::vector<double> own;
   for (const StepsOfRank& rank : steps.ranks()) {
-    const Intervals all = steps_as_moments(rank);
+    const TimeRanges all = steps_as_moments(rank);
     own.push_back(all.without(moments(*rank.rank, SpanKind::waiting)).length() /
                   static_cast<double>(rank.steps.size()));
   }
@@ -162,10 +162,10 @@ std::vector<OperationTime> operation_times(const TraceSteps& steps) {
   for (const StepsOfRank& rank : steps.ranks()) {
     rank_steps += static_cast<double>(rank.steps.size());
     for (const TraceThread& thread : rank.rank->threads) {
-      const Intervals barrier = moments(thread, SpanKind::barrier);
+      const TimeRanges barrier = moments(thread, SpanKind::barrier);
       for (const TraceSpan& span : thread.spans) {
         if (span.kind != SpanKind::compute && span.kind != SpanKind::optimizer) continue;
-        const double seconds = Intervals({{span.begin, span.end}}).without(barrier).length();
+        const double seconds = TimeRanges({{span.begin, span.end}}).without(barrier).length();
         OperationTime& time = by_name[{span.name, span.detail}];
         time.seconds += seconds;
         ++time.spans;
@@ -187,12 +187,12 @@ std::vector<OperationTime> operation_times(const TraceSteps& steps) {
 }
 
 std::vector<ServerTime> server_times(const TraceFile& trace, const TraceSteps& steps) {
-  const Intervals all = steps_as_moments(steps.ranks().front());
-  const Interval whole{all.parts().front().begin, all.parts().back().end};
+  const TimeRanges all = steps_as_moments(steps.ranks().front());
+  const TimeRange whole{all.parts().front().begin, all.parts().back().end};
   std::vector<ServerTime> servers;
   for (const TraceRank& rank : trace.ranks) {
     if (!rank.is_server || rank.is_lost) continue;
-    const Intervals busy = moments(rank, SpanKind::optimizer).common_with(Intervals({whole}));
+    const TimeRanges busy = moments(rank, SpanKind::optimizer).common_with(TimeRanges({whole}));
     ServerTime& server = servers.emplace_back();
     server.name = rank.name;
     server.busy = busy.length() / (whole.end - whole.begin);

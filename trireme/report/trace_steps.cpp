@@ -116,18 +116,59 @@ std::size_t TraceSteps::last_to_begin(std::size_t rank, std::size_t step, std::i
   return latest < first_end ? last : rank;
 }
 
-Intervals moments(const TraceThread& thread, perf::SpanKind kind) {
-  std::vector<Interval> all;
+TimeRanges moments(const TraceThread& thread, perf::SpanKind kind) {
+  std::vector<TimeRange> all;
   for (const TraceSpan& span : thread.spans) {
     if (span.kind == kind) all.push_back({span.begin, span.end});
   }
-  return Intervals(std::move(all));
+  return TimeRanges(std::move(all));
 }
 
-Intervals moments(const TraceRank& rank, perf::SpanKind kind) {
-  Intervals all;
+TimeRanges moments(const TraceRank& rank, perf::SpanKind kind) {
+  TimeRanges all;
   for (const TraceThread& thread : rank.threads) all = all.united_with(moments(thread, kind));
   return all;
 }
+
+TimeRanges::TimeRanges(std::vector<TimeRange> any) {
+  std::erase_if(any, [](const TimeRange& part) { return !(part.end > part.begin); });
+  std::sort(any.begin(), any.end(), [](const TimeRange& a, const TimeRange& b) { return a.begin < b.begin; });
+  for (const TimeRange& part : any) {
+    if (!parts_.empty() && part.begin <= parts_.back().end) {
+      parts_.back().end = std::max(parts_.back().end, part.end);
+    } else {
+      parts_.push_back(part);
+    }
+  }
+}
+
+double TimeRanges::length() const {
+  double sum = 0;
+  for (const TimeRange& part : parts_) sum += part.end - part.begin;
+  return sum;
+}
+
+TimeRanges TimeRanges::united_with(const TimeRanges& other) const {
+  std::vector<TimeRange> all = parts_;
+  all.insert(all.end(), other.parts_.begin(), other.parts_.end());
+  return TimeRanges(std::move(all));
+}
+
+TimeRanges TimeRanges::without(const TimeRanges& other) const {
+  TimeRanges result;
+  auto hole = other.parts_.begin();
+  for (TimeRange part : parts_) {
+    while (hole != other.parts_.end() && hole->end <= part.begin) ++hole;
+    // The last hole may reach into the next part: it is looked at again.
+    for (auto at = hole; at != other.parts_.end() && at->begin < part.end; ++at) {
+      if (at->begin > part.begin) result.parts_.push_back({part.begin, at->begin});
+      part.begin = at->end;
+    }
+    if (part.end > part.begin) result.parts_.push_back(part);
+  }
+  return result;
+}
+
+TimeRanges TimeRanges::common_with(const TimeRanges& other) const { return without(without(other)); }
 
 }  // namespace trireme::report

@@ -4,10 +4,33 @@
 
 #include <vector>
 
-#include "trireme/report/intervals.hpp"
 #include "trireme/report/trace_file.hpp"
 
 namespace trireme::report {
+
+// Sets of moments, as ranges that are sorted and apart: unions, differences, lengths. What counts twice in a sum of
+// spans counts once here.
+struct TimeRange {
+  double begin = 0, end = 0;
+
+  bool operator==(const TimeRange&) const = default;
+};
+
+class TimeRanges {
+ public:
+  TimeRanges() = default;
+  explicit TimeRanges(std::vector<TimeRange> any);  // in any order, overlapping or not; empty ones count for nothing
+
+  double length() const;
+  const std::vector<TimeRange>& parts() const { return parts_; }
+
+  TimeRanges united_with(const TimeRanges& other) const;
+  TimeRanges without(const TimeRanges& other) const;
+  TimeRanges common_with(const TimeRanges& other) const;
+
+ private:
+  std::vector<TimeRange> parts_;
+};
 
 // A worker.
 struct StepsOfRank {
@@ -49,7 +72,7 @@ class TraceSteps {
 };
 
 // Spans of a kind on a thread, and on all threads of a rank.
-Intervals moments(const TraceThread& thread, perf::SpanKind kind);
-Intervals moments(const TraceRank& rank, perf::SpanKind kind);
+TimeRanges moments(const TraceThread& thread, perf::SpanKind kind);
+TimeRanges moments(const TraceRank& rank, perf::SpanKind kind);
 
 }  // namespace trireme::report

@@ -1,33 +1,33 @@
-#include "trireme/report/intervals.hpp"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "trireme/report/trace_steps.hpp"
+
 namespace trireme::report {
 namespace {
 
-using Parts = std::vector<Interval>;
+using Parts = std::vector<TimeRange>;
 
-TEST(Intervals, CountWhatOverlapsOnce) {
-  const Intervals set({{4, 5}, {0, 2}, {1, 3}, {3, 3.5}, {7, 7}, {9, 8}});
+TEST(TimeRanges, CountWhatOverlapsOnce) {
+  const TimeRanges set({{4, 5}, {0, 2}, {1, 3}, {3, 3.5}, {7, 7}, {9, 8}});
   EXPECT_EQ(set.parts(), (Parts{{0, 3.5}, {4, 5}}));
   EXPECT_DOUBLE_EQ(set.length(), 4.5);
-  EXPECT_EQ(Intervals().length(), 0);
+  EXPECT_EQ(TimeRanges().length(), 0);
 }
 
-TEST(Intervals, UnionDifferenceAndWhatIsCommon) {
-  const Intervals a({{0, 4}, {6, 10}, {12, 13}}), b({{1, 2}, {3, 7}, {9, 14}});
+TEST(TimeRanges, UnionDifferenceAndWhatIsCommon) {
+  const TimeRanges a({{0, 4}, {6, 10}, {12, 13}}), b({{1, 2}, {3, 7}, {9, 14}});
   EXPECT_EQ(a.united_with(b).parts(), (Parts{{0, 14}}));
   EXPECT_EQ(a.without(b).parts(), (Parts{{0, 1}, {2, 3}, {7, 9}}));
   EXPECT_EQ(b.without(a).parts(), (Parts{{4, 6}, {10, 12}, {13, 14}}));
   EXPECT_EQ(a.common_with(b).parts(), (Parts{{1, 2}, {3, 4}, {6, 7}, {9, 10}, {12, 13}}));
-  EXPECT_EQ(a.without(Intervals()).parts(), a.parts());
-  EXPECT_TRUE(Intervals().without(a).parts().empty());
+  EXPECT_EQ(a.without(TimeRanges()).parts(), a.parts());
+  EXPECT_TRUE(TimeRanges().without(a).parts().empty());
 }
 
 // Against the same on a line of cells.
-TEST(Intervals, AgreeWithCountingCells) {
+TEST(TimeRanges, AgreeWithCountingCells) {
   constexpr int kCells = 60;
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
@@ -38,10 +38,10 @@ TEST(Intervals, AgreeWithCountingCells) {
         parts.push_back({static_cast<double>(begin), static_cast<double>(end)});
         for (int at = begin; at < end; ++at) cells[at] = true;
       }
-      return Intervals(parts);
+      return TimeRanges(parts);
     };
     std::vector<bool> in_a(2 * kCells), in_b(2 * kCells);
-    const Intervals a = draw(in_a), b = draw(in_b);
+    const TimeRanges a = draw(in_a), b = draw(in_b);
     int both = 0, either = 0, only_a = 0;
     for (std::size_t i = 0; i < in_a.size(); ++i) {
       both += in_a[i] && in_b[i];

@@ -1,4 +1,4 @@
-#include "trireme/lab/rank_report.hpp"
+#include "trireme/lab/task_reports.hpp"
 
 #include <gtest/gtest.h>
 
