@@ -18,8 +18,7 @@
 
 #include "trireme/base/random.hpp"
 #include "trireme/data/formats.hpp"
-#include "trireme/data/jpeg_decoder.hpp"
-#include "trireme/data/jpeg_encoder.hpp"
+#include "trireme/data/jpeg.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/data/preprocess.hpp"
 #include "trireme/perf/statistics.hpp"

@@ -7,7 +7,7 @@
 #include "tests/data/memory_dataset.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/data/files.hpp"
-#include "trireme/data/jpeg_encoder.hpp"
+#include "trireme/data/jpeg.hpp"
 #include "trireme/data/survey.hpp"
 
 namespace trireme::testkit {

@@ -15,7 +15,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/data/drawn.hpp"
 #include "trireme/data/formats.hpp"
-#include "trireme/data/jpeg_encoder.hpp"
+#include "trireme/data/jpeg.hpp"
 #include "trireme/data/preprocess.hpp"
 #include "trireme/data/whole_image.hpp"
 #include "trireme/data/writer.hpp"

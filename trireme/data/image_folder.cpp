@@ -8,7 +8,7 @@
 #include "trireme/base/new_file.hpp"
 #include "trireme/data/class_names.hpp"
 #include "trireme/data/files.hpp"
-#include "trireme/data/jpeg_encoder.hpp"
+#include "trireme/data/jpeg.hpp"
 #include "trireme/data/readers.hpp"
 #include "trireme/data/split_writer.hpp"
 

@@ -11,7 +11,7 @@
 #include "trireme/base/simd.hpp"
 #include "trireme/data/augmentations.hpp"
 #include "trireme/data/image.hpp"
-#include "trireme/data/jpeg_decoder.hpp"
+#include "trireme/data/jpeg.hpp"
 
 namespace trireme::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trireme/data/dataset.hpp"
-#include "trireme/data/jpeg_decoder.hpp"
+#include "trireme/data/jpeg.hpp"
 
 namespace trireme::data {
 

@@ -14,7 +14,7 @@
 #include "trireme/base/units.hpp"
 #include "trireme/data/class_names.hpp"
 #include "trireme/data/gzip.hpp"
-#include "trireme/data/jpeg_encoder.hpp"
+#include "trireme/data/jpeg.hpp"
 #include "trireme/data/parallel.hpp"
 #include "trireme/data/readers.hpp"
 #include "trireme/data/record_file.hpp"

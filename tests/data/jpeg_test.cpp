@@ -1,4 +1,4 @@
-#include "trireme/data/jpeg_decoder.hpp"
+#include "trireme/data/jpeg.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,18 @@
-// Decodes JPEG images by libjpeg-turbo: only the part that is wanted, and no larger than it is needed. Used by the
-// preprocessor, one per thread: its memory is used again from image to image.
+// JPEG images by libjpeg-turbo. The decoder decodes only the part that is wanted, and no larger than it is needed; the
+// encoder is for data sets that are written from pixels.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "trireme/data/dataset.hpp"
 #include "trireme/data/image.hpp"
 
 namespace trireme::data {
 
+// One per thread: its memory is used again from image to image.
 class JpegDecoder {
  public:
   // Error(unavailable) where this build has no libjpeg.
@@ -32,5 +35,9 @@ class JpegDecoder {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Of a sample of pixels with one channel (grey) or three (RGB); quality is 1 to 100, as libjpeg counts it. The memory
+// of `jpeg` is used again. Error(unavailable) in a build without libjpeg; Error(bad_input) for other channels or sizes.
+void encode_jpeg(const Sample& pixels, int quality, std::vector<std::byte>& jpeg);
 
 }  // namespace trireme::data
