@@ -1,16 +1,29 @@
-// What is done to the images of a data set: chosen by what they are like (glimpse.hpp) and by the size that the network
-// takes, as far as the user has not said it. Used by everything that trains or evaluates, and kept in checkpoints.
+// What is done to the images of a data set: chosen by what they are like and by the size that the network takes, as far
+// as the user has not said it. Used by everything that trains or evaluates, and kept in checkpoints.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "trireme/data/glimpse.hpp"
+#include "trireme/data/dataset.hpp"
 #include "trireme/data/preprocess.hpp"
 
 namespace trireme::data {
+
+// What the images of a data set are like, by a look at a few of them, always the same ones: JPEG files tell their size
+// only one by one. By this data sets are told apart, too.
+struct Glimpse {
+  int height = 0, width = 0;  // of the highest and of the widest; 0: none can be read
+  int channels = 0;           // 1: all are grey
+  bool same_size = true;
+  std::uint64_t hash = 0;  // of their bytes and labels
+};
+
+// Broken images are passed over. Error(unavailable) where this build cannot decode them.
+Glimpse glimpse(const Dataset& dataset);
 
 // CIFAR-10's images have 32 x 32 pixels: too few to lose any by cropping.
 inline constexpr int kLargestSmallImage = 64;
@@ -36,8 +49,8 @@ struct PreprocessingOptions {
 };
 
 // Small images (up to 64 x 64, for a network that takes no larger ones) are padded and not cropped, digits (small and
-// grey) neither cropped nor flipped, others cropped. Without training nothing is random. Error(bad_input) where there
-// are more values than channels.
+// grey) neither cropped nor flipped, others cropped. Without training nothing is random. Error(bad_input) if there are
+// more values than channels.
 Preprocessing preprocessing_for(const Glimpse& images, int size, int channels, bool training,
                                 const PreprocessingOptions& options = {});
 // All that was chosen for training and for evaluation.

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 
-#include "trireme/data/glimpse.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/train/data_config.hpp"
