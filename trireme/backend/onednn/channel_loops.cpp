@@ -237,12 +237,12 @@ TRIREME_SIMD void centred_sums(const Panel& panel, const BFloat16* x, const floa
   centred_sums_all(panel, x, centre, deviations, squares);
 }
 
-TRIREME_SIMD void apply_affine(const Panel& panel, const AffineColumns& columns,
-                               const AffineOperands<float>& operands) {
+TRIREME_SIMD void apply_columns(const Panel& panel, const AffineColumns& columns,
+                                const AffineOperands<float>& operands) {
   apply_affine_all(panel, columns, operands);
 }
-TRIREME_SIMD void apply_affine(const Panel& panel, const AffineColumns& columns,
-                               const AffineOperands<BFloat16>& operands) {
+TRIREME_SIMD void apply_columns(const Panel& panel, const AffineColumns& columns,
+                                const AffineOperands<BFloat16>& operands) {
   apply_affine_all(panel, columns, operands);
 }
 
@@ -255,12 +255,12 @@ TRIREME_SIMD void gradient_sums(const Panel& panel, const float* mean, const Gra
   gradient_sums_all(panel, mean, operands, diffs, products);
 }
 
-TRIREME_SIMD void apply_gradient(const Panel& panel, const GradientColumns& columns,
-                                 const GradientOperands<float>& operands) {
+TRIREME_SIMD void apply_columns(const Panel& panel, const GradientColumns& columns,
+                                const GradientOperands<float>& operands) {
   apply_gradient_all(panel, columns, operands);
 }
-TRIREME_SIMD void apply_gradient(const Panel& panel, const GradientColumns& columns,
-                                 const GradientOperands<BFloat16>& operands) {
+TRIREME_SIMD void apply_columns(const Panel& panel, const GradientColumns& columns,
+                                const GradientOperands<BFloat16>& operands) {
   apply_gradient_all(panel, columns, operands);
 }
 

@@ -26,8 +26,8 @@ struct AffineOperands {
   Element* y;
   bool relu;
 };
-void apply_affine(const Panel& panel, const AffineColumns& columns, const AffineOperands<float>& operands);
-void apply_affine(const Panel& panel, const AffineColumns& columns, const AffineOperands<BFloat16>& operands);
+void apply_columns(const Panel& panel, const AffineColumns& columns, const AffineOperands<float>& operands);
+void apply_columns(const Panel& panel, const AffineColumns& columns, const AffineOperands<BFloat16>& operands);
 
 // d is diff + more where dst > 0; more and dst may be null, then it is diff, everywhere.
 template <typename Element>
@@ -50,8 +50,8 @@ void gradient_sums(const Panel& panel, const float* mean, const GradientOperands
 struct GradientColumns {
   alignas(64) float mean[kPanelWidth], of_diff[kPanelWidth], of_x[kPanelWidth], constant[kPanelWidth];
 };
-void apply_gradient(const Panel& panel, const GradientColumns& columns, const GradientOperands<float>& operands);
-void apply_gradient(const Panel& panel, const GradientColumns& columns, const GradientOperands<BFloat16>& operands);
+void apply_columns(const Panel& panel, const GradientColumns& columns, const GradientOperands<float>& operands);
+void apply_columns(const Panel& panel, const GradientColumns& columns, const GradientOperands<BFloat16>& operands);
 
 // best[j] = max(best[j], column j)
 void max_columns(const Panel& panel, const float* x, float* best);

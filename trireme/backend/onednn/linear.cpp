@@ -1,10 +1,8 @@
-#include "trireme/backend/onednn/affine.hpp"
 #include "trireme/backend/onednn/batch_statistics.hpp"
-#include "trireme/backend/onednn/element.hpp"
+#include "trireme/backend/onednn/channel_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/linear_own.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
-#include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/plan/label.hpp"
@@ -214,54 +212,44 @@ KernelChoice make(const op::MatMul& operation, const KernelRequest& request, con
 }
 
 KernelChoice make(const op::Bias& operation, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& shape = request.inputs[0].shape;
-  const Layout layout = viewable(shape, request.inputs[0].layout);
-  const ChannelView view = *channel_view(shape, layout);
-  const DataType type = request.inputs[0].dtype;
-  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
-    return own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
-      const float* bias = operands.input(1);
-      const ChannelAffine affine(view, operands.scratch<float>());
-      for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
-        const bool real = channel < view.channels;
-        affine.set(channel, 0, real ? 1 : 0, real ? bias[channel] : 0);
-      }
-      const Strips strips(view);
+  const ChannelView view = view_of_src(request);
+  KernelChoice choice = channel_kernel(
+      request, [operation, view]<typename Element>(Element, const Operands& operands, const RunContext&) {
+        const float* bias = operands.input(1);
+        const ChannelAffine affine(view, operands.scratch<float>());
+        for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) {
+          const bool real = channel < view.channels;
+          affine.set(channel, 0, real ? 1 : 0, real ? bias[channel] : 0);
+        }
+        const Strips strips(view);
+        const AffineOperands<Element> loops{operands.input<Element>(0), nullptr, operands.output<Element>(),
+                                            operation.activation == op::Activation::relu};
 #pragma omp parallel if (view.elements() > kParallelElements)
-      apply_affine<Element>(strips, affine,
-                            {operands.input<Element>(0), nullptr, operands.output<Element>(),
-                             operation.activation == op::Activation::relu});
-    });
-  });
-  choice.inputs[0] = choice.outputs[0] = {layout, type};
+        apply_channels(strips, affine, loops);
+      });
   choice.scratch_bytes = ChannelAffine::bytes(view);
   choice.in_place = {{0, 0}};
   return choice;
 }
 
 KernelChoice make(const op::BiasBackward&, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& shape = request.inputs[0].shape;
-  const Layout layout = viewable(shape, request.inputs[0].layout);
-  const ChannelView view = *channel_view(shape, layout);
-  const DataType type = request.inputs[0].dtype;
-  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
-    return own_kernel(request, [view](const Operands& operands, const RunContext&) {
-      const auto* diff_dst = operands.input<Element>(0);
-      float* diff_bias = operands.output();
-      auto* partials = operands.scratch<double>();
-      const Strips strips(view);
+  const ChannelView view = view_of_src(request);
+  KernelChoice choice =
+      channel_kernel(request, [view]<typename Element>(Element, const Operands& operands, const RunContext&) {
+        const auto* diff_dst = operands.input<Element>(0);
+        float* diff_bias = operands.output();
+        auto* partials = operands.scratch<double>();
+        const Strips strips(view);
 #pragma omp parallel if (view.elements() > kParallelElements)
-      {
+        {
 #pragma omp for schedule(static)
-        for (std::int64_t i = 0; i < strips.count(); ++i) strip_sums(strips, i, diff_dst, partials);
+          for (std::int64_t i = 0; i < strips.count(); ++i) strip_sums(strips, i, diff_dst, partials);
 #pragma omp for schedule(static)
-        for (std::int64_t channel = 0; channel < view.channels; ++channel) {
-          diff_bias[channel] = static_cast<float>(added_sums(strips, channel, partials).first);
+          for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+            diff_bias[channel] = static_cast<float>(added_sums(strips, channel, partials).first);
+          }
         }
-      }
-    });
-  });
-  choice.inputs[0] = {layout, type};
+      });
   choice.scratch_bytes = partial_count(Strips(view)) * static_cast<std::int64_t>(sizeof(double));
   return choice;
 }

@@ -2,12 +2,10 @@
 
 #include <cmath>
 
-#include "trireme/backend/onednn/affine.hpp"
-#include "trireme/backend/onednn/element.hpp"
-#include "trireme/backend/onednn/group_statistics.hpp"
+#include "trireme/backend/onednn/batch_statistics.hpp"
+#include "trireme/backend/onednn/channel_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
-#include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/base/error.hpp"
 
@@ -16,15 +14,51 @@ namespace {
 
 constexpr auto kDoubleBytes = static_cast<std::int64_t>(sizeof(double));
 
-// Gives src's format to every input and output of src's shape.
-void keep_format(const KernelRequest& request, const Format& format, KernelChoice& choice) {
-  const Shape& shape = request.inputs[0].shape;
-  for (std::size_t i = 0; i < choice.inputs.size(); ++i) {
-    if (request.inputs[i].shape == shape) choice.inputs[i] = format;
+// Batch statistics over all groups of cores that a batch is split over, or over all replicas (see
+// RunContext::statistics_groups): each tells its own, two numbers per channel, they meet, and each computes the same
+// totals. Called inside an OpenMP region by all its threads.
+std::int64_t told_bytes(const ChannelView& view) {
+  return 2 * view.channels * static_cast<std::int64_t>(sizeof(double));
+}
+
+// Publishes of(channel), a pair of doubles of this group, for every channel, and waits for the other groups. Nothing to
+// do for a single group.
+template <typename OfChannel>
+void tell_groups(const ChannelView& view, const Operands& operands, const RunContext& context, OfChannel of) {
+  if (context.statistics_groups == 1) return;
+  auto* mine = operands.shared<double>(context.statistics_group);
+#pragma omp for schedule(static)
+  for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+    const auto [first, second] = of(channel);
+    mine[2 * channel] = first;
+    mine[2 * channel + 1] = second;
   }
-  for (std::size_t i = 0; i < choice.outputs.size(); ++i) {
-    if (request.node.outputs[i].shape == shape) choice.outputs[i] = format;
+#pragma omp single
+  context.share_statistics(operands.shared_blocks(), told_bytes(view));
+}
+
+// The statistics of one channel over all groups from those of each; every group has the same number of samples.
+Moments joined_moments(const Operands& operands, const RunContext& context, std::int64_t channel) {
+  Moments all;
+  for (int group = 0; group < context.statistics_groups; ++group) {
+    all.mean += operands.shared<double>(group)[2 * channel] / context.statistics_groups;
   }
+  for (int group = 0; group < context.statistics_groups; ++group) {
+    const double* told = operands.shared<double>(group) + 2 * channel;
+    const double off = told[0] - all.mean;
+    all.variance += (told[1] + off * off) / context.statistics_groups;
+  }
+  return all;
+}
+
+Sums joined_sums(const Operands& operands, const RunContext& context, std::int64_t channel) {
+  Sums all;
+  for (int group = 0; group < context.statistics_groups; ++group) {
+    const double* told = operands.shared<double>(group) + 2 * channel;
+    all.first += told[0];
+    all.second += told[1];
+  }
+  return all;
 }
 
 // Groups of cores meet once, between the passes over everything; one group goes over few channels at a time, twice.
@@ -80,7 +114,7 @@ void normalize(const op::BatchNorm& operation, const ChannelView& view, const Op
     for (std::int64_t group = 0; group < strips.groups(); ++group) {
       for_each_strip(strips, group, [&](std::int64_t i) { strip_moments(strips, i, src, partials); });
       for_each_channel(strips, group, set);
-      apply_affine(strips, group, affine, last);
+      apply_channels(strips, group, affine, last);
     }
   } else {
 #pragma omp for schedule(static)
@@ -89,12 +123,13 @@ void normalize(const op::BatchNorm& operation, const ChannelView& view, const Op
                 [&](std::int64_t channel) { return merged_moments(strips, channel, partials); });
 #pragma omp for schedule(static)
     for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) set(channel);
-    apply_affine(strips, affine, last);
+    apply_channels(strips, affine, last);
   }
 }
 
 // One value per channel and padded lane, as GradientColumns wants them.
 struct ChannelGradient {
+  using Columns = GradientColumns;
   float *mean, *of_diff, *of_x, *constant;
 
   static std::int64_t bytes(const ChannelView& view) {
@@ -105,6 +140,12 @@ struct ChannelGradient {
         of_diff(memory + view.padded_channels()),
         of_x(memory + 2 * view.padded_channels()),
         constant(memory + 3 * view.padded_channels()) {}
+  void spread(const Strip& strip, GradientColumns& columns) const {
+    spread_lanes(strip, mean, columns.mean);
+    spread_lanes(strip, of_diff, columns.of_diff);
+    spread_lanes(strip, of_x, columns.of_x);
+    spread_lanes(strip, constant, columns.constant);
+  }
 };
 
 // The operands of a backward pass under their names; null where absent.
@@ -130,39 +171,6 @@ struct BackwardOperands {
     loops.diff_addend = operation.add ? operands.output<Element>(next) : nullptr;
   }
 };
-
-void set_columns(const Strip& strip, const ChannelGradient& gradient, GradientColumns& columns) {
-  spread_lanes(strip, gradient.mean, columns.mean);
-  spread_lanes(strip, gradient.of_diff, columns.of_diff);
-  spread_lanes(strip, gradient.of_x, columns.of_x);
-  spread_lanes(strip, gradient.constant, columns.constant);
-}
-
-template <typename Element>
-void apply_gradient(const Strips& strips, const ChannelGradient& gradient, const GradientOperands<Element>& operands) {
-  GradientColumns columns;
-  std::int64_t prepared = -1;
-#pragma omp for schedule(static)
-  for (std::int64_t i = 0; i < strips.count(); ++i) {
-    const Strip strip = strips[i];
-    if (strip.first_channel != prepared) {
-      set_columns(strip, gradient, columns);
-      prepared = strip.first_channel;
-    }
-    for_each_panel(strip, [&](const Panel& panel) { apply_gradient(panel, columns, operands); });
-  }
-}
-
-// From the last strip to the first, because what was read last is in the cache.
-template <typename Element>
-void apply_gradient(const Strips& strips, std::int64_t group, const ChannelGradient& gradient,
-                    const GradientOperands<Element>& operands) {
-  const std::int64_t begin = group * strips.per_group();
-  GradientColumns columns;
-  set_columns(strips[begin], gradient, columns);
-  for (std::int64_t i = begin + strips.per_group(); i-- > begin;)
-    for_each_panel(strips[i], [&](const Panel& panel) { apply_gradient(panel, columns, operands); });
-}
 
 // With d the gradient that the activation let through, m the mean, i = 1/sqrt(variance + epsilon), M values per
 // channel:
@@ -206,7 +214,7 @@ void normalize_backward(const op::BatchNormBackward& operation, const ChannelVie
       for_each_channel(strips, group, set_mean);
       for_each_strip(strips, group, add_up);
       for_each_channel(strips, group, set);
-      apply_gradient(strips, group, gradient, named.loops);
+      apply_channels(strips, group, gradient, named.loops);
     }
   } else {
 #pragma omp for schedule(static)
@@ -216,7 +224,7 @@ void normalize_backward(const op::BatchNormBackward& operation, const ChannelVie
     tell_groups(view, operands, context, [&](std::int64_t channel) { return added_sums(strips, channel, partials); });
 #pragma omp for schedule(static)
     for (std::int64_t channel = 0; channel < view.padded_channels(); ++channel) set(channel);
-    apply_gradient(strips, gradient, named.loops);
+    apply_channels(strips, gradient, named.loops);
   }
 }
 
@@ -241,8 +249,9 @@ void normalize_inference(const op::BatchNormInference& operation, const ChannelV
     affine.set(channel, mean[channel], static_cast<float>(scale), beta[channel]);
   }
 #pragma omp parallel if (view.elements() > kParallelElements)
-  apply_affine<Element>(strips, affine,
-                        {src, addend, operands.output<Element>(), operation.activation == op::Activation::relu});
+  apply_channels(
+      strips, affine,
+      AffineOperands<Element>{src, addend, operands.output<Element>(), operation.activation == op::Activation::relu});
 }
 
 LrnProblem lrn_problem(const Shape& shape, const Layout& layout, const op::Lrn& lrn) {
@@ -252,16 +261,11 @@ LrnProblem lrn_problem(const Shape& shape, const Layout& layout, const op::Lrn& 
 }  // namespace
 
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& shape = request.inputs[0].shape;
-  const Layout layout = viewable(shape, request.inputs[0].layout);
-  const DataType type = request.inputs[0].dtype;
-  const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
-    return own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
-      normalize<Element>(operation, view, operands, context);
-    });
-  });
-  keep_format(request, {layout, type}, choice);
+  const ChannelView view = view_of_src(request);
+  KernelChoice choice = channel_kernel(
+      request, [operation, view]<typename Element>(Element, const Operands& operands, const RunContext& context) {
+        normalize<Element>(operation, view, operands, context);
+      });
   choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelAffine::bytes(view);
   choice.shared_bytes = told_bytes(view);
   if (operation.add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
@@ -274,16 +278,11 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
     fail(ErrorKind::failed, "the onednn backend masks '{}' by dst only: see Backend::masks_from_src()",
          request.node.name);
   }
-  const Shape& shape = request.inputs[0].shape;
-  const Layout layout = viewable(shape, request.inputs[0].layout);
-  const DataType type = request.inputs[0].dtype;
-  const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
-    return own_kernel(request, [operation, view](const Operands& operands, const RunContext& context) {
-      normalize_backward<Element>(operation, view, operands, context);
-    });
-  });
-  keep_format(request, {layout, type}, choice);
+  const ChannelView view = view_of_src(request);
+  KernelChoice choice = channel_kernel(
+      request, [operation, view]<typename Element>(Element, const Operands& operands, const RunContext& context) {
+        normalize_backward<Element>(operation, view, operands, context);
+      });
   choice.scratch_bytes = partial_count(Strips(view)) * kDoubleBytes + ChannelGradient::bytes(view);
   choice.shared_bytes = told_bytes(view);
   const int diff_dst = operation.gamma ? 4 : 3;
@@ -296,16 +295,11 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
 }
 
 KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, const dnnl::engine&) {
-  const Shape& shape = request.inputs[0].shape;
-  const Layout layout = viewable(shape, request.inputs[0].layout);
-  const DataType type = request.inputs[0].dtype;
-  const ChannelView view = *channel_view(shape, layout);
-  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
-    return own_kernel(request, [operation, view](const Operands& operands, const RunContext&) {
-      normalize_inference<Element>(operation, view, operands);
-    });
-  });
-  keep_format(request, {layout, type}, choice);
+  const ChannelView view = view_of_src(request);
+  KernelChoice choice = channel_kernel(
+      request, [operation, view]<typename Element>(Element, const Operands& operands, const RunContext&) {
+        normalize_inference<Element>(operation, view, operands);
+      });
   choice.scratch_bytes = ChannelAffine::bytes(view);
   if (operation.add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
   choice.in_place.emplace_back(0, 0);
