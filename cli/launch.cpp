@@ -20,9 +20,8 @@ int run_launch(LaunchOptions options, const CommandCheck& check_command) {
     std::fputs(commands_text(plan).c_str(), stdout);
     return 0;
   }
-  cluster::Supervisor supervisor(plan.job, plan.starter,
-                                 {.program = this_binary(), .console = {.output_folder = options.output_folder}});
-  return supervisor.run();
+  return cluster::supervise(plan.job, plan.starter,
+                            {.program = this_binary(), .console = {.output_folder = options.output_folder}});
 }
 
 void add_host_options(CLI::App& app, HostOptions& options) {

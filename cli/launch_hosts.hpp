@@ -9,7 +9,7 @@
 
 #include "trireme/cluster/host_check.hpp"
 #include "trireme/cluster/host_list.hpp"
-#include "trireme/cluster/ssh.hpp"
+#include "trireme/cluster/host_reach.hpp"
 #include "trireme/comm/cluster_spec.hpp"
 #include "trireme/perf/core_division.hpp"
 

@@ -52,13 +52,13 @@ Command add_launch_task(CLI::App& parent) {
 Command add_launch_guard(CLI::App& parent) {
   CLI::App* app = add_hidden(parent, "launch-guard", "Ends what a killed launch has left");
   struct Options {
-    std::string mark, folder;
+    std::string job_id, folder;
   };
   auto options = std::make_shared<Options>();
-  app->add_option("mark", options->mark)->required();
+  app->add_option("job_id", options->job_id)->required();
   app->add_option("folder", options->folder)->required();
   return {app, [options] {
-            cluster::run_guard(options->mark, options->folder);
+            cluster::run_guard(options->job_id, options->folder);
             return 0;
           }};
 }

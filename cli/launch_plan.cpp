@@ -11,11 +11,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/cluster/host_starter.hpp"
 #include "trireme/cluster/mpirun.hpp"
 #include "trireme/cluster/secret.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/cluster/slurm.hpp"
+#include "trireme/cluster/starter.hpp"
 #include "trireme/comm/cluster_spec.hpp"
 #include "trireme/comm/world.hpp"
 
@@ -189,7 +189,7 @@ std::string program_on(const HostShare& host, const LaunchOptions& options) {
 
 // Of one role, host by host. The model has what they have in common.
 void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, const LaunchOptions& options,
-               cluster::Job& job) {
+               cluster::JobDescription& job) {
   const bool are_workers = model.role == cluster::kWorkerRole;
   const int count = are_workers ? options.tasks.cores.workers : options.tasks.cores.servers;
   int index = 0;
@@ -214,12 +214,12 @@ void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, 
 }
 
 // Workers first, then servers: task i is rank i.
-cluster::Job make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
+cluster::JobDescription make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
   cluster::Task task;
   if (at_addresses)
     task.environment[cluster::kJobSecretVariable] = cluster::make_secret();  // by which they know each other
   if (options.hosts.slurm) task.environment[cluster::kEndRequestsVariable] = cluster::kFromLauncher;
-  cluster::Job job;
+  cluster::JobDescription job;
   add_tasks(task, hosts, options, job);
   if (isatty(STDERR_FILENO) != 0) job.tasks.front().environment[cluster::kProgressVariable] = "terminal";
   task.role = cluster::kServerRole;
@@ -296,7 +296,7 @@ std::string commands_text(const LaunchPlan& plan) {
     text += fmt::format("  {}\n", shell_text(start.environment, start.command));
   }
   text += "which runs:\n";
-  cluster::Job job = plan.job;
+  cluster::JobDescription job = plan.job;
   cluster::tell_addresses(job);
   for (std::size_t i = 0; i < job.tasks.size(); ++i) {
     const cluster::Task& task = job.tasks[i];

@@ -8,7 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/launch_hosts.hpp"
-#include "trireme/cluster/job.hpp"
+#include "trireme/cluster/job_description.hpp"
 #include "trireme/cluster/ports.hpp"
 #include "trireme/cluster/starter.hpp"
 
@@ -27,7 +27,7 @@ struct LaunchOptions {
 };
 
 struct LaunchPlan {
-  cluster::Job job;
+  cluster::JobDescription job;
   std::vector<HostShare> hosts;
   cluster::Starter starter;
   cluster::PortClaims ports;  // for as long as the job runs

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
-#include "trireme/cluster/command_output.hpp"
+#include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/cluster/slurm.hpp"
 

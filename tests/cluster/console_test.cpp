@@ -43,7 +43,7 @@ TEST(LineBuffer, ALineWithoutEndIsBounded) {
   EXPECT_EQ(lines.size(), 3U);
 }
 
-Job two_workers() { return {{Task{.index = 0}, Task{.index = 1}}}; }
+JobDescription two_workers() { return {{Task{.index = 0}, Task{.index = 1}}}; }
 
 // What a terminal of one column of lines shows after these characters.
 Lines screen(const std::string& text) {
@@ -88,7 +88,7 @@ class Terminal {
 
 TEST(Console, OnATerminalTheBarStaysBelowTheLines) {
   Terminal terminal;
-  const Job job = two_workers();
+  const JobDescription job = two_workers();
   Console console(job, {.out = terminal.descriptor(), .err = terminal.descriptor(), .output_folder = ""});
   ASSERT_TRUE(console.shows_bar());
   console.add_output(0, 2, "\r[##..] 50 %\x1b[K");
@@ -111,7 +111,7 @@ TEST(Console, OnATerminalTheBarStaysBelowTheLines) {
 
 TEST(Console, DoesNotWaitForAReaderAndNoticesItsEnd) {
   PipeEnds pipe = make_pipe();
-  const Job job = two_workers();
+  const JobDescription job = two_workers();
   Console console(job, {.out = pipe.write.get(), .err = pipe.write.get(), .output_folder = ""});
   const std::string line = std::string(999, 'x') + "\n";
   for (int i = 0; i < 2000; ++i) {
@@ -133,7 +133,7 @@ TEST(Console, AFileThatIsFullIsSaidOnce) {
   const testkit::TemporaryFolder folder;
   std::filesystem::create_symlink("/dev/full", folder / "rank-1.out");
   PipeEnds pipe = make_pipe();
-  const Job job = two_workers();
+  const JobDescription job = two_workers();
   Console console(job, {.out = pipe.write.get(), .err = pipe.write.get(), .output_folder = folder.path()});
   for (int i = 0; i < 2; ++i) {
     console.add_output(0, 1, "zero\n");

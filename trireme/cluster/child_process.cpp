@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -111,6 +112,16 @@ bool can_be_run(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
+// A file, which needs nobody who writes while another reads.
+UniqueFd text_file(const std::string& text) {
+  UniqueFd file(memfd_create("input", MFD_CLOEXEC));
+  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      lseek(file.get(), 0, SEEK_SET) != 0) {
+    fail(ErrorKind::failed, "cannot make a file in memory: {}", std::strerror(errno));
+  }
+  return file;
+}
+
 }  // namespace
 
 Ending ending_of(int wait_status) {
@@ -195,6 +206,40 @@ PipeEnds make_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) fail(ErrorKind::failed, "cannot make a pipe: {}", std::strerror(errno));
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+void read_available(UniqueFd& pipe, std::string& text, std::size_t most) {
+  std::array<char, 4096> chunk{};
+  while (pipe.is_open()) {
+    const ssize_t count = read(pipe.get(), chunk.data(), chunk.size());
+    if (count == 0 || text.size() > most) pipe.reset();
+    if (count <= 0) return;
+    text.append(chunk.data(), count);
+  }
+}
+
+PipedProcess start_piped(const std::vector<std::string>& command) {
+  PipeEnds in = make_pipe(), out = make_pipe(), err = make_pipe();
+  for (const UniqueFd* ours : {&in.write, &out.read, &err.read}) fcntl(ours->get(), F_SETFL, O_NONBLOCK);
+  return {.process =
+              ChildProcess({.command = command, .in = in.read.get(), .out = out.write.get(), .err = err.write.get()}),
+          .in = std::move(in.write),
+          .out = std::move(out.read),
+          .err = std::move(err.read)};
+}
+
+std::string command_output(const std::vector<std::string>& command, const std::string& input) {
+  if (find_program(command.front()).empty()) fail(ErrorKind::unavailable, "{} is not in PATH", command.front());
+  const UniqueFd text = text_file(input);
+  PipeEnds out = make_pipe();
+  ChildProcess process({.command = command, .in = text.get(), .out = out.write.get(), .err = STDERR_FILENO});
+  out.write.reset();
+  std::string said;
+  read_available(out.read, said);
+  if (const Ending ending = process.wait(); !ending.is_success()) {
+    fail(ErrorKind::failed, "{} {}", command.front(), ending_text(ending));
+  }
+  return said;
 }
 
 }  // namespace trireme::cluster

@@ -63,5 +63,18 @@ struct PipeEnds {
   UniqueFd read, write;
 };
 PipeEnds make_pipe();
+// What the pipe, which does not block, has now. It is closed at its end, and once the text has more than so many bytes.
+void read_available(UniqueFd& pipe, std::string& text, std::size_t most = std::string::npos);
+
+// A process with pipes to its input and from its outputs; our ends do not block.
+struct PipedProcess {
+  ChildProcess process;
+  UniqueFd in, out, err;
+};
+PipedProcess start_piped(const std::vector<std::string>& command);
+
+// What a command of another program, as those of Slurm, says on its standard output; the input is what it reads. What
+// it complains about goes to ours. Error(unavailable) if there is no such program, Error(failed) if it fails.
+std::string command_output(const std::vector<std::string>& command, const std::string& input = "");
 
 }  // namespace trireme::cluster

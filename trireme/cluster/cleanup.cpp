@@ -45,55 +45,53 @@ void remove_folder(const fs::path& folder) {
   fs::remove_all(folder, ignored);
 }
 
-}  // namespace
-
-std::vector<pid_t> marked_processes(const std::string& mark) {
-  const std::string entry = fmt::format("{}={}{}", kLaunchVariable, mark, '\0');
-  std::vector<pid_t> marked;
+// Of this machine, of the same user, that carry the id; without the calling one.
+std::vector<pid_t> processes_of_job(const std::string& job_id) {
+  const std::string entry = fmt::format("{}={}{}", kLaunchVariable, job_id, '\0');
+  std::vector<pid_t> found;
   std::error_code ignored;  // processes come and go while we look
   for (fs::directory_iterator it("/proc", ignored), end; it != end; it.increment(ignored)) {
     const std::string name = it->path().filename();
     pid_t pid = 0;
     const auto [last, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || last != name.data() + name.size() || pid == getpid()) continue;
-    if (environment_of(it->path()).find(entry) != std::string::npos) marked.push_back(pid);
+    if (environment_of(it->path()).find(entry) != std::string::npos) found.push_back(pid);
   }
-  return marked;
+  return found;
 }
 
-void end_marked_processes(const std::string& mark) {
+// Kills them until there are none.
+void end_processes_of_job(const std::string& job_id) {
   const auto deadline = std::chrono::steady_clock::now() + 2s;  // a process in the kernel's hands may not go at once
-  for (auto pids = marked_processes(mark); !pids.empty(); pids = marked_processes(mark)) {
+  for (auto pids = processes_of_job(job_id); !pids.empty(); pids = processes_of_job(job_id)) {
     for (const pid_t pid : pids) kill(pid, SIGKILL);
     if (std::chrono::steady_clock::now() > deadline) return;
     std::this_thread::sleep_for(2ms);
   }
 }
 
-namespace {
-
-// The folder goes first: who carries the mark and has still seen it is found, and nobody sees it after that
+// The folder goes first: whoever carries the id and has still seen it is found, and nobody sees it after that
 // (become_part_of_job()). And last: those who were found may have made it again.
-void end_job(const std::string& mark, const std::string& folder) {
+void end_job(const std::string& job_id, const std::string& folder) {
   remove_folder(folder);
-  end_marked_processes(mark);
+  end_processes_of_job(job_id);
   remove_folder(folder);
 }
 
 }  // namespace
 
-std::string job_folder(const std::string& mark) { return (folder_for_segments() / mark).string(); }
+std::string job_folder(const std::string& job_id) { return (folder_for_segments() / job_id).string(); }
 
-Guard::Guard(const std::string& program, const std::string& mark)
-    : program_(program), mark_(mark), folder_(job_folder(mark)) {
+Guard::Guard(const std::string& program, const std::string& job_id)
+    : program_(program), job_id_(job_id), folder_(job_folder(job_id)) {
   start();
   make_private_folder(folder_);
 }
 
 void Guard::start() {
   PipeEnds lifeline = make_pipe();
-  ChildProcess next(
-      ChildOptions{.command = {program_, "launch-guard", mark_, folder_}, .in = lifeline.read.get(), .outlives = true});
+  ChildProcess next(ChildOptions{
+      .command = {program_, "launch-guard", job_id_, folder_}, .in = lifeline.read.get(), .outlives = true});
   process_.emplace(std::move(next));
   lifeline_ = std::move(lifeline.write);
 }
@@ -115,13 +113,13 @@ std::string Guard::replace_if_ended() {
 }
 
 Guard::~Guard() {
-  end_job(mark_, folder_);
+  end_job(job_id_, folder_);
   lifeline_.reset();
   process_->wait();
 }
 
-void become_part_of_job(const std::string& mark, const std::vector<std::string>& command) {
-  if (access(job_folder(mark).c_str(), X_OK) != 0) fail(ErrorKind::failed, "the job that this is for is over");
+void become_part_of_job(const std::string& job_id, const std::vector<std::string>& command) {
+  if (access(job_folder(job_id).c_str(), X_OK) != 0) fail(ErrorKind::failed, "the job that this is for is over");
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -129,11 +127,11 @@ void become_part_of_job(const std::string& mark, const std::vector<std::string>&
   fail(ErrorKind::failed, "{} cannot be run: {}", command.front(), std::strerror(errno));
 }
 
-void run_guard(const std::string& mark, const std::string& folder) {
+void run_guard(const std::string& job_id, const std::string& folder) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
   char nothing = 0;
   while (read(STDIN_FILENO, &nothing, 1) > 0) continue;
-  end_job(mark, folder);
+  end_job(job_id, folder);
 }
 
 }  // namespace trireme::cluster

@@ -6,14 +6,33 @@
 #include <array>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "trireme/cluster/job.hpp"
-#include "trireme/cluster/line_buffer.hpp"
+#include "trireme/cluster/job_description.hpp"
 
 namespace trireme::cluster {
+
+// The text of one stream of one task, cut into lines. Carriage returns overwrite, as on a terminal: what a progress bar
+// draws again and again is one line, of which the last state counts.
+class LineBuffer {
+ public:
+  using OnLine = std::function<void(const std::string& line)>;  // without its end
+
+  void append(std::string_view text, const OnLine& on_line);
+  void finish(const OnLine& on_line);  // an unfinished line is one too
+  // What a bar shows at the moment; empty: there is none.
+  std::string bar() const;
+
+ private:
+  void end_line(const OnLine& on_line);
+
+  std::string line_;
+  bool returned_ = false;     // a carriage return came: what comes next overwrites
+  bool overwritten_ = false;  // the line is what a bar has drawn
+};
 
 struct ConsoleOptions {
   int out = 1, err = 2;       // descriptors
@@ -23,7 +42,7 @@ struct ConsoleOptions {
 class Console {
  public:
   // Makes the files: Error(bad_input) where that is impossible.
-  Console(const Job& job, const ConsoleOptions& options);
+  Console(const JobDescription& job, const ConsoleOptions& options);
 
   bool shows_bar() const { return shows_bar_; }  // of the first task: the launcher's stderr is a terminal
   void add_output(int task, int stream, std::string_view text);  // stream: 1 stdout, 2 stderr
@@ -53,7 +72,7 @@ class Console {
   void show_bar();
   bool write_first_chunk();
 
-  const Job& job_;
+  const JobDescription& job_;
   ConsoleOptions options_;
   bool shows_bar_;
   bool out_is_terminal_;  // which goes away with a signal, or is to be outlived (nohup)

@@ -9,7 +9,7 @@
 
 namespace trireme::cluster {
 
-// In every process of a job: the address of the supervisor's socket, which is also the mark by which all processes of
+// In every process of a job: the address of the supervisor's socket, which is also the id by which all processes of
 // the job are found when it has to end.
 inline constexpr const char* kLaunchVariable = "TRIREME_LAUNCH";
 inline constexpr const char* kTaskRoleVariable = "TRIREME_TASK_ROLE";

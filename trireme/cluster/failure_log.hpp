@@ -1,11 +1,14 @@
 // What went wrong in a job, and which of it was first. One failure brings others: a worker that dies makes its peers
 // fail in their next exchange, and whose message arrives first is a matter of luck. So failures are collected for a
-// moment before one is taken as the first, by how directly its cause is known. Used by the Supervisor.
+// moment before one is taken as the first, by how directly its cause is known. Used by the Supervisor, which also asks
+// whether the job goes on.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include "trireme/cluster/job_description.hpp"
 
 namespace trireme::cluster {
 
@@ -41,5 +44,9 @@ class FailureLog {
   std::vector<Failure> failures_;
   std::size_t first_ = 0;
 };
+
+// Whether a job goes on: workers alone have failed that the others can do without, by nothing that they share, and a
+// worker is left beside these and the ones that were lost before.
+bool survives(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost);
 
 }  // namespace trireme::cluster

@@ -1,6 +1,5 @@
 #include "trireme/cluster/host_check.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -37,18 +36,17 @@ std::vector<std::string> probe_command(const RemoteHost& host) {
 // One question that is under way, and what it has said so far.
 class Probe {
  public:
-  Probe(const RemoteHost& host, const HostReach& reach) : Probe(host, reach, make_pipe(), make_pipe(), make_pipe()) {}
+  Probe(const RemoteHost& host, const HostReach& reach);
 
   bool is_over() const { return ending_ || is_chattering(); }
   std::array<pollfd, 3> descriptors() const {
-    return {pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
-            pollfd{process_.poll_descriptor(), POLLIN, 0}};
+    return {pollfd{probe_.out.get(), POLLIN, 0}, pollfd{probe_.err.get(), POLLIN, 0},
+            pollfd{probe_.process.poll_descriptor(), POLLIN, 0}};
   }
   void look();
   HostAnswer answer() const;
 
  private:
-  Probe(const RemoteHost& host, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err);
   std::string problem() const;
   bool is_greeted() const { return behind_greeting(said_) != std::string::npos; }
   bool is_chattering() const { return said_.size() > kMostChatter + kHostGreeting.size() && !is_greeted(); }
@@ -56,41 +54,23 @@ class Probe {
   RemoteHost host_;
   HostReach reach_;
   double asked_ = seconds_since_1970(), answered_ = 0;
-  ChildProcess process_;
-  UniqueFd out_, err_;
+  PipedProcess probe_;
   std::string said_, complained_;
   std::optional<Ending> ending_;
 };
 
-Probe::Probe(const RemoteHost& host, const HostReach& reach, PipeEnds in, PipeEnds out, PipeEnds err)
-    : host_(host),
-      reach_(reach),
-      process_({.command = reach.command(host.name, probe_command(host)),
-                .in = in.read.get(),
-                .out = out.write.get(),
-                .err = err.write.get()}),
-      out_(std::move(out.read)),
-      err_(std::move(err.read)) {
-  for (const UniqueFd* pipe : {&out_, &err_}) fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
-  [[maybe_unused]] const ssize_t fits = write(in.write.get(), kLauncherGreeting.data(), kLauncherGreeting.size());
-}
-
-// What is there now, but no more than anybody has to say: a shell may print without end.
-void read_all(UniqueFd& pipe, std::string& text) {
-  constexpr std::size_t kEnough = 1U << 20U;
-  std::array<char, 4096> chunk{};
-  ssize_t count = 0;
-  while (text.size() < kEnough && (count = read(pipe.get(), chunk.data(), chunk.size())) > 0) {
-    text.append(chunk.data(), count);
-  }
-  if (count == 0 || text.size() >= kEnough) pipe.reset();
+Probe::Probe(const RemoteHost& host, const HostReach& reach)
+    : host_(host), reach_(reach), probe_(start_piped(reach.command(host.name, probe_command(host)))) {
+  [[maybe_unused]] const ssize_t fits = write(probe_.in.get(), kLauncherGreeting.data(), kLauncherGreeting.size());
+  probe_.in.reset();
 }
 
 void Probe::look() {
-  ending_ = process_.try_wait();  // asked first: what it has said is complete then
+  constexpr std::size_t kEnough = 1U << 20U;  // more than anybody has to say: a shell may print without end
+  ending_ = probe_.process.try_wait();        // asked first: what it has said is complete then
   const bool was_greeted = is_greeted();
-  if (out_.is_open()) read_all(out_, said_);
-  if (err_.is_open()) read_all(err_, complained_);
+  read_available(probe_.out, said_, kEnough);
+  read_available(probe_.err, complained_, kEnough);
   if (!was_greeted && is_greeted()) answered_ = seconds_since_1970();
 }
 

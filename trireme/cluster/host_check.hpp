@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trireme/cluster/host_reach.hpp"
-#include "trireme/cluster/host_starter.hpp"
+#include "trireme/cluster/starter.hpp"
 
 namespace trireme::cluster {
 

@@ -20,6 +20,12 @@ std::vector<HostSlots> parse_hosts(const std::string& text, const std::string& s
 // A host on each line, as "a", "a:2" or, as MPI's launchers have it, "a slots=2"; '#' begins a comment.
 std::vector<HostSlots> read_host_file(const std::string& path);
 
+// Two files in which users of rented machines keep their addresses, one on each line: public ones, at which ssh reaches
+// a machine, and private ones, over which the machines talk to each other; line by line the same machine.
+// Error(bad_input) names file and line of what is not an address, or is there twice; and the numbers of lines if they
+// differ.
+std::vector<HostSlots> read_address_files(const std::string& public_path, const std::string& private_path);
+
 // Where the user gives no number: as many as the list says, and one on each host of which it says nothing.
 int usual_workers(const std::vector<HostSlots>& hosts);
 

@@ -4,7 +4,68 @@
 #include <sstream>
 #include <string_view>
 
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/shell_text.hpp"
+
 namespace trireme::cluster {
+namespace {
+
+constexpr int kSshFailed = 255;
+
+std::string explain_ssh(int code, const std::string& words) {
+  if (code != kSshFailed) return "";
+  if (words.empty()) return "ssh does not reach it, or has lost it on the way";
+  if (words.find("Permission denied") == std::string::npos) return fmt::format("ssh does not reach it: {}", words);
+  return fmt::format("ssh is refused: {}; is the key (--ssh-key) among those of that user (--ssh-user) there?", words);
+}
+
+// By which those who have reached a host tell at which address; most containers would not let them in.
+constexpr const char* kVariables =
+    R"sh(env ${SSH_CONNECTION:+"SSH_CONNECTION=$SSH_CONNECTION"} )sh"
+    R"sh(${SLURM_LAUNCH_NODE_IPADDR:+"SLURM_LAUNCH_NODE_IPADDR=$SLURM_LAUNCH_NODE_IPADDR"} )sh"
+    R"sh(${SLURM_CPUS_ON_NODE:+"SLURM_CPUS_ON_NODE=$SLURM_CPUS_ON_NODE"})sh";
+
+// One command with its words, as a shell reads it.
+void check_is_one_command(const std::string& text) {
+  char quote = 0;
+  bool at_word = true, has_words = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+      if (c == '\\' && quote == '"') ++i;
+      continue;
+    }
+    if (std::string_view(";|&<>\n").find(c) != std::string_view::npos || (c == '#' && at_word)) {
+      bad_input("--exec '{}': '{}' at position {}: one command is needed; quote it where it belongs to a word", text,
+                c == '\n' ? "\\n" : std::string(1, c), i + 1);
+    }
+    if (c == '\\' && ++i == text.size()) bad_input("--exec '{}': ends with a backslash", text);
+    if (c == '\'' || c == '"') quote = c;
+    at_word = c == ' ' || c == '\t';
+    has_words = has_words || !at_word;
+  }
+  if (quote != 0) bad_input("--exec '{}': the quote {} has no end", text, quote);
+  if (!has_words) bad_input("--exec: is empty; as in --exec 'apptainer exec image.sif'");
+}
+
+// Docker and Podman have an exit code for their own failures, Apptainer has ssh's.
+std::string explain_container(const HostReach& reach, int code, const std::string& words) {
+  constexpr int kContainerFailed = 125, kCannotBeRun = 126, kNoSuchProgram = 127;
+  if (code == kContainerFailed || words.starts_with("FATAL:")) {
+    return fmt::format("the container of --exec cannot be started: {}", words);
+  }
+  if (code == kCannotBeRun || code == kNoSuchProgram) {
+    return fmt::format(
+        "the command of --exec, or trireme in it, is not there or cannot be run ({}); --remote-program says where "
+        "trireme is",
+        words);
+  }
+  return reach.failure(code, words);
+}
+
+}  // namespace
 
 std::string last_words(const std::string& complaints, const HostReach& reach) {
   std::istringstream lines(complaints);
@@ -17,6 +78,50 @@ std::string last_words(const std::string& complaints, const HostReach& reach) {
   constexpr std::string_view kOurs = "trireme: error: ";
   if (text.starts_with(kOurs)) text.erase(0, kOurs.size());
   return text;
+}
+
+std::vector<std::string> ssh_words(const SshOptions& ssh) {
+  if (find_program("ssh").empty()) {
+    fail(ErrorKind::unavailable, "other hosts are reached by ssh, which is not in PATH; install openssh-client");
+  }
+  // LogLevel: banners are not why something failed. ServerAlive: what has no agent at the other end would not notice
+  // that it is gone.
+  std::vector<std::string> words{"ssh", "-T",
+                                 "-o",  "BatchMode=yes",
+                                 "-o",  "LogLevel=ERROR",
+                                 "-o",  "ConnectTimeout=10",
+                                 "-o",  "ServerAliveInterval=5",
+                                 "-o",  "ServerAliveCountMax=4"};
+  const auto add = [&words](const std::string& option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("-F", ssh.config);
+  add("-i", ssh.key);
+  if (!ssh.key.empty()) add("-o", "IdentitiesOnly=yes");
+  add("-l", ssh.user);
+  if (ssh.port) add("-p", std::to_string(*ssh.port));
+  return words;
+}
+
+HostReach ssh_reach(const SshOptions& ssh) {
+  const auto command = [ssh](const std::string& host, const std::vector<std::string>& words) {
+    std::vector<std::string> line = ssh_words(ssh);
+    line.insert(line.end(), {host, "exec " + shell_line(words)});
+    return line;
+  };
+  return {.name = "ssh", .command = command, .failure = explain_ssh};
+}
+
+HostReach inside(const HostReach& reach, const std::string& prefix) {
+  check_is_one_command(prefix);
+  const std::string script = fmt::format("exec {} {} \"$@\"", prefix, kVariables);
+  const auto command = [reach, script](const std::string& host, const std::vector<std::string>& words) {
+    std::vector<std::string> wrapped{"sh", "-c", script, "sh"};
+    wrapped.insert(wrapped.end(), words.begin(), words.end());
+    return reach.command(host, wrapped);
+  };
+  const auto failure = [reach](int code, const std::string& words) { return explain_container(reach, code, words); };
+  return {.name = reach.name, .command = command, .failure = failure, .is_container = true};
 }
 
 }  // namespace trireme::cluster

@@ -55,11 +55,11 @@ Environment local_environment(const std::string& folder) {
   return environment;
 }
 
-// A daemon on another host carries the mark of the job there, and writes into the job's folder there: it goes when the
+// A daemon on another host carries the id of the job there, and writes into the job's folder there: it goes when the
 // agent goes, whatever becomes of this end, and does not come when the agent has gone. Our own settings are not for it.
 std::string daemon_command(const RunnerCommand& runner) {
-  std::vector<std::string> words{"env", fmt::format("{}={}", kLaunchVariable, runner.mark)};
-  for (const auto& [name, value] : mpi_environment(job_folder(runner.mark))) words.push_back(name + "=" + value);
+  std::vector<std::string> words{"env", fmt::format("{}={}", kLaunchVariable, runner.job_id)};
+  for (const auto& [name, value] : mpi_environment(job_folder(runner.job_id))) words.push_back(name + "=" + value);
   words.insert(words.end(), {shell_quoted(runner.program), "launch-daemon", "--", "orted"});
   return fmt::format("{}", fmt::join(words, " "));
 }
@@ -92,14 +92,14 @@ Words variables_of_another_job() {
   return {"OMPI_UNIVERSE_SIZE", "OMPI_MCA_ess", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI"};
 }
 
-std::vector<int> all_tasks(const Job& job) {
+std::vector<int> all_tasks(const JobDescription& job) {
   std::vector<int> tasks(job.tasks.size());
   std::iota(tasks.begin(), tasks.end(), 0);
   return tasks;
 }
 
 // A part for each run of tasks on one host: ranks are given out in the order of the parts.
-Words with_parts(const std::string& mpirun, const Job& job, const Words& runner) {
+Words with_parts(const std::string& mpirun, const JobDescription& job, const Words& runner) {
   Words words{mpirun};
   for (std::size_t first = 0; first < job.tasks.size();) {
     std::size_t end = first;
@@ -116,7 +116,7 @@ Words with_parts(const std::string& mpirun, const Job& job, const Words& runner)
 }  // namespace
 
 Starter mpi_starter(const std::string& program) {
-  return [program, mpirun = find_mpirun()](const Job& job, const std::string& folder) {
+  return [program, mpirun = find_mpirun()](const JobDescription& job, const std::string& folder) {
     const auto tasks = all_tasks(job);
     return std::vector<StartCommand>{
         {.name = "mpirun",
@@ -131,7 +131,7 @@ RunnerStarter mpirun_runners(const SshOptions& ssh, const Words& networks) {
   check_is_one_word("--ssh-key", ssh.key);
   check_is_one_word("--ssh-config", ssh.config);
   check_is_one_word("--ssh-user", ssh.user);
-  return [mpirun = find_mpirun(), ssh = ssh_words(ssh), networks](const Job& job, const std::string& folder,
+  return [mpirun = find_mpirun(), ssh = ssh_words(ssh), networks](const JobDescription& job, const std::string& folder,
                                                                   const RunnerCommand& runner) {
     return StartCommand{.name = "mpirun",
                         .command = with_parts(mpirun, job, runner.words),

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/cluster/host_starter.hpp"
-#include "trireme/cluster/ssh.hpp"
+#include "trireme/cluster/host_reach.hpp"
 #include "trireme/cluster/starter.hpp"
 
 namespace trireme::cluster {

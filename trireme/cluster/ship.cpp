@@ -1,6 +1,5 @@
 #include "trireme/cluster/ship.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -97,7 +96,7 @@ constexpr std::size_t kMostSaid = kMostChatter + kHostGreeting.size();  // more 
 class Delivery {
  public:
   Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience)
-      : Delivery(shipment, command, patience, make_pipe(), make_pipe(), make_pipe()) {}
+      : shipment_(shipment), patience_(patience), receiver_(start_piped(command)) {}
 
   void run();                                                      // to its end, or to that of our patience
   const std::optional<Ending>& ending() const { return ending_; }  // none: our patience has ended
@@ -108,9 +107,6 @@ class Delivery {
   std::string impatience() const;  // what we have waited for in vain
 
  private:
-  Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience, PipeEnds in,
-           PipeEnds out, PipeEnds err);
-
   std::chrono::milliseconds patience() const { return answer().empty() ? patience_.answer : patience_.progress; }
   // Not before it has answered: a shell that keeps talking is none.
   void note_progress() {
@@ -122,8 +118,7 @@ class Delivery {
 
   const Shipment& shipment_;
   const ShipPatience patience_;
-  ChildProcess connection_;
-  UniqueFd in_, out_, err_;
+  PipedProcess receiver_;
   std::string_view unsent_ = kReceive;
   bool is_asked_for_all_ = false;
   std::string said_, complaints_;
@@ -131,23 +126,12 @@ class Delivery {
   std::optional<Ending> ending_;
 };
 
-Delivery::Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience,
-                   PipeEnds in, PipeEnds out, PipeEnds err)
-    : shipment_(shipment),
-      patience_(patience),
-      connection_({.command = command, .in = in.read.get(), .out = out.write.get(), .err = err.write.get()}),
-      in_(std::move(in.write)),
-      out_(std::move(out.read)),
-      err_(std::move(err.read)) {
-  for (const UniqueFd* pipe : {&in_, &out_, &err_}) fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
-}
-
 void Delivery::run() {
   while (!ending_ && !is_chattering() && Clock::now() - progress_ < patience()) {
     wait_for_something();
-    ending_ = connection_.try_wait();  // asked first: what it has said is complete then
-    read_some(out_, said_);
-    read_some(err_, complaints_);
+    ending_ = receiver_.process.try_wait();  // asked first: what it has said is complete then
+    read_some(receiver_.out, said_);
+    read_some(receiver_.err, complaints_);
     const std::string last = answer();
     if (!is_asked_for_all_ && last == "send") {
       is_asked_for_all_ = true;
@@ -155,22 +139,22 @@ void Delivery::run() {
     }
     write_some();
     const bool is_all_said = unsent_.empty() && (is_asked_for_all_ || !last.empty());
-    if (is_all_said) in_.reset();
+    if (is_all_said) receiver_.in.reset();
   }
 }
 
 void Delivery::wait_for_something() {
-  std::array<pollfd, 4> polled{pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
-                               pollfd{connection_.poll_descriptor(), POLLIN, 0},
-                               pollfd{unsent_.empty() ? -1 : in_.get(), POLLOUT, 0}};
+  std::array<pollfd, 4> polled{pollfd{receiver_.out.get(), POLLIN, 0}, pollfd{receiver_.err.get(), POLLIN, 0},
+                               pollfd{receiver_.process.poll_descriptor(), POLLIN, 0},
+                               pollfd{unsent_.empty() ? -1 : receiver_.in.get(), POLLOUT, 0}};
   poll(polled.data(), polled.size(), static_cast<int>(std::min<std::chrono::milliseconds>(patience(), 1s).count()));
 }
 
 // Where nobody reads any more, whoever has stopped says why.
 void Delivery::write_some() {
-  while (in_.is_open() && !unsent_.empty()) {
-    const ssize_t count = write(in_.get(), unsent_.data(), unsent_.size());
-    if (count < 0 && errno != EAGAIN) in_.reset();
+  while (receiver_.in.is_open() && !unsent_.empty()) {
+    const ssize_t count = write(receiver_.in.get(), unsent_.data(), unsent_.size());
+    if (count < 0 && errno != EAGAIN) receiver_.in.reset();
     if (count <= 0) return;
     unsent_.remove_prefix(count);
     note_progress();
@@ -178,14 +162,9 @@ void Delivery::write_some() {
 }
 
 void Delivery::read_some(UniqueFd& pipe, std::string& text) {
-  std::array<char, 4096> chunk{};
-  while (pipe.is_open()) {
-    const ssize_t count = read(pipe.get(), chunk.data(), chunk.size());
-    if (count == 0 || text.size() > kMostSaid) pipe.reset();
-    if (count <= 0) return;
-    text.append(chunk.data(), count);
-    note_progress();
-  }
+  const std::size_t before = text.size();
+  read_available(pipe, text, kMostSaid);
+  if (text.size() > before) note_progress();
 }
 
 std::string Delivery::answer() const {

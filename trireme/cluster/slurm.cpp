@@ -10,7 +10,6 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
-#include "trireme/cluster/command_output.hpp"
 #include "trireme/cluster/environment.hpp"
 
 namespace trireme::cluster {
@@ -48,7 +47,7 @@ std::string explain(int, const std::string& words) {
   return words.starts_with("srun: ") ? fmt::format("srun does not reach it: {}", words) : "";
 }
 
-// Unbuffered, since what passes has no lines. Variables that are about this process must not travel: the mark of the
+// Unbuffered, since what passes has no lines. Variables that are about this process must not travel: the id of the
 // job here, and by which connection the user has come.
 Words command_on_node(const std::string& node, const Words& command) {
   Words words = step_words();
@@ -96,7 +95,7 @@ std::vector<int> parse_slurm_counts(const std::string& text) {
 HostReach srun_reach() { return {.name = "srun", .command = command_on_node, .failure = explain}; }
 
 RunnerStarter srun_runners(const std::string& plugin, const Words& networks) {
-  return [plugin, networks](const Job& job, const std::string&, const RunnerCommand& runner) {
+  return [plugin, networks](const JobDescription& job, const std::string&, const RunnerCommand& runner) {
     Words nodes;
     for (const Task& task : job.tasks) nodes.push_back(task.host);
     Words words = step_words();

@@ -7,7 +7,7 @@
 
 #include "trireme/cluster/host_list.hpp"
 #include "trireme/cluster/host_reach.hpp"
-#include "trireme/cluster/host_starter.hpp"
+#include "trireme/cluster/starter.hpp"
 
 namespace trireme::cluster {
 

@@ -1,12 +1,16 @@
-// A StartCommand that was carried out: the process that starts runners, and what it prints, which matters only where it
+// A StartCommand that was carried out: the process that starts runners, and what it prints, which matters only if it
 // fails. Owned by the Supervisor, which polls its descriptors.
 #pragma once
 
+#include <fcntl.h>
+
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/starter.hpp"
 
 namespace trireme::cluster {
@@ -14,19 +18,51 @@ namespace trireme::cluster {
 class StarterProcess {
  public:
   // The address is that of the supervisor, to which the runners connect.
-  StarterProcess(const StartCommand& start, const std::string& address);
+  StarterProcess(const StartCommand& start, const std::string& address)
+      : StarterProcess(start, address, make_pipe(), make_pipe()) {}
 
   const StartCommand& start() const { return start_; }
   int output_descriptor() const { return output_.get(); }
   int end_descriptor() const { return process_.poll_descriptor(); }
   bool is_over() const { return over_; }
   // Takes in what it has printed. Its ending, when that is news.
-  std::optional<Ending> look();
-  std::string said() const;             // in one line
+  std::optional<Ending> look() {
+    if (over_) return std::nullopt;
+    const auto ending = process_.try_wait();  // asked first: what it has said is complete then
+    read_available(output_, said_);
+    over_ = ending.has_value();
+    return ending;
+  }
+  // In one line, without the frames that launchers draw around their messages.
+  std::string said() const {
+    std::istringstream words(said_);
+    std::string result;
+    for (std::string word; words >> word;) {
+      if (word.find_first_not_of('-') == std::string::npos) continue;
+      result += (result.empty() ? "" : " ") + word;
+    }
+    return result;
+  }
   void let_go() { lifeline_.reset(); }  // it is no longer needed
 
  private:
-  StarterProcess(const StartCommand& start, const std::string& address, PipeEnds output, PipeEnds lifeline);
+  StarterProcess(const StartCommand& start, const std::string& address, PipeEnds output, PipeEnds lifeline)
+      : start_(start),
+        process_(child_options(start, address, lifeline.read.get(), output.write.get())),
+        output_(std::move(output.read)),
+        lifeline_(std::move(lifeline.write)) {
+    fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+  }
+  static ChildOptions child_options(const StartCommand& start, const std::string& address, int input, int output) {
+    auto environment = start.environment;
+    environment[kLaunchVariable] = address;
+    return {.command = start.command,
+            .environment = environment,
+            .dropped_variables = start.dropped_variables,
+            .in = start.reaches_other_host ? input : -1,
+            .out = output,
+            .err = output};
+  }
 
   StartCommand start_;
   ChildProcess process_;

@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <functional>
 
+#include "trireme/cluster/cleanup.hpp"
+#include "trireme/cluster/failure_log.hpp"
 #include "trireme/cluster/host_link.hpp"
-#include "trireme/cluster/survival.hpp"
+#include "trireme/cluster/signals.hpp"
+#include "trireme/cluster/starter_process.hpp"
+#include "trireme/cluster/task_states.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -27,9 +31,76 @@ bool is_asked_for(const Ending& ending) {
   return code == 0 || code == kInterruptedCode || code == 128 + SIGTERM || code == 128 + SIGHUP;
 }
 
-}  // namespace
+class Supervisor {
+ public:
+  Supervisor(JobDescription job, const Starter& starter, const SupervisorOptions& options);
 
-Supervisor::Supervisor(Job job, const Starter& starter, const SupervisorOptions& options)
+  int run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  enum class Phase {
+    starting,  // runners connect
+    running,
+    leaving,   // the workers are done; the servers have not left yet
+    settling,  // something failed; what else arrives now may be its cause
+    ending,    // the tasks have been asked to end
+    killing,   // the runners have been told to kill
+    over,
+  };
+
+  void wait_for_events(std::chrono::milliseconds timeout);
+  void accept_runners();
+  void listen_to(Channel& newcomer);
+  void listen_to(int task);
+  void greet(Channel channel, const std::vector<nlohmann::json>& messages);
+  void handle(int task, const nlohmann::json& message);
+  void handle_ended(int task, const Ending& ending);
+  void lose(int task, Cause cause, const std::string& reason);
+  void listen_to(StarterProcess& starter);
+  void handle_end_request(int signal);
+  void ask_workers_to_end(int signal);
+
+  void advance();  // from phase to phase, by what has happened and by the clock
+  void start(bool after_hosts);
+  void run_tasks();
+  void begin_leaving();
+  void begin_settling();
+  void ping_hosts();
+  void begin_ending();
+  void ask_to_end();
+  void begin_killing();
+  void fail_job(Failure failure);
+  void go_on();
+  void finish();
+
+  bool is_failing() const { return phase_ >= Phase::settling; }
+  bool is_late() const { return Clock::now() >= deadline_; }
+  std::string starter_text(const StarterProcess& starter, const Ending& ending) const;
+
+  JobDescription job_;
+  const SupervisorOptions options_;
+  Console console_;
+  EndRequests end_requests_;
+  Listener listener_;
+  Guard guard_;  // before the starters: it ends everything when they are no longer needed
+  TaskStates tasks_;
+  std::vector<StartCommand> to_start_;
+  std::vector<StarterProcess> starters_;
+  std::vector<Channel> newcomers_;  // connected, but have not said who they are
+  FailureLog failures_;
+  Phase phase_ = Phase::starting;
+  Clock::time_point deadline_;               // of the phase
+  Clock::time_point answers_deadline_ = {};  // of settling, for hosts that do not answer
+  bool started_ = false;                     // the tasks were told to run
+  bool interrupted_ = false;                 // the workers were asked to end
+  bool asked_here_ = false;                  // by a signal to this process
+  bool killed_ = false;                      // the user did not want to wait
+  bool abandoned_ = false;                   // not even for the rest of the output
+};
+
+Supervisor::Supervisor(JobDescription job, const Starter& starter, const SupervisorOptions& options)
     : job_(std::move(job)),
       options_(options),
       console_(job_, options.console),
@@ -369,6 +440,12 @@ void Supervisor::finish() {
     console_.say(fmt::format("trireme: {} {} lost on the way", names(job_, lost), lost.size() == 1 ? "was" : "were"));
   }
   while (console_.descriptor() >= 0 && !abandoned_) wait_for_events(1h);
+}
+
+}  // namespace
+
+int supervise(JobDescription job, const Starter& starter, const SupervisorOptions& options) {
+  return Supervisor(std::move(job), starter, options).run();
 }
 
 }  // namespace trireme::cluster

@@ -18,7 +18,7 @@
 #include "trireme/cluster/channel.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
-#include "trireme/cluster/job.hpp"
+#include "trireme/cluster/job_description.hpp"
 #include "trireme/cluster/launcher_link.hpp"
 #include "trireme/comm/host.hpp"
 

@@ -1,13 +1,16 @@
 // What the Supervisor knows of the tasks of its job: who has connected, who runs, who is gone.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "trireme/cluster/channel.hpp"
-#include "trireme/cluster/job.hpp"
+#include "trireme/cluster/job_description.hpp"
 
 namespace trireme::cluster {
 
@@ -24,31 +27,65 @@ struct TaskState {
 
 class TaskStates {
  public:
-  explicit TaskStates(const Job& job) : job_(job), states_(job.tasks.size()) {}
+  explicit TaskStates(const JobDescription& job) : job_(job), states_(job.tasks.size()) {}
 
   int count() const { return static_cast<int>(states_.size()); }
   TaskState& operator[](int task) { return states_.at(task); }
   bool is_worker(int task) const { return job_.tasks.at(task).role == kWorkerRole; }
 
-  bool all_over() const;
-  bool workers_over() const;  // or lost
-  bool any_runs() const;
-  bool hosts_answer() const;  // all that were pinged, unless they are over
-  bool all_connected() const;
-  std::vector<int> missing() const;  // whose runners have not reported
-  std::vector<int> left() const;     // that are not over
-  std::vector<int> lost() const;
-  std::string full_name(int task) const;  // "rank 2 (host, pid 4711)"
+  bool all_over() const { return left().empty(); }
+  bool workers_over() const {  // or lost
+    return std::ranges::none_of(left(), [this](int task) { return is_worker(task) && !states_[task].lost; });
+  }
+  bool any_runs() const {
+    return std::ranges::any_of(states_,
+                               [](const TaskState& state) { return state.channel && state.pid != 0 && !state.over; });
+  }
+  bool hosts_answer() const {  // all that were pinged, unless they are over
+    return std::ranges::none_of(states_, [](const TaskState& state) { return state.pinged && !state.over; });
+  }
+  bool all_connected() const {
+    return std::ranges::all_of(states_, [](const TaskState& state) { return state.channel.has_value(); });
+  }
+  std::vector<int> missing() const {  // whose runners have not reported
+    return those([](const TaskState& state) { return !state.reported && !state.over; });
+  }
+  std::vector<int> left() const {  // that are not over
+    return those([](const TaskState& state) { return !state.over; });
+  }
+  std::vector<int> lost() const {
+    return those([](const TaskState& state) { return state.lost; });
+  }
+  std::string full_name(int task) const {  // "rank 2 (host, pid 4711)"
+    const TaskState& named = states_.at(task);
+    const std::string pid = named.pid != 0 ? fmt::format(", pid {}", named.pid) : "";
+    return fmt::format("{} ({}{})", job_.name(task), named.host, pid);
+  }
 
-  void tell(int task, const nlohmann::json& message);  // nothing where it is over
-  void tell_all(const nlohmann::json& message);
-  void tell_workers(const nlohmann::json& message);
+  void tell(int task, const nlohmann::json& message) {  // nothing if it is over
+    TaskState& state = (*this)[task];
+    if (state.channel && !state.over) state.channel->send(message);
+  }
+  void tell_all(const nlohmann::json& message) {
+    for (int task = 0; task < count(); ++task) tell(task, message);
+  }
+  void tell_workers(const nlohmann::json& message) {
+    for (int task = 0; task < count(); ++task) {
+      if (is_worker(task)) tell(task, message);
+    }
+  }
 
  private:
   template <typename Condition>
-  std::vector<int> those(const Condition& condition) const;
+  std::vector<int> those(const Condition& condition) const {
+    std::vector<int> found;
+    for (int task = 0; task < count(); ++task) {
+      if (condition(states_[task])) found.push_back(task);
+    }
+    return found;
+  }
 
-  const Job& job_;
+  const JobDescription& job_;
   std::vector<TaskState> states_;
 };
 

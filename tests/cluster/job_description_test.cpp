@@ -1,4 +1,4 @@
-#include "trireme/cluster/job.hpp"
+#include "trireme/cluster/job_description.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,9 @@ Task task(const std::string& role, int index, const std::string& host, std::vect
   return {.role = role, .index = index, .host = host, .processors = std::move(processors)};
 }
 
-TEST(Job, WorkersAloneAreRanks) {
-  const Job job{{task("worker", 0, "a", {0, 1, 2, 3}), task("worker", 1, "a", {4, 8}), task("worker", 2, "a", {})}};
+TEST(JobDescription, WorkersAloneAreRanks) {
+  const JobDescription job{
+      {task("worker", 0, "a", {0, 1, 2, 3}), task("worker", 1, "a", {4, 8}), task("worker", 2, "a", {})}};
   EXPECT_EQ(job.name(1), "rank 1");
   EXPECT_EQ(job.prefix(1), "[1] ");
   EXPECT_EQ(names(job, {0}), "rank 0");
@@ -20,8 +21,8 @@ TEST(Job, WorkersAloneAreRanks) {
   EXPECT_EQ(describe(job, "a"), "3 workers on a: rank 0 on processors 0-3, rank 1 on processors 4,8, rank 2 not bound");
 }
 
-TEST(Job, BesideServersTasksHaveTheirRole) {
-  const Job job{{task("ps", 0, "a", {0}), task("worker", 0, "a", {1}), task("worker", 1, "b", {0})}};
+TEST(JobDescription, BesideServersTasksHaveTheirRole) {
+  const JobDescription job{{task("ps", 0, "a", {0}), task("worker", 0, "a", {1}), task("worker", 1, "b", {0})}};
   EXPECT_EQ(job.name(0), "ps 0");
   EXPECT_EQ(job.prefix(2), "[worker 1] ");
   EXPECT_EQ(names(job, {0, 2}), "ps 0 and worker 1");
@@ -31,7 +32,7 @@ TEST(Job, BesideServersTasksHaveTheirRole) {
   EXPECT_EQ(describe(job, "b"), "1 worker on b: worker 1 on processor 0");
 }
 
-TEST(Job, ATaskTravelsUnchanged) {
+TEST(JobDescription, ATaskTravelsUnchanged) {
   Task sent = task("worker", 3, "host", {1, 5});
   sent.command = {"/bin/sh", "-c", "echo '\xff\n'"};
   sent.environment = {{"NAME", "value with = and \xfe"}};

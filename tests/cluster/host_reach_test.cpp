@@ -1,4 +1,4 @@
-#include "trireme/cluster/container.hpp"
+#include "trireme/cluster/host_reach.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -25,7 +25,7 @@ struct Task {
 nlohmann::json to_json(const Task& task);
 Task task_from_json(const nlohmann::json& json);
 
-struct Job {
+struct JobDescription {
   std::vector<Task> tasks;
   bool survives_lost_workers = false;  // as long as one is left; a job never survives the loss of another task
   bool needs_first_worker = false;     // that one excepted: it keeps the results of all
@@ -36,19 +36,19 @@ struct Job {
 };
 
 // Tells every task where all of them meet, by its environment; nothing where they do not meet at addresses.
-void tell_addresses(Job& job);
+void tell_addresses(JobDescription& job);
 // The agent of its host has claimed another port for it than the one that was expected.
 void set_port(Task& task, int port);
 
 // "rank 2", "ranks 1, 2 and 4", "worker 0 and ps 1": the given tasks, not none.
-std::string names(const Job& job, const std::vector<int>& tasks);
+std::string names(const JobDescription& job, const std::vector<int>& tasks);
 // The same with their hosts: "ranks 1, 2 and 4 on a, b".
-std::string names_with_hosts(const Job& job, const std::vector<int>& tasks);
+std::string names_with_hosts(const JobDescription& job, const std::vector<int>& tasks);
 
 // "0-3,8" for 0, 1, 2, 3, 8.
 std::string range_text(const std::vector<int>& numbers);
 
 // "4 workers on host: rank 0 on processors 0-3, rank 1 on processors 4-7, ...": those of this host.
-std::string describe(const Job& job, const std::string& host);
+std::string describe(const JobDescription& job, const std::string& host);
 
 }  // namespace trireme::cluster

@@ -1,4 +1,4 @@
-#include "trireme/cluster/job.hpp"
+#include "trireme/cluster/job_description.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,21 +26,21 @@ Task task_from_json(const nlohmann::json& json) {
           .environment = json.at("environment")};
 }
 
-bool Job::has_only_workers() const {
+bool JobDescription::has_only_workers() const {
   return std::all_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.role == kWorkerRole; });
 }
 
-std::string Job::name(int task) const {
+std::string JobDescription::name(int task) const {
   const Task& named = tasks.at(task);
   return fmt::format("{} {}", has_only_workers() ? "rank" : named.role, named.index);
 }
 
-std::string Job::prefix(int task) const {
+std::string JobDescription::prefix(int task) const {
   const Task& named = tasks.at(task);
   return has_only_workers() ? fmt::format("[{}] ", named.index) : fmt::format("[{} {}] ", named.role, named.index);
 }
 
-void tell_addresses(Job& job) {
+void tell_addresses(JobDescription& job) {
   comm::ClusterSpec spec;
   for (const Task& task : job.tasks) {
     if (task.address.empty()) return;
@@ -53,7 +53,7 @@ void set_port(Task& task, int port) {
   if (!task.address.empty()) task.address = fmt::format("{}:{}", task.address.substr(0, task.address.rfind(':')), port);
 }
 
-std::string names(const Job& job, const std::vector<int>& tasks) {
+std::string names(const JobDescription& job, const std::vector<int>& tasks) {
   if (tasks.size() == 1) return job.name(tasks.front());
   std::vector<std::string> texts;
   for (const int task : tasks) {
@@ -64,7 +64,7 @@ std::string names(const Job& job, const std::vector<int>& tasks) {
   return fmt::format("{}{} and {}", job.has_only_workers() ? "ranks " : "", fmt::join(texts, ", "), last);
 }
 
-std::string names_with_hosts(const Job& job, const std::vector<int>& tasks) {
+std::string names_with_hosts(const JobDescription& job, const std::vector<int>& tasks) {
   std::vector<std::string> hosts;  // in the order of the tasks
   for (const int task : tasks) {
     const std::string& host = job.tasks.at(task).host;
@@ -93,7 +93,7 @@ std::string place_text(const std::vector<int>& processors) {
 }
 
 // "4 workers", "4 workers and 2 ps"
-std::string count_text(const Job& job, const std::vector<int>& tasks) {
+std::string count_text(const JobDescription& job, const std::vector<int>& tasks) {
   std::vector<std::pair<std::string, int>> counts;  // in the order of the tasks
   for (const int task : tasks) {
     const std::string& role = job.tasks[task].role;
@@ -109,7 +109,7 @@ std::string count_text(const Job& job, const std::vector<int>& tasks) {
 
 }  // namespace
 
-std::string describe(const Job& job, const std::string& host) {
+std::string describe(const JobDescription& job, const std::string& host) {
   std::vector<int> tasks;
   std::vector<std::string> places;
   for (std::size_t i = 0; i < job.tasks.size(); ++i) {
