@@ -15,10 +15,10 @@ bool is_relu(const Node* node) {
 }
 
 // A sum of two tensors of the result's shape: no broadcasting, nothing fused yet.
-bool is_plain_sum(const Node* node) {
-  const auto* sum = node == nullptr ? nullptr : node->as<op::Binary>();
+bool is_plain_sum(const Node& node) {
+  const auto* sum = node.as<op::Binary>();
   return sum != nullptr && sum->kind == op::BinaryKind::add && sum->activation == op::Activation::none &&
-         node->inputs[0].shape() == node->inputs[1].shape();
+         node.inputs[0].shape() == node.inputs[1].shape();
 }
 
 // The operation with the given change, or nothing if it has no such fused form (left).
@@ -88,8 +88,27 @@ bool can_add_into(const Rewriter& rewriter, Tensor addend, const Node& convoluti
                      [&](NodeId reader) { return reader == sum.id || (reader >= 0 && reader < convolution.id); });
 }
 
-}  // namespace
+bool is_relu_backward(const Node& node) {
+  const auto* unary = node.as<op::UnaryBackward>();
+  return unary != nullptr && unary->kind == op::UnaryKind::relu;
+}
 
+bool is_output(const Tensor& tensor, const Node& node, int output) {
+  return tensor.node == node.id && tensor.output == output;
+}
+
+// Whether dst is relu(normalised src) and nothing else, with the src, the statistics and the gamma of this backward.
+bool is_positive_part_of_norm(const Node& forward, Tensor dst, const Node& backward) {
+  const auto* norm = forward.as<op::BatchNorm>();
+  const auto* reverse = backward.as<op::BatchNormBackward>();
+  return norm != nullptr && dst.output == 0 && !norm->add && norm->activation == op::Activation::relu &&
+         norm->gamma == reverse->gamma && norm->epsilon == reverse->epsilon &&
+         forward.inputs[0] == backward.inputs[0] && is_output(backward.inputs[1], forward, 1) &&
+         is_output(backward.inputs[2], forward, 2) && (!norm->gamma || forward.inputs[1] == backward.inputs[3]);
+}
+
+// Convolution + BatchNormInference: the scale goes into the weights, the shift into the bias; both depend on variables
+// alone, so they are computed only when those have changed.
 PlanGraph fold_batch_norm(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
@@ -123,6 +142,7 @@ PlanGraph fold_batch_norm(const PlanGraph& from) {
   return rewriter.finish();
 }
 
+// Convolution + Bias.
 PlanGraph fuse_bias(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
@@ -139,10 +159,11 @@ PlanGraph fuse_bias(const PlanGraph& from) {
   return rewriter.finish();
 }
 
+// {Convolution, BatchNorm, BatchNormInference} + Binary add.
 PlanGraph fuse_sum(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& sum : from.graph->nodes()) {
-    if (!is_plain_sum(&sum)) continue;
+    if (!is_plain_sum(sum)) continue;
     // Of two candidates the younger: the other one is computed before it anyway.
     const bool second_younger = sum.inputs[1].node > sum.inputs[0].node;
     for (const int side : {second_younger ? 1 : 0, second_younger ? 0 : 1}) {
@@ -162,6 +183,7 @@ PlanGraph fuse_sum(const PlanGraph& from) {
   return rewriter.finish();
 }
 
+// {Convolution, FullyConnected, Bias, BatchNorm, BatchNormInference, Binary add} + ReLU.
 PlanGraph fuse_relu(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
@@ -173,6 +195,99 @@ PlanGraph fuse_relu(const PlanGraph& from) {
   return rewriter.finish();
 }
 
+// Max PoolBackward + ReLU backward: what follows needs no mask then, so this comes before the next one.
+PlanGraph fuse_pool_backward(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* pool = node.as<op::PoolBackward>();
+    if (pool == nullptr || pool->kind != op::PoolKind::max || pool->activation != op::Activation::none) continue;
+    const Node* mask = rewriter.only_reader(node);
+    // The mask is what the pool has read: the tensor between the two forward operations.
+    if (mask == nullptr || !is_relu_backward(*mask) || mask->inputs[0].node != node.id ||
+        mask->inputs[1] != node.inputs[1]) {
+      continue;
+    }
+    op::PoolBackward fused = *pool;
+    fused.activation = op::Activation::relu;
+    rewriter.replace({node.id, mask->id}, [&rewriter, &node, mask, fused] {
+      rewriter.set(mask->id, 0, rewriter.to().add(fused, rewriter.map(node.inputs), node.name));
+    });
+  }
+  return rewriter.finish();
+}
+
+// ReLU backward + BatchNormBackward; the masked gradient comes out as well where a sum needs it.
+PlanGraph fuse_relu_backward(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* norm = node.as<op::BatchNormBackward>();
+    if (norm == nullptr || norm->activation != op::Activation::none) continue;
+    const std::size_t diff_at = norm->gamma ? 4 : 3;
+    const Tensor diff = node.inputs[diff_at];
+    const Node& mask = from.graph->node(diff);
+    if (!is_relu_backward(mask) || rewriter.claimed(mask.id)) continue;
+    // Others that read the masked gradient get it from the fused operation.
+    const bool add = rewriter.readers(diff).size() > 1;
+    op::BatchNormBackward fused = *norm;
+    fused.activation = op::Activation::relu;
+    fused.add = add;
+    rewriter.replace({node.id, mask.id}, [&rewriter, &node, &mask, fused, diff_at] {
+      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(diff_at));
+      inputs.push_back(rewriter.map(mask.inputs[0]));
+      inputs.push_back(rewriter.map(mask.inputs[1]));
+      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
+      const int outputs = static_cast<int>(node.outputs.size());
+      for (int i = 0; i < outputs; ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
+      if (fused.add) rewriter.set(mask.id, 0, rewriter.to().output(now, outputs));
+    });
+  }
+  return rewriter.finish();
+}
+
+// BatchNormBackward + ReLU whose mask is the output of a BatchNorm without addend: takes the mask from src.
+PlanGraph mask_from_src(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* norm = node.as<op::BatchNormBackward>();
+    if (norm == nullptr || norm->activation == op::Activation::none || norm->mask_from_src) continue;
+    const Tensor dst = node.inputs.back();
+    const Node& forward = from.graph->node(dst);
+    if (!is_positive_part_of_norm(forward, dst, node)) continue;
+    op::BatchNormBackward fused = *norm;
+    fused.mask_from_src = true;
+    rewriter.replace({node.id}, [&rewriter, &node, &forward, fused] {
+      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(node.inputs.size() - 1));
+      inputs.push_back(rewriter.map(forward.inputs[fused.gamma ? 2 : 1]));
+      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
+      for (int i = 0; i < std::ssize(node.outputs); ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
+    });
+  }
+  return rewriter.finish();
+}
+
+// Binary add + BatchNormBackward: the gradients that meet where a residual block begins.
+PlanGraph fuse_gradient_sum(const PlanGraph& from) {
+  Rewriter rewriter(from);
+  for (const Node& node : from.graph->nodes()) {
+    const auto* norm = node.as<op::BatchNormBackward>();
+    if (norm == nullptr || norm->sum) continue;
+    const std::size_t diff_at = norm->gamma ? 4 : 3;
+    const Node& sum = from.graph->node(node.inputs[diff_at]);
+    if (!is_plain_sum(sum) || rewriter.only_reader(sum) != &node) continue;
+    op::BatchNormBackward fused = *norm;
+    fused.sum = true;
+    rewriter.replace({node.id, sum.id}, [&rewriter, &node, &sum, fused, diff_at] {
+      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(diff_at));
+      for (const Tensor& addend : sum.inputs) inputs.push_back(rewriter.map(addend));
+      for (const Tensor& rest : std::span(node.inputs).subspan(diff_at + 1)) inputs.push_back(rewriter.map(rest));
+      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
+      for (int i = 0; i < std::ssize(node.outputs); ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
+    });
+  }
+  return rewriter.finish();
+}
+// Neighbouring ApplyGradients of one rule, to variables of one owner: one update over a range of the arena of about
+// update_bytes.
 PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const VariableOwners& owners) {
   struct Bucket {
     std::vector<const Node*> nodes = {};
@@ -216,27 +331,7 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const V
   return rewriter.finish();
 }
 
-VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners) {
-  std::vector<op::OptimizerRule> rules;
-  std::map<NodeId, int> rule_of;  // by variable
-  for (const Node& node : graph.nodes()) {
-    const auto* apply = node.as<op::ApplyGradients>();
-    if (apply == nullptr) continue;
-    const auto found = std::find(rules.begin(), rules.end(), apply->rule);
-    rule_of.emplace(node.inputs[1].node, static_cast<int>(found - rules.begin()));
-    if (found == rules.end()) rules.push_back(apply->rule);
-  }
-  if (rules.size() < 2) return owners;
-  VariableOwners divided;
-  for (const NodeId variable : graph.variables()) {
-    const auto owner = owners.find(variable);
-    const auto rule = rule_of.find(variable);
-    divided[variable] = (owner == owners.end() ? -1 : owner->second) * static_cast<int>(rules.size()) +
-                        (rule == rule_of.end() ? 0 : rule->second);
-  }
-  return divided;
-}
-
+// MovingAverages of one decay whose values are computed: one update of all their variables.
 PlanGraph fuse_averages(const PlanGraph& from) {
   Rewriter rewriter(from);
   // The update of a variable that an average reads as a value comes after it, and may have to come before another.
@@ -268,6 +363,29 @@ PlanGraph fuse_averages(const PlanGraph& from) {
     });
   }
   return rewriter.finish();
+}
+
+}  // namespace
+
+VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners) {
+  std::vector<op::OptimizerRule> rules;
+  std::map<NodeId, int> rule_of;  // by variable
+  for (const Node& node : graph.nodes()) {
+    const auto* apply = node.as<op::ApplyGradients>();
+    if (apply == nullptr) continue;
+    const auto found = std::find(rules.begin(), rules.end(), apply->rule);
+    rule_of.emplace(node.inputs[1].node, static_cast<int>(found - rules.begin()));
+    if (found == rules.end()) rules.push_back(apply->rule);
+  }
+  if (rules.size() < 2) return owners;
+  VariableOwners divided;
+  for (const NodeId variable : graph.variables()) {
+    const auto owner = owners.find(variable);
+    const auto rule = rule_of.find(variable);
+    divided[variable] = (owner == owners.end() ? -1 : owner->second) * static_cast<int>(rules.size()) +
+                        (rule == rule_of.end() ? 0 : rule->second);
+  }
+  return divided;
 }
 
 PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners, bool masks_from_src) {
