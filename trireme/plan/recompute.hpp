@@ -1,6 +1,6 @@
 // Recomputation: results of forward that only backward still needs are dropped and computed again right before it needs
 // them, which takes time and frees memory. Used by compile() after fusing, so that what runs again are the fused
-// operations; which results to drop is decided in recompute_choice.hpp.
+// operations.
 #pragma once
 
 #include "trireme/plan/memory.hpp"
@@ -10,7 +10,7 @@ namespace trireme {
 
 // The graph with a copy of every node that runs again, created before the first backward node that reads it; the
 // graph's copies tell which these are. Batch norm is not repeated with new statistics: its copy applies those that the
-// node has found. Gives back the graph itself where nothing can be saved: recompute is none, or there is no backward.
+// node has found. Gives back the graph itself if nothing can be saved: recompute is none, or there is no backward.
 PlanGraph recompute(PlanGraph graph, Recompute recompute);
 
 // What the copies cost, and the arena that the program would have without them. Called with everything but the memory
