@@ -64,10 +64,11 @@ Benchmark::Benchmark(const BenchmarkConfig& config, std::unique_ptr<comm::Commun
 
 Benchmark::Benchmark(const BenchmarkConfig& config, const train::ProcessGroup& group, std::function<void()> on_tuning,
                      perf::Recorder* recorder)
-    : worker_(checked(config, group.workers), group, {.on_tuning = std::move(on_tuning), .recorder = recorder}),
+    : setup_{{}, checked(config, group.workers)},
+      worker_(setup_.config, group, {.on_tuning = std::move(on_tuning), .recorder = recorder}),
       trace_(recorder),
       slow_seconds_(slowness_of(group.workers.rank())) {
-  setup_ = setup_of(worker_, config);
+  static_cast<train::WorkerSetup&>(setup_) = worker_.setup();
 }
 
 BenchmarkSetup setup_of(const train::Worker& worker, const BenchmarkConfig& config) {

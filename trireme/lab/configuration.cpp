@@ -1,6 +1,7 @@
 #include "trireme/lab/configuration.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "trireme/base/error.hpp"
@@ -10,17 +11,8 @@ namespace trireme::lab {
 namespace {
 
 const char* kind_text(OptionKind kind) {
-  switch (kind) {
-    case OptionKind::flag:
-      return "true or false";
-    case OptionKind::integer:
-      return "a whole number";
-    case OptionKind::number:
-      return "a number";
-    case OptionKind::text:
-      return "a text";
-  }
-  return "";
+  constexpr std::array<const char*, 4> kTexts{"true or false", "a whole number", "a number", "a text"};
+  return kTexts.at(static_cast<std::size_t>(kind));
 }
 
 bool suits(OptionKind kind, const Json& value) {

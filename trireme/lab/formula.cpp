@@ -1,10 +1,10 @@
 #include "trireme/lab/formula.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -38,6 +38,8 @@ struct Token {
   std::size_t column = 0;
 };
 
+using Symbols = std::initializer_list<std::string_view>;
+
 class Tokens {
  public:
   explicit Tokens(std::string_view text) : text_(text) { advance(); }
@@ -48,8 +50,7 @@ class Tokens {
   }
   bool is_word() const { return current_.text == "and" || current_.text == "or" || current_.text == "not"; }
   // Takes it where it is one of these.
-  template <std::size_t count>
-  std::optional<std::string> take(const std::array<std::string_view, count>& symbols) {
+  std::optional<std::string> take(Symbols symbols) {
     const auto found = std::find_if(symbols.begin(), symbols.end(), [&](auto symbol) { return is_symbol(symbol); });
     if (found == symbols.end()) return std::nullopt;
     advance();
@@ -111,9 +112,7 @@ void Tokens::take_text() {
 }
 
 void Tokens::take_symbol() {
-  constexpr std::array<std::string_view, 13> kSymbols{"<=", ">=", "==", "!=", "<", ">", "+",
-                                                      "-",  "*",  "/",  "%",  "(", ")"};
-  for (const std::string_view symbol : kSymbols) {
+  for (const std::string_view symbol : {"<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "%", "(", ")"}) {
     if (text_.substr(place_).starts_with(symbol)) {
       current_.text = std::string(symbol);
       place_ += symbol.size();
@@ -125,8 +124,6 @@ void Tokens::take_symbol() {
   bad_input("'{}' at character {} has no meaning here; there are + - * / % == != < <= > >= and or not ( )",
             text_.substr(place_, end - place_), current_.column);
 }
-
-constexpr std::array<std::string_view, 6> kComparisons{"==", "!=", "<=", ">=", "<", ">"};
 
 class Parser {
  public:
@@ -151,44 +148,31 @@ class Parser {
     --depth_;
     return node;
   }
-  Node any_of() {
-    Node left = all_of();
-    while (auto word = tokens_.take(std::array<std::string_view, 1>{"or"}))
-      left = join(*word, std::move(left), all_of());
+  // Operators of one strength, from left to right.
+  Node chain(Node (Parser::*operand)(), Symbols symbols) {
+    Node left = (this->*operand)();
+    while (auto symbol = tokens_.take(symbols)) left = join(*symbol, std::move(left), (this->*operand)());
     return left;
   }
-  Node all_of() {
-    Node left = negation();
-    while (auto word = tokens_.take(std::array<std::string_view, 1>{"and"}))
-      left = join(*word, std::move(left), negation());
-    return left;
-  }
+  Node any_of() { return chain(&Parser::all_of, {"or"}); }
+  Node all_of() { return chain(&Parser::negation, {"and"}); }
   Node negation() {
-    if (auto word = tokens_.take(std::array<std::string_view, 1>{"not"})) {
+    if (auto word = tokens_.take({"not"})) {
       return {.operation = *word, .value = {}, .operands = {inner(&Parser::negation)}};
     }
     return comparison();
   }
+  std::optional<std::string> take_comparison() { return tokens_.take({"==", "!=", "<=", ">=", "<", ">"}); }
   Node comparison() {
     Node left = sum();
-    if (auto symbol = tokens_.take(kComparisons)) left = join(*symbol, std::move(left), sum());
-    if (tokens_.take(kComparisons)) bad_input("comparisons do not chain; write a <= b and b <= c");
+    if (auto symbol = take_comparison()) left = join(*symbol, std::move(left), sum());
+    if (take_comparison()) bad_input("comparisons do not chain; write a <= b and b <= c");
     return left;
   }
-  Node sum() {
-    Node left = product();
-    while (auto symbol = tokens_.take(std::array<std::string_view, 2>{"+", "-"}))
-      left = join(*symbol, std::move(left), product());
-    return left;
-  }
-  Node product() {
-    Node left = sign();
-    while (auto symbol = tokens_.take(std::array<std::string_view, 3>{"*", "/", "%"}))
-      left = join(*symbol, std::move(left), sign());
-    return left;
-  }
+  Node sum() { return chain(&Parser::product, {"+", "-"}); }
+  Node product() { return chain(&Parser::sign, {"*", "/", "%"}); }
   Node sign() {
-    if (!tokens_.take(std::array<std::string_view, 1>{"-"})) return single();
+    if (!tokens_.take({"-"})) return single();
     return join("-", {.operation = "value", .value = 0.0, .operands = {}}, inner(&Parser::sign));
   }
   Node single();
@@ -198,9 +182,9 @@ class Parser {
 };
 
 Node Parser::single() {
-  if (tokens_.take(std::array<std::string_view, 1>{"("})) {
+  if (tokens_.take({"("})) {
     Node node = inner(&Parser::any_of);
-    if (!tokens_.take(std::array<std::string_view, 1>{")"})) tokens_.expected("')'");
+    if (!tokens_.take({")"})) tokens_.expected("')'");
     return node;
   }
   const Token token = tokens_.current();

@@ -159,15 +159,8 @@ RankPair parse_pair(std::string_view text, int size) {
 }  // namespace
 
 std::string_view to_string(MessageMode mode) {
-  switch (mode) {
-    case MessageMode::ping_pong:
-      return "ping-pong";
-    case MessageMode::one_way:
-      return "one-way";
-    case MessageMode::bidirectional:
-      return "bidirectional";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> kNames{"ping-pong", "one-way", "bidirectional"};
+  return kNames.at(static_cast<std::size_t>(mode));
 }
 
 std::vector<std::int64_t> message_sizes(const NetworkOptions& options) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -73,19 +74,12 @@ Json epoch_json(const train::EpochReport& report) {
   return json;
 }
 
-}  // namespace
-
 std::string_view to_string(train::TrainingEnd end) {
-  switch (end) {
-    case train::TrainingEnd::reached_target:
-      return "reached the accuracy asked for";
-    case train::TrainingEnd::interrupted:
-      return "interrupted";
-    case train::TrainingEnd::done:
-      break;
-  }
-  return "done";
+  constexpr std::array<std::string_view, 3> kTexts{"done", "reached the accuracy asked for", "interrupted"};
+  return kTexts.at(static_cast<std::size_t>(end));
 }
+
+}  // namespace
 
 std::string banner(const train::Trainer& training) {
   const train::TrainingConfig& config = training.config();

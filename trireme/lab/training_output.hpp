@@ -98,6 +98,4 @@ class TrainingRecord : public train::TrainerObserver {
   Json json_;
 };
 
-std::string_view to_string(train::TrainingEnd end);
-
 }  // namespace trireme::lab

@@ -20,15 +20,10 @@ constexpr std::array<std::string_view, 3> kAlwaysTold{"workers", "num-intra-thre
 constexpr std::size_t kLongestError = 200;
 
 const char* purpose(TuneRound round) {
-  switch (round) {
-    case TuneRound::explore:
-      return "short trials of what the model thinks best or knows least about";
-    case TuneRound::narrow:
-      return "longer trials of the best so far";
-    case TuneRound::finals:
-      return "interleaved repeats of the finalists and the default";
-  }
-  return "";
+  constexpr std::array<const char*, 3> kPurposes{"short trials of what the model thinks best or knows least about",
+                                                 "longer trials of the best so far",
+                                                 "interleaved repeats of the finalists and the default"};
+  return kPurposes.at(static_cast<std::size_t>(round));
 }
 
 std::string objective_text(const TuneObjective& objective) {

@@ -1,6 +1,7 @@
 #include "trireme/lab/tune_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <tuple>
@@ -39,15 +40,8 @@ auto simplicity(const WorkLayout& layout) { return std::tuple(layout.workers + l
 }  // namespace
 
 std::string to_string(TuneRound round) {
-  switch (round) {
-    case TuneRound::explore:
-      return "explore";
-    case TuneRound::narrow:
-      return "narrow";
-    case TuneRound::finals:
-      return "finals";
-  }
-  return "";
+  constexpr std::array<const char*, 3> kNames{"explore", "narrow", "finals"};
+  return kNames.at(static_cast<std::size_t>(round));
 }
 
 std::int64_t usual_trials(std::size_t candidates) {

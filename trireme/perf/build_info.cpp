@@ -15,22 +15,12 @@ std::string version_text(int major, int minor, int patch) { return fmt::format("
 
 // OpenMP gives the month of the specification that the compiler follows.
 std::string openmp_version() {
-  switch (_OPENMP) {
-    case 201107:
-      return "3.1";
-    case 201307:
-      return "4.0";
-    case 201511:
-      return "4.5";
-    case 201811:
-      return "5.0";
-    case 202011:
-      return "5.1";
-    case 202111:
-      return "5.2";
-    default:
-      return fmt::format("of {}", _OPENMP);
+  constexpr std::pair<int, const char*> kVersions[] = {{201107, "3.1"}, {201307, "4.0"}, {201511, "4.5"},
+                                                       {201811, "5.0"}, {202011, "5.1"}, {202111, "5.2"}};
+  for (const auto& [month, version] : kVersions) {
+    if (month == _OPENMP) return version;
   }
+  return fmt::format("of {}", _OPENMP);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 #include "trireme/perf/cgroup.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace trireme::perf {
 namespace {
@@ -55,27 +56,16 @@ std::optional<double> memory_v1(const fs::path& group) {
                  sum_of(group / "memory.stat", {"total_inactive_file", "total_active_file"}));
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 std::optional<double> smaller(std::optional<double> a, std::optional<double> b) {
   if (!a || !b) return a ? a : b;
   return std::min(*a, *b);
 }
 
+using ReadLimit = std::optional<double> (*)(const fs::path& group);
+
 // A container may see only the lower end of its path, under the mount itself: groups that are not there are passed
 // over.
-std::optional<double> smallest_up_to_root(const fs::path& root, const fs::path& group,
-                                          std::optional<double> (*read)(const fs::path&)) {
+std::optional<double> smallest_up_to_root(const fs::path& root, const fs::path& group, ReadLimit read) {
   std::optional<double> result = read(root);
   fs::path place = root;
   for (const fs::path& part : group.relative_path()) {
@@ -84,8 +74,6 @@ std::optional<double> smallest_up_to_root(const fs::path& root, const fs::path& 
   }
   return result;
 }
-
-using ReadLimit = std::optional<double> (*)(const fs::path& group);
 
 // By a controller's files in both generations.
 std::optional<double> smallest_limit(const fs::path& membership, const fs::path& mount, const std::string& controller,
@@ -104,8 +92,7 @@ std::optional<double> smallest_limit(const fs::path& membership, const fs::path&
       result = smaller(result, smallest_up_to_root(mount / "unified", group, read_v2));
       continue;
     }
-    const std::vector<std::string> names = split(controllers, ',');
-    if (std::find(names.begin(), names.end(), controller) != names.end()) {
+    if (fmt::format(",{},", controllers).find(fmt::format(",{},", controller)) != std::string::npos) {
       const fs::path hierarchy = fs::exists(mount / controllers) ? mount / controllers : mount / controller;
       result = smaller(result, smallest_up_to_root(hierarchy, group, read_v1));
     }

@@ -1,31 +1,14 @@
 #include "trireme/perf/recorder.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace trireme::perf {
 
 std::string_view to_string(SpanKind kind) {
-  switch (kind) {
-    case SpanKind::step:
-      return "step";
-    case SpanKind::compute:
-      return "compute";
-    case SpanKind::optimizer:
-      return "optimizer";
-    case SpanKind::communication:
-      return "communication";
-    case SpanKind::waiting:
-      return "waiting";
-    case SpanKind::input:
-      return "input";
-    case SpanKind::decode:
-      return "decode";
-    case SpanKind::launch:
-      return "launch";
-    case SpanKind::barrier:
-      return "barrier";
-  }
-  return "";
+  constexpr std::array<std::string_view, kSpanKinds> kNames{"step",  "compute", "optimizer", "communication", "waiting",
+                                                            "input", "decode",  "launch",    "barrier"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 Track& Recorder::track(const std::string& name, std::size_t capacity) {

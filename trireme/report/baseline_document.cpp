@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/baseline.hpp"
@@ -16,17 +16,8 @@ constexpr const char* kFigure = "baseline-change";
 double percent(double ratio) { return 100 * (ratio - 1); }
 
 std::string verdict_text(const CellChange& change) {
-  switch (change.comparison.verdict) {
-    case Verdict::larger:
-      return "faster";
-    case Verdict::smaller:
-      return "slower";
-    case Verdict::no_difference_shown:
-      return "no difference shown";
-    case Verdict::too_few_runs:
-      break;
-  }
-  return "not enough runs to tell";
+  constexpr std::array<const char*, 4> kTexts{"faster", "slower", "no difference shown", "not enough runs to tell"};
+  return kTexts.at(static_cast<std::size_t>(change.comparison.verdict));
 }
 
 FigureTable change_table(const BaselineComparison& comparison) {

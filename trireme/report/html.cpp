@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <regex>
 
@@ -40,17 +41,9 @@ struct Badge {
 };
 
 Badge badge_of(Finding::Kind kind) {
-  switch (kind) {
-    case Finding::Kind::shown:
-      return {"shown", "Supported"};
-    case Finding::Kind::worse:
-      return {"worse", "Worse"};
-    case Finding::Kind::not_shown:
-      return {"not-shown", "Open"};
-    case Finding::Kind::fact:
-      break;
-  }
-  return {"fact", "Measured"};
+  constexpr std::array<Badge, 4> kBadges{
+      {{"shown", "Supported"}, {"not-shown", "Open"}, {"fact", "Measured"}, {"worse", "Worse"}}};
+  return kBadges.at(static_cast<std::size_t>(kind));
 }
 
 // Ratios, speeds and shares stand out of the sentence, p values stand back.
@@ -266,17 +259,8 @@ std::string runs(const Document& document) {
 }
 
 const char* kind_name(FigureKind kind) {
-  switch (kind) {
-    case FigureKind::bars:
-      return "bars";
-    case FigureKind::stacked_bars:
-      return "stacked_bars";
-    case FigureKind::heat_map:
-      return "heat_map";
-    case FigureKind::lines:
-      break;
-  }
-  return "lines";
+  constexpr std::array<const char*, 4> kNames{"lines", "bars", "stacked_bars", "heat_map"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 Json axis_json(const FigureAxis& axis) {

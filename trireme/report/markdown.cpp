@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "trireme/report/renderers.hpp"
 
 namespace trireme::report {
@@ -45,17 +47,8 @@ std::string table_text(const FigureTable& table) {
 }
 
 std::string mark_of(Finding::Kind kind) {
-  switch (kind) {
-    case Finding::Kind::shown:
-      return "**shown**";
-    case Finding::Kind::worse:
-      return "**worse**";
-    case Finding::Kind::not_shown:
-      return "open";
-    case Finding::Kind::fact:
-      break;
-  }
-  return "measured";
+  constexpr std::array<const char*, 4> kMarks{"**shown**", "open", "measured", "**worse**"};
+  return kMarks.at(static_cast<std::size_t>(kind));
 }
 
 std::string link_to(const Document& document, const std::string& id) {
