@@ -2,7 +2,6 @@
 #pragma once
 
 #include "trireme/backend/onednn/channel_loops.hpp"
-#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 
 namespace trireme::onednn {

@@ -4,7 +4,6 @@
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/backend/onednn/winograd.hpp"
-#include "trireme/backend/onednn/with_reorders.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/plan/label.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "trireme/backend/dropout_mask.hpp"
 #include "trireme/backend/onednn/channel_view.hpp"
-#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"

@@ -69,12 +69,15 @@ KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& reques
 KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::Assign& operation, const KernelRequest& request, const dnnl::engine& engine);
-
-// loss_scale.cpp
 KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& request, const dnnl::engine& engine);
 
 // reorder.cpp
 KernelChoice make_reorder(const TensorDesc& from, const Format& to, const dnnl::engine& engine);
+// A kernel that works in other formats than its neighbours, made to look as if it did not: what it reads is reordered
+// into scratch memory first, what it writes afterwards. So it can be timed, reorders included, beside kernels that need
+// none. inputs, outputs: the formats that the result is to have.
+KernelChoice with_reorders(KernelChoice inner, const KernelRequest& request, const std::vector<Format>& inputs,
+                           const std::vector<Format>& outputs, const dnnl::engine& engine);
 
 }  // namespace trireme::onednn

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "trireme/backend/onednn/channel_view.hpp"
-#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"

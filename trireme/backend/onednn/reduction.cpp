@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "trireme/backend/onednn/channel_loops.hpp"
-#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/base/simd.hpp"

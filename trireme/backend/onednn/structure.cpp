@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "trireme/backend/onednn/channel_view.hpp"
-#include "trireme/backend/onednn/element.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/base/simd.hpp"

@@ -3,6 +3,7 @@
 
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
+#include "trireme/backend/reference/kernels.hpp"
 #include "trireme/optim/apply_rule.hpp"
 
 namespace trireme::onednn {
@@ -104,6 +105,15 @@ KernelChoice make(const op::Assign&, const KernelRequest& request, const dnnl::e
   });
   choice.inputs = {variable.layout, variable.layout};
   return choice;
+}
+
+// Scaling the loss is the reference's: only GPUs store gradients in a type that needs it.
+KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request, const dnnl::engine&) {
+  return reference::make(operation, request);
+}
+
+KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& request, const dnnl::engine&) {
+  return reference::make(operation, request);
 }
 
 }  // namespace trireme::onednn

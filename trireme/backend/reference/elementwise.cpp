@@ -3,7 +3,6 @@
 #include <numbers>
 
 #include "trireme/backend/dropout_mask.hpp"
-#include "trireme/backend/reference/indexing.hpp"
 #include "trireme/backend/reference/kernels.hpp"
 #include "trireme/backend/reference/loops.hpp"
 

@@ -59,8 +59,6 @@ KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& reques
 KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request);
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request);
 KernelChoice make(const op::Assign& operation, const KernelRequest& request);
-
-// loss_scale.cpp
 KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request);
 KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& request);
 

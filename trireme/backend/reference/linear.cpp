@@ -1,4 +1,3 @@
-#include "trireme/backend/reference/indexing.hpp"
 #include "trireme/backend/reference/kernels.hpp"
 #include "trireme/backend/reference/loops.hpp"
 

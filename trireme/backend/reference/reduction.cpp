@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "trireme/backend/reference/indexing.hpp"
 #include "trireme/backend/reference/kernels.hpp"
 #include "trireme/backend/reference/loops.hpp"
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "trireme/backend/reference/indexing.hpp"
 #include "trireme/backend/reference/kernels.hpp"
 #include "trireme/backend/reference/loops.hpp"
 
