@@ -102,20 +102,12 @@ Shape without_batch(const Shape& shape) {
 // As count() has it: of convolutions and fully connected layers, a multiplication and an addition in one.
 double macs_of(const Node& node) {
   if (node.as<op::Convolution>() == nullptr && node.as<op::FullyConnected>() == nullptr) return 0;
-  std::vector<TensorType> inputs;
-  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
-  return cost(node.op, inputs, node.outputs).flops / 2;
+  return cost(node).flops / 2;
 }
 
 // What the logits depend on, in order, without the variables: those are counted with the layer that reads them.
 std::vector<Layer> layers_of(const BuiltNetwork& network) {
-  std::vector<bool> needed(network.graph.nodes().size());
-  needed[network.model.logits.node] = true;
-  for (auto node = network.graph.nodes().rbegin(); node != network.graph.nodes().rend(); ++node) {
-    if (!needed[node->id]) continue;
-    for (const Tensor& input : node->inputs) needed[input.node] = true;
-  }
-
+  const std::vector<bool> needed = needed_for({&network.model.logits, 1}, network.graph);
   std::vector<Layer> layers;
   for (const Node& node : network.graph.nodes()) {
     const bool is_value = node.as<op::Variable>() != nullptr || node.as<op::Constant>() != nullptr;

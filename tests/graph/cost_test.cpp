@@ -9,12 +9,7 @@ namespace {
 class CostOf : public ::testing::Test {
  protected:
   Tensor input(Shape shape) { return placeholder(graph_, std::move(shape)); }
-  Cost of(Tensor tensor) {
-    const Node& node = graph_.node(tensor);
-    std::vector<TensorType> inputs;
-    for (const Tensor& i : node.inputs) inputs.push_back(i.type());
-    return cost(node.op, inputs, node.outputs);
-  }
+  Cost of(Tensor tensor) { return cost(graph_.node(tensor)); }
 
   Graph graph_;
 };

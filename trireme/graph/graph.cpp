@@ -73,6 +73,22 @@ Tensor Graph::add(Operation op, std::vector<Tensor> inputs, std::string name) {
   return output(id);
 }
 
+Cost cost(const Node& node) {
+  std::vector<TensorType> inputs;
+  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
+  return cost(node.op, inputs, node.outputs);
+}
+
+std::vector<bool> needed_for(std::span<const Tensor> tensors, const Graph& graph) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  for (const Tensor& tensor : tensors) needed[tensor.node] = true;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (!needed[node->id]) continue;
+    for (const Tensor& input : node->inputs) needed[input.node] = true;
+  }
+  return needed;
+}
+
 std::vector<Tensor> Graph::trainable_variables() {
   std::vector<Tensor> result;
   for (const NodeId id : variables_) {

@@ -85,6 +85,10 @@ class Graph {
   Device device_;
 };
 
+Cost cost(const Node& node);
+// By node: whether one of the tensors is computed from it.
+std::vector<bool> needed_for(std::span<const Tensor> tensors, const Graph& graph);
+
 // Adds the backward nodes that compute d(loss)/d(target) for each target and returns them in the same order. The loss
 // is a scalar. A target that the loss does not depend on is an error that names it.
 std::vector<Tensor> gradients(Graph& graph, Tensor loss, std::span<const Tensor> targets);

@@ -108,12 +108,6 @@ void check(const Network& info, const ModelOptions& options) {
   }
 }
 
-double flops_of(const Node& node) {
-  std::vector<TensorType> inputs;
-  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
-  return cost(node.op, inputs, node.outputs).flops;
-}
-
 }  // namespace
 
 void add_network(Network network) {
@@ -182,7 +176,7 @@ ModelCounts count(const Graph& graph, const Model& model) {
       ++counts.gradient_tensors;
     }
     if (node.as<op::Convolution>() != nullptr || node.as<op::FullyConnected>() != nullptr) {
-      flops += flops_of(node);
+      flops += cost(node).flops;
     }
   }
   counts.forward_macs = flops / 2 / static_cast<double>(model.images.shape()[0]);

@@ -1,13 +1,14 @@
 #include "trireme/onnx/model_file.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
-#include <optional>
+#include <span>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/onnx/graph_writer.hpp"
+#include "trireme/onnx/onnx.pb.h"
 
 namespace trireme::onnx {
 namespace {
@@ -15,6 +16,98 @@ namespace {
 constexpr std::int64_t kIrVersion = 7, kOpset = 13;  // of ONNX 1.8: what has come since is of no use here
 // A message has at most 2^31 - 1 bytes; what there is beside values takes far less than the difference.
 constexpr std::int64_t kMostValueBytes = std::numeric_limits<std::int32_t>::max() - (std::int64_t{64} << 20);
+
+static_assert(std::endian::native == std::endian::little, "values are little-endian in the file");
+
+// ONNX's numbers of types: of attributes, and of elements.
+constexpr int kAttributeFloat = 1, kAttributeInt = 2, kAttributeInts = 7;
+constexpr int kFloat = 1, kInt64 = 7;
+
+// Sets attributes of a node.
+class NodeWriter {
+ public:
+  explicit NodeWriter(pb::Node& node) : node_(node) {}
+
+  NodeWriter& set(const char* name, std::int64_t value) {
+    add(name, kAttributeInt).set_i(value);
+    return *this;
+  }
+  NodeWriter& set(const char* name, float value) {
+    add(name, kAttributeFloat).set_f(value);
+    return *this;
+  }
+  NodeWriter& set(const char* name, const std::vector<std::int64_t>& values) {
+    add(name, kAttributeInts).mutable_ints()->Add(values.begin(), values.end());
+    return *this;
+  }
+
+ private:
+  pb::Attribute& add(const char* name, int type) {
+    pb::Attribute& attribute = *node_.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(type);
+    return attribute;
+  }
+
+  pb::Node& node_;
+};
+
+// Writes nodes, values and the ends of an ONNX graph into its message.
+class GraphWriter {
+ public:
+  explicit GraphWriter(pb::Graph& graph) : graph_(graph) {}
+
+  // The node has the name of its output.
+  NodeWriter add_node(const char* op_type, const std::vector<std::string>& inputs, const std::string& output) {
+    pb::Node& node = *graph_.add_node();
+    node.set_op_type(op_type);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    node.set_name(output);
+    return NodeWriter(node);
+  }
+
+  // Values that are part of the file.
+  void add_values(const std::string& name, const Shape& shape, std::span<const float> values) {
+    add_tensor(name, shape, kFloat, std::as_bytes(values));
+  }
+  void add_values(const std::string& name, const std::vector<std::int64_t>& values) {
+    add_tensor(name, {std::ssize(values)}, kInt64, std::as_bytes(std::span(values)));
+  }
+
+  // The first extent has a name instead of a number if the batch may be any.
+  void add_input(const std::string& name, const Shape& shape, bool any_batch) {
+    describe(*graph_.add_input(), name, shape, any_batch);
+  }
+  void add_output(const std::string& name, const Shape& shape, bool any_batch) {
+    describe(*graph_.add_output(), name, shape, any_batch);
+  }
+
+ private:
+  static void describe(pb::ValueInfo& info, const std::string& name, const Shape& shape, bool any_batch) {
+    info.set_name(name);
+    pb::Type::Tensor& type = *info.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(kFloat);
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      pb::TensorShape::Dimension& dimension = *type.mutable_shape()->add_dim();
+      if (axis == 0 && any_batch) {
+        dimension.set_dim_param("batch");
+      } else {
+        dimension.set_dim_value(shape[axis]);
+      }
+    }
+  }
+
+  void add_tensor(const std::string& name, const Shape& shape, int type, std::span<const std::byte> bytes) {
+    pb::Tensor& tensor = *graph_.add_initializer();
+    tensor.set_name(name);
+    tensor.mutable_dims()->Add(shape.begin(), shape.end());
+    tensor.set_data_type(type);
+    tensor.set_raw_data(bytes.data(), bytes.size());
+  }
+
+  pb::Graph& graph_;
+};
 
 std::vector<std::int64_t> list(const op::Pair& pair) { return {pair[0], pair[1]}; }
 
@@ -97,18 +190,6 @@ std::vector<bool> batched_nodes(const Network& network) {
     batched[node.id] = node.id == network.images.node || std::ranges::any_of(node.inputs, is_batched);
   }
   return batched;
-}
-
-// Nodes that the logits depend on, by number.
-std::vector<bool> needed_nodes(const Network& network) {
-  const auto& nodes = network.graph.nodes();
-  std::vector<bool> needed(nodes.size());
-  needed[network.logits.node] = true;
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    if (!needed[node->id]) continue;
-    for (const Tensor& input : node->inputs) needed[input.node] = true;
-  }
-  return needed;
 }
 
 // One function per operation; those that have none are refused by name.
@@ -328,7 +409,7 @@ void check_size(const Network& network, const std::vector<bool>& needed) {
 }  // namespace
 
 std::string to_onnx(const Network& network) {
-  const std::vector<bool> needed = needed_nodes(network);
+  const std::vector<bool> needed = needed_for({&network.logits, 1}, network.graph);
   check_size(network, needed);
   pb::Model model;
   model.set_ir_version(kIrVersion);

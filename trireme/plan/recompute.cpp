@@ -47,9 +47,7 @@ bool works_in_place(const Operation& operation) {
 }
 
 double work_of(const Node& node) {
-  std::vector<TensorType> inputs;
-  for (const Tensor& input : node.inputs) inputs.push_back(input.type());
-  const Cost work = cost(node.op, inputs, node.outputs);
+  const Cost work = cost(node);
   return work.flops + kFlopsPerByte * work.bytes;
 }
 

@@ -14,17 +14,7 @@ std::size_t handles(const Node& node) { return std::max<std::size_t>(node.output
 }  // namespace
 
 PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches) {
-  std::vector<bool> needed(graph.nodes().size(), false);
-  std::vector<NodeId> stack;
-  for (const Tensor& fetch : fetches) stack.push_back(fetch.node);
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    if (needed[id]) continue;
-    needed[id] = true;
-    for (const Tensor& input : graph.node(id).inputs) stack.push_back(input.node);
-  }
-
+  const std::vector<bool> needed = needed_for(fetches, graph);
   PlanGraph result{std::make_unique<Graph>(), {}, {}};
   std::vector<NodeId> copy(graph.nodes().size(), -1);
   auto moved = [&](Tensor t) { return Tensor{result.graph.get(), copy[t.node], t.output}; };

@@ -52,11 +52,7 @@ double flops_of_step(const StepConfig& config) {
   Graph graph;
   build_step(graph, config, 1);
   double flops = 0;
-  for (const Node& node : graph.nodes()) {
-    std::vector<TensorType> inputs;
-    for (const Tensor& input : node.inputs) inputs.push_back(input.type());
-    flops += cost(node.op, inputs, node.outputs).flops;
-  }
+  for (const Node& node : graph.nodes()) flops += cost(node).flops;
   return flops;
 }
 
@@ -142,7 +138,7 @@ class Trials {
   int threads_;
   std::int64_t batch_;
   MemorySummary whole_;  // of the trial in one group, which comes first
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
 };
 
 // Kept as seconds per image, like the kernels' times.
