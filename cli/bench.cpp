@@ -14,7 +14,6 @@
 #include "cli/interrupt.hpp"
 #include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/lab/benchmark_output.hpp"

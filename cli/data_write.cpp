@@ -12,7 +12,6 @@
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/data/drawn.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/sample_order.hpp"

@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/cluster/host_address.hpp"
 #include "trireme/cluster/host_list.hpp"

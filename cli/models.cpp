@@ -13,7 +13,7 @@
 #include "cli/commands.hpp"
 #include "cli/models_placement.hpp"
 #include "trireme/backend/registry.hpp"
-#include "trireme/base/log_line.hpp"
+#include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/optim/optimizer.hpp"

@@ -16,7 +16,6 @@
 #include "cli/commands.hpp"
 #include "cli/launch_plan.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/comm/network_file.hpp"
 #include "trireme/comm/world.hpp"

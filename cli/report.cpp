@@ -14,8 +14,6 @@
 #include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/exit_code.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/report/baseline.hpp"
 #include "trireme/report/document.hpp"

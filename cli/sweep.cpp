@@ -13,7 +13,6 @@
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/exit_code.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/ready_plans.hpp"

@@ -13,7 +13,6 @@
 #include "cli/interrupt.hpp"
 #include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/lab/training_output.hpp"
 #include "trireme/report/trace_writer.hpp"

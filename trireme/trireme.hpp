@@ -4,7 +4,6 @@
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/exit_code.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/command_line.hpp"
 #include "trireme/data/augmentations.hpp"

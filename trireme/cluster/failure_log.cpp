@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "trireme/base/exit_code.hpp"
+#include "trireme/base/error.hpp"
 
 namespace trireme::cluster {
 namespace {

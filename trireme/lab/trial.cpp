@@ -17,7 +17,6 @@
 #include <optional>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/exit_code.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/perf/machine.hpp"

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/data/formats.hpp"

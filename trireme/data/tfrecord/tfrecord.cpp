@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/data/class_names.hpp"
