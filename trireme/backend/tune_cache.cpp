@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,9 +11,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "trireme/base/cache_folder.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/base/unique_fd.hpp"
 
 namespace trireme {
 namespace {
@@ -23,21 +22,14 @@ namespace {
 constexpr int kVersion = 2;
 
 // Held while the file is merged and replaced; a file of its own, because the cache itself is renamed over.
-class FileLock {
- public:
-  explicit FileLock(const std::string& path) : descriptor_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0)
-      fail(ErrorKind::failed, "cannot write the tune cache's lock '{}': {}", path, std::strerror(errno));
-    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
-    }
+UniqueFd locked(const std::string& path) {
+  UniqueFd file(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
+  if (!file.is_open())
+    fail(ErrorKind::failed, "cannot write the tune cache's lock '{}': {}", path, std::strerror(errno));
+  while (flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
-  ~FileLock() { close(descriptor_); }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  int descriptor_;
-};
+  return file;
+}
 
 }  // namespace
 
@@ -126,7 +118,7 @@ void TuneCache::save() {
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error)
     fail(ErrorKind::failed, "cannot make the folder '{}' of the tune cache: {}", folder.string(), error.message());
-  const FileLock held(path_ + ".lock");
+  const UniqueFd held = locked(path_ + ".lock");
   // What others have measured meanwhile stays; where both have, ours is newer.
   Entries merged = read();
   for (const auto& [problem, kernels] : entries_) {

@@ -27,16 +27,11 @@ memory::desc any_order(const memory::desc& desc, memory::data_type type) {
 memory::desc any_order(const memory::desc& desc) { return any_order(desc, type_of(desc)); }
 
 // The forward operation that a backward one is asked for with: one that is always there, so all in one type.
-ConvolutionProblem any_order(ConvolutionProblem problem) {
+template <typename Problem>
+Problem any_order(Problem problem) {
   const memory::data_type type = type_of(problem.src);
   for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc, type);
-  problem.algorithm = algorithm::convolution_direct;
-  return problem;
-}
-
-InnerProductProblem any_order(InnerProductProblem problem) {
-  const memory::data_type type = type_of(problem.src);
-  for (memory::desc* desc : {&problem.src, &problem.weights, &problem.dst}) *desc = any_order(*desc, type);
+  if constexpr (requires { problem.algorithm; }) problem.algorithm = algorithm::convolution_direct;
   return problem;
 }
 
@@ -140,14 +135,9 @@ dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(co
 
 dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(const engine& engine,
                                                                                     const InnerProductProblem& p) {
-  return {engine,
-          p.src,
-          p.weights,
-          p.bias,
-          p.dst,
-          inner_product_forward(engine, any_order(p), true, {}),
-          user_scratchpad(),
-          kAllowEmpty};
+  return dnnl::inner_product_backward_weights::primitive_desc(engine, p.src, p.weights, p.bias, p.dst,
+                                                              inner_product_forward(engine, any_order(p), true, {}),
+                                                              user_scratchpad(), kAllowEmpty);
 }
 
 dnnl::matmul::primitive_desc matmul(const engine& engine, const memory::desc& a, const memory::desc& b,
@@ -157,18 +147,9 @@ dnnl::matmul::primitive_desc matmul(const engine& engine, const memory::desc& a,
 
 dnnl::pooling_forward::primitive_desc pooling_forward(const engine& engine, const PoolingProblem& p) {
   const memory::dims no_dilation(p.kernel.size(), 0);
-  return {engine,
-          prop_kind::forward_inference,
-          p.algorithm,
-          p.src,
-          p.dst,
-          p.strides,
-          p.kernel,
-          no_dilation,
-          p.pad_before,
-          p.pad_after,
-          user_scratchpad(),
-          kAllowEmpty};
+  return dnnl::pooling_forward::primitive_desc(engine, prop_kind::forward_inference, p.algorithm, p.src, p.dst,
+                                               p.strides, p.kernel, no_dilation, p.pad_before, p.pad_after,
+                                               user_scratchpad(), kAllowEmpty);
 }
 
 dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, const PoolingProblem& p) {
@@ -176,38 +157,20 @@ dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, co
   const dnnl::pooling_forward::primitive_desc forward(engine, prop_kind::forward_training, p.algorithm, p.src,
                                                       any_order(p.dst), p.strides, p.kernel, no_dilation, p.pad_before,
                                                       p.pad_after);
-  return {engine,      p.algorithm,  p.src,       p.dst,   p.strides,         p.kernel,
-          no_dilation, p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty};
+  return dnnl::pooling_backward::primitive_desc(engine, p.algorithm, p.src, p.dst, p.strides, p.kernel, no_dilation,
+                                                p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty);
 }
 
-dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const LrnProblem& p, bool training) {
-  return {engine,
-          forward_kind(training),
-          algorithm::lrn_across_channels,
-          p.data,
-          p.data,
-          p.size,
-          p.alpha,
-          p.beta,
-          p.k,
-          user_scratchpad(),
-          kAllowEmpty};
+dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
+                                              bool training) {
+  return dnnl::lrn_forward::primitive_desc(engine, forward_kind(training), algorithm::lrn_across_channels, data, data,
+                                           lrn.size, lrn.alpha, lrn.beta, lrn.k, user_scratchpad(), kAllowEmpty);
 }
 
-dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const LrnProblem& p,
+dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
                                                 const dnnl::lrn_forward::primitive_desc& forward) {
-  return {engine,
-          algorithm::lrn_across_channels,
-          p.data,
-          p.data,
-          p.data,
-          p.size,
-          p.alpha,
-          p.beta,
-          p.k,
-          forward,
-          user_scratchpad(),
-          kAllowEmpty};
+  return dnnl::lrn_backward::primitive_desc(engine, algorithm::lrn_across_channels, data, data, data, lrn.size,
+                                            lrn.alpha, lrn.beta, lrn.k, forward, user_scratchpad(), kAllowEmpty);
 }
 
 dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& engine, const EltwiseProblem& p) {
@@ -231,15 +194,8 @@ dnnl::softmax_forward::primitive_desc softmax_forward(const engine& engine, cons
 }
 
 dnnl::softmax_backward::primitive_desc softmax_backward(const engine& engine, const memory::desc& data, int axis) {
-  return {engine,
-          algorithm::softmax_accurate,
-          data,
-          data,
-          data,
-          axis,
-          softmax_forward(engine, data, axis),
-          user_scratchpad(),
-          kAllowEmpty};
+  return dnnl::softmax_backward::primitive_desc(engine, algorithm::softmax_accurate, data, data, data, axis,
+                                                softmax_forward(engine, data, axis), user_scratchpad(), kAllowEmpty);
 }
 
 #else
@@ -334,15 +290,16 @@ dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, co
   return {desc, user_scratchpad(), engine, {forward, engine}, kAllowEmpty};
 }
 
-dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const LrnProblem& p, bool training) {
-  const dnnl::lrn_forward::desc desc(forward_kind(training), algorithm::lrn_across_channels, p.data, p.size, p.alpha,
-                                     p.beta, p.k);
+dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
+                                              bool training) {
+  const dnnl::lrn_forward::desc desc(forward_kind(training), algorithm::lrn_across_channels, data, lrn.size, lrn.alpha,
+                                     lrn.beta, lrn.k);
   return {desc, user_scratchpad(), engine, kAllowEmpty};
 }
 
-dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const LrnProblem& p,
+dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
                                                 const dnnl::lrn_forward::primitive_desc& forward) {
-  const dnnl::lrn_backward::desc desc(algorithm::lrn_across_channels, p.data, p.data, p.size, p.alpha, p.beta, p.k);
+  const dnnl::lrn_backward::desc desc(algorithm::lrn_across_channels, data, data, lrn.size, lrn.alpha, lrn.beta, lrn.k);
   return {desc, user_scratchpad(), engine, forward, kAllowEmpty};
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/graph/ops/normalization.hpp"
 #include "trireme/plan/layout.hpp"
 
 namespace trireme::onednn {
@@ -67,14 +68,10 @@ struct PoolingProblem {
 dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine& engine, const PoolingProblem& problem);
 dnnl::pooling_backward::primitive_desc pooling_backward(const dnnl::engine& engine, const PoolingProblem& problem);
 
-struct LrnProblem {
-  dnnl::memory::desc data;
-  std::int64_t size = 5;
-  float alpha = 0, beta = 0, k = 1;
-};
-dnnl::lrn_forward::primitive_desc lrn_forward(const dnnl::engine& engine, const LrnProblem& problem, bool training);
-dnnl::lrn_backward::primitive_desc lrn_backward(const dnnl::engine& engine, const LrnProblem& problem,
-                                                const dnnl::lrn_forward::primitive_desc& forward);
+dnnl::lrn_forward::primitive_desc lrn_forward(const dnnl::engine& engine, const dnnl::memory::desc& data,
+                                              const op::Lrn& lrn, bool training);
+dnnl::lrn_backward::primitive_desc lrn_backward(const dnnl::engine& engine, const dnnl::memory::desc& data,
+                                                const op::Lrn& lrn, const dnnl::lrn_forward::primitive_desc& forward);
 
 struct EltwiseProblem {
   dnnl::algorithm algorithm = dnnl::algorithm::undef;

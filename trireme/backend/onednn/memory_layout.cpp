@@ -10,11 +10,9 @@ using dnnl::memory;
 
 namespace {
 
-std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
-
 std::vector<std::int64_t> block_sizes(std::size_t rank, const std::vector<Layout::Block>& blocks) {
   std::vector<std::int64_t> sizes(rank, 1);
-  for (const auto& block : blocks) sizes[at(block.axis)] *= block.size;
+  for (const auto& block : blocks) sizes[block.axis] *= block.size;
   return sizes;
 }
 
@@ -24,9 +22,9 @@ Blocking dense_blocking(const memory::dims& dims, const Layout& layout) {
   std::int64_t stride = 1;
   for (const auto& block : layout.blocks) stride *= block.size;
   for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
-    const std::int64_t outer = (dims[at(*axis)] + sizes[at(*axis)] - 1) / sizes[at(*axis)];
-    result.padded_dims[at(*axis)] = outer * sizes[at(*axis)];
-    result.strides[at(*axis)] = stride;
+    const std::int64_t outer = (dims[*axis] + sizes[*axis] - 1) / sizes[*axis];
+    result.padded_dims[*axis] = outer * sizes[*axis];
+    result.strides[*axis] = stride;
     stride *= std::max<std::int64_t>(outer, 1);
   }
   return result;
@@ -54,9 +52,9 @@ memory::data_type type_of(DataType type) {
 std::vector<int> order_of(const Blocking& blocking) {
   const auto sizes = block_sizes(blocking.strides.size(), blocking.blocks);
   std::vector<int> order = Layout::plain(static_cast<int>(sizes.size())).order;
-  const auto single = [&](int axis) { return blocking.padded_dims[at(axis)] <= sizes[at(axis)]; };
+  const auto single = [&](int axis) { return blocking.padded_dims[axis] <= sizes[axis]; };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    if (blocking.strides[at(a)] != blocking.strides[at(b)]) return blocking.strides[at(a)] > blocking.strides[at(b)];
+    if (blocking.strides[a] != blocking.strides[b]) return blocking.strides[a] > blocking.strides[b];
     return !single(a) && single(b);
   });
   return order;

@@ -254,10 +254,6 @@ void normalize_inference(const op::BatchNormInference& operation, const ChannelV
       AffineOperands<Element>{src, addend, operands.output<Element>(), operation.activation == op::Activation::relu});
 }
 
-LrnProblem lrn_problem(const Shape& shape, const Layout& layout, const op::Lrn& lrn) {
-  return {.data = to_desc(shape, layout), .size = lrn.size, .alpha = lrn.alpha, .beta = lrn.beta, .k = lrn.k};
-}
-
 }  // namespace
 
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, const dnnl::engine&) {
@@ -309,25 +305,24 @@ KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& 
 KernelChoice make(const op::Lrn& operation, const KernelRequest& request, const dnnl::engine& engine) {
   const TensorDesc& src = request.inputs[0];
   const Layout layout = viewable(src.shape, src.layout);
-  const LrnProblem problem = lrn_problem(src.shape, layout, operation);
-  const auto desc = lrn_forward(engine, problem, false);
+  const dnnl::memory::desc data = to_desc(src.shape, layout);
+  const auto desc = lrn_forward(engine, data, operation, false);
   if (!desc)
     fail(ErrorKind::failed, "oneDNN has no LRN for '{}': {} as {}", request.node.name, to_string(src.shape),
          layout.name());
   KernelChoice choice;
   choice.inputs = choice.outputs = {layout};
-  set_kernel(choice, engine, desc,
-             {Argument::input(DNNL_ARG_SRC, problem.data, 0), Argument::output(DNNL_ARG_DST, problem.data)});
+  set_kernel(choice, engine, desc, {Argument::input(DNNL_ARG_SRC, data, 0), Argument::output(DNNL_ARG_DST, data)});
   return choice;
 }
 
 KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, const dnnl::engine& engine) {
   const TensorDesc& src = request.inputs[0];
   const Layout layout = viewable(src.shape, src.layout);
-  const LrnProblem problem = lrn_problem(
-      src.shape, layout, {.size = operation.size, .alpha = operation.alpha, .beta = operation.beta, .k = operation.k});
-  const auto forward = lrn_forward(engine, problem, true);
-  const auto backward = forward ? lrn_backward(engine, problem, forward) : dnnl::lrn_backward::primitive_desc();
+  const dnnl::memory::desc data = to_desc(src.shape, layout);
+  const op::Lrn lrn{.size = operation.size, .alpha = operation.alpha, .beta = operation.beta, .k = operation.k};
+  const auto forward = lrn_forward(engine, data, lrn, true);
+  const auto backward = forward ? lrn_backward(engine, data, lrn, forward) : dnnl::lrn_backward::primitive_desc();
   if (!backward) {
     fail(ErrorKind::failed, "oneDNN has no LRN backward for '{}': {} as {}", request.node.name, to_string(src.shape),
          layout.name());
@@ -341,13 +336,11 @@ KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request
   // but found again: dst and workspace lie in the scratch, then the library's own scratchpad.
   const auto aligned = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); };
   const dnnl::memory::desc workspace = forward.workspace_desc();
-  const std::int64_t workspace_at = aligned(bytes_of(problem.data));
+  const std::int64_t workspace_at = aligned(bytes_of(data));
   const std::int64_t scratchpad_at = workspace_at + aligned(bytes_of(workspace));
-  std::vector<Argument> first{Argument::input(DNNL_ARG_SRC, problem.data, 0),
-                              Argument::scratch(DNNL_ARG_DST, problem.data)};
-  std::vector<Argument> second{Argument::input(DNNL_ARG_SRC, problem.data, 0),
-                               Argument::input(DNNL_ARG_DIFF_DST, problem.data, 1),
-                               Argument::output(DNNL_ARG_DIFF_SRC, problem.data)};
+  std::vector<Argument> first{Argument::input(DNNL_ARG_SRC, data, 0), Argument::scratch(DNNL_ARG_DST, data)};
+  std::vector<Argument> second{Argument::input(DNNL_ARG_SRC, data, 0), Argument::input(DNNL_ARG_DIFF_DST, data, 1),
+                               Argument::output(DNNL_ARG_DIFF_SRC, data)};
   const bool has_workspace = bytes_of(workspace) > 0;
   if (has_workspace) {
     first.push_back(Argument::scratch(DNNL_ARG_WORKSPACE, workspace, workspace_at));
