@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 
 #include "trireme/base/error.hpp"
@@ -97,8 +96,7 @@ comm::TlsFiles tls_files(const ClusterArguments& arguments) {
 }
 
 std::string find_secret(const ClusterArguments& arguments) {
-  const char* variable = std::getenv(cluster::kJobSecretVariable);
-  const std::string told = variable != nullptr ? variable : "";
+  const std::string told = cluster::environment_variable(cluster::kJobSecretVariable);
   if (!told.empty() && !arguments.secret_file.empty()) {
     bad_input("--secret-file and the variable {} both give the secret of the job; leave one of them out",
               cluster::kJobSecretVariable);

@@ -19,10 +19,8 @@
 #include "cli/help.hpp"
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/exit_code.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/cluster/launcher_link.hpp"
+#include "trireme/cluster/task_runner.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/threads.hpp"
 
@@ -33,8 +31,7 @@ namespace {
 int report(std::string message, int code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
-  const auto launcher = cluster::LauncherLink::from_environment();
-  if (!launcher || !launcher->report_error(message, code)) log_line("error: " + message);
+  if (!cluster::report_error(message, code)) log_line("error: " + message);
   return code;
 }
 

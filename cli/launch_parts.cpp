@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -22,9 +21,8 @@ namespace trireme::cli {
 namespace {
 
 std::string launcher_address() {
-  const char* address = std::getenv(cluster::kLaunchVariable);
-  if (address == nullptr) bad_input("this command is for `trireme launch` to start");
-  return address;
+  if (!cluster::is_launched()) bad_input("this command is for `trireme launch` to start");
+  return cluster::environment_variable(cluster::kLaunchVariable);
 }
 
 CLI::App* add_hidden(CLI::App& parent, const char* name, const char* description) {
@@ -78,7 +76,7 @@ Command add_launch_probe(CLI::App& parent) {
   return {app, [ports] {
             cluster::HostFacts facts = cluster::read_host_facts(*ports);
             facts.hears_launcher = cluster::hears_launcher();
-            fmt::print("{}{}\n", cluster::kHostGreeting, to_json(facts).dump());
+            fmt::print("{}{}\n", cluster::kHostGreeting, nlohmann::json(facts).dump());
             return 0;
           }};
 }

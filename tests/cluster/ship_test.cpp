@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/support/temporary_folder.hpp"
-#include "trireme/cluster/tar_archive.hpp"
+#include "trireme/cluster/child_process.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -29,10 +31,39 @@ HostReach reach_after(const std::string& script) {
 }
 
 Shipment shipment(std::size_t bytes = 100'000) {
-  TarArchive archive;
-  archive.add("filling", std::string(bytes, 'x'), false);
-  archive.add("trireme", "#!/bin/sh\n", true);
-  return {.name = "0123456789abcdef", .archive = archive.bytes(), .libraries = 0};
+  const testkit::TemporaryFolder folder;
+  std::ofstream(folder / "filling") << std::string(bytes, 'x');
+  std::ofstream(folder / "trireme") << "#!/bin/sh\n";
+  fs::permissions(folder / "trireme", fs::perms::owner_all);
+  return {.name = "0123456789abcdef",
+          .archive = command_output({"tar", "-C", folder.path(), "-cf", "-", "filling", "trireme"}),
+          .libraries = 0};
+}
+
+TEST(Shipment, TheCLibraryAndDriversStayWhereTheyAre) {
+  for (const char* library : {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libnss_files.so.2",
+                              "libibverbs.so.1", "libmlx5.so.1", "libcuda.so.1"}) {
+    EXPECT_TRUE(belongs_to_the_system(library)) << library;
+  }
+  for (const char* library : {"libstdc++.so.6", "libgcc_s.so.1", "libcares.so.2", "libmpi.so.40", "libcrypto.so.3",
+                              "libcudart.so.12", "libutf8.so.1"}) {
+    EXPECT_FALSE(belongs_to_the_system(library)) << library;
+  }
+}
+
+TEST(Shipment, WhatIsUnpackedRunsWithItsOwnLibraries) {
+  const Shipment shipment = pack_this_program();
+  EXPECT_EQ(shipment.name.size(), 16U);
+  EXPECT_EQ(shipment.name, pack_this_program().name) << "the same program, the same name";
+  const testkit::TemporaryFolder folder;
+  std::ofstream(folder / "archive", std::ios::binary) << shipment.archive;
+  fs::create_directory(folder / "it s");
+  const std::string there = "cd '" + (folder / "it s") + "' && ";
+  ASSERT_EQ(std::system((there + "tar -xof ../archive").c_str()), 0);
+  // Here the program is this test, and finds its libraries there.
+  const std::string listing = "LD_DEBUG=libs ./trireme --gtest_list_tests >../said 2>&1 && ";
+  EXPECT_EQ(std::system((there + listing + "grep -q Shipment ../said").c_str()), 0);
+  EXPECT_EQ(std::system((there + "grep -q \"calling init: $PWD/lib/libfmt\" ../said").c_str()), 0);
 }
 
 TEST(Ship, ArrivesOnceBehindAShellThatTalks) {
@@ -42,7 +73,7 @@ TEST(Ship, ArrivesOnceBehindAShellThatTalks) {
   EXPECT_EQ(first.problem, "");
   EXPECT_FALSE(first.was_there);
   EXPECT_EQ(first.program, folder / "it s/0123456789abcdef/trireme");
-  EXPECT_EQ(std::filesystem::file_size(folder / "it s/0123456789abcdef/filling"), 100'000U);
+  EXPECT_EQ(fs::file_size(folder / "it s/0123456789abcdef/filling"), 100'000U);
   EXPECT_TRUE(ship(shipment(), {"a"}, reach, folder / "it s").front().was_there);
 }
 

@@ -136,9 +136,8 @@ bool Channel::take_messages(std::vector<nlohmann::json>& messages) {
   return true;
 }
 
-Listener::Listener(const std::string& name) : address_(name), socket_(make_socket()) {
-  const Address address(address_);
-  if (bind(socket_.get(), address.get(), address.length) != 0 || listen(socket_.get(), SOMAXCONN) != 0) {
+Listener::Listener(const std::string& name) : address_(name), socket_(bind_name(name)) {
+  if (!socket_.is_open() || listen(socket_.get(), SOMAXCONN) != 0) {
     fail(ErrorKind::failed, "cannot listen for the tasks of this job: {}", std::strerror(errno));
   }
   fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
@@ -160,6 +159,21 @@ UniqueFd connect_to(const std::string& address) {
     fail(ErrorKind::failed, "cannot reach the launcher of this task: its address is another user's");
   }
   return socket;
+}
+
+UniqueFd bind_name(const std::string& name) {
+  UniqueFd bound = make_socket();
+  const Address address(name);
+  if (bind(bound.get(), address.get(), address.length) != 0) bound.reset();
+  return bound;
+}
+
+std::array<UniqueFd, 2> socket_pair() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    fail(ErrorKind::failed, "cannot make a socket: {}", std::strerror(errno));
+  }
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
 }  // namespace trireme::cluster

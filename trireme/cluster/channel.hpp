@@ -21,6 +21,7 @@
 //   program to runner      error {text}
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -75,7 +76,12 @@ class Listener {
   UniqueFd socket_;
 };
 
-// Error(failed) where nobody of this user listens there.
+// Error(failed) if nobody of this user listens there.
 UniqueFd connect_to(const std::string& address);
+
+// A socket of this machine that has this name but no file, until it is closed. Not open if another process has the
+// name.
+UniqueFd bind_name(const std::string& name);
+std::array<UniqueFd, 2> socket_pair();
 
 }  // namespace trireme::cluster

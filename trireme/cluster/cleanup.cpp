@@ -9,11 +9,10 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/cluster/environment.hpp"
 
 namespace trireme::cluster {
@@ -21,11 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-
-std::string environment_of(const fs::path& process) {
-  std::ifstream file(process / "environ", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // A shared segment is fast only where files live in memory.
 fs::path folder_for_segments() {
@@ -55,7 +49,7 @@ std::vector<pid_t> processes_of_job(const std::string& job_id) {
     pid_t pid = 0;
     const auto [last, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || last != name.data() + name.size() || pid == getpid()) continue;
-    if (environment_of(it->path()).find(entry) != std::string::npos) found.push_back(pid);
+    if (read_text(it->path() / "environ").find(entry) != std::string::npos) found.push_back(pid);
   }
   return found;
 }

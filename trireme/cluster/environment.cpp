@@ -6,33 +6,29 @@
 #include <cstdlib>
 
 #include "trireme/cluster/secret.hpp"
-#include "trireme/comm/world.hpp"
 
 namespace trireme::cluster {
-namespace {
 
-std::string from_environment(const char* name) {
+std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
 }
 
-}  // namespace
-
 bool is_launched() { return std::getenv(kLaunchVariable) != nullptr; }
 
 std::optional<comm::ClusterPlace> place_in_launch() {
-  const std::string cluster = from_environment(kClusterVariable);
+  const std::string cluster = environment_variable(kClusterVariable);
   if (!is_launched() || cluster.empty()) return std::nullopt;
   comm::ClusterPlace place{.spec = comm::cluster_from_json(cluster, kClusterVariable).spec,
-                           .place = {.job = from_environment(kTaskRoleVariable),
-                                     .index = std::atoi(from_environment(kTaskIndexVariable).c_str())},
-                           .secret = from_environment(kJobSecretVariable)};
+                           .place = {.job = environment_variable(kTaskRoleVariable),
+                                     .index = std::atoi(environment_variable(kTaskIndexVariable).c_str())},
+                           .secret = environment_variable(kJobSecretVariable)};
   check_place(place.spec, place.place, kTaskRoleVariable, kTaskIndexVariable);
   check_secret(place.secret, fmt::format("the variable {}", kJobSecretVariable));
   return place;
 }
 
-bool obeys_launcher_alone() { return from_environment(kEndRequestsVariable) == kFromLauncher; }
+bool obeys_launcher_alone() { return environment_variable(kEndRequestsVariable) == kFromLauncher; }
 
 std::string surrounding_launcher() {
   if (is_launched()) return "trireme launch";
@@ -40,6 +36,6 @@ std::string surrounding_launcher() {
   return place.size > 1 ? place.launcher : "";
 }
 
-bool shows_progress() { return isatty(STDERR_FILENO) != 0 || from_environment(kProgressVariable) == "terminal"; }
+bool shows_progress() { return isatty(STDERR_FILENO) != 0 || environment_variable(kProgressVariable) == "terminal"; }
 
 }  // namespace trireme::cluster

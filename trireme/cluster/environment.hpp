@@ -23,8 +23,13 @@ inline constexpr const char* kJobSecretVariable = "TRIREME_JOB_SECRET";
 // Slurm sends them to every process of a job, also where the launcher decides what they mean.
 inline constexpr const char* kEndRequestsVariable = "TRIREME_END_REQUESTS";
 inline constexpr const char* kFromLauncher = "launcher";
+// To a task's program: the descriptor of its connection to the runner beside it and, so that a descriptor of the same
+// number that is something else is not mistaken for it, the socket's inode: "5:123456".
+inline constexpr const char* kLinkVariable = "TRIREME_TASK_LINK";
 // "terminal": this task's progress is shown on a terminal, though its own stderr is none.
 inline constexpr const char* kProgressVariable = "TRIREME_PROGRESS";
+
+std::string environment_variable(const char* name);  // empty: it is not set
 
 bool is_launched();  // by `trireme launch`
 // This task of a launch whose tasks meet over the network, with the secret; nothing: they meet over MPI, or there is no

@@ -2,7 +2,7 @@
 // each answering with `trireme launch-probe`, which is read_host_facts(). Used by the launcher.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +16,12 @@ struct InterfaceAddress {
   std::string interface, address;  // "eth0", "10.0.0.7"
   int prefix_bits = 0;             // of its network
 };
+inline void to_json(nlohmann::json& json, const InterfaceAddress& address) {
+  json = {address.interface, address.address, address.prefix_bits};
+}
+inline void from_json(const nlohmann::json& json, InterfaceAddress& address) {
+  address = {json.at(0), json.at(1), json.at(2)};
+}
 
 struct HostFacts {
   std::string build;                        // perf::build_text()
@@ -26,12 +32,13 @@ struct HostFacts {
   double time = 0;                          // seconds since 1970
   bool hears_launcher = false;              // what the launcher says arrives
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, build, cores, core_limit, addresses, reached_address, time,
+                                   hears_launcher)
 
 // Of this machine; nobody is listened to. Error(bad_input) where ports that are asked for are in use.
 HostFacts read_host_facts(const PortsWanted& ports);
 // Whether the greeting comes over standard input by which the launcher begins its question.
 bool hears_launcher();
-nlohmann::json to_json(const HostFacts& facts);
 
 struct HostAnswer {
   HostFacts facts = {};

@@ -27,11 +27,26 @@ class HostLink {
   explicit HostLink(Channel channel) : channel_(std::move(channel)) {}
 
   const Channel& channel() const { return channel_; }
-  void send(const nlohmann::json& message);
-  void keep_alive();  // to be called at least each kInterval
+  void send(const nlohmann::json& message) {
+    said_ = Clock::now();
+    channel_.send(message);
+  }
+  // To be called at least each kInterval. Not on top of what the other end does not take.
+  void keep_alive() {
+    if (Clock::now() - said_ >= kInterval && channel_.unsent_bytes() == 0) send({{"type", "alive"}});
+  }
   void flush() { channel_.flush(); }
   // As Channel has it.
-  [[nodiscard]] bool receive(std::vector<nlohmann::json>& messages);
+  [[nodiscard]] bool receive(std::vector<nlohmann::json>& messages) {
+    const std::size_t before = messages.size();
+    const bool open = channel_.receive(messages);
+    if (messages.size() > before) {
+      heard_ = Clock::now();
+      has_heard_ = true;
+    }
+    std::erase_if(messages, [](const nlohmann::json& message) { return message["type"] == "alive"; });
+    return open;
+  }
   bool has_heard() const { return has_heard_; }  // anything, ever
   // For as long as nobody reads from here, nothing can be heard.
   void excuse_silence() { heard_ = Clock::now(); }

@@ -6,13 +6,10 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <optional>
 
-#include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/host_link.hpp"
 
@@ -26,14 +23,6 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kLeaving = 4s;                       // for the agent to clean up
 constexpr auto kLastWords = 30s;                    // for the supervisor to take them
 constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the host has to wait
-
-std::array<UniqueFd, 2> socket_pair() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    fail(ErrorKind::failed, "cannot make a socket: {}", std::strerror(errno));
-  }
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 Channel awaiting_greeting(UniqueFd socket) {
   Channel channel(std::move(socket));

@@ -1,30 +1,13 @@
 #include "trireme/cluster/job_description.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "trireme/cluster/environment.hpp"
 #include "trireme/comm/cluster_spec.hpp"
 
 namespace trireme::cluster {
-
-nlohmann::json to_json(const Task& task) {
-  return {{"role", task.role},       {"index", task.index},
-          {"host", task.host},       {"processors", task.processors},
-          {"command", task.command}, {"environment", task.environment}};
-}
-
-Task task_from_json(const nlohmann::json& json) {
-  return {.role = json.at("role"),
-          .index = json.at("index"),
-          .host = json.at("host"),
-          .processors = json.at("processors"),
-          .command = json.at("command"),
-          .environment = json.at("environment")};
-}
 
 bool JobDescription::has_only_workers() const {
   return std::all_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.role == kWorkerRole; });

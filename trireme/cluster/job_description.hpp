@@ -3,7 +3,7 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -22,8 +22,8 @@ struct Task {
   std::string address = {};  // at which the others find it: "10.0.0.7:2220"; empty: they need not
 };
 
-nlohmann::json to_json(const Task& task);
-Task task_from_json(const nlohmann::json& json);
+// As it travels to its runner, who need not know the address.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Task, role, index, host, processors, command, environment)
 
 struct JobDescription {
   std::vector<Task> tasks;

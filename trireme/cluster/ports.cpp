@@ -3,31 +3,19 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <numeric>
 
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/channel.hpp"
 
 namespace trireme::cluster {
 namespace {
 
 constexpr int kLastPort = 65535;
 constexpr int kUsualWorkerPort = 2220, kUsualServerPort = 2230;
-
-// Not open where another process has the name. It ends with the socket, and so with the process, however that ends.
-UniqueFd bind_name(const std::string& name) {
-  UniqueFd bound(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // a first byte of 0: no file
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(bound.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) bound.reset();
-  return bound;
-}
 
 bool can_listen(const UniqueFd& tried, const sockaddr* address, socklen_t length) {
   const int yes = 1;

@@ -1,25 +1,93 @@
 #include "trireme/cluster/ship.hpp"
 
 #include <fmt/format.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <thread>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/hash.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/greeting.hpp"
 
 namespace trireme::cluster {
 namespace {
 
+namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+
+constexpr const char* kWrapper = R"sh(#!/bin/sh
+# Starts the program with the libraries that came with it.
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+exec "$here/bin/trireme" "$@"
+)sh";
+
+// Of this process; the binary itself and the kernel's own one have no path.
+std::vector<fs::path> loaded_libraries() {
+  std::vector<fs::path> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        const std::string path = info->dlpi_name;
+        if (path.find('/') != std::string::npos) static_cast<std::vector<fs::path>*>(result)->emplace_back(path);
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
+// UCX opens its modules, by names that end as its own, in the folder `ucx` beside itself.
+std::vector<fs::path> ucx_modules(const fs::path& ucs) {
+  const std::string name = ucs.filename().string(), ending = name.substr(std::min(name.find(".so"), name.size()));
+  std::vector<fs::path> modules;
+  std::error_code none;  // a build without modules
+  for (const auto& entry : fs::directory_iterator(ucs.parent_path() / "ucx", none)) {
+    if (entry.path().filename().string().ends_with(ending)) modules.push_back(entry.path());
+  }
+  return modules;
+}
+
+// What is to be packed, as links under the names that it has there.
+class LinkFolder {
+ public:
+  LinkFolder() : path_(fs::temp_directory_path() / "trireme-ship-XXXXXX") {
+    std::string name = path_.string();
+    if (mkdtemp(name.data()) == nullptr) fail(ErrorKind::failed, "cannot make {}: {}", name, std::strerror(errno));
+    path_ = name;
+    for (const char* folder : {"bin", "lib/ucx"}) fs::create_directories(path_ / folder);
+  }
+  ~LinkFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  LinkFolder(const LinkFolder&) = delete;
+  LinkFolder& operator=(const LinkFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void add(const std::string& name, const fs::path& file) const {
+    std::error_code unknown;
+    if (access(file.c_str(), R_OK) != 0 || fs::file_size(file, unknown) == 0) {
+      fail(ErrorKind::unavailable, "--ship: {} cannot be read", file.string());
+    }
+    fs::create_symlink(fs::absolute(file), path_ / name);
+  }
+
+ private:
+  fs::path path_;
+};
 
 // What the login shell of a host is given, which may be any: one line without what shells take in different ways. The
 // rest comes over standard input, so many bytes.
@@ -218,6 +286,48 @@ void block_sigpipe() {
 }
 
 }  // namespace
+
+// libibverbs and its like open drivers that belong to them, and so do CUDA's.
+bool belongs_to_the_system(const std::string& library) {
+  constexpr std::array kNames{"ld-linux",      "linux-vdso",   "libc.so",      "libm.so",    "libmvec.so", "libpthread",
+                              "libdl.so",      "librt.so",     "libresolv.so", "libutil.so", "libanl.so",  "libnss_",
+                              "libibverbs.so", "librdmacm.so", "libmlx",       "libcuda.so", "libnvidia-"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return library.starts_with(name); });
+}
+
+Shipment pack_this_program() {
+  std::map<std::string, fs::path> libraries;  // by name: the order in which they were loaded may differ
+  for (const fs::path& library : loaded_libraries()) {
+    const std::string name = library.filename();
+    if (belongs_to_the_system(name)) continue;
+    libraries["lib/" + name] = library;
+    if (!name.starts_with("libucs.so")) continue;
+    for (const fs::path& module : ucx_modules(library)) libraries["lib/ucx/" + module.filename().string()] = module;
+  }
+  const LinkFolder folder;
+  // Owner and times are left out: the same files make the same archive.
+  std::vector<std::string> command{"tar",
+                                   "-C",
+                                   folder.path(),
+                                   "-chf",
+                                   "-",
+                                   "--owner=0",
+                                   "--group=0",
+                                   "--mtime=@1000000000",
+                                   "--mode=u+w,a+rX",
+                                   "bin/trireme"};
+  folder.add("bin/trireme", fmt::format("/proc/{}/exe", getpid()));
+  for (const auto& [name, path] : libraries) {
+    folder.add(name, path);
+    command.push_back(name);
+  }
+  std::ofstream(folder.path() / "trireme") << kWrapper;
+  fs::permissions(folder.path() / "trireme", fs::perms::owner_all);
+  command.emplace_back("trireme");  // the last: if it is there, all is there
+  Shipment shipment{.name = "", .archive = command_output(command), .libraries = libraries.size()};
+  shipment.name = fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(shipment.archive))));
+  return shipment;
+}
 
 std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
                              const std::string& folder, const ShipPatience& patience) {

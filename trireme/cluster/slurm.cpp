@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <cstdlib>
 #include <numeric>
 #include <regex>
 #include <set>
@@ -17,11 +16,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::string from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 // "n[0-3]" has more forms than we would want to know.
 Words expand_nodes(const std::string& list) {
   std::istringstream lines(command_output({"scontrol", "show", "hostnames", list}));
@@ -31,7 +25,7 @@ Words expand_nodes(const std::string& list) {
 }
 
 bool are_tasks_asked_for() {
-  return !from_environment("SLURM_NTASKS").empty() || !from_environment("SLURM_NTASKS_PER_NODE").empty();
+  return !environment_variable("SLURM_NTASKS").empty() || !environment_variable("SLURM_NTASKS_PER_NODE").empty();
 }
 
 // Beside other steps of the job, on all the processors that the job has on a node, where we divide them ourselves. A
@@ -60,21 +54,21 @@ Words command_on_node(const std::string& node, const Words& command) {
 }  // namespace
 
 SlurmAllocation read_slurm_allocation() {
-  const std::string list = from_environment("SLURM_JOB_NODELIST");
+  const std::string list = environment_variable("SLURM_JOB_NODELIST");
   if (list.empty()) {
     bad_input(
         "--slurm: this is not inside of an allocation of Slurm; get one with salloc or sbatch, or add --submit, which "
         "asks for one");
   }
   const Words names = expand_nodes(list);
-  const std::string tasks = are_tasks_asked_for() ? from_environment("SLURM_TASKS_PER_NODE") : "";
+  const std::string tasks = are_tasks_asked_for() ? environment_variable("SLURM_TASKS_PER_NODE") : "";
   std::vector<int> counts = parse_slurm_counts(tasks);
   if (!tasks.empty() && counts.size() != names.size()) {
     fail(ErrorKind::failed, "Slurm speaks of the nodes {} ({}), and of tasks per node as {}", list, names.size(),
          tasks);
   }
   counts.resize(names.size(), 1);
-  SlurmAllocation allocation{.job = from_environment("SLURM_JOB_ID"), .nodes = {}};
+  SlurmAllocation allocation{.job = environment_variable("SLURM_JOB_ID"), .nodes = {}};
   for (std::size_t i = 0; i < names.size(); ++i) allocation.nodes.push_back({.name = names[i], .workers = counts[i]});
   return allocation;
 }

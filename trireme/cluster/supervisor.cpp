@@ -380,7 +380,7 @@ void Supervisor::advance() {
 void Supervisor::run_tasks() {
   tell_addresses(job_);
   for (int task = 0; task < tasks_.count(); ++task) {
-    tasks_.tell(task, {{"type", "run"}, {"task", to_json(job_.tasks[task])}});
+    tasks_.tell(task, {{"type", "run"}, {"task", job_.tasks[task]}});
   }
   started_ = true;
   phase_ = Phase::running;

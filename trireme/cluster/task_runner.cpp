@@ -5,12 +5,12 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -18,8 +18,8 @@
 #include "trireme/cluster/channel.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
+#include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/job_description.hpp"
-#include "trireme/cluster/launcher_link.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::cluster {
@@ -30,6 +30,13 @@ using nlohmann::json;
 constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the program's own writes have to wait
 
 void set_nonblocking(const UniqueFd& descriptor) { fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
+
+// As kLinkVariable has it; empty: this is not a socket.
+std::string link_value(int descriptor) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) return "";
+  return fmt::format("{}:{}", descriptor, status.st_ino);
+}
 
 class TaskRunner {
  public:
@@ -69,12 +76,8 @@ TaskRunner::TaskRunner(Channel& supervisor, const Task& task) : supervisor_(supe
 
 void TaskRunner::start(const Task& task) {
   PipeEnds out = make_pipe(), err = make_pipe();
-  std::array<int, 2> link{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link.data()) != 0) {
-    fail(ErrorKind::failed, "cannot make a socket: {}", std::strerror(errno));
-  }
-  const UniqueFd program_end(link[1]);
-  link_.emplace(UniqueFd(link[0]));
+  auto [our_end, program_end] = socket_pair();
+  link_.emplace(std::move(our_end));
   auto environment = task.environment;
   environment[kLinkVariable] = link_value(program_end.get());
   program_.emplace(ChildOptions{.command = task.command,
@@ -201,11 +204,20 @@ void run_task(const std::string& address, int task) {
   supervisor.send({{"type", "hello"}, {"task", task}, {"host", comm::host_name()}});
   const std::vector<json> orders = receive_task(supervisor);
   if (orders.empty()) return;
-  Task to_run = task_from_json(orders.front().at("task"));
+  Task to_run = orders.front().at("task");
   to_run.environment.merge(folder_environment(job_folder(address)));
   TaskRunner runner(supervisor, to_run);
   for (std::size_t i = 1; i < orders.size(); ++i) runner.obey(orders[i]);
   runner.run();
+}
+
+// The descriptor is not closed: it is the process's, like stderr.
+bool report_error(const std::string& text, int exit_code) {
+  const std::string told = environment_variable(kLinkVariable);
+  const int descriptor = std::atoi(told.c_str());
+  if (told.empty() || link_value(descriptor) != told) return false;
+  const std::string frame = to_frame({{"type", "error"}, {"text", text}, {"code", exit_code}});
+  return send(descriptor, frame.data(), frame.size(), MSG_NOSIGNAL) == std::ssize(frame);
 }
 
 }  // namespace trireme::cluster

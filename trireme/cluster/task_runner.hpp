@@ -11,4 +11,9 @@ namespace trireme::cluster {
 // Returns when the supervisor has released the task or is gone; in the latter case the program has been killed.
 void run_task(const std::string& address, int task);
 
+// From the task's program to its runner: what went wrong, before the program ends, so that the launcher can report the
+// first error of a job first. With the exit code to come: the process may need a while to end, or never get there.
+// False if no launcher has started this process, or it is gone: then the text is the caller's to print.
+[[nodiscard]] bool report_error(const std::string& text, int exit_code);
+
 }  // namespace trireme::cluster
