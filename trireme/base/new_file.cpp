@@ -7,11 +7,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
-
-#include "trireme/base/write_all.hpp"
 
 namespace trireme {
 namespace {
@@ -93,7 +94,7 @@ void NewFile::fail_to(const char* what, int code) const {
   throw WriteError(fmt::format("cannot {} '{}': {}", what, path_, std::strerror(code)));
 }
 
-// A path that cannot even be looked at is for who opens it.
+// A path that cannot even be looked at is for whoever opens it.
 bool is_special(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -112,6 +113,37 @@ void write_text(const std::string& text, const std::string& path) {
     file.write(text);
     file.commit();
   }
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes = bytes.subspan(count);
+  }
+  return true;
+}
+
+void append_whole(int descriptor, std::span<const std::byte> bytes, const std::string& path) {
+  const off_t before = lseek(descriptor, 0, SEEK_END);  // -1: of a pipe
+  if (write_all(descriptor, bytes)) return;
+  std::string why = std::strerror(errno);
+  if (before >= 0 && ftruncate(descriptor, before) != 0) why += ", and its end is not whole";
+  fail(ErrorKind::failed, "cannot write '{}': {}", path, why);
+}
+
+std::string cache_path(const std::string& file) {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
+    return fmt::format("{}/trireme/{}", cache, file);
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
+    return fmt::format("{}/.cache/trireme/{}", home, file);
+  return "";
 }
 
 }  // namespace trireme

@@ -10,14 +10,13 @@
 #include <cctype>
 #include <charconv>
 #include <cstdint>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 
 namespace trireme::comm {
 namespace {
@@ -208,11 +207,9 @@ ClusterDescription cluster_from_json(const std::string& text, const std::string&
 }
 
 ClusterDescription read_cluster_file(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text) bad_input("--cluster {}: cannot read this file, or it is empty", path);
-  return cluster_from_json(text.str(), fmt::format("--cluster {}", path));
+  const std::string text = read_text(path);
+  if (text.empty()) bad_input("--cluster {}: cannot read this file, or it is empty", path);
+  return cluster_from_json(text, fmt::format("--cluster {}", path));
 }
 
 std::string to_json_text(const ClusterSpec& spec) {

@@ -5,14 +5,12 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
-#include <iterator>
 #include <sstream>
 
-#include "trireme/base/cache_folder.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
 
 namespace trireme::comm {
@@ -92,11 +90,6 @@ void for_each_kind(Fits& fits, Call call) {
   call("other host", fits.other_host);
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 bool is_of_this_kind(const Json& json) {
   return json.is_object() && json.value("schema", Json()) == kSchema && json.contains("transports");
 }
@@ -144,9 +137,9 @@ NetworkFits parse_fits(const std::string& text) {
   return fits;
 }
 
-bool is_network_file(const std::string& path) { return is_of_this_kind(Json::parse(text_of(path), nullptr, false)); }
+bool is_network_file(const std::string& path) { return is_of_this_kind(Json::parse(read_text(path), nullptr, false)); }
 
-NetworkFits read_network_file(const std::string& path) { return parse_fits(text_of(path)); }
+NetworkFits read_network_file(const std::string& path) { return parse_fits(read_text(path)); }
 
 void update_network_file(const std::string& path, const NetworkFits& fits) {
   NetworkFits all = read_network_file(path);

@@ -25,8 +25,8 @@ bool looks_compressed(std::span<const std::byte> head) {
 #include <cstring>
 #include <filesystem>
 
+#include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/base/write_all.hpp"
 
 namespace trireme::data {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/base/write_all.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/lab/study_plan.hpp"
 #include "trireme/report/json_fields.hpp"
 
@@ -36,7 +36,7 @@ UniqueFd open_to_append(const fs::path& path) {
 bool is_study_or_empty(const fs::path& folder) {
   if (fs::exists(folder / kPlanFile)) return true;
   return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(), [](const fs::directory_entry& entry) {
-    return std::find(kOwnNames.begin(), kOwnNames.end(), entry.path().filename()) != kOwnNames.end();
+    return std::ranges::find(kOwnNames, entry.path().filename()) != kOwnNames.end();
   });
 }
 

@@ -14,7 +14,6 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/base/write_all.hpp"
 #include "trireme/lab/benchmark_output.hpp"
 #include "trireme/report/facts.hpp"
 

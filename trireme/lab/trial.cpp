@@ -12,11 +12,10 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/perf/machine.hpp"
@@ -36,11 +35,6 @@ UniqueFd open_for_writing(const std::string& path) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.is_open()) fail(ErrorKind::failed, "cannot write '{}': {}", path, std::strerror(errno));
   return file;
-}
-
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }

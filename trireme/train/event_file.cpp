@@ -10,7 +10,6 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
-#include "trireme/base/write_all.hpp"
 #include "trireme/comm/host.hpp"
 #include "trireme/data/record_file.hpp"
 #ifdef TRIREME_WITH_PROTOBUF
