@@ -72,8 +72,14 @@ TEST(Schedule, WarmUpIsLinearAndMeetsTheShape) {
   EXPECT_NEAR(cosine.at(499), 0.5, 0.002);
 }
 
-TEST(Schedule, Resnet) {
-  const LearningRateSchedule schedule = resnet_schedule(1024, 100);
+// As tf_cnn_benchmarks trains ResNet.
+TEST(Schedule, PiecewiseAfterWarmUpAndScaled) {
+  const LearningRateSchedule schedule{
+      .initial = 0.128,
+      .shape = PiecewiseRate{{30, 60, 80, 90}, {0.128, 0.0128, 0.00128, 0.000128, 0.0000128}},
+      .warmup_epochs = 5,
+      .scale = linear_scaling(1024),
+      .steps_per_epoch = 100};
   EXPECT_DOUBLE_EQ(schedule.at(0), 0);
   EXPECT_DOUBLE_EQ(schedule.at(250), 0.256);
   EXPECT_DOUBLE_EQ(schedule.at(500), 0.512);

@@ -3,20 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+
 namespace trireme {
 
 std::string_view to_string(DataType type) {
-  switch (type) {
-    case DataType::f32:
-      return "f32";
-    case DataType::i32:
-      return "i32";
-    case DataType::bf16:
-      return "bf16";
-    case DataType::f16:
-      break;
-  }
-  return "f16";
+  constexpr std::array kNames{"f32", "i32", "bf16", "f16"};
+  return kNames.at(static_cast<std::size_t>(type));
 }
 
 std::int64_t size_of(DataType type) { return is_half(type) ? 2 : 4; }

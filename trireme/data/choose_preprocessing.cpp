@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -61,17 +62,8 @@ std::vector<float> shortened(const std::array<float, 3>& values, int channels) {
 }
 
 std::string_view words_for(Crop crop) {
-  switch (crop) {
-    case Crop::random:
-      return "random crop";
-    case Crop::padded:
-      return "random crop after padding";
-    case Crop::centre:
-      return "centre crop";
-    case Crop::none:
-      break;
-  }
-  return "no crop";
+  constexpr std::array kWords{"no crop", "random crop", "random crop after padding", "centre crop"};
+  return kWords.at(static_cast<std::size_t>(crop));
 }
 
 // One value as it is, several in brackets.
@@ -144,17 +136,8 @@ PreprocessingOptions chosen_options(const Preprocessing& training, const Preproc
 }
 
 std::string_view to_string(Crop crop) {
-  switch (crop) {
-    case Crop::random:
-      return "random";
-    case Crop::padded:
-      return "padded";
-    case Crop::centre:
-      return "centre";
-    case Crop::none:
-      break;
-  }
-  return "none";
+  constexpr std::array kNames{"none", "random", "padded", "centre"};
+  return kNames.at(static_cast<std::size_t>(crop));
 }
 
 std::string to_string(const Augmentation& augment) {

@@ -147,18 +147,6 @@ double linear_scaling(std::int64_t global_batch, std::int64_t reference_batch) {
   return static_cast<double>(global_batch) / static_cast<double>(reference_batch);
 }
 
-LearningRateSchedule resnet_schedule(std::int64_t global_batch, double steps_per_epoch) {
-  LearningRateSchedule schedule{
-      .initial = 0.128,
-      .shape = PiecewiseRate{{30, 60, 80, 90}, {0.128, 0.0128, 0.00128, 0.000128, 0.0000128}},
-      .warmup_epochs = 5,
-      .scale = linear_scaling(global_batch),
-      .steps_per_epoch = steps_per_epoch,
-  };
-  validate(schedule);
-  return schedule;
-}
-
 std::string to_string(const LearningRateSchedule& schedule) {
   std::string text = std::visit(
       Overloaded{

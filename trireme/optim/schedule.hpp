@@ -47,9 +47,6 @@ void validate(const LearningRateSchedule& schedule);
 PiecewiseRate parse_piecewise(std::string_view text);
 // global_batch / reference_batch, the factor of the linear scaling rule.
 double linear_scaling(std::int64_t global_batch, std::int64_t reference_batch = 256);
-// tf_cnn_benchmarks' schedule for ResNet: 0.128 · global batch/256, ×0.1 at epochs 30, 60, 80 and 90, with a warm-up of
-// five epochs.
-LearningRateSchedule resnet_schedule(std::int64_t global_batch, double steps_per_epoch);
 std::string to_string(const LearningRateSchedule& schedule);
 
 }  // namespace trireme

@@ -1,6 +1,7 @@
 #include "trireme/graph/ops/elementwise.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "trireme/graph/functions.hpp"
 #include "trireme/graph/ops/checks.hpp"
@@ -87,79 +88,22 @@ std::vector<Tensor> wide_gradient(BinaryKind kind, const GradientArgs& args) {
 }  // namespace
 
 std::string_view to_string(UnaryKind kind) {
-  switch (kind) {
-    case UnaryKind::relu:
-      return "relu";
-    case UnaryKind::leaky_relu:
-      return "leaky_relu";
-    case UnaryKind::elu:
-      return "elu";
-    case UnaryKind::sigmoid:
-      return "sigmoid";
-    case UnaryKind::tanh:
-      return "tanh";
-    case UnaryKind::softplus:
-      return "softplus";
-    case UnaryKind::swish:
-      return "swish";
-    case UnaryKind::gelu:
-      return "gelu";
-    case UnaryKind::abs:
-      return "abs";
-    case UnaryKind::square:
-      return "square";
-    case UnaryKind::sqrt:
-      return "sqrt";
-    case UnaryKind::exp:
-      return "exp";
-    case UnaryKind::log:
-      return "log";
-    case UnaryKind::negate:
-      return "negate";
-    case UnaryKind::clip:
-      return "clip";
-    case UnaryKind::affine:
-      return "affine";
-  }
-  return "?";
+  constexpr std::array kNames{"relu", "leaky_relu", "elu",  "sigmoid", "tanh", "softplus", "swish", "gelu",
+                              "abs",  "square",     "sqrt", "exp",     "log",  "negate",   "clip",  "affine"};
+  static_assert(kNames.size() == static_cast<std::size_t>(UnaryKind::affine) + 1);
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view to_string(BinaryKind kind) {
-  switch (kind) {
-    case BinaryKind::add:
-      return "add";
-    case BinaryKind::subtract:
-      return "subtract";
-    case BinaryKind::multiply:
-      return "multiply";
-    case BinaryKind::divide:
-      return "divide";
-    case BinaryKind::maximum:
-      return "maximum";
-    case BinaryKind::minimum:
-      return "minimum";
-    case BinaryKind::equal:
-      return "equal";
-    case BinaryKind::greater_equal:
-      return "greater_equal";
-  }
-  return "?";
+  constexpr std::array kNames{"add", "subtract", "multiply", "divide", "maximum", "minimum", "equal", "greater_equal"};
+  static_assert(kNames.size() == static_cast<std::size_t>(BinaryKind::greater_equal) + 1);
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 bool backward_uses_dst(UnaryKind kind) {
-  switch (kind) {
-    case UnaryKind::relu:
-    case UnaryKind::leaky_relu:
-    case UnaryKind::elu:
-    case UnaryKind::sigmoid:
-    case UnaryKind::tanh:
-    case UnaryKind::sqrt:
-    case UnaryKind::exp:
-    case UnaryKind::clip:
-      return true;
-    default:
-      return false;
-  }
+  using enum UnaryKind;
+  constexpr std::array kKinds{relu, leaky_relu, elu, sigmoid, tanh, sqrt, exp, clip};
+  return std::ranges::find(kKinds, kind) != kKinds.end();
 }
 
 std::vector<TensorType> infer(const Unary& op, Types inputs) {

@@ -24,15 +24,7 @@ Shape kept_shape(const std::vector<int>& axes, Shape src) {
 }  // namespace
 
 std::string_view to_string(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::sum:
-      return "sum";
-    case ReduceKind::mean:
-      return "mean";
-    case ReduceKind::max:
-      return "max";
-  }
-  return "?";
+  return kind == ReduceKind::sum ? "sum" : kind == ReduceKind::mean ? "mean" : "max";
 }
 
 std::vector<TensorType> infer(const Reduce& op, Types inputs) {
