@@ -274,7 +274,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   steps_done_ = steps_before;
   store.step = updates_before;
   worker_.replicas()->restore_values(worker_.step().session());
-  worker_.replicas()->exchange_gradients(step);
+  worker_.replicas()->exchange_gradients(step, {});
   if (result_.interrupted) return;  // half-done
   result_.baseline.independent.push_back(together);
   result_.baseline.alone.push_back(alone);

@@ -18,8 +18,7 @@ namespace {
 constexpr const char* kAll = "all";
 
 const PeerConfiguration* find_configuration(const PeerFramework& framework, const std::string& name) {
-  const auto found = std::find_if(framework.configurations.begin(), framework.configurations.end(),
-                                  [&](const PeerConfiguration& configuration) { return configuration.name == name; });
+  const auto found = std::ranges::find(framework.configurations, name, &PeerConfiguration::name);
   return found == framework.configurations.end() ? nullptr : &*found;
 }
 
@@ -42,7 +41,7 @@ std::vector<Contestant> asked_of(const PeerCatalog& catalog, const PeerFramework
 std::vector<std::string> known_names(const std::vector<PeerCatalog>& catalogs) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
   for (const PeerCatalog& catalog : catalogs) {
     for (const PeerFramework& framework : catalog.frameworks) {
@@ -103,8 +102,8 @@ StudyCell contestant_cell(const StudyCell& work, const std::string& label) {
 }
 
 const PeerConfiguration* able_one(const Contestant& contestant, const Configuration& configuration) {
-  const auto found = std::find_if(contestant.configurations.begin(), contestant.configurations.end(),
-                                  [&](const PeerConfiguration& candidate) { return candidate.can_run(configuration); });
+  const auto found = std::ranges::find_if(
+      contestant.configurations, [&](const PeerConfiguration& candidate) { return candidate.can_run(configuration); });
   return found == contestant.configurations.end() ? nullptr : &*found;
 }
 
@@ -114,7 +113,7 @@ std::string inability(const Contestant& contestant, const StudyCell& work) {
 }
 
 void add_once(std::vector<std::string>& texts, const std::string& text) {
-  if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+  if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
 }
 
 std::vector<double> measured(const Speeds& speeds) {
@@ -178,7 +177,7 @@ void add_network(std::vector<std::string>& lines, const Configuration& configura
 }
 
 bool has_differences(const std::vector<std::string>& lines, const std::string& model) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+  return std::ranges::any_of(lines, [&](const std::string& line) {
     return line.starts_with(model + ", ") && !line.starts_with(model + ", the same");
   });
 }
@@ -259,7 +258,7 @@ std::optional<Ratio> ratio_of(const Speeds& ours, const Speeds& theirs) {
     ratios.push_back(*ours[round] / *theirs[round]);
   }
   if (ratios.empty()) return std::nullopt;
-  const auto [lowest, highest] = std::minmax_element(ratios.begin(), ratios.end());
+  const auto [lowest, highest] = std::ranges::minmax_element(ratios);
   return Ratio{perf::median(our_speeds) / perf::median(their_speeds), *lowest, *highest, ratios.size()};
 }
 
@@ -274,7 +273,7 @@ CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& c
     const Json warnings = report::field(*record, {"build", "warnings"});
     for (const Json& warning : warnings) {
       const std::string text = value_text(warning);
-      if (std::find(figures.warnings.begin(), figures.warnings.end(), text) == figures.warnings.end()) {
+      if (std::ranges::find(figures.warnings, text) == figures.warnings.end()) {
         figures.warnings.push_back(text);
       }
     }

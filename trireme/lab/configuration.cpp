@@ -64,14 +64,13 @@ bool asks_for_launch(const Setting& setting, const OptionCatalog& options) {
 }  // namespace
 
 const OptionInfo* OptionCatalog::find(const std::string& name) const {
-  const auto found =
-      std::find_if(options_.begin(), options_.end(), [&](const OptionInfo& option) { return option.name == name; });
+  const auto found = std::ranges::find(options_, name, &OptionInfo::name);
   return found == options_.end() ? nullptr : &*found;
 }
 
 const OptionInfo& OptionCatalog::get(const std::string& name, const std::string& where) const {
   if (const OptionInfo* option = find(name)) return *option;
-  if (std::find(refused_.begin(), refused_.end(), name) != refused_.end()) {
+  if (std::ranges::find(refused_, name) != refused_.end()) {
     bad_input("{}: '{}' is not for studies, which decide themselves what is run and where results go", where, name);
   }
   std::vector<std::string> names;
@@ -83,8 +82,7 @@ const OptionInfo& OptionCatalog::get(const std::string& name, const std::string&
 }
 
 const Json* find(const Configuration& configuration, const std::string& option) {
-  const auto found = std::find_if(configuration.begin(), configuration.end(),
-                                  [&](const Setting& setting) { return setting.option == option; });
+  const auto found = std::ranges::find(configuration, option, &Setting::option);
   return found == configuration.end() ? nullptr : &found->value;
 }
 

@@ -51,7 +51,7 @@ class Tokens {
   bool is_word() const { return current_.text == "and" || current_.text == "or" || current_.text == "not"; }
   // Takes it where it is one of these.
   std::optional<std::string> take(Symbols symbols) {
-    const auto found = std::find_if(symbols.begin(), symbols.end(), [&](auto symbol) { return is_symbol(symbol); });
+    const auto found = std::ranges::find_if(symbols, [&](auto symbol) { return is_symbol(symbol); });
     if (found == symbols.end()) return std::nullopt;
     advance();
     return std::string(*found);

@@ -43,9 +43,8 @@ std::optional<GradientTraffic> traffic_of(const BenchmarkSetup& setup, double co
   traffic.bytes = std::accumulate(setup.bucket_bytes.begin(), setup.bucket_bytes.end(), 0.0);
   if (setup.wire != comm::Wire::fp32) traffic.bytes /= 2;
   traffic.bus_bytes_per_second = 2.0 * (ranks - 1) / ranks * traffic.bytes / communication_seconds;
-  const bool crosses_hosts = std::any_of(setup.members.begin(), setup.members.end(), [&](const comm::Member& member) {
-    return member.node != setup.members.front().node;
-  });
+  const bool crosses_hosts = std::ranges::any_of(
+      setup.members, [&](const comm::Member& member) { return member.node != setup.members.front().node; });
   if (crosses_hosts && setup.network && setup.network->other_host) {
     traffic.link_bytes_per_second = setup.network->other_host->fit.cost.bytes_per_second;
   }

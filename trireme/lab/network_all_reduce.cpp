@@ -104,7 +104,7 @@ double AllReduceTest::sample(comm::AllReducer& reducer, std::span<const std::int
          communicator_.protocol(), communicator_.rank(), error.what());
   }
   const std::vector<double> all = comm::all_gather_value(communicator_, seconds);
-  return *std::max_element(all.begin(), all.end()) / static_cast<double>(repetitions);
+  return *std::ranges::max_element(all) / static_cast<double>(repetitions);
 }
 
 std::vector<std::int64_t> gradient_bucket_bytes(const std::string& model) {

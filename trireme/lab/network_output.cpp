@@ -161,7 +161,7 @@ std::string model_table(const NetworkReport& report) {
                    fmt::format("{:.2f}", 1e3 * result.jitter()), gigabytes(result.algorithm_bytes_per_second()),
                    gigabytes(result.bus_bytes_per_second())});
   }
-  const auto [least, most] = std::minmax_element(report.buckets.begin(), report.buckets.end());
+  const auto [least, most] = std::ranges::minmax_element(report.buckets);
   return fmt::format("all-reduce of the gradients of {}: {} in {} buckets of {} to {}:\n{}", report.model,
                      bytes_text(std::accumulate(report.buckets.begin(), report.buckets.end(), std::int64_t{0})),
                      report.buckets.size(), bytes_text(*least), bytes_text(*most), table.text());

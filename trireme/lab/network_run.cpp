@@ -21,8 +21,7 @@ std::vector<NetworkTransport> chosen_transports(const NetworkPlan& plan, const N
   if (plan.transports.empty()) return all;
   std::vector<NetworkTransport> chosen;
   for (const std::string& name : plan.transports) {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const NetworkTransport& item) { return item.name == name; });
+    const auto found = std::ranges::find(all, name, &NetworkTransport::name);
     if (found == all.end()) {
       std::vector<std::string> names;
       for (const NetworkTransport& item : all) names.push_back(item.name);
@@ -49,8 +48,8 @@ bool has_library(const NetworkTransport& transport) {
 
 void check_library(const NetworkPlan& plan, const std::vector<NetworkTransport>& transports) {
   const auto& asked = plan.algorithms;
-  if (std::find(asked.begin(), asked.end(), comm::Algorithm::library) == asked.end()) return;
-  if (std::any_of(transports.begin(), transports.end(), has_library)) return;
+  if (std::ranges::find(asked, comm::Algorithm::library) == asked.end()) return;
+  if (std::ranges::any_of(transports, has_library)) return;
   fail(ErrorKind::unavailable,
        "--algorithms library: no transport that is measured has an all-reduce of its own; mpi does");
 }
@@ -110,8 +109,8 @@ void look_at_load(comm::Communicator& control, NetworkReport& report) {
   constexpr std::chrono::milliseconds kLookAtLoad{200};
   const HostLoad mine{.load = perf::current_load(kLookAtLoad), .cores = perf::read_machine(0).cores};
   const std::vector<HostLoad> all = comm::all_gather_value(control, mine);
-  const auto busiest = std::max_element(
-      all.begin(), all.end(), [](const HostLoad& a, const HostLoad& b) { return a.load / a.cores < b.load / b.cores; });
+  const auto busiest = std::ranges::max_element(
+      all, [](const HostLoad& a, const HostLoad& b) { return a.load / a.cores < b.load / b.cores; });
   report.load = busiest->load;
   report.cores = busiest->cores;
 }

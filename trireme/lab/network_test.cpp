@@ -172,7 +172,7 @@ std::vector<std::int64_t> message_sizes(const NetworkOptions& options) {
   };
   for (std::int64_t bytes = options.min_bytes; bytes < options.max_bytes; bytes *= 2) add(bytes);
   add(options.max_bytes);
-  std::sort(sizes.begin(), sizes.end());
+  std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }

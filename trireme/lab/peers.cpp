@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 constexpr const char* kDescription = "describe.py";
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 bool is_set(const Configuration& configuration, const std::string& flag) {

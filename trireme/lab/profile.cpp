@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "trireme/plan/program.hpp"
 #include "trireme/report/table.hpp"
 
 namespace trireme::lab {
@@ -13,8 +14,7 @@ namespace {
 using report::Align;
 
 void sort_by_time(std::vector<ProfileRow>& rows) {
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(rows, std::ranges::greater{}, &ProfileRow::seconds);
 }
 
 std::vector<ProfileRow> by_operation(const std::vector<ProfileRow>& instructions) {

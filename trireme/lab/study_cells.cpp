@@ -48,7 +48,7 @@ class CellNames {
   FormulaValue known(const std::string& name, const Json& value) const {
     const auto text = formula_text(value);
     if (!text) return formula_value(value);
-    if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) bad_input("{} asks for itself", name);
+    if (std::ranges::find(asked_, name) != asked_.end()) bad_input("{} asks for itself", name);
     CellNames deeper = *this;
     deeper.asked_.push_back(name);
     return Formula(*text, name).evaluate(deeper);
@@ -57,7 +57,7 @@ class CellNames {
     std::vector<std::string> names{"cores", "hardware-threads", "hosts", "workers", "ps"};
     for (const Setting& setting : cell_.configuration) names.push_back(setting.option);
     for (const auto& [axis, value] : cell_.varied.items()) names.push_back(axis);
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
     bad_input("there is no '{}' in {}, which has {}; a further option can be set in fixed", name, in_words(cell_),
               fmt::join(names, ", "));
@@ -96,8 +96,8 @@ void check_values(const StudyPlan& plan, const StudyCell& cell, const Configurat
 }
 
 bool is_allowed(const StudyPlan& plan, const StudyCell& cell) {
-  return std::all_of(plan.constraints.begin(), plan.constraints.end(),
-                     [&](const Formula& constraint) { return constraint.holds(CellNames(plan, cell)); });
+  return std::ranges::all_of(plan.constraints,
+                             [&](const Formula& constraint) { return constraint.holds(CellNames(plan, cell)); });
 }
 
 std::size_t number_of_combinations(const StudyPlan& plan) {

@@ -24,7 +24,7 @@ constexpr std::int64_t kMostCores = 100'000;
 
 template <typename Names>
 bool is_one_of(const std::string& name, const Names& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 class PlanParser {
@@ -171,8 +171,8 @@ Axis PlanParser::axis(const std::string& name, const Json& values, const StudyPl
   Axis axis{.name = name, .choices = {}};
   for (std::size_t i = 0; i < list.size(); ++i) {
     Choice next = choice(name, list[i], fmt::format("{}[{}]", where, i));
-    const bool is_there = std::any_of(axis.choices.begin(), axis.choices.end(),
-                                      [&](const Choice& other) { return other.value == next.value; });
+    const bool is_there =
+        std::ranges::any_of(axis.choices, [&](const Choice& other) { return other.value == next.value; });
     if (is_there) bad_input("{}: {} is there twice", where, next.value.dump());
     axis.choices.push_back(std::move(next));
   }
@@ -232,8 +232,7 @@ Json PlanParser::range(const std::string& text, const std::string& where, const 
 void PlanParser::check_set_once(const StudyPlan& plan) const {
   std::vector<std::pair<std::string, std::string>> set_by;  // option, who
   const auto note = [&](const std::string& option, const std::string& who) {
-    const auto earlier =
-        std::find_if(set_by.begin(), set_by.end(), [&](const auto& entry) { return entry.first == option; });
+    const auto earlier = std::ranges::find(set_by, option, &std::pair<std::string, std::string>::first);
     if (earlier == set_by.end()) return set_by.emplace_back(option, who), void();
     if (earlier->second != who) wrong("{} is set by {} and by {}; leave one of them out", option, earlier->second, who);
   };
@@ -335,7 +334,7 @@ void set_option(Json& plan, const std::string& assignment, const OptionCatalog& 
     bad_input("--set {}: must be option=value, as in --set batch-size=16", assignment);
   }
   std::string name = assignment.substr(0, equals);
-  std::replace(name.begin(), name.end(), '_', '-');
+  std::ranges::replace(name, '_', '-');
   const std::string text = assignment.substr(equals + 1);
   if (!plan.is_object()) return;  // which is an error of the plan
   if (plan.contains("vary") && plan["vary"].is_object() && plan["vary"].contains(name)) {

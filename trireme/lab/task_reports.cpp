@@ -75,7 +75,7 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
     compute.push_back(rank.compute());
     longest = std::max(longest, rank.busy());
   }
-  summary.slowest = static_cast<int>(std::max_element(compute.begin(), compute.end()) - compute.begin());
+  summary.slowest = static_cast<int>(std::ranges::max_element(compute) - compute.begin());
   summary.communication = communication_seconds(ranks);
   double exposed = 0;
   for (const RankReport& rank : ranks) {

@@ -16,6 +16,8 @@
 #include "trireme/base/units.hpp"
 #include "trireme/lab/benchmark_output.hpp"
 #include "trireme/report/facts.hpp"
+#include "trireme/train/training_config.hpp"
+#include "trireme/train/worker.hpp"
 
 namespace trireme::lab {
 namespace {

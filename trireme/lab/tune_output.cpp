@@ -68,8 +68,8 @@ std::string too_few_text(const TuneResult& result, std::size_t first, std::size_
 // Why this one and not the other finalist.
 std::string margin_text(const TuneSpace& space, const TuneResult& result) {
   if (!result.margin) return "";
-  const auto other = std::find_if(result.finalists.begin(), result.finalists.end(),
-                                  [&](std::size_t candidate) { return candidate != result.chosen; });
+  const auto other =
+      std::ranges::find_if(result.finalists, [&](std::size_t candidate) { return candidate != result.chosen; });
   if (*other == result.default_candidate) return "";  // that is the gain, which is told
   const perf::Comparison& margin = *result.margin;
   const std::string against = fmt::format("{:.3f} times {}", margin.ratio, short_text(space, *other));
@@ -86,7 +86,7 @@ std::string short_text(const TuneSpace& space, std::size_t cell) {
   const Json &values = space.cells[cell].varied, &usual = space.cells[space.default_cell].varied;
   std::string text;
   for (const Axis& axis : space.plan.axes) {
-    const bool is_told_always = std::find(kAlwaysTold.begin(), kAlwaysTold.end(), axis.name) != kAlwaysTold.end();
+    const bool is_told_always = std::ranges::find(kAlwaysTold, axis.name) != kAlwaysTold.end();
     if (!is_told_always && values[axis.name] == usual[axis.name]) continue;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", axis.name, value_text(values[axis.name]));
   }

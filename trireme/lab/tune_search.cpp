@@ -125,8 +125,7 @@ std::optional<std::size_t> TuneSearch::most_promising(const std::function<bool(s
 std::vector<std::size_t> TuneSearch::by_estimate(std::vector<std::size_t> candidates) const {
   std::vector<double> scores(candidates_.size());
   for (const std::size_t candidate : candidates) scores[candidate] = estimate(candidate);
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  std::ranges::stable_sort(candidates, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
   return candidates;
 }
 
@@ -260,12 +259,11 @@ void TuneSearch::hold_finals() {
 void TuneSearch::decide() {
   std::vector<std::size_t>& finalists = result_.finalists;
   std::erase_if(finalists, [&](std::size_t candidate) { return states_[candidate].failed; });
-  const bool all_ran = std::none_of(finalists.begin(), finalists.end(),
-                                    [&](std::size_t candidate) { return result_.finals_of(candidate).empty(); });
+  const bool all_ran =
+      std::ranges::none_of(finalists, [&](std::size_t candidate) { return result_.finals_of(candidate).empty(); });
   if (!all_ran) finalists.clear();
   const auto speed = [&](std::size_t candidate) { return perf::median(result_.finals_of(candidate)); };
-  std::stable_sort(finalists.begin(), finalists.end(),
-                   [&](std::size_t a, std::size_t b) { return speed(a) > speed(b); });
+  std::ranges::stable_sort(finalists, [&](std::size_t a, std::size_t b) { return speed(a) > speed(b); });
   if (finalists.empty()) {  // no time for all finals: what the trials say
     const std::vector<std::size_t> ranked = by_estimate(measured());
     if (!ranked.empty()) result_.chosen = ranked.front();

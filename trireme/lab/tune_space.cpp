@@ -30,7 +30,7 @@ std::optional<std::string> said(const TuneRequest& request, const std::string& o
   std::optional<std::string> value;
   for (const std::string& assignment : request.set) {
     std::string name = assignment.substr(0, assignment.find('='));
-    std::replace(name.begin(), name.end(), '_', '-');
+    std::ranges::replace(name, '_', '-');
     if (name == option) value = assignment.substr(std::min(name.size() + 1, assignment.size()));
   }
   return value;

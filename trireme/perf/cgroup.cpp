@@ -33,7 +33,7 @@ double sum_of(const fs::path& path, std::initializer_list<std::string_view> name
   std::ifstream file(path);
   double sum = 0, value = 0;
   for (std::string name; file >> name >> value;) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) sum += value;
+    if (std::ranges::find(names, name) != names.end()) sum += value;
   }
   return sum;
 }

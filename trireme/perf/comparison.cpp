@@ -57,7 +57,7 @@ void correct_together(std::span<Comparison> comparisons) {
 std::vector<double> holm(std::span<const double> p) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
   std::vector<double> corrected(p.size());
   double largest = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -58,7 +58,7 @@ Cores give_out(Cores::const_iterator core, int tasks, int cores_per_task) {
     for (int i = 0; i < cores_per_task; ++i, ++core) {
       processors.insert(processors.end(), core->begin(), core->end());
     }
-    std::sort(processors.begin(), processors.end());
+    std::ranges::sort(processors);
   }
   return given;
 }
@@ -86,7 +86,7 @@ CoreDivision divide_cores(const Cores& cores, int core_limit, const CoreDemand& 
     division.servers = give_out(std::next(cores.begin(), for_workers), demand.servers, division.cores_per_server);
   } else if (demand.servers > 0) {
     const int used = demand.workers * division.cores_per_worker;
-    std::fill(division.servers.begin(), division.servers.end(), give_out(cores.begin(), 1, used).front());
+    std::ranges::fill(division.servers, give_out(cores.begin(), 1, used).front());
   }
   return division;
 }

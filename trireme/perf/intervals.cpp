@@ -38,7 +38,7 @@ Interval between(const std::vector<double>& ordered, std::optional<std::size_t> 
 Interval median_interval(std::span<const double> samples) {
   if (samples.empty()) return {};
   std::vector<double> ordered(samples.begin(), samples.end());
-  std::sort(ordered.begin(), ordered.end());
+  std::ranges::sort(ordered);
   return between(ordered, left_out_at_each_end(ordered.size()));
 }
 
@@ -48,7 +48,7 @@ Interval ratio_interval(std::span<const double> first, std::span<const double> s
   for (const double above : first) {
     for (const double below : second) ratios.push_back(above / below);
   }
-  std::sort(ratios.begin(), ratios.end());
+  std::ranges::sort(ratios);
   Interval interval = between(ratios, largest_u(first.size(), second.size(), kEachSide));
   const double ratio = median(first) / median(second);
   interval.low = std::min(interval.low, ratio);

@@ -58,7 +58,7 @@ std::vector<std::string> instruction_sets() {
   for (std::string flag; flags >> flag;) present.push_back(flag);
   std::vector<std::string> result;
   for (const char* name : kInstructionSets) {
-    if (std::find(present.begin(), present.end(), name) != present.end()) result.emplace_back(name);
+    if (std::ranges::find(present, name) != present.end()) result.emplace_back(name);
   }
   return result;
 }

@@ -175,8 +175,8 @@ double time_once(const Variant& variant, int threads, std::int64_t iterations) {
     variant.kernel(iterations, 0.5f, 1.0f);
     ends[thread] = Clock::now();
   }
-  const auto last = *std::max_element(ends.begin(), ends.end());
-  return std::chrono::duration<double>(last - *std::min_element(starts.begin(), starts.end())).count();
+  const auto last = *std::ranges::max_element(ends);
+  return std::chrono::duration<double>(last - *std::ranges::min_element(starts)).count();
 }
 
 using Clock = std::chrono::steady_clock;
@@ -223,7 +223,7 @@ PassRates rates_of(double bytes, double seconds, Pass pass) {
     rates.push_back(bytes / elapsed);
     total += elapsed;
   }
-  const auto [worst, best] = std::minmax_element(rates.begin(), rates.end());
+  const auto [worst, best] = std::ranges::minmax_element(rates);
   return {.best = *best, .median = median(rates), .worst = *worst, .passes = static_cast<int>(rates.size())};
 }
 

@@ -17,7 +17,7 @@ constexpr int kExchanges = 4999;
 std::vector<std::size_t> doubled_ranks(std::span<const double> samples) {
   std::vector<std::size_t> order(samples.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return samples[a] < samples[b]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return samples[a] < samples[b]; });
   std::vector<std::size_t> ranks(samples.size());
   for (std::size_t first = 0; first < order.size();) {
     std::size_t last = first;
@@ -210,14 +210,14 @@ RankTest rank_test(std::span<const double> first, std::span<const double> second
 
 std::optional<std::size_t> largest_u(std::size_t first, std::size_t second, double chance) {
   const std::vector<double> chances = cumulative_u(first, second);
-  const auto above = std::find_if(chances.begin(), chances.end(), [&](double value) { return value > chance; });
+  const auto above = std::ranges::find_if(chances, [&](double value) { return value > chance; });
   if (above == chances.begin()) return std::nullopt;
   return static_cast<std::size_t>(above - chances.begin()) - 1;
 }
 
 double sign_test(std::span<const double> samples) {
-  const auto above = std::count_if(samples.begin(), samples.end(), [](double sample) { return sample > 0; });
-  const auto n = std::count_if(samples.begin(), samples.end(), [](double sample) { return sample != 0; });
+  const auto above = std::ranges::count_if(samples, [](double sample) { return sample > 0; });
+  const auto n = std::ranges::count_if(samples, [](double sample) { return sample != 0; });
   double p = 0;  // of so many heads or more in n throws of a coin
   for (auto heads = static_cast<double>(above), throws = static_cast<double>(n); heads <= throws; ++heads) {
     p += std::exp(std::lgamma(throws + 1) - std::lgamma(heads + 1) - std::lgamma(throws - heads + 1) -

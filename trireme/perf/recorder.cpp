@@ -13,7 +13,7 @@ std::string_view to_string(SpanKind kind) {
 
 Track& Recorder::track(const std::string& name, std::size_t capacity) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(tracks_.begin(), tracks_.end(), [&](const Track& at) { return at.name() == name; });
+  const auto found = std::ranges::find(tracks_, name, &Track::name);
   if (found != tracks_.end()) return *found;
   return tracks_.emplace_back(name, capacity > 0 ? capacity : spans_per_track_, recording_);
 }

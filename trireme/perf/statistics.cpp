@@ -10,7 +10,7 @@ namespace {
 
 std::vector<double> sorted(std::span<const double> samples) {
   std::vector<double> result(samples.begin(), samples.end());
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(result);
   return result;
 }
 

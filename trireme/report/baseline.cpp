@@ -228,8 +228,9 @@ bool is_blind(const BaselineComparison& comparison) {
 }
 
 bool is_blind_to_cells(const BaselineComparison& comparison) {
-  return std::all_of(comparison.changes.begin(), comparison.changes.end(),
-                     [](const CellChange& change) { return change.comparison.verdict == perf::Verdict::too_few_runs; });
+  return std::ranges::all_of(comparison.changes, [](const CellChange& change) {
+    return change.comparison.verdict == perf::Verdict::too_few_runs;
+  });
 }
 
 }  // namespace trireme::report

@@ -102,8 +102,7 @@ std::vector<Finding> change_findings(const BaselineComparison& comparison) {
     too_few += change.comparison.verdict == Verdict::too_few_runs;
     if (change.comparison.is_supported()) shown.push_back(&change);
   }
-  std::sort(shown.begin(), shown.end(),
-            [](const CellChange* a, const CellChange* b) { return a->comparison.ratio < b->comparison.ratio; });
+  std::ranges::sort(shown, {}, [](const CellChange* change) { return change->comparison.ratio; });
   for (const CellChange* change : shown) {
     findings.push_back({.kind = change->comparison.ratio > 1 ? Finding::Kind::shown : Finding::Kind::worse,
                         .text = fmt::format("{} got {}: {:.3f}x ({}; {}: {:.3f} to {:.3f}).", change->label,

@@ -51,8 +51,7 @@ class PathWalk {
 
   const TraceSpan* last_on_main() const {
     const auto& work = steps_.ranks()[rank_].main_work;
-    const auto after = std::lower_bound(work.begin(), work.end(), time_,
-                                        [](const TraceSpan& span, double time) { return span.begin < time; });
+    const auto after = std::ranges::lower_bound(work, time_, {}, &TraceSpan::begin);
     return after == work.begin() ? nullptr : &*std::prev(after);
   }
 
@@ -132,7 +131,7 @@ class PathWalk {
 
 CriticalPath critical_path(const TraceSteps& steps, std::size_t step) {
   std::vector<Link> links = PathWalk(steps, step).walk();
-  std::reverse(links.begin(), links.end());
+  std::ranges::reverse(links);
   CriticalPath path{.step = steps.ranks().front().steps[step]->number};
   if (links.empty()) return path;
   const double origin = links.front().begin;
@@ -166,8 +165,7 @@ std::vector<PathShare> shares_of(const std::vector<CriticalPath>& paths) {
   }
   std::vector<PathShare> shares;
   for (const auto& [of, sum] : seconds) shares.push_back({of.first, of.second, sum / all});
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const PathShare& a, const PathShare& b) { return a.share > b.share; });
+  std::ranges::stable_sort(shares, std::ranges::greater{}, &PathShare::share);
   return shares;
 }
 

@@ -46,7 +46,7 @@ std::string title_of(const RecordSet& records, const std::vector<Study>& studies
 // "2024-05-01 12:30"
 std::string minute_text(const std::string& rfc3339_time) {
   std::string text = rfc3339_time.substr(0, 16);
-  std::replace(text.begin(), text.end(), 'T', ' ');
+  std::ranges::replace(text, 'T', ' ');
   return text;
 }
 
@@ -99,8 +99,7 @@ Document make_document(const RecordSet& records) {
   const auto place = [](const Finding& finding) {
     return finding.kind == Finding::Kind::not_shown ? 2 : finding.kind == Finding::Kind::fact ? 1 : 0;
   };
-  std::stable_sort(document.findings.begin(), document.findings.end(),
-                   [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
+  std::ranges::stable_sort(document.findings, {}, place);
   return document;
 }
 
@@ -162,8 +161,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& recor
       add(field(record.json, {"machine"}), field(record.json, {"build"}), text_field(record.json, {"started"}));
   }
   std::vector<std::pair<std::string, std::string>> facts;
-  const auto failed =
-      std::count_if(records.runs.begin(), records.runs.end(), [](const Run& run) { return !run.is_measured(); });
+  const auto failed = std::ranges::count_if(records.runs, [](const Run& run) { return !run.is_measured(); });
   if (!records.runs.empty())
     facts.emplace_back("Runs",
                        fmt::format("{}{}", records.runs.size(), failed > 0 ? fmt::format(", {} failed", failed) : ""));
@@ -189,8 +187,8 @@ std::vector<std::string> warnings_of(const RecordSet& records, const std::vector
       // The load is another number in every run.
       std::string kind = warning.substr(0, warning.find_first_of("0123456789"));
       if (kind.empty()) kind = warning;
-      const auto found = std::find_if(counts.begin(), counts.end(),
-                                      [&](const auto& entry) { return entry.first.rfind(kind, 0) == 0; });
+      const auto found =
+          std::ranges::find_if(counts, [&](const auto& entry) { return entry.first.rfind(kind, 0) == 0; });
       if (found == counts.end()) {
         counts.emplace_back(warning, 1);
       } else {

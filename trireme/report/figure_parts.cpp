@@ -97,7 +97,7 @@ void add_column(Figure& figure, const TableColumn& column, const Study& study,
 Json settings_without(const Cell& cell, const std::vector<std::string>& options) {
   Json settings = Json::object();
   for (const auto& [option, value] : cell.settings.items()) {
-    if (std::find(options.begin(), options.end(), option) == options.end()) settings[option] = value;
+    if (std::ranges::find(options, option) == options.end()) settings[option] = value;
   }
   return settings;
 }
@@ -114,7 +114,7 @@ std::vector<CellGroup> group_apart_from(const std::vector<const Cell*>& cells,
   std::vector<Json> shared;
   for (const Cell* cell : cells) {
     const Json settings = settings_without(*cell, options);
-    const auto found = std::find(shared.begin(), shared.end(), settings);
+    const auto found = std::ranges::find(shared, settings);
     const auto place = static_cast<std::size_t>(found - shared.begin());
     if (found == shared.end()) {
       shared.push_back(settings);
@@ -146,9 +146,8 @@ std::vector<Study> facets(const Study& study, const std::string& option) {
     for (Dimension dimension : study.dimensions) {
       if (dimension.option == option) continue;
       std::erase_if(dimension.values, [&](const Json& other) {
-        return std::none_of(part.cells.begin(), part.cells.end(), [&](const Cell& cell) {
-          return field(cell.settings, {dimension.option.c_str()}) == other;
-        });
+        return std::ranges::none_of(
+            part.cells, [&](const Cell& cell) { return field(cell.settings, {dimension.option.c_str()}) == other; });
       });
       if (dimension.values.size() > 1) part.dimensions.push_back(std::move(dimension));
     }

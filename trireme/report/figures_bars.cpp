@@ -29,14 +29,13 @@ template <typename Bar>
 void add_bars(const Study& study, const std::vector<std::string>& colours, Figure& figure, Bar bar_of) {
   std::vector<std::string> others;
   for (const Dimension& dimension : study.dimensions) {
-    if (std::find(colours.begin(), colours.end(), dimension.option) == colours.end())
-      others.push_back(dimension.option);
+    if (std::ranges::find(colours, dimension.option) == colours.end()) others.push_back(dimension.option);
   }
   std::vector<std::string> places;
   for (const Cell& cell : study.cells) {
     std::string place = settings_text(settings_without(cell, colours));
     if (place.empty()) place = cell.example().option_text("model");
-    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+    if (std::ranges::find(places, place) == places.end()) places.push_back(place);
   }
   figure.x.categories = places;
   for (const CellGroup& group : group_apart_from(study, others)) {
@@ -44,7 +43,7 @@ void add_bars(const Study& study, const std::vector<std::string>& colours, Figur
     for (const Cell* cell : group.cells) {
       std::string place = settings_text(settings_without(*cell, colours));
       if (place.empty()) place = cell->example().option_text("model");
-      const auto x = std::find(places.begin(), places.end(), place) - places.begin();
+      const auto x = std::ranges::find(places, place) - places.begin();
       series.points.push_back(bar_of(*cell, static_cast<double>(x)));
     }
     figure.series.push_back(std::move(series));

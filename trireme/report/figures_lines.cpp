@@ -78,7 +78,7 @@ Figure efficiency_figure(const Study& study) {
   for (const CellGroup& group : group_apart_from(study, {"workers"})) {
     Series series{.name = group.name};
     for (const Efficiency& efficiency : all) {
-      if (std::find(group.cells.begin(), group.cells.end(), efficiency.cell) == group.cells.end()) continue;
+      if (std::ranges::find(group.cells, efficiency.cell) == group.cells.end()) continue;
       Point percent = efficiency.share;
       percent.y *= 100;
       if (percent.spread) percent.spread = perf::scaled(*percent.spread, 100);
@@ -92,8 +92,7 @@ Figure efficiency_figure(const Study& study) {
 void add_efficiency_column(Figure& figure, const Study& study) {
   const std::vector<Efficiency> all = efficiencies(study);
   add_column(figure, {"efficiency %", true}, study, [&](const Cell& cell) {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Efficiency& efficiency) { return efficiency.cell == &cell; });
+    const auto found = std::ranges::find(all, &cell, &Efficiency::cell);
     return found == all.end() ? TableCell{} : number_cell(100 * found->share.y);
   });
 }

@@ -37,11 +37,11 @@ std::vector<Bar> bars_of(const Study& study, bool each_rank) {
 }
 
 bool is_measured_somewhere(const std::vector<Bar>& bars, const TimePart& part) {
-  return std::any_of(bars.begin(), bars.end(), [&](const Bar& bar) { return bar.time.*part.seconds > 0; });
+  return std::ranges::any_of(bars, [&](const Bar& bar) { return bar.time.*part.seconds > 0; });
 }
 
 bool is_more_than_compute(const std::vector<Bar>& bars) {
-  return std::any_of(bars.begin(), bars.end(), [](const Bar& bar) { return bar.time.compute < bar.time.total(); });
+  return std::ranges::any_of(bars, [](const Bar& bar) { return bar.time.compute < bar.time.total(); });
 }
 
 FigureTable breakdown_table(const std::vector<Bar>& bars) {
@@ -89,8 +89,7 @@ std::vector<Figure> breakdown_figures(const Study& study) {
     }
     figure.series.push_back(std::move(series));
   }
-  const bool optimizer_apart =
-      std::all_of(bars.begin(), bars.end(), [](const Bar& bar) { return bar.time.optimizer_known; });
+  const bool optimizer_apart = std::ranges::all_of(bars, [](const Bar& bar) { return bar.time.optimizer_known; });
   if (!optimizer_apart)
     figure.notes.emplace_back("Compute includes the optimizer where that was not measured apart (--profile does).");
   if (bars_of(study, false).size() < study.cells.size()) {

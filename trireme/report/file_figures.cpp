@@ -114,8 +114,7 @@ std::optional<Point> bandwidth(const Json& entry, const char* rate) {
 }
 
 Series& series_named(Figure& figure, const std::string& name) {
-  const auto found = std::find_if(figure.series.begin(), figure.series.end(),
-                                  [&](const Series& series) { return series.name == name; });
+  const auto found = std::ranges::find(figure.series, name, &Series::name);
   if (found != figure.series.end()) return *found;
   figure.series.push_back({.name = name});
   return figure.series.back();

@@ -116,7 +116,7 @@ Finding best_finding(const std::vector<const Cell*>& cells, const std::string& f
   const Cell* next = &fastest(others);
   std::vector<Comparison> comparisons;
   for (const Cell* cell : others) comparisons.push_back(perf::compare(best.run_speeds(), cell->run_speeds()));
-  const auto place = std::min_element(comparisons.begin(), comparisons.end(), is_weaker) - comparisons.begin();
+  const auto place = std::ranges::min_element(comparisons, is_weaker) - comparisons.begin();
   const Comparison& weakest = comparisons[place];
   const Pair pair{&best, others[place], weakest};
   const std::string speed = number_text(best.median_speed()) + " images/s";
@@ -159,8 +159,7 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
   std::vector<CellPair> questions;
   std::set<const Cell*> chosen;
   for (auto& [key, cells] : groups) {
-    const auto fewest = std::min_element(cells.begin(), cells.end(),
-                                         [](const Cell* a, const Cell* b) { return workers_of(*a) < workers_of(*b); });
+    const auto fewest = std::ranges::min_element(cells, {}, [](const Cell* cell) { return workers_of(*cell); });
     const Cell* single = *fewest;
     std::erase_if(cells, [&](const Cell* cell) { return workers_of(*cell) == workers_of(*single); });
     for (const Cell* cell : cells) questions.emplace_back(cell, single);
@@ -208,7 +207,7 @@ Finding overall_finding(const std::vector<CellPair>& pairs, const Comparison& ov
                         const std::string& second, const std::string& figure) {
   std::vector<double> ratios;
   for (const CellPair& pair : pairs) ratios.push_back(pair.first->median_speed() / pair.second->median_speed());
-  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  const auto [least, most] = std::ranges::minmax_element(ratios);
   const std::string what = fmt::format("{} over {} settings, from {} to {} ({})", times_text(overall.ratio),
                                        pairs.size(), times_text(*least), times_text(*most), perf::p_text(overall));
   if (overall.verdict == Verdict::larger) {
@@ -312,7 +311,7 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
   std::vector<Finding> distinct;
   for (Finding& finding : findings) {
     finding.text = capitalised(finding.text);
-    if (std::none_of(distinct.begin(), distinct.end(), [&](const Finding& f) { return f.text == finding.text; }))
+    if (std::ranges::none_of(distinct, [&](const Finding& f) { return f.text == finding.text; }))
       distinct.push_back(std::move(finding));
   }
   return distinct;
@@ -340,8 +339,7 @@ std::vector<std::vector<const Cell*>> same_work(const Study& study, const std::s
     Json work = work_of(cell.example());
     work.erase(except);
     if (except == "variable-update" || except == "asynchronous") work.erase("exchange");
-    const auto found =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == work; });
+    const auto found = std::ranges::find_if(groups, [&](const auto& group) { return group.first == work; });
     if (found != groups.end()) {
       found->second.push_back(&cell);
     } else {
@@ -354,8 +352,7 @@ std::vector<std::vector<const Cell*>> same_work(const Study& study, const std::s
 }
 
 const Cell& fastest(const std::vector<const Cell*>& cells) {
-  return **std::max_element(cells.begin(), cells.end(),
-                            [](const Cell* a, const Cell* b) { return a->median_speed() < b->median_speed(); });
+  return **std::ranges::max_element(cells, {}, &Cell::median_speed);
 }
 
 std::vector<const Cell*> not_told_apart(const Cell& best, const std::vector<const Cell*>& cells) {

@@ -117,9 +117,8 @@ std::string heat_map(const Figure& figure) {
   for (const Series& row : figure.series) {
     text += fmt::format("<tr><th scope=\"row\">{}</th>", xml_escaped(row.name));
     for (std::size_t column = 0; column < figure.x.categories.size(); ++column) {
-      const auto point = std::find_if(row.points.begin(), row.points.end(), [&](const Point& candidate) {
-        return candidate.x == static_cast<double>(column);
-      });
+      const auto point = std::ranges::find_if(
+          row.points, [&](const Point& candidate) { return candidate.x == static_cast<double>(column); });
       text += point == row.points.end() ? "<td class=\"none\">–</td>" : heat_cell(*point, lowest, highest);
     }
     text += "</tr>";

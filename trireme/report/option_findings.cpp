@@ -29,9 +29,7 @@ std::pair<const Cell*, const Cell*> OptionQuestion::extremes() const {
   for (const CellGroup& group : groups) {
     if (fastest(group.cells).median_speed() > fastest(best->cells).median_speed()) best = &group;
   }
-  const Cell* slowest = *std::min_element(best->cells.begin(), best->cells.end(), [](const Cell* a, const Cell* b) {
-    return a->median_speed() < b->median_speed();
-  });
+  const Cell* slowest = *std::ranges::min_element(best->cells, {}, &Cell::median_speed);
   return {&fastest(best->cells), slowest};
 }
 

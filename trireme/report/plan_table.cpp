@@ -101,7 +101,7 @@ std::string reorder_lines(const Program& program) {
 std::string describe(const Program& program, const Schedule& schedule) {
   const std::vector<Step>& steps = schedule.steps;
   const auto find = [&](Action action, int bucket) {
-    return std::find(steps.begin(), steps.end(), Step{action, bucket}) - steps.begin();
+    return std::ranges::find(steps, Step{action, bucket}) - steps.begin();
   };
   const auto end = std::ssize(steps);
   // The instruction that a step comes before.

@@ -16,7 +16,7 @@ namespace {
 // Records have the names of variables, users those of options.
 std::string option_name(std::string name) {
   if (name == "servers") return "ps";
-  std::replace(name.begin(), name.end(), '_', '-');
+  std::ranges::replace(name, '_', '-');
   return name;
 }
 

@@ -22,8 +22,7 @@ void name_versions(std::vector<Run>& runs, Study& study) {
     if (!run.is_own()) versions[run.framework][run.side].insert(run.build);
   }
   for (const auto& [framework, sides] : versions) {
-    const auto several =
-        std::find_if(sides.begin(), sides.end(), [](const auto& side) { return side.second.size() > 1; });
+    const auto several = std::ranges::find_if(sides, [](const auto& side) { return side.second.size() > 1; });
     if (several == sides.end()) continue;
     study.warnings.push_back(fmt::format("Runs of {} versions of {} ({}): they are shown apart.",
                                          several->second.size(), framework, fmt::join(several->second, "; ")));
@@ -62,11 +61,10 @@ void add_dimensions(const std::vector<std::string>& options, Study& study) {
     for (const Cell& cell : study.cells) {
       if (!cell.settings.contains(option)) continue;
       const Json value = field(cell.settings, {option.c_str()});
-      if (std::find(dimension.values.begin(), dimension.values.end(), value) == dimension.values.end())
-        dimension.values.push_back(value);
+      if (std::ranges::find(dimension.values, value) == dimension.values.end()) dimension.values.push_back(value);
     }
     if (dimension.values.size() < 2) continue;
-    if (dimension.is_numeric()) std::sort(dimension.values.begin(), dimension.values.end());
+    if (dimension.is_numeric()) std::ranges::sort(dimension.values);
     if (option == "forward-only") std::sort(dimension.values.rbegin(), dimension.values.rend());  // forward comes first
     study.dimensions.push_back(std::move(dimension));
   }
@@ -78,12 +76,11 @@ void sort_cells(Study& study) {
     std::vector<std::ptrdiff_t> places;
     for (const Dimension& dimension : study.dimensions) {
       const Json value = field(cell.settings, {dimension.option.c_str()});
-      places.push_back(std::find(dimension.values.begin(), dimension.values.end(), value) - dimension.values.begin());
+      places.push_back(std::ranges::find(dimension.values, value) - dimension.values.begin());
     }
     return places;
   };
-  std::stable_sort(study.cells.begin(), study.cells.end(),
-                   [&](const Cell& a, const Cell& b) { return place(a) < place(b); });
+  std::ranges::stable_sort(study.cells, {}, place);
 }
 
 Study make_study(const std::string& name, const std::vector<Run>& all, const PlanSummary* plan) {
@@ -123,7 +120,7 @@ bool speaks_for_itself(const std::string& option) {
 }  // namespace
 
 bool Dimension::is_numeric() const {
-  return std::all_of(values.begin(), values.end(), [](const Json& value) { return value.is_number(); });
+  return std::ranges::all_of(values, [](const Json& value) { return value.is_number(); });
 }
 
 double Cell::median_speed() const { return perf::median(speeds); }
@@ -131,14 +128,12 @@ double Cell::median_speed() const { return perf::median(speeds); }
 std::vector<double> Cell::run_speeds() const { return is_one_run() ? std::vector<double>{median_speed()} : speeds; }
 
 const Dimension* Study::dimension(const std::string& option) const {
-  const auto found = std::find_if(dimensions.begin(), dimensions.end(),
-                                  [&](const Dimension& dimension) { return dimension.option == option; });
+  const auto found = std::ranges::find(dimensions, option, &Dimension::option);
   return found == dimensions.end() ? nullptr : &*found;
 }
 
 const Cell* Study::find(const Json& settings) const {
-  const auto found =
-      std::find_if(cells.begin(), cells.end(), [&](const Cell& cell) { return cell.settings == settings; });
+  const auto found = std::ranges::find(cells, settings, &Cell::settings);
   return found == cells.end() ? nullptr : &*found;
 }
 

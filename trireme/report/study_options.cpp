@@ -44,7 +44,7 @@ bool is_found_by_runs(const std::string& option) { return option == "batch-split
 
 bool was_given(const Run& run, const std::string& option) {
   std::string underscored = option;
-  std::replace(underscored.begin(), underscored.end(), '-', '_');
+  std::ranges::replace(underscored, '-', '_');
   return run.command.find("--" + option) != std::string::npos ||
          run.command.find("--" + underscored) != std::string::npos;
 }
@@ -70,14 +70,14 @@ bool differ_within_a_side(const std::vector<Run>& runs, const std::string& optio
   for (const Run& run : runs) {
     if (is_setting(run, option)) values[run.side].insert(setting_of(run, option).dump());
   }
-  return std::any_of(values.begin(), values.end(), [](const auto& side) { return side.second.size() > 1; });
+  return std::ranges::any_of(values, [](const auto& side) { return side.second.size() > 1; });
 }
 
 // Options of which each separates cells that those before it do not.
 std::vector<std::string> varied_options(const std::vector<Run>& runs, std::vector<std::string> options,
                                         const std::vector<std::string>& more) {
   for (const std::string& option : more) {
-    if (std::find(options.begin(), options.end(), option) != options.end()) continue;
+    if (std::ranges::find(options, option) != options.end()) continue;
     Options with = options;
     with.push_back(option);
     if (count_cells(runs, with) > count_cells(runs, options)) options = std::move(with);
@@ -88,7 +88,7 @@ std::vector<std::string> varied_options(const std::vector<Run>& runs, std::vecto
 std::vector<std::string> planned_options(const std::vector<Run>& runs, const PlanSummary* plan) {
   std::vector<std::string> options;
   const auto add = [&](const std::string& option) {
-    if (std::find(options.begin(), options.end(), option) == options.end()) options.push_back(option);
+    if (std::ranges::find(options, option) == options.end()) options.push_back(option);
   };
   if (plan != nullptr) {
     for (const std::string& option : plan->varied) add(option);

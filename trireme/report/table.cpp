@@ -14,7 +14,7 @@ constexpr const char* kGap = "  ";
 // Characters on the screen: bytes that do not continue a UTF-8 sequence.
 std::size_t width_of(const std::string& cell) {
   return static_cast<std::size_t>(
-      std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+      std::ranges::count_if(cell, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string line_of(const std::vector<std::string>& cells, const std::vector<Column>& columns,
@@ -61,8 +61,7 @@ std::string Table::text() const {
   const std::string rule = line_of(dashes, columns_, widths);
 
   std::string text;
-  const bool headless =
-      std::all_of(titles.begin(), titles.end(), [](const std::string& title) { return title.empty(); });
+  const bool headless = std::ranges::all_of(titles, [](const std::string& title) { return title.empty(); });
   if (!headless) text += line_of(titles, columns_, widths) + rule;
   for (const auto& row : rows_) text += row.empty() ? rule : line_of(row, columns_, widths);
   return text;

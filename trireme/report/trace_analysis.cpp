@@ -181,8 +181,7 @@ std::vector<OperationTime> operation_times(const TraceSteps& steps) {
     time.seconds /= rank_steps;
     times.push_back(std::move(time));
   }
-  std::stable_sort(times.begin(), times.end(),
-                   [](const OperationTime& a, const OperationTime& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(times, std::ranges::greater{}, &OperationTime::seconds);
   return times;
 }
 
@@ -238,8 +237,7 @@ TraceAnalysis analyze(const TraceFile& trace) {
   std::vector<CriticalPath> paths;
   for (std::size_t step = 0; step < steps.steps(); ++step) paths.push_back(critical_path(steps, step));
   analysis.path = shares_of(paths);
-  analysis.slowest_step = *std::max_element(
-      paths.begin(), paths.end(), [](const CriticalPath& a, const CriticalPath& b) { return a.seconds < b.seconds; });
+  analysis.slowest_step = *std::ranges::max_element(paths, {}, &CriticalPath::seconds);
   analysis.remarks = remarks_on(trace, steps);
   return analysis;
 }

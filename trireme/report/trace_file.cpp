@@ -88,10 +88,9 @@ class Reader {
 
   void sort() {
     for (TraceRank& rank : file_.ranks) {
-      std::sort(rank.threads.begin(), rank.threads.end(),
-                [](const TraceThread& a, const TraceThread& b) { return a.id < b.id; });
+      std::ranges::sort(rank.threads, {}, &TraceThread::id);
       for (TraceThread& thread : rank.threads) {
-        std::stable_sort(thread.spans.begin(), thread.spans.end(), [](const TraceSpan& a, const TraceSpan& b) {
+        std::ranges::stable_sort(thread.spans, [](const TraceSpan& a, const TraceSpan& b) {
           return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
         });
       }
@@ -104,8 +103,7 @@ class Reader {
     const auto found = by_rank_.find(rank);
     if (found == by_rank_.end()) bad_input("rank {} is none of those that \"otherData\" lists", rank);
     std::vector<TraceThread>& threads = file_.ranks[found->second].threads;
-    const auto thread =
-        std::find_if(threads.begin(), threads.end(), [id](const TraceThread& at) { return at.id == id; });
+    const auto thread = std::ranges::find(threads, id, &TraceThread::id);
     if (thread != threads.end()) return *thread;
     return threads.emplace_back(TraceThread{.id = id});
   }

@@ -41,7 +41,7 @@ std::vector<TraceSpan> cut_apart(const std::vector<const TraceSpan*>& spans) {
 StepsOfRank steps_of(const TraceRank& rank) {
   StepsOfRank steps{.rank = &rank};
   for (const TraceThread& thread : rank.threads) {
-    if (std::none_of(thread.spans.begin(), thread.spans.end(), is_step)) continue;
+    if (std::ranges::none_of(thread.spans, is_step)) continue;
     steps.main = &thread;
     std::vector<const TraceSpan*> work;
     for (const TraceSpan& span : thread.spans) {
@@ -132,7 +132,7 @@ TimeRanges moments(const TraceRank& rank, perf::SpanKind kind) {
 
 TimeRanges::TimeRanges(std::vector<TimeRange> any) {
   std::erase_if(any, [](const TimeRange& part) { return !(part.end > part.begin); });
-  std::sort(any.begin(), any.end(), [](const TimeRange& a, const TimeRange& b) { return a.begin < b.begin; });
+  std::ranges::sort(any, {}, &TimeRange::begin);
   for (const TimeRange& part : any) {
     if (!parts_.empty() && part.begin <= parts_.back().end) {
       parts_.back().end = std::max(parts_.back().end, part.end);

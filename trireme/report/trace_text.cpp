@@ -26,8 +26,8 @@ std::string groups_text(const TracedRank& rank) {
 
 // The columns from compute to idle add up to the step.
 std::string rank_table(const TraceAnalysis& analysis) {
-  const bool has_groups = std::any_of(analysis.ranks.begin(), analysis.ranks.end(),
-                                      [](const TracedRank& rank) { return !rank.groups_wait.empty(); });
+  const bool has_groups =
+      std::ranges::any_of(analysis.ranks, [](const TracedRank& rank) { return !rank.groups_wait.empty(); });
   std::vector<Column> columns{{"rank"},
                               {"steps", Align::right},
                               {"step", Align::right},
@@ -61,9 +61,7 @@ std::string rank_table(const TraceAnalysis& analysis) {
 
 std::string straggler_text(const TraceAnalysis& analysis) {
   if (analysis.ranks.size() < 2) return "";
-  const auto slowest =
-      std::max_element(analysis.ranks.begin(), analysis.ranks.end(),
-                       [](const TracedRank& a, const TracedRank& b) { return a.straggling < b.straggling; });
+  const auto slowest = std::ranges::max_element(analysis.ranks, {}, &TracedRank::straggling);
   std::string text =
       slowest->straggling < kWorthAWord
           ? fmt::format("stragglers: none; the slowest, {}, takes {:.2f} times the median of the others\n",
