@@ -70,7 +70,6 @@ class BoxCopy {
     }
     for (std::int64_t extent : extents_) rows_ *= extent;
   }
-  std::int64_t elements() const { return rows_ * run_; }
 
   void run(const void* src, void* dst) const {
     const auto* source = static_cast<const std::byte*>(src);
@@ -176,206 +175,150 @@ void clear_padding(const ChannelView& view, Element* data) {
   }
 }
 
-// Concat and split are one list of copies between parts and the tensor that holds them side by side.
-struct Join {
-  Shape whole;
-  std::vector<Shape> parts;
-  int axis;
-
-  std::int64_t begin(std::size_t part) const {
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < part; ++i) sum += parts[i][axis];
-    return sum;
-  }
-};
-
-// The boxes of the parts in the whole; nothing where a part begins inside a block.
-std::optional<std::vector<PhysicalBox>> part_boxes(const Join& join, const Layout& layout) {
-  std::vector<PhysicalBox> boxes;
-  std::vector<std::int64_t> begin(join.whole.rank(), 0);
-  for (std::size_t i = 0; i < join.parts.size(); ++i) {
-    begin[join.axis] = join.begin(i);
-    const auto box = PhysicalBox::make(join.whole, layout, begin, join.parts[i].dims());
-    if (!box) return std::nullopt;
-    boxes.push_back(*box);
-  }
-  return boxes;
-}
-
-enum class Direction : std::uint8_t { concat, split };
-
-KernelChoice join_boxes(const KernelRequest& request, const Join& join, const Format& format, Direction direction,
-                        const std::vector<PhysicalBox>& boxes) {
-  const bool concat = direction == Direction::concat;
-  std::vector<BoxCopy> copies;
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const PhysicalBox part = PhysicalBox::whole(join.parts[i], format.layout);
-    copies.emplace_back(concat ? part : boxes[i], concat ? boxes[i] : part, size_of(format.dtype));
-  }
-  const std::int64_t elements = join.whole.elements();
-  return own_kernel(request, [=, copies = std::move(copies)](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (elements > kParallelElements)
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      copies[i].run(operands.input(concat ? i : 0), operands.output(concat ? 0 : i));
-    }
-  });
-}
-
-// Channels in blocks, with parts that begin inside one.
-template <typename Element>
-KernelChoice join_lanes(const KernelRequest& request, const Join& join, const Layout& layout, Direction direction) {
-  const ChannelView whole = *channel_view(join.whole, layout);
-  std::vector<ChannelView> parts;
-  std::vector<LaneCopy> copies;
-  for (std::size_t i = 0; i < join.parts.size(); ++i) {
-    parts.push_back(*channel_view(join.parts[i], layout));
-    copies.emplace_back(whole, parts[i], join.begin(i));
-  }
-  return own_kernel(request, [=, copies = std::move(copies)](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (whole.elements() > kParallelElements)
-    {
-      for (std::size_t i = 0; i < copies.size(); ++i) {
-        if (direction == Direction::concat) {
-          copies[i].to_whole(operands.input<Element>(i), operands.output<Element>());
-        } else {
-          copies[i].to_part(operands.input<Element>(0), operands.output<Element>(i));
-          clear_padding(parts[i], operands.output<Element>(i));
-        }
-      }
-      if (direction == Direction::concat) clear_padding(whole, operands.output<Element>());
-    }
-  });
-}
-
-KernelChoice join_kernel(const KernelRequest& request, const Join& join, Layout layout, Direction direction) {
-  const DataType type = common_type(request.inputs);
-  auto boxes = part_boxes(join, layout);
-  const bool by_lanes = !boxes && join.axis == 1 && channel_view(join.whole, layout);
-  if (!boxes && !by_lanes) {
-    layout = Layout::plain(join.whole.rank());
-    boxes = part_boxes(join, layout);
-  }
-  KernelChoice choice =
-      by_lanes
-          ? with_element(
-                type, [&]<typename Element>(Element) { return join_lanes<Element>(request, join, layout, direction); })
-          : join_boxes(request, join, {layout, type}, direction, *boxes);
-  for (Format& input : choice.inputs) input = {layout, type};
-  for (Format& output : choice.outputs) output = {layout, type};
-  return choice;
-}
-
-// Whether two shapes differ on axis 1 alone, in a layout with blocks of that axis.
-bool differs_in_channels(const Shape& a, const Shape& b, const Layout& layout) {
-  for (int axis = 0; axis < a.rank(); ++axis) {
-    if (axis != 1 && a[axis] != b[axis]) return false;
-  }
-  return !layout.blocks.empty() && channel_view(a, layout);
-}
-
-// Whether writing a value everywhere would also write it into lanes that must hold zeros.
-bool fills_padding(const Shape& shape, const Layout& layout, float value) {
-  return value != 0 && layout.elements(shape) != shape.elements();
-}
-
 template <typename Element>
 void fill(Element* values, std::int64_t elements, Element value) {
 #pragma omp for schedule(static)
   for (std::int64_t i = 0; i < elements; ++i) values[i] = value;
 }
 
-template <typename Element>
-KernelChoice pad_kernel(const op::Pad& operation, const KernelRequest& request) {
-  const Shape& src = request.inputs[0].shape;
-  const Shape& dst = request.node.outputs[0].shape;
-  Layout layout = request.inputs[0].layout;
-  const float value = operation.value;
-  const std::int64_t elements = layout.elements(dst);
-  auto box = PhysicalBox::make(dst, layout, operation.before, src.dims());
-  const bool usable = !fills_padding(dst, layout, value);
-  KernelChoice choice;
-  if (!box && usable && differs_in_channels(src, dst, layout)) {
-    const LaneCopy copy(*channel_view(dst, layout), *channel_view(src, layout), operation.before[1]);
-    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (elements > kParallelElements)
-      {
-        fill(operands.output<Element>(), elements, Element(value));
-        copy.to_whole(operands.input<Element>(0), operands.output<Element>());
-      }
-    });
-  } else {
-    if (!box || !usable) {
-      layout = Layout::plain(src.rank());
-      box = PhysicalBox::make(dst, layout, operation.before, src.dims());
-    }
-    const BoxCopy copy(PhysicalBox::whole(src, layout), *box, sizeof(Element));
-    const std::int64_t filled = layout.elements(dst);
-    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (filled > kParallelElements)
-      {
-        fill(operands.output<Element>(), filled, Element(value));
-        copy.run(operands.input<Element>(0), operands.output<Element>());
-      }
-    });
+// Boxes of a tensor that are tensors by themselves: concat and pad put them into the whole, split and slice take them
+// out of it.
+struct Parts {
+  Shape whole;
+  std::vector<Shape> shapes = {};
+  std::vector<std::vector<std::int64_t>> begins = {};  // where each lies in the whole
+  bool put = true;                                     // into the whole; else taken out of it
+  std::optional<float> fill = {};                      // for what no part covers
+
+  // Behind those that there are.
+  void append(const Shape& shape, int axis) {
+    std::vector<std::int64_t> begin(whole.rank(), 0);
+    for (const Shape& before : shapes) begin[axis] += before[axis];
+    shapes.push_back(shape);
+    begins.push_back(std::move(begin));
   }
-  choice.inputs[0] = choice.outputs[0] = {layout, request.inputs[0].dtype};
-  return choice;
-}
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (const Shape& shape : shapes) sum += shape.elements();
+    return put ? whole.elements() : sum;
+  }
+  // Whether writing the value everywhere would also write it into lanes that must hold zeros.
+  bool fills_padding(const Layout& layout) const {
+    return fill.value_or(0) != 0 && layout.elements(whole) != whole.elements();
+  }
+  // Whether the parts differ from the whole on axis 1 alone, in a layout with blocks of that axis.
+  bool are_channels(const Layout& layout) const {
+    for (const Shape& shape : shapes) {
+      for (int axis = 0; axis < whole.rank(); ++axis) {
+        if (axis != 1 && shape[axis] != whole[axis]) return false;
+      }
+    }
+    return !layout.blocks.empty() && channel_view(whole, layout);
+  }
+  // Nothing if a part begins or ends inside a block.
+  std::optional<std::vector<PhysicalBox>> boxes(const Layout& layout) const {
+    std::vector<PhysicalBox> result;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const auto box = PhysicalBox::make(whole, layout, begins[i], shapes[i].dims());
+      if (!box) return std::nullopt;
+      result.push_back(*box);
+    }
+    return result;
+  }
+};
 
 template <typename Element>
-KernelChoice slice_kernel(const op::Slice& operation, const KernelRequest& request) {
-  const Shape& src = request.inputs[0].shape;
-  const Shape& dst = request.node.outputs[0].shape;
-  Layout layout = request.inputs[0].layout;
-  auto box = PhysicalBox::make(src, layout, operation.begin, operation.size);
-  KernelChoice choice;
-  if (!box && differs_in_channels(src, dst, layout)) {
-    const ChannelView part = *channel_view(dst, layout);
-    const LaneCopy copy(*channel_view(src, layout), part, operation.begin[1]);
-    choice = own_kernel(request, [=](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (part.elements() > kParallelElements)
-      {
-        copy.to_part(operands.input<Element>(0), operands.output<Element>());
-        clear_padding(part, operands.output<Element>());
-      }
-    });
-  } else {
-    if (!box) {
-      layout = Layout::plain(src.rank());
-      box = PhysicalBox::make(src, layout, operation.begin, operation.size);
-    }
-    const BoxCopy copy(*box, PhysicalBox::whole(dst, layout), sizeof(Element));
-    choice = own_kernel(request, [copy](const Operands& operands, const RunContext&) {
-#pragma omp parallel if (copy.elements() > kParallelElements)
-      copy.run(operands.input<Element>(0), operands.output<Element>());
-    });
+KernelChoice copy_boxes(const KernelRequest& request, const Parts& parts, const Format& format,
+                        const std::vector<PhysicalBox>& boxes) {
+  std::vector<BoxCopy> copies;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const PhysicalBox part = PhysicalBox::whole(parts.shapes[i], format.layout);
+    copies.emplace_back(parts.put ? part : boxes[i], parts.put ? boxes[i] : part, size_of(format.dtype));
   }
-  choice.inputs[0] = choice.outputs[0] = {layout, request.inputs[0].dtype};
+  const std::int64_t elements = parts.elements(), filled = format.layout.elements(parts.whole);
+  return own_kernel(request, [=, put = parts.put, value = parts.fill](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (elements > kParallelElements)
+    {
+      if (value) fill(operands.output<Element>(), filled, Element(*value));
+      for (std::size_t i = 0; i < copies.size(); ++i)
+        copies[i].run(operands.input(put ? i : 0), operands.output(put ? 0 : i));
+    }
+  });
+}
+
+// Channels in blocks, with parts that begin inside one.
+template <typename Element>
+KernelChoice copy_channels(const KernelRequest& request, const Parts& parts, const Layout& layout) {
+  const ChannelView whole = *channel_view(parts.whole, layout);
+  std::vector<ChannelView> views;
+  std::vector<LaneCopy> copies;
+  for (std::size_t i = 0; i < parts.shapes.size(); ++i) {
+    views.push_back(*channel_view(parts.shapes[i], layout));
+    copies.emplace_back(whole, views[i], parts.begins[i][1]);
+  }
+  const std::int64_t elements = parts.elements();
+  return own_kernel(request, [=, put = parts.put, value = parts.fill](const Operands& operands, const RunContext&) {
+#pragma omp parallel if (elements > kParallelElements)
+    {
+      if (value) fill(operands.output<Element>(), whole.elements(), Element(*value));
+      for (std::size_t i = 0; i < copies.size(); ++i) {
+        if (put) {
+          copies[i].to_whole(operands.input<Element>(i), operands.output<Element>());
+        } else {
+          copies[i].to_part(operands.input<Element>(0), operands.output<Element>(i));
+          clear_padding(views[i], operands.output<Element>(i));
+        }
+      }
+      if (put) clear_padding(whole, operands.output<Element>());
+    }
+  });
+}
+
+KernelChoice copy_parts(const KernelRequest& request, const Parts& parts) {
+  Layout layout = common_layout(request.inputs);
+  const DataType type = common_type(request.inputs);
+  const bool usable = !parts.fills_padding(layout);
+  auto boxes = parts.boxes(layout);
+  const bool by_channels = !boxes && usable && parts.are_channels(layout);
+  if (!by_channels && (!boxes || !usable)) {
+    layout = Layout::plain(parts.whole.rank());
+    boxes = parts.boxes(layout);
+  }
+  KernelChoice choice = with_element(type, [&]<typename Element>(Element) {
+    return by_channels ? copy_channels<Element>(request, parts, layout)
+                       : copy_boxes<Element>(request, parts, {layout, type}, *boxes);
+  });
+  for (Format& input : choice.inputs) input = {layout, type};
+  for (Format& output : choice.outputs) output = {layout, type};
   return choice;
 }
 
 }  // namespace
 
 KernelChoice make(const op::Concat& operation, const KernelRequest& request, const dnnl::engine&) {
-  Join join{request.node.outputs[0].shape, {}, operation.axis};
-  for (const TensorDesc& input : request.inputs) join.parts.push_back(input.shape);
-  return join_kernel(request, join, common_layout(request.inputs), Direction::concat);
+  Parts parts{.whole = request.node.outputs[0].shape};
+  for (const TensorDesc& input : request.inputs) parts.append(input.shape, operation.axis);
+  return copy_parts(request, parts);
 }
 
 KernelChoice make(const op::Split& operation, const KernelRequest& request, const dnnl::engine&) {
-  Join join{request.inputs[0].shape, {}, operation.axis};
-  for (const TensorType& output : request.node.outputs) join.parts.push_back(output.shape);
-  return join_kernel(request, join, request.inputs[0].layout, Direction::split);
+  Parts parts{.whole = request.inputs[0].shape, .put = false};
+  for (const TensorType& output : request.node.outputs) parts.append(output.shape, operation.axis);
+  return copy_parts(request, parts);
 }
 
 KernelChoice make(const op::Pad& operation, const KernelRequest& request, const dnnl::engine&) {
-  return with_element(request.inputs[0].dtype,
-                      [&]<typename Element>(Element) { return pad_kernel<Element>(operation, request); });
+  return copy_parts(request, {.whole = request.node.outputs[0].shape,
+                              .shapes = {request.inputs[0].shape},
+                              .begins = {operation.before},
+                              .fill = operation.value});
 }
 
 KernelChoice make(const op::Slice& operation, const KernelRequest& request, const dnnl::engine&) {
-  return with_element(request.inputs[0].dtype,
-                      [&]<typename Element>(Element) { return slice_kernel<Element>(operation, request); });
+  return copy_parts(request, {.whole = request.inputs[0].shape,
+                              .shapes = {request.node.outputs[0].shape},
+                              .begins = {operation.begin},
+                              .put = false});
 }
 
 KernelChoice make(const op::Reshape&, const KernelRequest& request, const dnnl::engine&) {
