@@ -12,9 +12,9 @@
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/comm/grpc/control.pb.h"
 #include "trireme/comm/grpc/frame.hpp"
+#include "trireme/comm/grpc/grpc_support.hpp"
 #include "trireme/comm/grpc/listener.hpp"
 #include "trireme/comm/grpc/proof.hpp"
-#include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::testkit {
 namespace {
@@ -23,8 +23,8 @@ namespace wire = rpc::wire;
 
 using grpc::StatusCode;
 
-constexpr const char* kMethods[] = {rpc::kMeetingMethod,  rpc::kHealthMethod, rpc::kStatisticsMethod,
-                                    rpc::kShutdownMethod, rpc::kDataMethod,   "/no/such",
+constexpr const char* kMethods[] = {rpc::kMembershipMethod, rpc::kHealthMethod, rpc::kStatisticsMethod,
+                                    rpc::kShutdownMethod,   rpc::kDataMethod,   "/no/such",
                                     rpc::kChallengeMethod};
 
 std::string random_text(std::mt19937& random, std::size_t most) {
@@ -135,7 +135,7 @@ class Attacker::Impl {
       case 2:
         return expect_refused(StatusCode::UNAUTHENTICATED, call(stub, context, method_that_needs_proof(method), {}));
       case 3:
-        return expect_refused(StatusCode::UNAUTHENTICATED, hello(target, secret_ + "x"));
+        return expect_refused(StatusCode::UNAUTHENTICATED, join(target, secret_ + "x"));
       case 4:
         return expect_refused(StatusCode::UNAUTHENTICATED, call(stub, context, rpc::kDataMethod, {garbage}));
       case 5:
@@ -151,7 +151,7 @@ class Attacker::Impl {
         return;
       }
       case 7:
-        return expect_refused(StatusCode::FAILED_PRECONDITION, hello(target, secret_));
+        return expect_refused(StatusCode::FAILED_PRECONDITION, join(target, secret_));
       case 8: {
         // What was good once is not a second time, neither on this connection nor on another.
         const Exchange exchange = prove(stub, claim(target, rpc::kHealthMethod), secret_);
@@ -188,17 +188,17 @@ class Attacker::Impl {
     return claim_of(tasks_, static_cast<int>(claimed), static_cast<int>(target), method, "made up");
   }
 
-  grpc::Status hello(std::size_t target, const std::string& secret) {
+  grpc::Status join(std::size_t target, const std::string& secret) {
     grpc::GenericStub stub(channels_[target]);
-    const wire::Claim claimed = claim(target, rpc::kMeetingMethod);
-    wire::Word word;
-    wire::Identity& from = *word.mutable_hello()->mutable_from();
+    const wire::Claim claimed = claim(target, rpc::kMembershipMethod);
+    wire::MemberMessage message;
+    wire::Identity& from = *message.mutable_join()->mutable_from();
     from.set_index(claimed.from());
     from.set_name(tasks_[claimed.from()].name);
     from.set_pid(1);
     from.set_instance(claimed.instance());
-    for (const rpc::RpcTask& task : tasks_) word.mutable_hello()->add_tasks(task.name + " " + task.address);
-    return call_with(stub, prove(stub, claimed, secret), rpc::kMeetingMethod, {word.SerializeAsString()});
+    for (const rpc::RpcTask& task : tasks_) message.mutable_join()->add_tasks(task.name + " " + task.address);
+    return call_with(stub, prove(stub, claimed, secret), rpc::kMembershipMethod, {message.SerializeAsString()});
   }
 
   void expect_refused(StatusCode expected, const grpc::Status& status) {
@@ -243,13 +243,13 @@ void expect_harmless(const std::vector<rpc::RpcTask>& tasks, const std::string& 
   const rpc::Identity self = rpc::own_identity(options);
   const rpc::Listener listener(options, no_tls, self, roster, inboxes, {});
   for (const int task : {1, 2}) {
-    const std::string name = tasks[task].name;
-    roster.admit({.index = task,
-                  .name = name,
-                  .host = "here",
-                  .pid = task,
-                  .instance = fmt::format("instance {}", task),
-                  .node_key = ""});
+    rpc::Identity identity;
+    identity.set_index(task);
+    identity.set_name(tasks[task].name);
+    identity.set_host("here");
+    identity.set_pid(task);
+    identity.set_instance(fmt::format("instance {}", task));
+    roster.admit(identity);
   }
   std::string memory = "....";
   const auto receive = inboxes.get(0)->post(1, 5, std::as_writable_bytes(std::span(memory)));
@@ -261,10 +261,10 @@ void expect_harmless(const std::vector<rpc::RpcTask>& tasks, const std::string& 
 
   const rpc::FrameHeader part{.tag = 5, .total_bytes = 4};
   const grpc::Status taken =
-      stream_from(tasks, 1, {frame_of(part, "good"), frame_of({.kind = rpc::FrameKind::goodbye, .sequence = 1}, "")});
+      stream_from(tasks, 1, {frame_of(part, "good"), frame_of({.kind = rpc::FrameKind::end, .sequence = 1}, "")});
   expect(taken.ok(), "good frames are taken");
   expect(receive->is_complete && memory == "good", "and arrive");
-  expect(roster.presence(1) == Presence::left, "and a goodbye is heard");
+  expect(roster.presence(1) == Presence::left, "and an end is heard");
 }
 
 }  // namespace
@@ -277,7 +277,7 @@ std::string send_malformed_frames(const std::vector<rpc::RpcTask>& tasks) {
         frame_of({.total_bytes = 10}, "more than ten bytes"), frame_of({.context = -7, .total_bytes = 4}, "abcd"),
         frame_of({.tag = 5000, .total_bytes = 4}, "abcd"),
         frame_of({.tag = 1, .sequence = std::uint64_t{1} << 50, .total_bytes = 4}, "abcd"),
-        frame_of({.kind = rpc::FrameKind::goodbye}, "with data")}) {
+        frame_of({.kind = rpc::FrameKind::end}, "with data")}) {
     expect_harmless(tasks, malformed);
   }
   return "";

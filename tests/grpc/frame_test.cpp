@@ -21,10 +21,10 @@ class Bytes : public Payload {
 };
 
 struct Fixture {
-  Inbox inbox{std::make_shared<Bell>()};
+  Inbox inbox{std::make_shared<Notifier>()};
   std::string memory = "....";
 
-  std::shared_ptr<Receive> post() { return inbox.post(1, 5, std::as_writable_bytes(std::span(memory))); }
+  std::shared_ptr<PendingReceive> post() { return inbox.post(1, 5, std::as_writable_bytes(std::span(memory))); }
   bool deliver(std::uint64_t sequence, std::uint64_t offset, const std::string& text, std::uint64_t total = 4) {
     const FrameHeader header{.tag = 5, .sequence = sequence, .total_bytes = total, .offset = offset};
     return inbox.deliver(1, header, std::make_unique<Bytes>(text));

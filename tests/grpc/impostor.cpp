@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 
 #include "trireme/base/unique_fd.hpp"
+#include "trireme/comm/grpc/grpc_support.hpp"
 #include "trireme/comm/grpc/proof.hpp"
-#include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::testkit {
 namespace {

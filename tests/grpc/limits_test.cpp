@@ -84,7 +84,7 @@ TEST(GrpcLimits, UnfinishedMessagesOfStrangersTakeLittleMemory) {
   std::vector<std::unique_ptr<Flood>> floods;
   std::vector<std::thread> threads;
   for (int i = 0; i < kConnections; ++i) {
-    const char* const method = i % 2 == 0 ? "/trireme/data" : "/trireme/meeting";
+    const char* const method = i % 2 == 0 ? "/trireme/data" : "/trireme/membership";
     Flood& flood = *floods.emplace_back(std::make_unique<Flood>(tasks[0].address, method));
     threads.emplace_back([&] { flood.run(kCalls, 4 << 20); });
   }

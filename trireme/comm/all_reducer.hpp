@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "trireme/comm/communicator.hpp"
-#include "trireme/comm/shared_memory.hpp"
 
 namespace trireme::comm {
 

@@ -1,17 +1,23 @@
 // What travels in a data stream: each gRPC message is one frame, a header of fixed size and a part of a tensor. Written
-// by Links, read by Listener.
+// by Sender, read by Listener.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 namespace trireme::comm::rpc {
 
-enum class FrameKind : std::uint32_t { part = 1, goodbye = 2 };
+// The last frame of a stream says that its task leaves in good order.
+enum class FrameKind : std::uint32_t { part = 1, end = 2 };
 
+// As it lies in memory, and is sent.
 struct FrameHeader {
+  static constexpr std::uint32_t kMagic = 0x31465254;  // "TRF1"
+
+  std::uint32_t magic = kMagic;
   FrameKind kind = FrameKind::part;
   std::int32_t context = 0;
   std::int32_t tag = 0;
@@ -21,11 +27,12 @@ struct FrameHeader {
 
   static constexpr std::size_t kBytes = 40;
 };
+static_assert(sizeof(FrameHeader) == FrameHeader::kBytes && std::endian::native == std::endian::little);
 
 using FrameBytes = std::array<std::byte, FrameHeader::kBytes>;
 
-FrameBytes encode(const FrameHeader& header);
-// Nothing where no sender of this kind can have written it; `part_bytes` follow the header.
+inline FrameBytes encode(const FrameHeader& header) { return std::bit_cast<FrameBytes>(header); }
+// Nothing if no sender of this kind can have written it; `part_bytes` follow the header.
 std::optional<FrameHeader> decode(const FrameBytes& bytes, std::size_t part_bytes);
 
 }  // namespace trireme::comm::rpc

@@ -3,21 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <condition_variable>
+#include <deque>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/comm/grpc/attendance.hpp"
-#include "trireme/comm/grpc/control_client.hpp"
-#include "trireme/comm/grpc/journal.hpp"
 #include "trireme/comm/grpc/listener.hpp"
-#include "trireme/comm/grpc/meeting.hpp"
-#include "trireme/comm/grpc/messages.hpp"
 #include "trireme/comm/grpc/rpc_communicator.hpp"
-#include "trireme/comm/grpc/security.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::comm::rpc {
@@ -27,10 +24,64 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLongestLeave{10000};
 // One that is refused stays for a moment, so that the others hear the same from it, and not nothing.
-constexpr std::chrono::milliseconds kParting{500};
-// How often those who wait hear who has come meanwhile.
-constexpr std::chrono::seconds kNews{1};
+constexpr std::chrono::milliseconds kRefusalDelay{500};
+// How often those who wait hear who has joined meanwhile.
+constexpr std::chrono::seconds kAnnounceEvery{1};
 constexpr std::int64_t kLargestPart = 32 << 20;
+
+// Passes lines on to a log that may be slow, or stand still because nobody reads it: the transport's threads must not.
+class AsyncLog {
+ public:
+  using Log = std::function<void(const std::string&)>;
+
+  explicit AsyncLog(Log log) : log_(std::move(log)) {
+    if (log_) thread_ = std::thread([this] { pass_on(); });
+  }
+  AsyncLog(const AsyncLog&) = delete;
+  AsyncLog& operator=(const AsyncLog&) = delete;
+  // Returns when all lines are out.
+  ~AsyncLog() {
+    if (!log_) return;
+    {
+      const std::lock_guard lock(mutex_);
+      is_closed_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+  // Never waits; what is too much while the log stands still is dropped.
+  void write(const std::string& line) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (lines_.size() < kMostLines) lines_.push_back(line);
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  static constexpr std::size_t kMostLines = 1000;
+
+  void pass_on() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return !lines_.empty() || is_closed_; });
+      if (lines_.empty()) return;
+      const std::string line = std::move(lines_.front());
+      lines_.pop_front();
+      lock.unlock();
+      log_(line);
+      lock.lock();
+    }
+  }
+
+  const Log log_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> lines_;
+  bool is_closed_ = false;
+  std::thread thread_;
+};
 
 const RpcOptions& check(const RpcOptions& options) {
   const auto count = static_cast<int>(options.tasks.size());
@@ -57,9 +108,8 @@ std::string describe_transport(const RpcOptions& options) {
                      options.streams == 1 ? "stream" : "streams", options.tls.certificate.empty() ? "" : ", TLS");
 }
 
-// Whoever logs does not wait for the log.
-RpcOptions with_journal(RpcOptions options, Journal& journal) {
-  if (options.log) options.log = [&](const std::string& line) { journal.write(line); };
+RpcOptions with_async_log(RpcOptions options, AsyncLog& log) {
+  if (options.log) options.log = [&](const std::string& line) { log.write(line); };
   return options;
 }
 
@@ -68,28 +118,37 @@ std::string describe_wait(const Health& health) {
                      fmt::join(health.here, ", "));
 }
 
-class RpcWorldOverSockets : public RpcWorld {
+Health to_health(const wire::HealthReply& message) {
+  const auto to_vector = [](const auto& names) { return std::vector<std::string>(names.begin(), names.end()); };
+  return {.state = message.state(),
+          .here = to_vector(message.here()),
+          .missing = to_vector(message.missing()),
+          .left = to_vector(message.left()),
+          .lost = to_vector(message.lost())};
+}
+
+class GrpcWorld : public RpcWorld {
  public:
-  explicit RpcWorldOverSockets(const RpcOptions& options)
-      : journal_(options.log),
-        options_(with_journal(check(options), journal_)),
+  explicit GrpcWorld(const RpcOptions& options)
+      : async_log_(options.log),
+        options_(with_async_log(check(options), async_log_)),
         tls_(read_tls(options_.tls)),
         self_(own_identity(options_)),
         caller_{options_, tls_, self_},
         roster_(options_),
-        outlet_(caller_, roster_),
-        transport_{roster_, inboxes_, outlet_, options_.self, describe_transport(options_), [this] { break_off(); }} {
+        sender_(caller_, roster_),
+        transport_{roster_, inboxes_, sender_, options_.self, describe_transport(options_), [this] { break_off(); }} {
     roster_.set_on_absence([this] { on_absence(); });
     {
-      auto listener = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_, make_answers());
+      auto listener = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_, make_handlers());
       const std::lock_guard lock(listener_mutex_);
       listener_ = std::move(listener);
     }
-    if (options_.self != kMeetingTask) {
-      attendance_.emplace(caller_, roster_, outlet_.queue());
-      attendance_->come();
+    if (options_.self != kMembershipTask) {
+      membership_client_.emplace(caller_, roster_, sender_.queue());
+      membership_client_->join();
     }
-    meet();
+    wait_for_all();
     std::vector<int> tasks(options_.tasks.size());
     std::iota(tasks.begin(), tasks.end(), 0);
     communicator_ = std::make_unique<RpcCommunicator>(transport_, std::move(tasks), options_.self, 0);
@@ -102,13 +161,13 @@ class RpcWorldOverSockets : public RpcWorld {
   void leave() override {
     roster_.set_state("leaving");
     // All that was sent has arrived; then others may hear that this task is gone.
-    outlet_.leave(kLongestLeave);
+    sender_.leave(kLongestLeave);
     listener_->leave(kLongestLeave);
-    if (attendance_) attendance_->leave(kLongestLeave);
+    if (membership_client_) membership_client_->leave(kLongestLeave);
   }
 
   void set_statistics(std::function<std::string()> statistics) override {
-    const std::lock_guard lock(answers_mutex_);
+    const std::lock_guard lock(handlers_mutex_);
     statistics_ = std::move(statistics);
   }
   std::string statistics_of(int task) override {
@@ -116,7 +175,7 @@ class RpcWorldOverSockets : public RpcWorld {
     return task == options_.self ? statistics() : ask(caller_, task, kStatisticsMethod, "statistics");
   }
   void set_shutdown(std::function<void()> shutdown) override {
-    const std::lock_guard lock(answers_mutex_);
+    const std::lock_guard lock(handlers_mutex_);
     shutdown_ = std::move(shutdown);
   }
   void shut_down(int task) override {
@@ -135,42 +194,42 @@ class RpcWorldOverSockets : public RpcWorld {
   }
 
  private:
-  // Returns when all have come to the meeting.
-  void meet() {
+  // Returns when all have joined.
+  void wait_for_all() {
     const auto start = Clock::now();
-    std::chrono::duration<double> next_word = std::chrono::seconds(3), next_news = kNews;
-    std::size_t told = 0;
-    while (!roster_.has_reached_all()) {
+    std::chrono::duration<double> next_line = std::chrono::seconds(3), next_announcement = kAnnounceEvery;
+    std::size_t announced = 0;
+    while (!roster_.all_joined()) {
       roster_.wait_for_change(std::chrono::milliseconds(100));
       const std::chrono::duration<double> waited = Clock::now() - start;
       check_failure();
       check_lost();
-      if (waited > options_.join_timeout && !roster_.has_reached_all()) give_up();
+      if (waited > options_.join_timeout && !roster_.all_joined()) give_up();
       const Health health = roster_.health();
-      if (waited > next_news && options_.self == kMeetingTask) {
-        next_news = waited + kNews;
-        if (told != health.here.size()) listener_->tell_arrivals();
-        told = health.here.size();
+      if (waited > next_announcement && options_.self == kMembershipTask) {
+        next_announcement = waited + kAnnounceEvery;
+        if (announced != health.here.size()) listener_->announce_arrivals();
+        announced = health.here.size();
       }
-      if (waited > next_word) {
-        next_word += std::chrono::seconds(10);
-        say(fmt::format("{} is waiting for {}", self_.name, describe_wait(health)));
+      if (waited > next_line) {
+        next_line += std::chrono::seconds(10);
+        log_line(fmt::format("{} is waiting for {}", self_.name(), describe_wait(health)));
       }
     }
   }
 
   void check_failure() const {
-    const std::string failure = attendance_ ? attendance_->failure() : listener_->failure();
+    const std::string failure = membership_client_ ? membership_client_->failure() : listener_->failure();
     if (failure.empty()) return;
-    std::this_thread::sleep_for(kParting);
+    std::this_thread::sleep_for(kRefusalDelay);
     fail(ErrorKind::failed, "{}", failure);
   }
 
   void check_lost() const {
     const Health health = roster_.health();
     if (health.lost.empty()) return;
-    std::this_thread::sleep_for(kParting);
-    fail(ErrorKind::failed, "{}: lost {} while waiting for {}", self_.name, fmt::join(health.lost, ", "),
+    std::this_thread::sleep_for(kRefusalDelay);
+    fail(ErrorKind::failed, "{}: lost {} while waiting for {}", self_.name(), fmt::join(health.lost, ", "),
          describe_wait(health));
   }
 
@@ -178,13 +237,13 @@ class RpcWorldOverSockets : public RpcWorld {
     const Health health = roster_.health();
     std::vector<std::string> silent;
     for (int task = 0; task < std::ssize(options_.tasks); ++task) {
-      if (!roster_.is_reached(task)) silent.push_back(fmt::format("{} ({})", listed(task).name, listed(task).address));
+      if (!roster_.has_joined(task)) silent.push_back(fmt::format("{} ({})", listed(task).name, listed(task).address));
     }
     std::string reason;
-    // Who cannot reach the meeting knows of nobody else.
-    if (attendance_ && !roster_.is_reached(kMeetingTask)) {
+    // Whoever cannot reach task 0 knows of nobody else.
+    if (membership_client_ && !roster_.has_joined(kMembershipTask)) {
       silent.resize(1);
-      reason = fmt::format("; the others meet there ({})", attendance_->trouble());
+      reason = fmt::format("; the others meet there ({})", membership_client_->last_error());
     }
     const std::int64_t refused = listener_->refused_calls();
     fail(ErrorKind::failed, "{} did not come within {}; here {}: {}{}{}", fmt::join(silent, ", "),
@@ -202,34 +261,37 @@ class RpcWorldOverSockets : public RpcWorld {
     std::vector<Member> members;
     std::map<std::string, int> nodes;
     for (const Identity& each : all) {
-      const auto [node, is_new] = nodes.try_emplace(each.node_key, static_cast<int>(nodes.size()));
-      members.push_back(
-          {.world_rank = each.index, .name = each.name, .host = each.host, .pid = each.pid, .node = node->second});
+      const auto [node, is_new] = nodes.try_emplace(each.node_key(), static_cast<int>(nodes.size()));
+      members.push_back({.world_rank = each.index(),
+                         .name = each.name(),
+                         .host = each.host(),
+                         .pid = each.pid(),
+                         .node = node->second});
     }
     return members;
   }
 
   void on_absence() {
-    inboxes_.ring_all();
+    inboxes_.wake_all();
     const std::lock_guard lock(listener_mutex_);
-    if (listener_ != nullptr) listener_->tell_absences();
+    if (listener_ != nullptr) listener_->announce_absences();
   }
 
-  // Without a goodbye, so that the others lose this task.
+  // Without leaving first, so that the others lose this task.
   void break_off() {
-    if (attendance_) attendance_->break_off();
+    if (membership_client_) membership_client_->break_off();
     listener_->break_off();
   }
 
-  Answers make_answers() {
+  ControlHandlers make_handlers() {
     return {.statistics = [this] { return statistics(); }, .shut_down = [this] { shutdown(); }};
   }
   std::string statistics() {
-    const std::lock_guard lock(answers_mutex_);
+    const std::lock_guard lock(handlers_mutex_);
     return statistics_ ? statistics_() : "{}";
   }
   void shutdown() {
-    const std::lock_guard lock(answers_mutex_);
+    const std::lock_guard lock(handlers_mutex_);
     if (shutdown_) shutdown_();
   }
 
@@ -238,15 +300,15 @@ class RpcWorldOverSockets : public RpcWorld {
     if (task >= 0 && task < std::ssize(options_.tasks)) return;
     bad_input("task {}: there are tasks 0 to {}", task, options_.tasks.size() - 1);
   }
-  void say(const std::string& line) const {
+  void log_line(const std::string& line) const {
     if (options_.log) options_.log(line);
   }
 
-  Journal journal_;
+  AsyncLog async_log_;
   const RpcOptions options_;
   const Tls tls_;
   const Identity self_;
-  std::mutex answers_mutex_;
+  std::mutex handlers_mutex_;
   std::function<std::string()> statistics_;
   std::function<void()> shutdown_;
   const Caller caller_;
@@ -254,12 +316,12 @@ class RpcWorldOverSockets : public RpcWorld {
   Inboxes inboxes_;
   std::mutex listener_mutex_;  // of its making
   std::unique_ptr<Listener> listener_;
-  Outlet outlet_;
+  Sender sender_;
   Transport transport_;
-  std::optional<Attendance> attendance_;  // of all tasks but the one that holds the meeting
+  std::optional<MembershipClient> membership_client_;  // of all tasks but the one that has the server
   // Goes before those that have threads: what these notice from then on is their own end, and nobody is told.
   struct Closing {
-    RpcWorldOverSockets& world;
+    GrpcWorld& world;
     ~Closing() {
       world.roster_.close();
       std::unique_ptr<Listener> listener;  // goes without the mutex
@@ -274,7 +336,7 @@ class RpcWorldOverSockets : public RpcWorld {
 
 std::unique_ptr<RpcWorld> join(const RpcOptions& options) {
   silence_library();
-  return std::make_unique<RpcWorldOverSockets>(options);
+  return std::make_unique<GrpcWorld>(options);
 }
 
 std::string library_version() { return grpc::Version(); }

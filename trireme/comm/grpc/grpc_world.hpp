@@ -55,20 +55,13 @@ struct Health {
 
 class RpcWorld : public World {
  public:
-  // Waits until all that was sent has arrived at those who are still there, and says goodbye to them. Others go on.
-  void leave() override = 0;
+  // leave() waits until all that was sent has arrived at those who are still there, and tells them. Others go on.
+  // set_statistics() and set_shutdown() take functions that a thread of the transport calls: quick, and safe from any
+  // thread. Empty: an empty object, and nothing is done.
 
-  // JSON text of this task, for those who ask; empty: an empty object. Called by a thread of the transport: quick, and
-  // safe from any thread.
-  virtual void set_statistics(std::function<std::string()> statistics) = 0;
-  // What another task says. Error(failed) when it cannot be asked within a few seconds.
+  // What another task says, or is asked to do. Error(failed) when it cannot be asked within a few seconds.
   virtual std::string statistics_of(int task) = 0;
-
-  // Called by a thread of the transport when another task asks this one to end: should do no more than take note.
-  // Empty: nothing is done.
-  virtual void set_shutdown(std::function<void()> shutdown) = 0;
   virtual void shut_down(int task) = 0;
-
   virtual Health health_of(int task) = 0;
 };
 

@@ -10,16 +10,16 @@ constexpr std::uint64_t kFurthestAhead = std::uint64_t{1} << 24;
 
 }  // namespace
 
-std::shared_ptr<Receive> Inbox::post(int from, int tag, std::span<std::byte> data) {
-  auto receive = std::make_shared<Receive>();
+std::shared_ptr<PendingReceive> Inbox::post(int from, int tag, std::span<std::byte> data) {
+  auto receive = std::make_shared<PendingReceive>();
   std::unique_lock lock(mutex_);
   if (is_closed_) return receive;  // never completes
-  Lane& lane = lanes_[{from, tag}];
+  Channel& channel = channels_[{from, tag}];
   receive->from = from;
   receive->tag = tag;
-  receive->sequence = lane.posted++;
+  receive->sequence = channel.posted++;
   receive->data = data;
-  Message& message = lane.open[receive->sequence];
+  Message& message = channel.open[receive->sequence];
   message.receive = receive;
   if (!message.is_known) return receive;
   const std::vector<Part> kept = std::move(message.kept);
@@ -32,19 +32,20 @@ std::shared_ptr<Receive> Inbox::post(int from, int tag, std::span<std::byte> dat
     --message.copying;
     --copying_;
   }
-  finish_if_complete(lane, receive->sequence, message);
+  finish_if_complete(channel, receive->sequence, message);
   return receive;
 }
 
 bool Inbox::deliver(int from, const FrameHeader& header, std::unique_ptr<Payload> payload) {
   std::unique_lock lock(mutex_);
   if (is_closed_) return true;
-  Lane& lane = lanes_[{from, header.tag}];
-  const auto found = lane.open.find(header.sequence);
-  if (found == lane.open.end() && (header.sequence < lane.posted || header.sequence - lane.posted > kFurthestAhead)) {
+  Channel& channel = channels_[{from, header.tag}];
+  const auto found = channel.open.find(header.sequence);
+  if (found == channel.open.end() &&
+      (header.sequence < channel.posted || header.sequence - channel.posted > kFurthestAhead)) {
     return false;
   }
-  Message& message = found == lane.open.end() ? lane.open[header.sequence] : found->second;
+  Message& message = found == channel.open.end() ? channel.open[header.sequence] : found->second;
   if (!message.is_known) {
     message.is_known = true;
     message.total_bytes = header.total_bytes;
@@ -66,24 +67,24 @@ bool Inbox::deliver(int from, const FrameHeader& header, std::unique_ptr<Payload
     --copying_;
   }
   message.stored_bytes += bytes;
-  finish_if_complete(lane, header.sequence, message);
+  finish_if_complete(channel, header.sequence, message);
   return true;
 }
 
-void Inbox::finish_if_complete(Lane& lane, std::uint64_t sequence, Message& message) {
+void Inbox::finish_if_complete(Channel& channel, std::uint64_t sequence, Message& message) {
   if (message.receive == nullptr || message.copying > 0 || message.stored_bytes < message.total_bytes) return;
   message.receive->came_bytes = message.total_bytes;
   message.receive->is_complete.store(true, std::memory_order_release);
-  lane.open.erase(sequence);
-  bell_->ring();
+  channel.open.erase(sequence);
+  notifier_->notify();
 }
 
-bool Inbox::withdraw(Receive& receive) {
+bool Inbox::withdraw(PendingReceive& receive) {
   const std::lock_guard lock(mutex_);
-  Lane& lane = lanes_[{receive.from, receive.tag}];
-  const auto found = lane.open.find(receive.sequence);
-  if (found == lane.open.end() || found->second.copying > 0) return false;
-  lane.open.erase(found);
+  Channel& channel = channels_[{receive.from, receive.tag}];
+  const auto found = channel.open.find(receive.sequence);
+  if (found == channel.open.end() || found->second.copying > 0) return false;
+  channel.open.erase(found);
   return true;
 }
 
@@ -95,22 +96,22 @@ void Inbox::close() {
     std::this_thread::yield();
     lock.lock();
   }
-  lanes_.clear();
+  channels_.clear();
 }
 
 std::shared_ptr<Inbox> Inboxes::get(int context) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Inbox>& inbox = inboxes_[context];
   if (inbox == nullptr) {
-    inbox = std::make_shared<Inbox>(std::make_shared<Bell>());
+    inbox = std::make_shared<Inbox>(std::make_shared<Notifier>());
     if (is_closed_) inbox->close();
   }
   return inbox;
 }
 
-void Inboxes::ring_all() {
+void Inboxes::wake_all() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [context, inbox] : inboxes_) inbox->bell().ring();
+  for (const auto& [context, inbox] : inboxes_) inbox->notifier().notify();
 }
 
 void Inboxes::close_all() {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,10 +15,38 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/comm/grpc/bell.hpp"
 #include "trireme/comm/grpc/frame.hpp"
 
 namespace trireme::comm::rpc {
+
+// Wakes the one thread that waits for transfers of a communicator. Notified by the transport's threads.
+class Notifier {
+ public:
+  void notify() {
+    bool wake = false;
+    {
+      const std::lock_guard lock(mutex_);
+      ++notified_;
+      wake = is_waiting_;
+    }
+    if (wake) changed_.notify_one();
+  }
+
+  // Returns at once when it was notified since the last call, because what the caller looked at in between may be old.
+  void wait(std::chrono::milliseconds longest) {
+    std::unique_lock lock(mutex_);
+    is_waiting_ = true;
+    changed_.wait_for(lock, longest, [&] { return notified_ != seen_; });
+    is_waiting_ = false;
+    seen_ = notified_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t notified_ = 0, seen_ = 0;
+  bool is_waiting_ = false;
+};
 
 // A part as it came, in memory of the library.
 class Payload {
@@ -27,7 +57,7 @@ class Payload {
 };
 
 // One posted receive, as its communicator sees it.
-struct Receive {
+struct PendingReceive {
   int from = 0;
   int tag = 0;
   std::uint64_t sequence = 0;
@@ -38,18 +68,18 @@ struct Receive {
 
 class Inbox {
  public:
-  explicit Inbox(std::shared_ptr<Bell> bell) : bell_(std::move(bell)) {}
+  explicit Inbox(std::shared_ptr<Notifier> notifier) : notifier_(std::move(notifier)) {}
 
-  std::shared_ptr<Receive> post(int from, int tag, std::span<std::byte> data);
+  std::shared_ptr<PendingReceive> post(int from, int tag, std::span<std::byte> data);
   // False where the frame contradicts earlier ones: too much, twice, or of another size.
   [[nodiscard]] bool deliver(int from, const FrameHeader& header, std::unique_ptr<Payload> payload);
   // Nothing is written to the receive's memory afterwards. False: just now something is, or it is complete.
-  [[nodiscard]] bool withdraw(Receive& receive);
+  [[nodiscard]] bool withdraw(PendingReceive& receive);
   // Drops all that comes from now on, and forgets what was posted; returns when nothing is being written any more.
   void close();
 
-  Bell& bell() { return *bell_; }
-  const std::shared_ptr<Bell>& shared_bell() { return bell_; }
+  Notifier& notifier() { return *notifier_; }
+  const std::shared_ptr<Notifier>& shared_notifier() { return notifier_; }
 
  private:
   struct Part {
@@ -57,25 +87,25 @@ class Inbox {
     std::unique_ptr<Payload> payload;
   };
   struct Message {
-    std::shared_ptr<Receive> receive;  // null: not posted yet
-    bool is_known = false;             // something has come
+    std::shared_ptr<PendingReceive> receive;  // null: not posted yet
+    bool is_known = false;                    // something has come
     std::uint64_t total_bytes = 0;
     std::uint64_t claimed_bytes = 0;  // of parts that came
     std::uint64_t stored_bytes = 0;   // of parts that are where they belong, or kept
     int copying = 0;
     std::vector<Part> kept;
   };
-  struct Lane {
+  struct Channel {  // the messages of one task with one tag
     std::uint64_t posted = 0;
     std::map<std::uint64_t, Message> open;  // by sequence
   };
-  using LaneKey = std::pair<int, int>;  // from, tag
+  using ChannelKey = std::pair<int, int>;  // from, tag
 
-  void finish_if_complete(Lane& lane, std::uint64_t sequence, Message& message);
+  void finish_if_complete(Channel& channel, std::uint64_t sequence, Message& message);
 
-  std::shared_ptr<Bell> bell_;
+  std::shared_ptr<Notifier> notifier_;
   std::mutex mutex_;
-  std::map<LaneKey, Lane> lanes_;
+  std::map<ChannelKey, Channel> channels_;
   int copying_ = 0;
   bool is_closed_ = false;
 };
@@ -84,7 +114,7 @@ class Inbox {
 class Inboxes {
  public:
   std::shared_ptr<Inbox> get(int context);
-  void ring_all();
+  void wake_all();
   // Closes all there are, and those that are still to come.
   void close_all();
 

@@ -1,41 +1,39 @@
 #include "trireme/comm/grpc/incoming_call.hpp"
 
-#include "trireme/comm/grpc/security.hpp"
-
 namespace trireme::comm::rpc {
 
-IncomingCall::IncomingCall(Reception& reception)
-    : reception_(reception), sent_([this](bool) {
+IncomingCall::IncomingCall(CallServer& server)
+    : server_(server), sent_([this](bool) {
         is_sending_ = false;
-        pump();
-        settle();
+        start_writes();
+        end_operation();
       }) {
-  reception_.service.RequestCall(&context_, &call_, reception_.queue, reception_.queue, came_.tag());
+  server_.service.RequestCall(&context_, &call_, server_.queue, server_.queue, arrived_.tag());
 }
 
-IncomingCall::~IncomingCall() { reception_.calls.erase(this); }
+IncomingCall::~IncomingCall() { server_.calls.erase(this); }
 
-void IncomingCall::on_came(bool is_ok) {
-  if (is_ok && !reception_.gate.is_closed()) {
-    await(reception_);
+void IncomingCall::on_arrived(bool is_ok) {
+  if (is_ok && !server_.is_closed) {
+    await(server_);
     serve();
   }
-  settle();
+  end_operation();
 }
 
 void IncomingCall::serve() {
   const std::string& method = context_.method();
-  if (method == kChallengeMethod) return finish(reception_.gate.challenge(context_));
+  if (method == kChallengeMethod) return finish(server_.authenticator.challenge(context_));
   wire::Claim caller;
-  grpc::Status status = reception_.gate.admit(context_, method, caller);
+  grpc::Status status = server_.authenticator.admit(context_, method, caller);
   if (!status.ok()) return finish(status);
-  if (const auto answer = reception_.answer(method, status)) {
+  if (const auto answer = server_.answer(method, status)) {
     write(*answer);
     return finish(status);
   }
-  guest_ = reception_.receive(method, caller, *this, status);
-  if (guest_ == nullptr) return finish(status);
-  reception_.calls.insert(this);
+  handler_ = server_.make_handler(method, caller, *this, status);
+  if (handler_ == nullptr) return finish(status);
+  server_.calls.insert(this);
   is_sending_ = true;  // our proof
   ++under_way_;
   call_.SendInitialMetadata(sent_.tag());
@@ -44,23 +42,23 @@ void IncomingCall::serve() {
 
 void IncomingCall::write(const std::string& message) {
   unsent_.push_back(message);
-  pump();
+  start_writes();
 }
 
 void IncomingCall::finish(const grpc::Status& status) {
-  if (!last_word_) last_word_ = status;
-  pump();
+  if (!final_status_) final_status_ = status;
+  start_writes();
 }
 
-// One operation that sends at a time, and the last word at the end.
-void IncomingCall::pump() {
-  if (is_sending_ || is_finished_ || reception_.gate.is_closed()) return;
-  if (unsent_.empty() && !last_word_) return;
+// One operation that sends at a time, and the status at the end.
+void IncomingCall::start_writes() {
+  if (is_sending_ || is_finished_ || server_.is_closed) return;
+  if (unsent_.empty() && !final_status_) return;
   is_sending_ = true;
   ++under_way_;
   if (unsent_.empty()) {
     is_finished_ = true;
-    call_.Finish(*last_word_, sent_.tag());
+    call_.Finish(*final_status_, sent_.tag());
     return;
   }
   call_.Write(to_buffer(unsent_.front()), sent_.tag());
@@ -68,26 +66,26 @@ void IncomingCall::pump() {
 }
 
 void IncomingCall::read() {
-  if (reception_.gate.is_closed()) return;
+  if (server_.is_closed) return;
   ++under_way_;
   call_.Read(&message_, read_.tag());
 }
 
 void IncomingCall::on_read(bool is_ok) {
   if (!is_ok) {
-    if (!last_word_) guest_->end();
+    if (!final_status_) handler_->on_end();
     unsent_.clear();
     finish(grpc::Status::OK);
-  } else if (!last_word_) {
+  } else if (!final_status_) {
     grpc::ByteBuffer message;
     message.Swap(&message_);
     read();  // more may come while this is taken
-    if (const auto status = guest_->take(message)) finish(*status);
+    if (const auto status = handler_->on_message(message)) finish(*status);
   }
-  settle();
+  end_operation();
 }
 
-void IncomingCall::settle() {
+void IncomingCall::end_operation() {
   if (--under_way_ == 0) delete this;
 }
 

@@ -4,35 +4,22 @@
 #include <grpcpp/alarm.h>
 
 #include <condition_variable>
+#include <cstring>
 #include <exception>
-#include <thread>
 
 #include "trireme/base/error.hpp"
-#include "trireme/comm/grpc/bind_address.hpp"
-#include "trireme/comm/grpc/data_guest.hpp"
-#include "trireme/comm/grpc/events.hpp"
-#include "trireme/comm/grpc/incoming_call.hpp"
-#include "trireme/comm/grpc/meeting.hpp"
-#include "trireme/comm/grpc/messages.hpp"
-#include "trireme/comm/grpc/porch.hpp"
-#include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
 
 using grpc::StatusCode;
 
-// All tasks of a job may come at once, with some connections each.
-constexpr std::size_t kSpareStrangers = 64;
-constexpr std::chrono::seconds kPatience{20};
-constexpr std::uint64_t kStrangersBytes = 64 << 10;  // a handshake, of TLS too, takes some KB
-
-// Something for the thread that turns a queue; deletes itself when it is done.
-class Errand {
+// Work for the thread that runs a queue; deletes itself when it is done.
+class PostedWork {
  public:
-  Errand(grpc::CompletionQueue& queue, std::function<void()> what)
-      : done_([this, what = std::move(what)](bool) {
-          what();
+  PostedWork(grpc::CompletionQueue& queue, std::function<void()> work)
+      : done_([this, work = std::move(work)](bool) {
+          work();
           delete this;
         }) {
     alarm_.Set(&queue, gpr_now(GPR_CLOCK_MONOTONIC), done_.tag());
@@ -40,179 +27,231 @@ class Errand {
 
  private:
   grpc::Alarm alarm_;
-  Event done_;
+  Completion done_;
 };
 
-}  // namespace
+// Calls `use(bytes)` for the pieces of memory that hold a message from `begin` on.
+template <typename Use>
+void for_each_piece(const std::vector<grpc::Slice>& slices, std::size_t begin, const Use& use) {
+  for (const grpc::Slice& slice : slices) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(slice.begin());
+    if (begin < slice.size()) use(std::span(bytes + begin, slice.size() - begin));
+    begin -= std::min(begin, slice.size());
+  }
+}
 
-class Listener::Impl {
+// What follows the header of a frame, in gRPC's memory.
+class SlicePayload : public Payload {
  public:
-  Impl(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster, Inboxes& inboxes,
-       Answers answers)
-      : gate_(options),
-        roster_(roster),
-        sink_(roster, inboxes, options),
-        answers_(std::move(answers)),
-        meeting_(options, self, roster, gate_),
-        holds_meeting_(options.self == kMeetingTask) {
-    const std::string who = options.tasks[options.self].name;
-    const std::string address = resolve_address(options.tasks[options.self].address, who);
-    check_reachable(address, options.tasks, options.self);
-    reception_.answer = [this](const std::string& method, grpc::Status& status) { return answer(method, status); };
-    reception_.receive = [this](const std::string& method, const wire::Claim& caller, IncomingCall& call,
-                                grpc::Status& status) { return receive(method, caller, call, status); };
-    porch_.emplace(
-        listen_on(address, who, options.liveness.answer_within),
-        Porch::Limits{
-            .strangers = kSpareStrangers + 2 * options.tasks.size(), .patience = kPatience, .bytes = kStrangersBytes});
-    gate_.set_on_proof([this](const std::string& peer) { porch_->know(peer); });
-    grpc::ServerBuilder builder;
-    configure(builder, options);
-    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, make_server_credentials(tls));
-    builder.RegisterAsyncGenericService(&reception_.service);
-    queue_ = builder.AddCompletionQueue();
-    reception_.queue = queue_.get();
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr) {
-      stop_queue();
-      bad_input(
-          "{}: gRPC cannot listen on {}{}", who, address,
-          tls.is_on() ? "; --tls-cert and --tls-key must be PEM files that belong together, --tls-ca one too" : "");
-    }
-    IncomingCall::await(reception_);
-    thread_ = std::thread([this] { turn(*queue_); });
-    porch_->open([this](int connection) {
-      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-      parameters.fd = connection;
-      acceptor_->HandleNewConnection(&parameters);
-    });
-  }
+  SlicePayload(std::vector<grpc::Slice> slices, std::size_t size) : slices_(std::move(slices)), size_(size) {}
 
-  ~Impl() {
-    if (server_ == nullptr) return;
-    porch_->close();
-    server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
-    {
-      const std::lock_guard lock(mutex_);
-      // By the thread that begins operations, so that none begins after it.
-      new Errand(*queue_, [this] {
-        gate_.close();
-        queue_->Shutdown();
-      });
-      is_closed_ = true;
-    }
-    thread_.join();
-  }
-
-  void tell_arrivals() {
-    do_there([this] { meeting_.tell_arrivals(); });
-  }
-  void tell_absences() {
-    if (!holds_meeting_) return;
-    do_there([this] { meeting_.tell_absences(); });
-  }
-  std::string failure() const { return meeting_.failure(); }
-  std::int64_t refused_calls() const { return gate_.refused(); }
-
-  void leave(std::chrono::milliseconds longest) {
-    do_there([this] {
-      for (IncomingCall* const call : reception_.calls) call->finish(grpc::Status::OK);
-    });
-    const auto until = std::chrono::steady_clock::now() + longest;
-    while (std::chrono::steady_clock::now() < until) {
-      bool is_empty = false;
-      do_there_and_wait([&] { is_empty = reception_.calls.empty(); });
-      if (is_empty) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }
-
-  void break_off() {
-    do_there([this] {
-      for (IncomingCall* const call : reception_.calls) call->cancel();
+  std::size_t size() const override { return size_; }
+  void copy_to(std::byte* target) const override {
+    for_each_piece(slices_, FrameHeader::kBytes, [&](std::span<const std::byte> piece) {
+      std::memcpy(target, piece.data(), piece.size());
+      target += piece.size();
     });
   }
 
  private:
-  std::optional<std::string> answer(const std::string& method, grpc::Status& status) {
-    try {
-      if (method == kHealthMethod) return to_message(roster_.health()).SerializeAsString();
-      if (method == kStatisticsMethod) return answers_.statistics();
-      if (method != kShutdownMethod) return std::nullopt;
-      answers_.shut_down();
-    } catch (const std::exception& error) {
-      status = {StatusCode::INTERNAL, error.what()};
+  std::vector<grpc::Slice> slices_;
+  std::size_t size_;
+};
+
+FrameBytes header_of(const std::vector<grpc::Slice>& slices) {
+  FrameBytes header{};
+  std::size_t filled = 0;
+  for_each_piece(slices, 0, [&](std::span<const std::byte> piece) {
+    const std::size_t taken = std::min(piece.size(), header.size() - filled);
+    std::copy_n(piece.begin(), taken, header.begin() + static_cast<std::ptrdiff_t>(filled));
+    filled += taken;
+  });
+  return header;
+}
+
+std::string to_message(const Health& health) {
+  wire::HealthReply message;
+  message.set_state(health.state);
+  message.mutable_here()->Assign(health.here.begin(), health.here.end());
+  message.mutable_missing()->Assign(health.missing.begin(), health.missing.end());
+  message.mutable_left()->Assign(health.left.begin(), health.left.end());
+  message.mutable_lost()->Assign(health.lost.begin(), health.lost.end());
+  return message.SerializeAsString();
+}
+
+}  // namespace
+
+// Puts what comes in a data stream into the inboxes.
+class Listener::DataHandler : public CallHandler {
+ public:
+  DataHandler(int from, Listener& listener) : from_(from), listener_(listener) {}
+
+  std::optional<grpc::Status> on_message(const grpc::ByteBuffer& message) override {
+    FrameHeader header;
+    std::string wrong = deliver(message, header);
+    if (wrong.empty() && has_ended_) wrong = "a frame after the last one";
+    if (!wrong.empty()) {
+      wrong = "sent " + wrong;
+      listener_.authenticator_.report(fmt::format("{} {}", listener_.roster_.name_of(from_), wrong));
+      listener_.roster_.lose(from_, wrong);
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, wrong);
     }
-    return "";
-  }
-
-  std::unique_ptr<Guest> receive(const std::string& method, const wire::Claim& caller, IncomingCall& call,
-                                 grpc::Status& status) {
-    if (method == kMeetingMethod) {
-      if (holds_meeting_) return meeting_.receive(caller, call);
-      status = {StatusCode::FAILED_PRECONDITION, "the meeting is elsewhere"};
-    } else if (method != kDataMethod) {
-      status = {StatusCode::UNIMPLEMENTED, "there is no such method"};
-    } else if (!roster_.admit(caller.from(), caller.instance())) {
-      gate_.report(fmt::format("refused a data stream: it is of another process than {}", caller.from()));
-      status = {StatusCode::PERMISSION_DENIED, "another process is that task"};
-    } else {
-      return std::make_unique<DataGuest>(caller.from(), sink_, gate_);
+    if (header.kind == FrameKind::end) {
+      has_ended_ = true;
+      if (++listener_.ended_streams_[from_] == header.sequence) listener_.roster_.leave(from_);
     }
-    return nullptr;
+    return std::nullopt;
   }
 
-  void do_there(std::function<void()> what) {
-    const std::lock_guard lock(mutex_);
-    if (!is_closed_) new Errand(*queue_, std::move(what));
+  void on_end() override {
+    if (!has_ended_) listener_.roster_.lose(from_, "connection closed");
   }
 
-  void do_there_and_wait(const std::function<void()>& what) {
-    std::mutex mutex;
-    std::condition_variable done;
-    bool is_done = false;
-    do_there([&] {
-      what();
-      const std::lock_guard lock(mutex);
-      is_done = true;
-      done.notify_one();
-    });
-    std::unique_lock lock(mutex);
-    done.wait(lock, [&] { return is_done; });
+ private:
+  // What is wrong with a frame; empty: nothing.
+  std::string deliver(const grpc::ByteBuffer& frame, FrameHeader& header) {
+    std::vector<grpc::Slice> slices;
+    if (!frame.Dump(&slices).ok() || frame.Length() < FrameHeader::kBytes) return "a frame without a header";
+    const std::size_t bytes = frame.Length() - FrameHeader::kBytes;
+    const auto decoded = decode(header_of(slices), bytes);
+    if (!decoded) return "a malformed frame";
+    header = *decoded;
+    if (header.kind == FrameKind::end) return "";
+    auto payload = std::make_unique<SlicePayload>(std::move(slices), bytes);
+    const bool fits = listener_.inboxes_.get(header.context)->deliver(from_, header, std::move(payload));
+    return fits ? "" : "a frame that contradicts earlier ones";
   }
 
-  void stop_queue() {
-    queue_->Shutdown();
-    turn(*queue_);
-  }
-
-  Gate gate_;
-  Roster& roster_;
-  PartSink sink_;
-  const Answers answers_;
-  Meeting meeting_;
-  const bool holds_meeting_;
-  Reception reception_{gate_};
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
-  std::unique_ptr<grpc::Server> server_;
-  std::optional<Porch> porch_;
-  std::thread thread_;
-  std::mutex mutex_;
-  bool is_closed_ = false;  // the queue takes nothing any more
+  const int from_;
+  Listener& listener_;
+  bool has_ended_ = false;
 };
 
 Listener::Listener(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster, Inboxes& inboxes,
-                   Answers answers)
-    : impl_(std::make_unique<Impl>(options, tls, self, roster, inboxes, std::move(answers))) {}
-Listener::~Listener() = default;
+                   ControlHandlers handlers)
+    : authenticator_(options),
+      roster_(roster),
+      inboxes_(inboxes),
+      ended_streams_(options.tasks.size()),
+      handlers_(std::move(handlers)),
+      membership_(options, self, roster, authenticator_),
+      has_membership_(options.self == kMembershipTask),
+      acceptor_(options) {
+  call_server_.answer = [this](const std::string& method, grpc::Status& status) { return answer(method, status); };
+  call_server_.make_handler = [this](const std::string& method, const wire::Claim& caller, IncomingCall& call,
+                                     grpc::Status& status) { return make_handler(method, caller, call, status); };
+  authenticator_.set_on_proof([this](const std::string& peer) { acceptor_.set_proven(peer); });
+  grpc::ServerBuilder builder;
+  configure(builder, options);
+  grpc_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, make_server_credentials(tls));
+  builder.RegisterAsyncGenericService(&call_server_.service);
+  queue_ = builder.AddCompletionQueue();
+  call_server_.queue = queue_.get();
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) {
+    queue_->Shutdown();
+    run_queue(*queue_);
+    bad_input("{}: gRPC cannot listen on {}{}", options.tasks[options.self].name, acceptor_.address(),
+              tls.is_on() ? "; --tls-cert and --tls-key must be PEM files that belong together, --tls-ca one too" : "");
+  }
+  IncomingCall::await(call_server_);
+  thread_ = std::thread([this] { run_queue(*queue_); });
+  acceptor_.open([this](int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection;
+    grpc_acceptor_->HandleNewConnection(&parameters);
+  });
+}
 
-void Listener::tell_arrivals() { impl_->tell_arrivals(); }
-void Listener::tell_absences() { impl_->tell_absences(); }
-std::string Listener::failure() const { return impl_->failure(); }
-std::int64_t Listener::refused_calls() const { return impl_->refused_calls(); }
-void Listener::leave(std::chrono::milliseconds longest) { impl_->leave(longest); }
-void Listener::break_off() { impl_->break_off(); }
+Listener::~Listener() {
+  acceptor_.close();
+  server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
+  {
+    const std::lock_guard lock(mutex_);
+    // By the thread that begins operations, so that none begins after it.
+    new PostedWork(*queue_, [this] {
+      call_server_.is_closed = true;
+      queue_->Shutdown();
+    });
+    is_closed_ = true;
+  }
+  thread_.join();
+}
+
+void Listener::announce_arrivals() {
+  post([this] { membership_.announce_arrivals(); });
+}
+
+void Listener::announce_absences() {
+  if (!has_membership_) return;
+  post([this] { membership_.announce_absences(); });
+}
+
+void Listener::leave(std::chrono::milliseconds longest) {
+  post([this] {
+    for (IncomingCall* const call : call_server_.calls) call->finish(grpc::Status::OK);
+  });
+  const auto until = std::chrono::steady_clock::now() + longest;
+  while (std::chrono::steady_clock::now() < until) {
+    bool is_empty = false;
+    post_and_wait([&] { is_empty = call_server_.calls.empty(); });
+    if (is_empty) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+void Listener::break_off() {
+  post([this] {
+    for (IncomingCall* const call : call_server_.calls) call->cancel();
+  });
+}
+
+std::optional<std::string> Listener::answer(const std::string& method, grpc::Status& status) {
+  try {
+    if (method == kHealthMethod) return to_message(roster_.health());
+    if (method == kStatisticsMethod) return handlers_.statistics();
+    if (method != kShutdownMethod) return std::nullopt;
+    handlers_.shut_down();
+  } catch (const std::exception& error) {
+    status = {StatusCode::INTERNAL, error.what()};
+  }
+  return "";
+}
+
+std::unique_ptr<CallHandler> Listener::make_handler(const std::string& method, const wire::Claim& caller,
+                                                    IncomingCall& call, grpc::Status& status) {
+  if (method == kMembershipMethod) {
+    if (has_membership_) return membership_.make_handler(caller, call);
+    status = {StatusCode::FAILED_PRECONDITION, "tasks join at task 0"};
+  } else if (method != kDataMethod) {
+    status = {StatusCode::UNIMPLEMENTED, "there is no such method"};
+  } else if (!roster_.admit(caller.from(), caller.instance())) {
+    authenticator_.report(fmt::format("refused a data stream: it is of another process than {}", caller.from()));
+    status = {StatusCode::PERMISSION_DENIED, "another process is that task"};
+  } else {
+    return std::make_unique<DataHandler>(caller.from(), *this);
+  }
+  return nullptr;
+}
+
+void Listener::post(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  if (!is_closed_) new PostedWork(*queue_, std::move(work));
+}
+
+void Listener::post_and_wait(const std::function<void()>& work) {
+  std::mutex mutex;
+  std::condition_variable done;
+  bool is_done = false;
+  post([&] {
+    work();
+    const std::lock_guard lock(mutex);
+    is_done = true;
+    done.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  done.wait(lock, [&] { return is_done; });
+}
 
 }  // namespace trireme::comm::rpc

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "trireme/comm/grpc/control.pb.h"
+#include "trireme/base/error.hpp"
 #include "trireme/comm/grpc/proof.hpp"
 
 namespace trireme::comm::rpc {
@@ -14,13 +14,14 @@ namespace {
 using grpc::StatusCode;
 
 constexpr std::chrono::milliseconds kLongestPause{2000};
+constexpr std::chrono::seconds kLongestQuestion{5};
 
 std::string value_of(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata, const char* key) {
   const auto found = metadata.find(key);
   return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
-bool is_passing(StatusCode code) {
+bool is_transient(StatusCode code) {
   return code == StatusCode::UNAVAILABLE || code == StatusCode::ABORTED || code == StatusCode::DEADLINE_EXCEEDED ||
          code == StatusCode::CANCELLED;
 }
@@ -53,11 +54,11 @@ OutgoingCall::OutgoingCall(const Caller& caller, int task, const char* method, g
         finish(failed_);
       }) {}
 
-void OutgoingCall::open(Patience patience, std::function<void(const Outcome&)> then) {
-  patience_ = patience;
-  until_ = Clock::now() + patience.longest;
+void OutgoingCall::open(OpenOptions options, std::function<void(const Outcome&)> then) {
+  open_options_ = options;
+  until_ = Clock::now() + options.timeout;
   then_ = std::move(then);
-  ask();
+  request_challenge();
 }
 
 void OutgoingCall::cancel() {
@@ -67,9 +68,9 @@ void OutgoingCall::cancel() {
   pause_.Cancel();
 }
 
-std::string OutgoingCall::last_trouble() const {
+std::string OutgoingCall::last_error() const {
   const std::lock_guard lock(mutex_);
-  return trouble_;
+  return last_error_;
 }
 
 void OutgoingCall::renew_context() {
@@ -80,23 +81,23 @@ void OutgoingCall::renew_context() {
   context_->AddMetadata(kClaimKey, claim_);
 }
 
-void OutgoingCall::ask() {
+void OutgoingCall::request_challenge() {
   wire::Claim claim;
   claim.set_method(method_);
-  claim.set_from(caller_.self.index);
-  claim.set_instance(caller_.self.instance);
+  claim.set_from(caller_.self.index());
+  claim.set_instance(caller_.self.instance());
   claim.set_to(task_);
   claim.set_address(caller_.options.tasks[task_].address);
   claim.set_nonce(random_bytes(kNonceBytes));
   claim_ = claim.SerializeAsString();
   renew_context();
   context_->set_deadline(after(time_left()));
-  context_->set_wait_for_ready(patience_.waits_for_listener);
+  context_->set_wait_for_ready(open_options_.waits_for_listener);
   call_ = stub_.PrepareCall(context_.get(), kChallengeMethod, &queue_);
   call_->StartCall(asked_.tag());
 }
 
-void OutgoingCall::finish(Event& event) { call_->Finish(&status_, event.tag()); }
+void OutgoingCall::finish(Completion& completion) { call_->Finish(&status_, completion.tag()); }
 
 void OutgoingCall::on_challenged() {
   if (!status_.ok()) return on_failed();
@@ -113,10 +114,10 @@ void OutgoingCall::on_answered() {
   const std::string proof = value_of(context_->GetServerInitialMetadata(), kProofKey);
   if (proof.empty()) {
     const std::lock_guard lock(mutex_);
-    trouble_ = "it does not prove that it knows the job's secret";
+    last_error_ = "it does not prove that it knows the job's secret";
     return finish(failed_);
   }
-  if (is_equal(proof, answer_proof(caller_.options.secret, claim_, challenge_))) return end(Answer::welcome, "");
+  if (is_equal(proof, answer_proof(caller_.options.secret, claim_, challenge_))) return end(Answer::accepted, "");
   has_wrong_proof_ = true;
   context_->TryCancel();
   finish(failed_);
@@ -125,22 +126,22 @@ void OutgoingCall::on_answered() {
 void OutgoingCall::on_failed() {
   const std::string words = printable(status_.error_message());
   const StatusCode code = has_wrong_proof_ ? StatusCode::UNKNOWN : status_.error_code();
-  if (is_passing(code)) {
-    const bool is_gone = !patience_.waits_for_listener && says_nobody_listens(words);
+  if (is_transient(code)) {
+    const bool is_gone = !open_options_.waits_for_listener && says_nobody_listens(words);
     const std::lock_guard lock(mutex_);
-    trouble_ = "gRPC says: " + words;
+    last_error_ = "gRPC says: " + words;
     if (!is_cancelled_ && !is_gone && Clock::now() < until_) {
       pause_.Set(&queue_, after(with_jitter(next_pause_)), paused_.tag());
       next_pause_ = std::min(2 * next_pause_, kLongestPause);
       return;
     }
   }
-  if (is_passing(code)) return end(Answer::unreachable, words);
-  if (code == StatusCode::UNAUTHENTICATED) {
-    return end(Answer::refused,
-               fmt::format("{} refuses the secret of {}: all tasks of a job need the same", who(), caller_.self.name));
-  }
+  if (is_transient(code)) return end(Answer::unreachable, words);
   const RpcTask& task = caller_.options.tasks[task_];
+  if (code == StatusCode::UNAUTHENTICATED) {
+    return end(Answer::refused, fmt::format("{} ({}) refuses the secret of {}: all tasks of a job need the same",
+                                            task.name, task.address, caller_.self.name()));
+  }
   end(Answer::impostor,
       fmt::format("what listens at {} is not {} of this job: it cannot prove that it knows the job's secret. Another "
                   "program has taken the port, or it is a task of another job, or the lists of tasks differ",
@@ -158,9 +159,45 @@ std::chrono::milliseconds OutgoingCall::time_left() const {
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-std::string OutgoingCall::who() const {
-  const RpcTask& task = caller_.options.tasks[task_];
-  return fmt::format("{} ({})", task.name, task.address);
+std::string ask(const Caller& caller, int task, const char* method, const char* what) {
+  grpc::CompletionQueue queue;
+  OutgoingCall call(caller, task, method, queue);
+  OutgoingCall::Outcome outcome{OutgoingCall::Answer::unreachable, "no answer"};
+  grpc::ByteBuffer reply;
+  bool has_reply = false;
+  grpc::Status status;
+  // One operation follows another; the last one ends the queue.
+  Completion finished([&](bool) { queue.Shutdown(); });
+  Completion read([&](bool is_ok) {
+    has_reply = is_ok;
+    call.stream().Finish(&status, finished.tag());
+  });
+  call.open({.timeout = kLongestQuestion, .waits_for_listener = false}, [&](const OutgoingCall::Outcome& opened) {
+    outcome = opened;
+    if (outcome.answer != OutgoingCall::Answer::accepted) return queue.Shutdown();
+    call.stream().Read(&reply, read.tag());
+  });
+  const auto deadline = after(kLongestQuestion);
+  void* tag = nullptr;
+  bool is_ok = false;
+  for (bool is_over = false; !is_over;) {
+    switch (queue.AsyncNext(&tag, &is_ok, deadline)) {
+      case grpc::CompletionQueue::GOT_EVENT:
+        static_cast<Completion*>(tag)->complete(is_ok);
+        break;
+      case grpc::CompletionQueue::TIMEOUT:
+        call.cancel();
+        run_queue(queue);
+        is_over = true;
+        break;
+      case grpc::CompletionQueue::SHUTDOWN:
+        is_over = true;
+    }
+  }
+  if (has_reply && status.ok()) return to_text(reply);
+  const RpcTask& asked = caller.options.tasks[task];
+  fail(ErrorKind::failed, "{} of {} ({}): {}", what, asked.name, asked.address,
+       outcome.answer == OutgoingCall::Answer::accepted ? printable(status.error_message()) : outcome.reason);
 }
 
 }  // namespace trireme::comm::rpc

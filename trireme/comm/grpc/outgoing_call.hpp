@@ -1,5 +1,5 @@
-// A call to another task, from asking for a challenge to the proof that the right one has answered. Made by those who
-// send: Outlet, Attendance, ControlClient. For the sources of this folder alone.
+// A call to another task, from asking for a challenge to the proof that the right one has answered. Made by
+// Sender and MembershipClient. For the sources of this folder alone.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -11,9 +11,8 @@
 #include <mutex>
 #include <string>
 
-#include "trireme/comm/grpc/events.hpp"
+#include "trireme/comm/grpc/grpc_support.hpp"
 #include "trireme/comm/grpc/roster.hpp"
-#include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::rpc {
 
@@ -35,39 +34,38 @@ class OutgoingCall {
   OutgoingCall(const Caller& caller, int task, const char* method, grpc::CompletionQueue& queue);
 
   enum class Answer {
-    welcome,
+    accepted,
     refused,      // by a task that does not want us
     impostor,     // what answers is not that task
     unreachable,  // within the time
   };
   struct Outcome {
-    Answer answer = Answer::welcome;
-    std::string reason;  // if not welcome, with the task's name and address
+    Answer answer = Answer::accepted;
+    std::string reason;  // if not accepted, with the task's name and address
   };
-  struct Patience {
-    std::chrono::milliseconds longest;
+  struct OpenOptions {
+    std::chrono::milliseconds timeout;
     bool waits_for_listener;  // otherwise a task at whose address nobody listens is gone
   };
-  // Calls `then` by the queue's thread; from a welcome on the stream can be used.
-  void open(Patience patience, std::function<void(const Outcome&)> then);
+  // Calls `then` by the queue's thread; once it is accepted the stream can be used.
+  void open(OpenOptions options, std::function<void(const Outcome&)> then);
   // From any thread: what is under way ends soon. Not while the call is destroyed.
   void cancel();
   Stream& stream() { return *call_; }
-  // Why it takes so long.
-  std::string last_trouble() const;
+  // Why it is not open yet.
+  std::string last_error() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void ask();
+  void request_challenge();
   void on_challenged();
   void on_answered();
   void on_failed();
   void end(Answer answer, const std::string& reason);
-  void finish(Event& event);
+  void finish(Completion& completion);
   void renew_context();
   std::chrono::milliseconds time_left() const;
-  std::string who() const;
 
   const Caller& caller_;
   const int task_;
@@ -75,26 +73,31 @@ class OutgoingCall {
   grpc::CompletionQueue& queue_;
   grpc::GenericStub stub_;
   std::string claim_, challenge_;
-  Patience patience_{};
+  OpenOptions open_options_{};
   Clock::time_point until_;
   std::function<void(const Outcome&)> then_;
 
   mutable std::mutex mutex_;                      // of these three, and of the pause
   std::unique_ptr<grpc::ClientContext> context_;  // of the call that is under way
   bool is_cancelled_ = false;
-  std::string trouble_;
+  std::string last_error_;
 
   std::unique_ptr<Stream> call_;
   grpc::Status status_;
   bool has_wrong_proof_ = false;
   grpc::Alarm pause_;
   std::chrono::milliseconds next_pause_{50};
-  Event asked_{[this](bool) { finish(challenged_); }};
-  Event challenged_{[this](bool) { on_challenged(); }};
-  Event started_;
-  Event answered_{[this](bool) { on_answered(); }};
-  Event failed_{[this](bool) { on_failed(); }};
-  Event paused_{[this](bool) { ask(); }};
+  Completion asked_{[this](bool) { finish(challenged_); }};
+  Completion challenged_{[this](bool) { on_challenged(); }};
+  Completion started_;
+  Completion answered_{[this](bool) { on_answered(); }};
+  Completion failed_{[this](bool) { on_failed(); }};
+  Completion paused_{[this](bool) { request_challenge(); }};
 };
+
+// Asks a task something that it answers at once, on a connection for this question alone. The answer, to one of the
+// methods that have one. Error(failed), which names the task, when none comes within a few seconds; `what` begins it:
+// "statistics".
+std::string ask(const Caller& caller, int task, const char* method, const char* what);
 
 }  // namespace trireme::comm::rpc

@@ -1,5 +1,5 @@
 // How two tasks prove to each other that they know the job's secret without saying it: each shows HMAC-SHA-256, keyed
-// by the secret, of what both have just said. Used by the two sides of a call, Gate and OutgoingCall.
+// by the secret, of what both have just said. Used by the two sides of a call, Authenticator and OutgoingCall.
 #pragma once
 
 #include <initializer_list>

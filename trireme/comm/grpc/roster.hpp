@@ -1,4 +1,4 @@
-// Who of the job has come, has left, is lost: one per process, written by the transport's threads, read by everybody.
+// Who of the job has joined, has left, is lost: one per process, written by the transport's threads, read by everybody.
 #pragma once
 
 #include <atomic>
@@ -10,19 +10,13 @@
 #include <vector>
 
 #include "trireme/comm/communicator.hpp"
+#include "trireme/comm/grpc/control.pb.h"
 #include "trireme/comm/grpc/grpc_world.hpp"
 
 namespace trireme::comm::rpc {
 
-// A process that says it is a task.
-struct Identity {
-  int index = 0;  // in the list of tasks
-  std::string name;
-  std::string host;
-  std::int64_t pid = 0;
-  std::string instance;  // random: tells two processes apart whatever their hosts and pids
-  std::string node_key;  // equal for tasks that can share memory
-};
+// A process that says it is a task, as it is sent.
+using Identity = wire::Identity;
 
 Identity own_identity(const RpcOptions& options);
 
@@ -34,14 +28,13 @@ class Roster {
   std::string admit(const Identity& identity);
   // The same for a process of which no more is known yet.
   [[nodiscard]] bool admit(int task, const std::string& instance);
-  std::vector<Identity> identities() const;  // of the others who have come
-  // It has come to the meeting.
-  void reached(int task);
-  bool is_reached(int task) const;
-  bool has_reached_all() const;
-  // Returns when somebody has come or is gone since the last call, or after this time.
+  std::vector<Identity> identities() const;  // of the others that have joined
+  void mark_joined(int task);
+  bool has_joined(int task) const;
+  bool all_joined() const;
+  // Returns when somebody has joined or is gone since the last call, or after this time.
   void wait_for_change(std::chrono::milliseconds longest);
-  // The first word counts: who has left is not lost when its connections end.
+  // The first one counts: a task that has left is not lost when its connections end.
   void leave(int task);
   void lose(int task, const std::string& reason);
 
@@ -52,7 +45,7 @@ class Roster {
   // "lost ps 0 (alpha): connection closed", "ps 0 (alpha) has left"
   std::string describe_absence(int task) const;
   std::string reason_of(int task) const;  // why it is lost
-  std::string name_of(int task) const;    // "ps 0 (alpha)", by its address before it has come
+  std::string name_of(int task) const;    // "ps 0 (alpha)", by its address before it has joined
   Health health() const;
 
   void set_state(const std::string& state);
@@ -63,15 +56,14 @@ class Roster {
 
  private:
   struct Place {
-    Identity identity;  // empty instance: has not come
-    bool is_reached = false;
+    Identity identity;  // empty instance: not known yet
+    bool has_joined = false;
     std::string reason;  // why it is lost
     std::atomic<Presence> presence{Presence::here};
     std::atomic<std::int64_t> gone_since{0};  // steady nanoseconds; 0: it is here
   };
   std::string name_of_locked(int task) const;
-  const Place& place(int task) const { return places_[task]; }
-  Place& place(int task) { return places_[task]; }
+  void set_gone(int task, Presence how, const std::string& reason);
 
   const std::vector<RpcTask> tasks_;
   const int self_;

@@ -6,7 +6,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/backoff.hpp"
-#include "trireme/comm/grpc/meeting.hpp"
+#include "trireme/comm/grpc/membership.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
@@ -14,9 +14,9 @@ namespace {
 constexpr std::chrono::milliseconds kLongestDoze{10};
 constexpr std::chrono::milliseconds kLongestAbandon{3000};
 
-class OwnPayload : public Payload {
+class CopiedPayload : public Payload {
  public:
-  explicit OwnPayload(std::span<const std::byte> data) : data_(data.begin(), data.end()) {}
+  explicit CopiedPayload(std::span<const std::byte> data) : data_(data.begin(), data.end()) {}
   std::size_t size() const override { return data_.size(); }
   void copy_to(std::byte* target) const override { std::copy(data_.begin(), data_.end(), target); }
 
@@ -26,14 +26,14 @@ class OwnPayload : public Payload {
 
 }  // namespace
 
-// The others lose this task, because its streams end without a goodbye. This one loses nobody by that.
+// The others lose this task, because its streams end without an end frame. This one loses nobody by that.
 void Transport::abandon() {
   if (is_abandoned.exchange(true)) return;
   roster.close();
   inboxes.close_all();
   break_off();
-  outlet.break_off(kLongestAbandon);
-  inboxes.ring_all();
+  sender.break_off(kLongestAbandon);
+  inboxes.wake_all();
 }
 
 RpcCommunicator::RpcCommunicator(Transport& transport, std::vector<int> tasks, int rank, int context)
@@ -45,8 +45,8 @@ RpcCommunicator::RpcCommunicator(Transport& transport, std::vector<int> tasks, i
 
 RpcCommunicator::~RpcCommunicator() { inbox_->close(); }
 
-// The bell is rung by every completion; the time is for what nobody rings for.
-void RpcCommunicator::doze(Backoff&) { inbox_->bell().wait(kLongestDoze); }
+// Every completion notifies; the time is for what nobody notifies of.
+void RpcCommunicator::doze(Backoff&) { inbox_->notifier().wait(kLongestDoze); }
 
 void RpcCommunicator::abandon() {
   interrupt();
@@ -58,23 +58,23 @@ void RpcCommunicator::abort(int code) { std::_Exit(code); }
 void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
   const FrameHeader header{
       .context = context_, .tag = tag, .sequence = sequences_[{to, tag}]++, .total_bytes = data.size()};
-  State& sending = state(slot);
+  State& sending = state_at(states_, slot);
   sending = {.peer = task(to), .send = nullptr, .receive = nullptr};
   if (to == rank()) {
     send_to_self(header, data);
     return;
   }
-  if (data.size() > Outlet::kCopiedBytes) sending.send = std::make_shared<Send>(inbox_->shared_bell());
-  sending.has_failed = !transport_.outlet.post(task(to), header, data, sending.send);
+  if (data.size() > Sender::kCopiedBytes) sending.send = std::make_shared<PendingSend>(inbox_->shared_notifier());
+  sending.has_failed = !transport_.sender.post(task(to), header, data, sending.send);
 }
 
 void RpcCommunicator::send_to_self(const FrameHeader& header, std::span<const std::byte> data) {
-  if (inbox_->deliver(transport_.self, header, std::make_unique<OwnPayload>(data))) return;
+  if (inbox_->deliver(transport_.self, header, std::make_unique<CopiedPayload>(data))) return;
   fail(ErrorKind::failed, "{}: a message to itself does not fit those before it", name_of(rank()));
 }
 
 void RpcCommunicator::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
-  state(slot) = {.peer = task(from), .send = nullptr, .receive = inbox_->post(task(from), tag, data)};
+  state_at(states_, slot) = {.peer = task(from), .send = nullptr, .receive = inbox_->post(task(from), tag, data)};
 }
 
 bool RpcCommunicator::test(int slot) {
@@ -102,7 +102,7 @@ bool RpcCommunicator::test_receive(int slot, const State& tested) {
   }
   if (is_here) {
     // Nobody else would tell us of its end: we notice it by a connection of our own.
-    if (transport_.roster.presence(kMeetingTask) != Presence::here) transport_.outlet.open(tested.peer);
+    if (transport_.roster.presence(kMembershipTask) != Presence::here) transport_.sender.open(tested.peer);
     return false;
   }
   if (!transport_.roster.is_long_gone(tested.peer) || !inbox_->withdraw(*tested.receive)) return false;
@@ -119,11 +119,6 @@ std::unique_ptr<Communicator> RpcCommunicator::make_group(const std::vector<int>
   const auto own = std::find(ranks.begin(), ranks.end(), rank());
   return std::make_unique<RpcCommunicator>(transport_, std::move(tasks), static_cast<int>(own - ranks.begin()),
                                            context);
-}
-
-RpcCommunicator::State& RpcCommunicator::state(int slot) {
-  if (static_cast<std::size_t>(slot) >= states_.size()) states_.resize(static_cast<std::size_t>(slot) + 1);
-  return states_[slot];
 }
 
 }  // namespace trireme::comm::rpc

@@ -9,8 +9,8 @@
 
 #include "trireme/comm/communicator.hpp"
 #include "trireme/comm/grpc/inbox.hpp"
-#include "trireme/comm/grpc/outlet.hpp"
 #include "trireme/comm/grpc/roster.hpp"
+#include "trireme/comm/grpc/sender.hpp"
 
 namespace trireme::comm::rpc {
 
@@ -18,7 +18,7 @@ namespace trireme::comm::rpc {
 struct Transport {
   Roster& roster;
   Inboxes& inboxes;
-  Outlet& outlet;
+  Sender& sender;
   int self = 0;
   std::string description;
   std::function<void()> break_off = [] {};  // what else connects this task with others
@@ -49,13 +49,12 @@ class RpcCommunicator : public Communicator {
 
  private:
   struct State {
-    int peer = -1;                     // a task
-    std::shared_ptr<Send> send;        // null: a receive, or a message that was copied
-    std::shared_ptr<Receive> receive;  // null: a send
-    bool has_failed = false;           // at once
+    int peer = -1;                            // a task
+    std::shared_ptr<PendingSend> send;        // null: a receive, or a message that was copied
+    std::shared_ptr<PendingReceive> receive;  // null: a send
+    bool has_failed = false;                  // at once
   };
   int task(int rank) const { return tasks_[rank]; }
-  State& state(int slot);
   void send_to_self(const FrameHeader& header, std::span<const std::byte> data);
   bool test_send(int slot, const State& state) const;
   bool test_receive(int slot, const State& state);

@@ -18,9 +18,9 @@
 
 namespace trireme::comm::rpc {
 
-class Gate {
+class Authenticator {
  public:
-  explicit Gate(const RpcOptions& options);
+  explicit Authenticator(const RpcOptions& options);
 
   // Answers a call for a challenge, in the trailing metadata. The challenge is good for one call of this method, on the
   // same connection, within a minute; nothing is kept here for those who ask for many.
@@ -34,10 +34,6 @@ class Gate {
   // For the other things that are wrong with calls, under the same limit.
   void report(const std::string& line);
   std::int64_t refused() const { return refused_.load(std::memory_order_relaxed); }
-
-  // The server's thread begins no more operations: its queue takes none when it is shut down.
-  void close() { is_closed_ = true; }
-  bool is_closed() const { return is_closed_; }
 
  private:
   grpc::Status refuse(const grpc::ServerContext& context, const std::string& what, const std::string& why);
@@ -54,7 +50,6 @@ class Gate {
   const std::string own_key_;   // of our challenges: nobody else needs to know it
   std::set<std::string> used_;  // challenges that were answered; by age
   std::atomic<std::int64_t> refused_{0};
-  bool is_closed_ = false;
 
   std::mutex mutex_;
   std::chrono::steady_clock::time_point window_start_{};

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -13,28 +12,28 @@
 #include <thread>
 
 #include "trireme/base/unique_fd.hpp"
+#include "trireme/comm/grpc/grpc_world.hpp"
 
 namespace trireme::comm::rpc {
 
-class Porch {
+class Acceptor {
  public:
-  struct Limits {
-    std::size_t strangers;          // at a time; when there is one more, the one who came first goes
-    std::chrono::seconds patience;  // of each
-    std::uint64_t bytes;            // that one may send
-  };
-  Porch(UniqueFd listener, Limits limits);
-  ~Porch() { close(); }
+  // Listens on the address of tasks[self]. Error(bad_input) with the reason if that cannot be ("worker 1:
+  // 127.0.0.1:2221 is in use; ..."), or if only this host could reach it and other tasks are elsewhere.
+  explicit Acceptor(const RpcOptions& options);
+  ~Acceptor() { close(); }
+  // "10.0.0.1:2230" of "alpha:2230": one address, though a name may stand for several.
+  const std::string& address() const { return address_; }
   // Hands on the descriptors of new connections, by a thread of its own, until it is closed.
   void open(std::function<void(int)> hand_on);
   void close();
 
   // From any thread: a call came over the connection from this address (gRPC's "ipv4:10.0.0.1:41234") with a proof.
-  void know(const std::string& peer);
+  void set_proven(const std::string& peer);
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Stranger {
+  struct Unproven {
     UniqueFd connection;  // a second descriptor of it
     std::string host;     // of the other side, and its port
     int port = 0;
@@ -43,16 +42,17 @@ class Porch {
 
   void watch();
   void accept_one();
-  bool has_strangers();
-  void drop_unwelcome();
+  bool has_unproven();
+  void enforce_limits();
 
+  const std::string address_;
   UniqueFd listener_;
-  const Limits limits_;
+  const std::size_t most_unproven_;
   std::function<void(int)> hand_on_;
   const UniqueFd wake_;
   std::atomic<bool> is_closing_ = false;
   std::mutex mutex_;
-  std::list<Stranger> strangers_;  // by age
+  std::list<Unproven> unproven_;  // by age
   std::thread thread_;
 };
 

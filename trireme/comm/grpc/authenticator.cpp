@@ -1,9 +1,9 @@
-#include "trireme/comm/grpc/gate.hpp"
+#include "trireme/comm/grpc/authenticator.hpp"
 
 #include <fmt/format.h>
 
+#include "trireme/comm/grpc/grpc_support.hpp"
 #include "trireme/comm/grpc/proof.hpp"
-#include "trireme/comm/grpc/security.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
@@ -44,14 +44,14 @@ std::string metadata_of(const grpc::ServerContext& context, const char* key) {
 
 }  // namespace
 
-Gate::Gate(const RpcOptions& options)
+Authenticator::Authenticator(const RpcOptions& options)
     : secret_(options.secret),
       self_(options.self),
       address_(options.tasks[options.self].address),
       log_(options.log),
       own_key_(random_bytes(kNonceBytes)) {}
 
-grpc::Status Gate::challenge(grpc::ServerContext& context) {
+grpc::Status Authenticator::challenge(grpc::ServerContext& context) {
   const std::string claim = metadata_of(context, kClaimKey);
   wire::Claim caller;
   if (!caller.ParseFromString(claim) || caller.nonce().size() != kNonceBytes) {
@@ -67,7 +67,7 @@ grpc::Status Gate::challenge(grpc::ServerContext& context) {
   return grpc::Status::OK;
 }
 
-grpc::Status Gate::admit(grpc::ServerContext& context, const std::string& method, wire::Claim& caller) {
+grpc::Status Authenticator::admit(grpc::ServerContext& context, const std::string& method, wire::Claim& caller) {
   const std::string claim = metadata_of(context, kClaimKey), challenge = metadata_of(context, kChallengeKey);
   const std::string what = method.substr(0, kLongestMethod);
   if (!caller.ParseFromString(claim) || caller.method() != method || caller.to() != self_) {
@@ -86,19 +86,20 @@ grpc::Status Gate::admit(grpc::ServerContext& context, const std::string& method
   return grpc::Status::OK;
 }
 
-grpc::Status Gate::refuse(const grpc::ServerContext& context, const std::string& what, const std::string& why) {
+grpc::Status Authenticator::refuse(const grpc::ServerContext& context, const std::string& what,
+                                   const std::string& why) {
   refused_.fetch_add(1, std::memory_order_relaxed);
   report(fmt::format("refused {} from {}: {}", printable(what), context.peer(), why));
   return {StatusCode::UNAUTHENTICATED, "this call does not prove that it knows the job's secret"};
 }
 
-std::string Gate::challenge_of(std::uint64_t now, const std::string& random, const std::string& peer,
-                               const std::string& claim) const {
+std::string Authenticator::challenge_of(std::uint64_t now, const std::string& random, const std::string& peer,
+                                        const std::string& claim) const {
   const std::string time = to_bytes(now);
   return time + random + keyed_hash(own_key_, {time, random, peer, claim});
 }
 
-bool Gate::is_fresh(const std::string& challenge, const std::string& peer, const std::string& claim) const {
+bool Authenticator::is_fresh(const std::string& challenge, const std::string& peer, const std::string& claim) const {
   if (challenge.size() != kTimeBytes + kRandomBytes + kProofBytes) return false;
   const std::uint64_t made = to_number(challenge);
   return is_equal(challenge, challenge_of(made, challenge.substr(kTimeBytes, kRandomBytes), peer, claim)) &&
@@ -106,13 +107,13 @@ bool Gate::is_fresh(const std::string& challenge, const std::string& peer, const
 }
 
 // Only those who know the secret come so far, so that what is kept here does not grow by strangers.
-bool Gate::use_up(const std::string& challenge) {
+bool Authenticator::use_up(const std::string& challenge) {
   const std::uint64_t now = seconds_now();
   if (now > kChallengeSeconds) used_.erase(used_.begin(), used_.lower_bound(to_bytes(now - kChallengeSeconds)));
   return used_.insert(challenge).second;
 }
 
-void Gate::report(const std::string& line) {
+void Authenticator::report(const std::string& line) {
   if (!log_) return;
   const std::lock_guard lock(mutex_);
   const auto now = std::chrono::steady_clock::now();

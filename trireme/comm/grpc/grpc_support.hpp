@@ -1,12 +1,14 @@
-// Credentials and settings of gRPC's servers and channels, and the names of calls and of what they carry. For the
-// sources of this folder alone: gRPC's own names appear in no header outside it.
+// What servers and clients of this folder share: names of calls and of what they carry, credentials, settings, and the
+// completions of asynchronous operations. gRPC's own names appear in no header outside this folder.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "trireme/comm/grpc/grpc_world.hpp"
 
@@ -18,7 +20,7 @@ inline constexpr const char* kChallengeKey = "trireme-challenge-bin";
 inline constexpr const char* kProofKey = "trireme-proof-bin";
 
 inline constexpr const char* kChallengeMethod = "/trireme/challenge";  // before each of the others
-inline constexpr const char* kMeetingMethod = "/trireme/meeting";
+inline constexpr const char* kMembershipMethod = "/trireme/membership";
 inline constexpr const char* kDataMethod = "/trireme/data";
 inline constexpr const char* kHealthMethod = "/trireme/health";
 inline constexpr const char* kStatisticsMethod = "/trireme/statistics";
@@ -36,6 +38,28 @@ Tls read_tls(const TlsFiles& files);
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tls& tls, const Liveness& liveness);
 std::shared_ptr<grpc::ServerCredentials> make_server_credentials(const Tls& tls);
 void configure(grpc::ServerBuilder& builder, const RpcOptions& options);
+
+// What a completion queue gives back: each operation under way has one, whose function is called, by the thread that
+// runs the queue, when the operation ends.
+class Completion {
+ public:
+  explicit Completion(std::function<void(bool)> then) : then_(std::move(then)) {}
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  void* tag() { return this; }
+  void complete(bool is_ok) { then_(is_ok); }
+
+ private:
+  std::function<void(bool)> then_;
+};
+
+// Until the queue is shut down and empty.
+inline void run_queue(grpc::CompletionQueue& queue) {
+  void* tag = nullptr;
+  bool is_ok = false;
+  while (queue.Next(&tag, &is_ok)) static_cast<Completion*>(tag)->complete(is_ok);
+}
 
 // So long from now, by a clock that nobody sets.
 gpr_timespec after(std::chrono::milliseconds time);

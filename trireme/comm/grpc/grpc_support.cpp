@@ -1,4 +1,4 @@
-#include "trireme/comm/grpc/security.hpp"
+#include "trireme/comm/grpc/grpc_support.hpp"
 
 #include <grpc/support/log.h>
 
