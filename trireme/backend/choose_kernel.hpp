@@ -9,16 +9,13 @@
 
 namespace trireme {
 
-template <typename Op>
-inline constexpr bool kIsSource =
-    std::is_same_v<Op, op::Placeholder> || std::is_same_v<Op, op::Variable> || std::is_same_v<Op, op::Constant>;
-
 // make(operation) with the node's operation by its own type. A source is an error: the plan gives it memory, no kernel.
 template <typename Make>
 KernelChoice choose_kernel(const KernelRequest& request, Make make) {
   return std::visit(
       [&]<typename Op>(const Op& operation) -> KernelChoice {
-        if constexpr (kIsSource<Op>) {
+        if constexpr (std::is_same_v<Op, op::Placeholder> || std::is_same_v<Op, op::Variable> ||
+                      std::is_same_v<Op, op::Constant>) {
           fail(ErrorKind::failed, "'{}' is a {}: a value, not a computation; no backend has a kernel for it",
                request.node.name, Op::kName);
         } else {

@@ -49,8 +49,7 @@ class Workspace {
     for (std::int64_t i = 0; i < piece.bytes() / 2; i += 4) {
       const RandomBlock random = philox(1, 2, static_cast<std::uint64_t>(i));
       // As bf16, and so as f32: between 2^-7 and 2 in size; as fp16 between 1 and 2.
-      for (std::size_t j = 0; j < 4; ++j)
-        halves[i + static_cast<std::int64_t>(j)] = static_cast<std::uint16_t>((random[j] & 0x83ffU) | 0x3c00U);
+      for (std::int64_t j = 0; j < 4; ++j) halves[i + j] = static_cast<std::uint16_t>((random[j] & 0x83ffU) | 0x3c00U);
     }
     for (std::int64_t at = 0; at < bytes; at += kPiece)
       device.upload(memory_.at(at), piece.at(0), std::min(kPiece, bytes - at));

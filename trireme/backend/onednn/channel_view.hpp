@@ -54,7 +54,7 @@ class Strips {
   std::int64_t per_group() const { return per_group_; }
   std::int64_t group_width() const { return group_width_; }
   std::int64_t rows(std::int64_t index) const { return (*this)[index].rows; }
-  // Whether threads are kept busy with whole groups, which lie in few pieces of memory: who goes over a group twice
+  // Whether threads are kept busy with whole groups, which lie in few pieces of memory: whoever goes over a group twice
   // then finds in the cache what it has read before.
   bool worth_grouping(int threads) const;
   Strip operator[](std::int64_t index) const;

@@ -5,7 +5,6 @@
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/backend/onednn/winograd.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/plan/label.hpp"
 
 namespace trireme::onednn {
 
@@ -232,11 +231,6 @@ std::optional<Layout> beside(const Layout& given) {
   return std::nullopt;
 }
 
-std::optional<Layout> wished(const KernelRequest& request, std::size_t output) {
-  if (output >= request.output_wish.size() || request.output_wish[output] == nullptr) return std::nullopt;
-  return *request.output_wish[output];
-}
-
 std::optional<Layout> given_weights(const KernelRequest& request, std::size_t input) {
   if (request.input_open[input]) return std::nullopt;
   return request.inputs[input].layout;
@@ -322,7 +316,7 @@ std::optional<KernelChoice> convolution(const op::Convolution& operation, const 
 
   const Layout& src = request.inputs[0].layout;
   std::vector<Candidate> free;
-  if (const auto wish = wished(request, 0)) free.push_back({src, {}, wish});
+  if (const auto wish = wished(request)) free.push_back({src, {}, wish});
   free.push_back({src, {}, beside(src)});
   const std::vector<Candidate> candidates = candidates_for(request, std::move(free));
   using PrimitiveDesc = dnnl::convolution_forward::primitive_desc;
@@ -354,7 +348,7 @@ std::optional<KernelChoice> convolution(const op::ConvolutionBackwardData& opera
                         .type = type};
   const Layout& diff_dst = request.inputs[0].layout;
   std::vector<Candidate> free;
-  if (const auto wish = wished(request, 0)) free.push_back({wish, {}, diff_dst});
+  if (const auto wish = wished(request)) free.push_back({wish, {}, diff_dst});
   free.push_back({beside(diff_dst), {}, diff_dst});
   const std::vector<Candidate> candidates = candidates_for(request, std::move(free));
   using PrimitiveDesc = dnnl::convolution_backward_data::primitive_desc;
@@ -389,7 +383,7 @@ std::optional<KernelChoice> convolution(const op::ConvolutionBackwardWeights& op
                         .weights_type = DataType::f32};
   const Layout& src = request.inputs[0].layout;
   const Layout& diff_dst = request.inputs[1].layout;
-  const auto wish = wished(request, 0);
+  const auto wish = wished(request);
   const std::vector<Candidate> candidates = with_weights(
       candidates_for(request, {{src, {}, diff_dst}, {src, {}, beside(src)}, {beside(diff_dst), {}, diff_dst}}), wish);
   using PrimitiveDesc = dnnl::convolution_backward_weights::primitive_desc;

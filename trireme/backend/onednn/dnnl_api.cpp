@@ -58,7 +58,7 @@ primitive_attr user_scratchpad() {
   return attributes;
 }
 
-std::size_t bytes_of(const memory::desc& desc) { return desc.get_size(); }
+std::int64_t bytes_of(const memory::desc& desc) { return desc.get_size(); }
 
 dnnl::reorder::primitive_desc reorder(const engine& engine, const memory::desc& from, const memory::desc& to) {
   return {engine, from, engine, to, user_scratchpad(), kAllowEmpty};
@@ -79,10 +79,7 @@ std::optional<Blocking> blocking(const memory::desc& desc) {
   if (desc.get_format_kind() != memory::format_kind::blocked) return std::nullopt;
   Blocking result{desc.get_padded_dims(), desc.get_strides(), {}};
   const memory::dims sizes = desc.get_inner_blks(), axes = desc.get_inner_idxs();
-  for (int i = 0; i < desc.get_inner_nblks(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    result.blocks.push_back({static_cast<int>(axes[at]), sizes[at]});
-  }
+  for (int i = 0; i < desc.get_inner_nblks(); ++i) result.blocks.push_back({static_cast<int>(axes[i]), sizes[i]});
   return result;
 }
 

@@ -27,7 +27,7 @@ dnnl::memory::data_type type_of(const dnnl::memory::desc& desc);
 // Nothing where the library has no such order.
 std::optional<dnnl::memory::desc> make_desc(dnnl::memory::data_type type, const dnnl::memory::dims& dims,
                                             const Blocking& wanted);
-std::size_t bytes_of(const dnnl::memory::desc& desc);
+std::int64_t bytes_of(const dnnl::memory::desc& desc);
 
 // Memory for scratch comes from the plan in every primitive.
 dnnl::primitive_attr user_scratchpad();

@@ -320,7 +320,7 @@ KernelChoice dropout(const op::Dropout& operation, const KernelRequest& request)
 
 // The layout in which a new activation is best made.
 Layout fresh_layout(const KernelRequest& request, int rank) {
-  if (!request.output_wish.empty() && request.output_wish[0] != nullptr) return *request.output_wish[0];
+  if (const auto wish = wished(request)) return *wish;
   if (request.data_format == DataFormat::nhwc) return Layout::channels_last(rank);
   Layout layout = Layout::plain(rank);
   if (request.data_format == DataFormat::automatic) layout.blocks = {{1, preferred_channel_block()}};

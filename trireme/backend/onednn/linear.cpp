@@ -5,7 +5,6 @@
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/plan/label.hpp"
 
 namespace trireme::onednn {
 
@@ -72,11 +71,6 @@ Found<PrimitiveDesc> find(const Problem& problem, const std::vector<Candidate>& 
          to_string(problem.src), to_string(problem.weights));
   }
   return std::move(*slow);
-}
-
-std::optional<Layout> wished(const KernelRequest& request) {
-  if (request.output_wish.empty() || request.output_wish[0] == nullptr) return std::nullopt;
-  return *request.output_wish[0];
 }
 
 // One matrix in all three directions: the weights' trailing axes in src's order. Training needs no reorder then.

@@ -72,6 +72,11 @@ std::optional<Layout> to_layout(const memory::dims& dims, const Blocking& blocki
 
 }  // namespace
 
+std::optional<Layout> wished(const KernelRequest& request) {
+  if (request.output_wish.empty() || request.output_wish[0] == nullptr) return std::nullopt;
+  return *request.output_wish[0];
+}
+
 memory::desc to_desc(const TensorDesc& tensor) {
   const memory::dims dims = dims_of(tensor.shape);
   const Layout& layout = tensor.shape.rank() == 0 ? Layout::plain(1) : tensor.layout;

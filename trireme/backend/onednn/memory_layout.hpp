@@ -10,6 +10,9 @@
 
 namespace trireme::onednn {
 
+// The layout in which the first output is wished for.
+std::optional<Layout> wished(const KernelRequest& request);
+
 dnnl::memory::desc to_desc(const TensorDesc& tensor);
 dnnl::memory::desc to_desc(const Shape& shape, const Layout& layout, DataType type = DataType::f32);
 // The library chooses the order.

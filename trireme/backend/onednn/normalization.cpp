@@ -17,9 +17,7 @@ constexpr auto kDoubleBytes = static_cast<std::int64_t>(sizeof(double));
 // Batch statistics over all groups of cores that a batch is split over, or over all replicas (see
 // RunContext::statistics_groups): each tells its own, two numbers per channel, they meet, and each computes the same
 // totals. Called inside an OpenMP region by all its threads.
-std::int64_t told_bytes(const ChannelView& view) {
-  return 2 * view.channels * static_cast<std::int64_t>(sizeof(double));
-}
+std::int64_t told_bytes(const ChannelView& view) { return 2 * view.channels * kDoubleBytes; }
 
 // Publishes of(channel), a pair of doubles of this group, for every channel, and waits for the other groups. Nothing to
 // do for a single group.
@@ -334,7 +332,7 @@ KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request
 
   // What the forward pass leaves for backward is not kept between them (the plan would have to hold it all that time)
   // but found again: dst and workspace lie in the scratch, then the library's own scratchpad.
-  const auto aligned = [](std::size_t bytes) { return static_cast<std::int64_t>((bytes + 63) / 64 * 64); };
+  const auto aligned = [](std::int64_t bytes) { return (bytes + 63) / 64 * 64; };
   const dnnl::memory::desc workspace = forward.workspace_desc();
   const std::int64_t workspace_at = aligned(bytes_of(data));
   const std::int64_t scratchpad_at = workspace_at + aligned(bytes_of(workspace));
@@ -346,7 +344,7 @@ KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request
     first.push_back(Argument::scratch(DNNL_ARG_WORKSPACE, workspace, workspace_at));
     second.push_back(Argument::scratch(DNNL_ARG_WORKSPACE, workspace, workspace_at));
   }
-  std::size_t scratchpad_bytes = 0;
+  std::int64_t scratchpad_bytes = 0;
   const auto add_scratchpad = [&](const dnnl::memory::desc& desc, std::vector<Argument>& arguments) {
     if (bytes_of(desc) == 0) return;
     arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, desc, scratchpad_at));
@@ -354,7 +352,7 @@ KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request
   };
   add_scratchpad(forward.scratchpad_desc(), first);
   add_scratchpad(backward.scratchpad_desc(), second);
-  choice.scratch_bytes = scratchpad_at + static_cast<std::int64_t>(scratchpad_bytes);
+  choice.scratch_bytes = scratchpad_at + scratchpad_bytes;
   std::vector<Step> steps;
   if (has_workspace) steps.push_back({dnnl::lrn_forward(forward), std::move(first), false});
   steps.push_back({dnnl::lrn_backward(backward), std::move(second), false});

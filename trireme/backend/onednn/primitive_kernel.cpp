@@ -6,12 +6,11 @@ namespace trireme::onednn {
 namespace {
 
 void* address(const Argument& argument, const KernelMemory& memory) {
-  const auto where = static_cast<std::size_t>(argument.where);
   switch (argument.place) {
     case Argument::Place::input:
-      return memory.inputs[where];
+      return memory.inputs[argument.where];
     case Argument::Place::output:
-      return memory.outputs[where];
+      return memory.outputs[argument.where];
     case Argument::Place::scratch:
       break;
   }

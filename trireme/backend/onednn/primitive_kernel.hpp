@@ -61,7 +61,7 @@ class PrimitiveKernel final : public Kernel {
 template <typename PrimitiveDesc>
 Step make_step(KernelChoice& choice, const PrimitiveDesc& desc, std::vector<Argument> arguments, bool copy = false) {
   const dnnl::memory::desc scratchpad = desc.scratchpad_desc();
-  const auto bytes = static_cast<std::int64_t>(bytes_of(scratchpad));
+  const std::int64_t bytes = bytes_of(scratchpad);
   if (bytes > 0) arguments.push_back(Argument::scratch(DNNL_ARG_SCRATCHPAD, scratchpad));
   choice.scratch_bytes = std::max(choice.scratch_bytes, bytes);
   return {dnnl::primitive(desc.get()), std::move(arguments), copy};

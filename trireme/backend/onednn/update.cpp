@@ -99,8 +99,7 @@ KernelChoice make(const op::MovingAverage& operation, const KernelRequest& reque
 
 KernelChoice make(const op::Assign&, const KernelRequest& request, const dnnl::engine&) {
   const TensorDesc& variable = request.inputs[0];
-  const auto bytes = static_cast<std::size_t>(variable.bytes());
-  KernelChoice choice = own_kernel(request, [bytes](const Operands& operands, const RunContext&) {
+  KernelChoice choice = own_kernel(request, [bytes = variable.bytes()](const Operands& operands, const RunContext&) {
     std::memmove(operands.variable(0), operands.input(1), bytes);  // memmove: a variable may be assigned to itself
   });
   choice.inputs = {variable.layout, variable.layout};

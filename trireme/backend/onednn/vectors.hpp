@@ -1,6 +1,6 @@
 // Loops that are written with vectors of a set width, where the compiler's own vectorisation does not keep tiles in
-// registers. A loop is a template over the instruction set; a function marked for that set calls it, and who calls that
-// function has asked the CPU first.
+// registers. A loop is a template over the instruction set; a function marked for that set calls it, and whoever calls
+// that function has asked the CPU first.
 #pragma once
 
 #include <cstdint>

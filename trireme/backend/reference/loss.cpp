@@ -30,7 +30,7 @@ void softmax_row(const float* src, std::int64_t count, double normalizer, float*
 
 bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
 
-// The probability that the target gives to a class; NaN throughout for a label that is no class, so that a wrong
+// The probability that the target gives to a class; NaN throughout for a label that is not a class, so that a wrong
 // label is seen in the loss and cannot train anything silently.
 struct Target {
   double on_label, everywhere;

@@ -15,7 +15,7 @@ using AxisOffsets = std::vector<std::vector<std::int64_t>>;
 std::int64_t offset_of(std::int64_t position, const AxisOffsets& offsets) {
   std::int64_t sum = 0;
   for (auto axis = offsets.rbegin(); axis != offsets.rend(); ++axis) {
-    const auto extent = static_cast<std::int64_t>(axis->size());
+    const std::int64_t extent = std::ssize(*axis);
     sum += (*axis)[position % extent];
     position /= extent;
   }

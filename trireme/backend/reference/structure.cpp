@@ -86,10 +86,10 @@ KernelChoice make(const op::Slice& operation, const KernelRequest& request) {
 }
 
 KernelChoice make(const op::Reshape&, const KernelRequest& request) {
-  const auto bytes = static_cast<std::size_t>(request.node.outputs[0].bytes());
-  KernelChoice choice = plain_loops(request, [bytes](const Operands& operands, const RunContext&) {
-    std::memmove(operands.output(), operands.input(0), bytes);  // memmove: the two may be the same memory
-  });
+  KernelChoice choice =
+      plain_loops(request, [bytes = request.node.outputs[0].bytes()](const Operands& operands, const RunContext&) {
+        std::memmove(operands.output(), operands.input(0), bytes);  // memmove: the two may be the same memory
+      });
   choice.in_place.emplace_back(0, 0);
   return choice;
 }

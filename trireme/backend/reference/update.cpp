@@ -49,7 +49,7 @@ KernelChoice make(const op::MovingAverage& operation, const KernelRequest& reque
 }
 
 KernelChoice make(const op::Assign&, const KernelRequest& request) {
-  const auto bytes = static_cast<std::size_t>(request.inputs[0].shape.elements()) * sizeof(float);
+  const auto bytes = request.inputs[0].shape.elements() * sizeof(float);
   return plain_loops(request, [bytes](const Operands& operands, const RunContext&) {
     std::memmove(operands.variable(0), operands.input(1), bytes);  // memmove: a variable may be assigned to itself
   });
