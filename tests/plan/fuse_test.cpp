@@ -6,7 +6,6 @@
 
 #include "trireme/graph/functions.hpp"
 #include "trireme/optim/optimizer.hpp"
-#include "trireme/plan/label.hpp"
 
 namespace trireme {
 namespace {

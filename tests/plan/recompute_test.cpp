@@ -9,7 +9,6 @@
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/plan/fuse.hpp"
-#include "trireme/plan/label.hpp"
 
 namespace trireme {
 namespace {

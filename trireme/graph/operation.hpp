@@ -8,7 +8,6 @@
 #include "trireme/graph/ops/elementwise.hpp"
 #include "trireme/graph/ops/linear.hpp"
 #include "trireme/graph/ops/loss.hpp"
-#include "trireme/graph/ops/loss_scale.hpp"
 #include "trireme/graph/ops/normalization.hpp"
 #include "trireme/graph/ops/pooling.hpp"
 #include "trireme/graph/ops/reduction.hpp"
@@ -35,6 +34,8 @@ using Operation = std::variant<
 // clang-format on
 
 std::string_view name_of(const Operation& operation);
+// For people, with what it computes and what was fused into it: "convolution+bias+relu", "max_pool".
+std::string label_of(const Operation& operation);
 std::vector<TensorType> infer(const Operation& operation, Types inputs);
 Cost cost(const Operation& operation, Types inputs, Types outputs);
 // Throws Error(bad_input) for an operation that has no gradient.

@@ -21,7 +21,7 @@ std::string number_help(const op::RuleNumber& number);
 // "momentum 0.9, weight decay 4e-05"
 std::string describe(const op::OptimizerRule& rule);
 
-// The state of dynamic loss scaling (graph/ops/loss_scale.hpp), as scalar variables that are not trained: they go into
+// The state of dynamic loss scaling (graph/ops/update.hpp), as scalar variables that are not trained: they go into
 // checkpoints.
 struct LossScale {
   Tensor scale;

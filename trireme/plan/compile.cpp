@@ -8,7 +8,6 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/plan/fuse.hpp"
-#include "trireme/plan/label.hpp"
 #include "trireme/plan/memory.hpp"
 #include "trireme/plan/order.hpp"
 #include "trireme/plan/program.hpp"
@@ -293,6 +292,18 @@ void Compiler::add_fetches() {
   }
 }
 
+// A backend takes the nearest kernel that it has: without this, another precision than the one asked for.
+void check_precision(Precision precision, const Backend& backend) {
+  if (backend.is_fast_in(precision)) return;
+  std::vector<std::string_view> there;
+  for (const Precision each : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
+    if (backend.is_fast_in(each)) there.push_back(to_string(each));
+  }
+  bad_input("the backend '{}' has no {} on this machine; it has {}{}", backend.name(), to_string(precision),
+            fmt::join(there, ", "),
+            backend.device().is_host() ? "; GPUs (the backend 'cuda') have all precisions" : "");
+}
+
 }  // namespace
 
 double Program::flops() const {
@@ -300,35 +311,6 @@ double Program::flops() const {
     return i.once || i.recomputed ? sum : sum + i.cost.flops;
   });
 }
-
-namespace {
-
-// A backend takes the nearest kernel that it has: without this, another precision than the one asked for.
-void check_precision(Precision precision, const Backend& backend) {
-  const auto name = [](Precision of) {
-    switch (of) {
-      case Precision::fp16:
-        return "fp16";
-      case Precision::bf16:
-        return "bf16";
-      case Precision::tf32:
-        return "tf32";
-      case Precision::fp32:
-        break;
-    }
-    return "fp32";
-  };
-  if (backend.is_fast_in(precision)) return;
-  std::vector<const char*> there;
-  for (const Precision each : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
-    if (backend.is_fast_in(each)) there.push_back(name(each));
-  }
-  bad_input("the backend '{}' has no {} on this machine; it has {}{}", backend.name(), name(precision),
-            fmt::join(there, ", "),
-            backend.device().is_host() ? "; GPUs (the backend 'cuda') have all precisions" : "");
-}
-
-}  // namespace
 
 Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
                 const CompileOptions& options, VariableLayouts& variable_layouts) {

@@ -19,7 +19,9 @@ class Scheduler {
  public:
   Scheduler(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects)
       : program_(program), options_(options), place_(place), collects_(collects) {
-    schedule_.updates = update_instructions(program);
+    for (int i = 0; i < std::ssize(program.instructions); ++i) {
+      if (applies_gradients(instruction(i))) schedule_.updates.push_back(i);
+    }
     for (std::size_t bucket = 0; bucket < schedule_.updates.size(); ++bucket) {
       const Instruction& update = instruction(schedule_.updates[bucket]);
       if (options.changes_step() && update.scratch >= 0) {
@@ -303,14 +305,6 @@ std::string_view to_string(Action action) {
 
 bool applies_gradients(const Instruction& instruction) {
   return instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr;
-}
-
-std::vector<int> update_instructions(const Program& program) {
-  std::vector<int> updates;
-  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    if (applies_gradients(program.instructions[i])) updates.push_back(static_cast<int>(i));
-  }
-  return updates;
 }
 
 Schedule schedule_run(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects) {

@@ -87,7 +87,5 @@ struct Schedule {
 Schedule schedule_run(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects);
 
 bool applies_gradients(const Instruction& instruction);
-// Instructions that apply gradients, in order: [bucket].
-std::vector<int> update_instructions(const Program& program);
 
 }  // namespace trireme

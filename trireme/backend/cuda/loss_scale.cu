@@ -1,7 +1,7 @@
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/elements.cuh"
 #include "trireme/backend/cuda/loss_scale_kernels.hpp"
-#include "trireme/graph/ops/loss_scale.hpp"
+#include "trireme/graph/ops/update.hpp"
 
 namespace trireme::cuda {
 namespace {
