@@ -287,36 +287,24 @@ void ProgressBar::on_warmup_step(const StepEvent& event) {
 }
 
 void ProgressBar::on_step(const StepEvent& event) {
-  if (is_displayed(event.step, config_.display_every)) erase();
+  if (is_displayed(event.step, config_.display_every)) line_.erase();
   inner_.on_step(event);
   draw(event, "timed", warmup_done_ + event.repeat * config_.num_batches + event.step);
 }
 
 void ProgressBar::on_end(const BenchmarkSetup& setup, const BenchmarkResult& result) {
-  erase();
+  line_.erase();
   inner_.on_end(setup, result);
 }
 
 void ProgressBar::draw(const StepEvent& event, const char* phase, std::int64_t steps_done) {
-  if (visible_ && event.elapsed_seconds - drawn_at_ < kRedrawSeconds) return;
+  if (line_.is_drawn() && event.elapsed_seconds - drawn_at_ < kRedrawSeconds) return;
   const double done = progress(config_, event.elapsed_seconds, steps_done);
   const double left = done > 0 ? event.elapsed_seconds * (1 - done) / done : 0;
   const int filled = static_cast<int>(std::lround(done * kBarWidth));
-  // Erases to the end of the line after the text: the new text may be shorter than what it covers.
-  const std::string bar =
-      fmt::format("\r[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left\x1b[K", std::string(filled, '#'),
-                  std::string(kBarWidth - filled, '.'), 100 * done, phase, event.step, event.steps, left);
-  std::fwrite(bar.data(), 1, bar.size(), terminal_);
-  std::fflush(terminal_);
+  line_.draw(fmt::format("[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left", std::string(filled, '#'),
+                         std::string(kBarWidth - filled, '.'), 100 * done, phase, event.step, event.steps, left));
   drawn_at_ = event.elapsed_seconds;
-  visible_ = true;
-}
-
-void ProgressBar::erase() {
-  if (!visible_) return;
-  std::fputs("\r\x1b[K", terminal_);
-  std::fflush(terminal_);
-  visible_ = false;
 }
 
 }  // namespace trireme::lab

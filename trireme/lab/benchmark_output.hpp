@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trireme/lab/job_figures.hpp"
+#include "trireme/report/terminal.hpp"
 
 namespace trireme::lab {
 
@@ -28,7 +29,7 @@ class BenchmarkText : public BenchmarkObserver {
 // Draws a bar with the time left on a terminal, around what another observer prints.
 class ProgressBar : public BenchmarkObserver {
  public:
-  ProgressBar(BenchmarkObserver& inner, std::FILE* terminal) : inner_(inner), terminal_(terminal) {}
+  ProgressBar(BenchmarkObserver& inner, std::FILE* terminal) : inner_(inner), line_(terminal) {}
   void on_start(const BenchmarkSetup& setup) override;
   void on_warmup_step(const StepEvent& event) override;
   void on_step(const StepEvent& event) override;
@@ -36,14 +37,12 @@ class ProgressBar : public BenchmarkObserver {
 
  private:
   void draw(const StepEvent& event, const char* phase, std::int64_t steps_done);
-  void erase();
 
   BenchmarkObserver& inner_;
-  std::FILE* terminal_;
+  report::TerminalLine line_;
   BenchmarkConfig config_;
   std::int64_t warmup_done_ = 0;
   double drawn_at_ = -1;  // seconds of the run; below 0: never
-  bool visible_ = false;
 };
 
 std::string banner(const BenchmarkSetup& setup);

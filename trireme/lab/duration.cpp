@@ -9,18 +9,8 @@
 namespace trireme::lab {
 namespace {
 
-double unit_seconds(char unit) {
-  switch (unit) {
-    case 's':
-      return 1;
-    case 'm':
-      return 60;
-    case 'h':
-      return 3600;
-    default:
-      return 0;
-  }
-}
+// 0: there is no such unit.
+double unit_seconds(char unit) { return unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0; }
 
 }  // namespace
 

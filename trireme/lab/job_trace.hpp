@@ -36,7 +36,6 @@ class JobTrace {
   // Of another rank, or of this one: what there is beside its spans.
   struct Member {
     comm::ClockOffset begin, end;
-    std::int64_t first = 0;  // the begin of its first span by the first rank's clock; 0: it has none
     bool is_lost = false;
   };
 

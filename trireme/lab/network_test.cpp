@@ -29,15 +29,7 @@ std::int64_t burst_of(std::int64_t bytes) { return std::clamp<std::int64_t>(kBur
 
 // Messages that follow one another in the smallest thing that can be timed.
 std::int64_t messages_per_round(MessageMode mode, std::int64_t bytes) {
-  switch (mode) {
-    case MessageMode::ping_pong:
-      return 2;
-    case MessageMode::one_way:
-      return burst_of(bytes);
-    case MessageMode::bidirectional:
-      break;
-  }
-  return 1;
+  return mode == MessageMode::ping_pong ? 2 : mode == MessageMode::one_way ? burst_of(bytes) : 1;
 }
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -225,15 +217,8 @@ Repetitions PairTest::agree(double seconds_per_round) {
 double PairTest::sample(MessageMode mode, std::int64_t bytes, std::int64_t rounds) {
   ++sample_;
   const auto size = static_cast<std::size_t>(bytes);
-  switch (mode) {
-    case MessageMode::ping_pong:
-      return ping_pong(size, rounds);
-    case MessageMode::one_way:
-      return one_way(size, rounds);
-    case MessageMode::bidirectional:
-      return bidirectional(size, rounds);
-  }
-  return 0;
+  if (mode == MessageMode::ping_pong) return ping_pong(size, rounds);
+  return mode == MessageMode::one_way ? one_way(size, rounds) : bidirectional(size, rounds);
 }
 
 // Before: it has nothing left to check. After: everything has reached it.

@@ -10,7 +10,6 @@
 #include "trireme/lab/trial.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/table.hpp"
-#include "trireme/report/terminal.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -92,24 +91,15 @@ void SweepText::on_start(const ScheduledRun& run, const SweepProgress& progress)
 }
 
 void SweepText::on_wait(double seconds) {
-  if (terminal_ == nullptr) return;
+  if (!line_.has_terminal()) return;
   SweepProgress now = progress_;
   now.seconds_left -= seconds;
   const std::string bar = bar_text(now, cell_text(cells_[run_.cell]), seconds);
-  fmt::print(terminal_, "\r{}\x1b[K", bar.substr(0, report::columns_of(terminal_)));
-  std::fflush(terminal_);
-  bar_is_drawn_ = true;
-}
-
-void SweepText::erase_bar() {
-  if (!bar_is_drawn_) return;
-  fmt::print(terminal_, "\r\x1b[K");
-  std::fflush(terminal_);
-  bar_is_drawn_ = false;
+  line_.draw(bar.substr(0, line_.columns()));
 }
 
 void SweepText::on_end(const ScheduledRun& run, const Json& record, const SweepProgress& progress) {
-  erase_bar();
+  line_.erase();
   fmt::print(stream_, "{}/{}  {}  repeat {}: {}, took {}{}\n", progress.runs_done, progress.runs_planned,
              cell_text(cells_[run.cell]), run.repeat, outcome_text(record),
              duration_text(record["study"]["seconds"].get<double>()), left_text(progress));

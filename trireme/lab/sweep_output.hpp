@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trireme/lab/sweep.hpp"
+#include "trireme/report/terminal.hpp"
 
 namespace trireme::lab {
 
@@ -14,19 +15,18 @@ class SweepText : public SweepObserver {
  public:
   // Lines go to `stream`; to `terminal` the bar, where there is one.
   SweepText(const std::vector<StudyCell>& cells, std::FILE* stream, std::FILE* terminal)
-      : cells_(cells), stream_(stream), terminal_(terminal) {}
+      : cells_(cells), stream_(stream), line_(terminal) {}
   void on_start(const ScheduledRun& run, const SweepProgress& progress) override;
   void on_wait(double seconds) override;
   void on_end(const ScheduledRun& run, const Json& record, const SweepProgress& progress) override;
-  void erase_bar();
+  void erase_bar() { line_.erase(); }
 
  private:
   const std::vector<StudyCell>& cells_;
   std::FILE* stream_;
-  std::FILE* terminal_;
+  report::TerminalLine line_;
   ScheduledRun run_;
   SweepProgress progress_;
-  bool bar_is_drawn_ = false;
 };
 
 // "[=====>      ] 12 of 40 runs, about 3m20s left; batch-size=16, 4s"

@@ -8,33 +8,31 @@
 namespace trireme::lab {
 namespace {
 
+// Every field with its name, the same list for both ways.
+template <typename Rank, typename Visit>
+void visit_fields(Rank& rank, const Visit& visit) {
+  visit("rank", rank.rank);
+  visit("host", rank.host);
+  visit("cores", rank.cores);
+  visit("step_seconds", rank.step_seconds);
+  visit("losses", rank.losses);
+  visit("step", rank.step);
+  visit("update", rank.update);
+  visit("wait", rank.wait);
+  visit("input", rank.input);
+  visit("bucket_seconds", rank.bucket_seconds);
+  visit("peak_rss_bytes", rank.peak_rss_bytes);
+}
+
 Json to_json(const RankReport& rank) {
-  return {{"rank", rank.rank},
-          {"host", rank.host},
-          {"cores", rank.cores},
-          {"step_seconds", rank.step_seconds},
-          {"losses", rank.losses},
-          {"step", rank.step},
-          {"update", rank.update},
-          {"wait", rank.wait},
-          {"input", rank.input},
-          {"bucket_seconds", rank.bucket_seconds},
-          {"peak_rss_bytes", rank.peak_rss_bytes}};
+  Json json;
+  visit_fields(rank, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
 }
 
 RankReport from_json(const Json& json) {
   RankReport rank;
-  json.at("rank").get_to(rank.rank);
-  json.at("host").get_to(rank.host);
-  json.at("cores").get_to(rank.cores);
-  json.at("step_seconds").get_to(rank.step_seconds);
-  json.at("losses").get_to(rank.losses);
-  json.at("step").get_to(rank.step);
-  json.at("update").get_to(rank.update);
-  json.at("wait").get_to(rank.wait);
-  json.at("input").get_to(rank.input);
-  json.at("bucket_seconds").get_to(rank.bucket_seconds);
-  json.at("peak_rss_bytes").get_to(rank.peak_rss_bytes);
+  visit_fields(rank, [&](const char* name, auto& value) { json.at(name).get_to(value); });
   return rank;
 }
 

@@ -101,38 +101,27 @@ std::string banner(const train::Trainer& training) {
 }
 
 TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& training)
-    : stream_(stream), terminal_(terminal), training_(training) {
+    : stream_(stream), line_(terminal), training_(training) {
   std::fputs(banner(training).c_str(), stream_);
   std::fflush(stream_);
 }
 
 void TrainingText::on_step(const train::StepReport& report) {
-  if (terminal_ != nullptr) draw(report);
+  if (line_.has_terminal()) draw(report);
 }
 
 void TrainingText::draw(const train::StepReport& report) {
   const auto now = Clock::now();
-  if (visible_ && std::chrono::duration<double>(now - drawn_).count() < kRedrawSeconds) return;
+  if (line_.is_drawn() && std::chrono::duration<double>(now - drawn_).count() < kRedrawSeconds) return;
   const double elapsed = seconds_since(start_);
   const auto steps_here = static_cast<double>(report.step - training_.first_step());
   const double left = elapsed / steps_here * static_cast<double>(report.steps - report.step);
   const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
   const int filled = static_cast<int>(std::lround(done * kBarWidth));
   const double speed = static_cast<double>(training_.config().samples_per_update()) / report.seconds;
-  const std::string bar =
-      fmt::format("\r[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left\x1b[K", std::string(filled, '#'),
-                  std::string(kBarWidth - filled, '.'), report.epoch, report.loss, speed, format_seconds(left));
-  std::fputs(bar.c_str(), terminal_);
-  std::fflush(terminal_);
+  line_.draw(fmt::format("[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left", std::string(filled, '#'),
+                         std::string(kBarWidth - filled, '.'), report.epoch, report.loss, speed, format_seconds(left)));
   drawn_ = now;
-  visible_ = true;
-}
-
-void TrainingText::erase() {
-  if (!visible_) return;
-  std::fputs("\r\x1b[K", terminal_);
-  std::fflush(terminal_);
-  visible_ = false;
 }
 
 void TrainingText::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
@@ -143,7 +132,7 @@ void TrainingText::on_nothing_left(std::int64_t step, const std::optional<train:
 }
 
 void TrainingText::on_epoch(const train::EpochReport& report) {
-  erase();
+  line_.erase();
   fmt::print(stream_, "epoch {:3}  step {:6}  loss {:.4f}{}  rate {:.5g}  {:.1f} images/s  {:.1f} s + {:.1f} s\n",
              report.epoch, report.step, report.loss, accuracy_text(report.accuracy), report.learning_rate,
              report.images_per_second, report.train_seconds, report.evaluation_seconds);
@@ -151,7 +140,7 @@ void TrainingText::on_epoch(const train::EpochReport& report) {
 }
 
 void TrainingText::on_end(const train::EndReport& report) {
-  erase();
+  line_.erase();
   fmt::print(stream_, "{}; waited for input: {}\n", to_string(report.end),
              format_seconds(training_.seconds().input_wait));
   if (const std::string resumed = resumed_text(training_); !resumed.empty()) {

@@ -10,6 +10,7 @@
 
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/report/run_record.hpp"
+#include "trireme/report/terminal.hpp"
 #include "trireme/train/event_file.hpp"
 #include "trireme/train/trainer.hpp"
 
@@ -32,12 +33,11 @@ class TrainingText : public train::TrainerObserver {
  private:
   using Clock = std::chrono::steady_clock;
   void draw(const train::StepReport& report);
-  void erase();
 
-  std::FILE *stream_, *terminal_;
+  std::FILE* stream_;
+  report::TerminalLine line_;
   const train::Trainer& training_;
   Clock::time_point start_ = Clock::now(), drawn_ = {};
-  bool visible_ = false;
 };
 
 // epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds: appended

@@ -10,7 +10,6 @@
 #include "trireme/lab/duration.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/table.hpp"
-#include "trireme/report/terminal.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -117,7 +116,7 @@ void TuneText::on_round(TuneRound round, const StepCostModel& model, const std::
 }
 
 void TuneText::on_sample(const TuneSample& sample) {
-  erase_line();
+  line_.erase();
   const std::string repeat = sample.trial.repeat > 1 ? fmt::format("  run {}", sample.trial.repeat) : "";
   fmt::print(stream_, "{:>3}  {}{}: {} (estimate {})\n", ++trials_, short_text(space_, sample.trial.candidate), repeat,
              objective_.text(sample.score), objective_.text(sample.estimate));
@@ -125,7 +124,7 @@ void TuneText::on_sample(const TuneSample& sample) {
 }
 
 void TuneText::on_failure(const TuneTrial& trial, const std::string& error) {
-  erase_line();
+  line_.erase();
   fmt::print(stream_, "{:>3}  {}: failed: {}\n", ++trials_, short_text(space_, trial.candidate),
              error.substr(0, kLongestError));
   std::fflush(stream_);
@@ -142,19 +141,10 @@ void TuneText::on_round_end(const RoundEnd& end, const std::vector<double>& esti
 }
 
 void TuneText::on_wait(const TuneTrial& trial, double seconds) {
-  if (terminal_ == nullptr) return;
+  if (!line_.has_terminal()) return;
   const std::string line =
       fmt::format("{}: {}, {:.0f}s", to_string(trial.round), short_text(space_, trial.candidate), seconds);
-  fmt::print(terminal_, "\r{}\x1b[K", line.substr(0, report::columns_of(terminal_)));
-  std::fflush(terminal_);
-  line_is_drawn_ = true;
-}
-
-void TuneText::erase_line() {
-  if (!line_is_drawn_) return;
-  fmt::print(terminal_, "\r\x1b[K");
-  std::fflush(terminal_);
-  line_is_drawn_ = false;
+  line_.draw(line.substr(0, line_.columns()));
 }
 
 std::string gain_text(const TuneResult& result) {

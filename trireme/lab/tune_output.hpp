@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trireme/lab/tune_search.hpp"
+#include "trireme/report/terminal.hpp"
 
 namespace trireme::lab {
 
@@ -14,7 +15,7 @@ class TuneText : public TuneObserver {
  public:
   // Lines go to `stream`; to `terminal` what is being run, where there is one.
   TuneText(const TuneSpace& space, const TuneObjective& objective, std::FILE* stream, std::FILE* terminal)
-      : space_(space), objective_(objective), stream_(stream), terminal_(terminal) {}
+      : space_(space), objective_(objective), stream_(stream), line_(terminal) {}
 
   void on_round(TuneRound round, const StepCostModel& model, const std::vector<std::size_t>& order,
                 const std::vector<double>& estimates) override;
@@ -22,14 +23,13 @@ class TuneText : public TuneObserver {
   void on_failure(const TuneTrial& trial, const std::string& error) override;
   void on_round_end(const RoundEnd& end, const std::vector<double>& estimates) override;
   void on_wait(const TuneTrial& trial, double seconds);
-  void erase_line();
+  void erase_line() { line_.erase(); }
 
  private:
   const TuneSpace& space_;
   TuneObjective objective_;
   std::FILE* stream_;
-  std::FILE* terminal_;
-  bool line_is_drawn_ = false;
+  report::TerminalLine line_;
   std::size_t trials_ = 0;
 };
 

@@ -10,6 +10,16 @@
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::perf {
+namespace {
+
+Comparison judged(double ratio, const Interval& interval, const RankTest& test) {
+  Comparison comparison{
+      .ratio = ratio, .interval = interval, .p = test.p, .smallest_p = test.smallest_p, .direction = test.direction};
+  comparison.verdict = verdict_of(comparison);
+  return comparison;
+}
+
+}  // namespace
 
 Verdict verdict_of(const Comparison& comparison) {
   const bool differs = comparison.p < kSignificance;
@@ -20,27 +30,14 @@ Verdict verdict_of(const Comparison& comparison) {
 
 Comparison compare(std::span<const double> first, std::span<const double> second) {
   if (first.empty() || second.empty()) return {};
-  const RankTest test = rank_test(first, second);
-  Comparison comparison{.ratio = median(first) / median(second),
-                        .interval = ratio_interval(first, second),
-                        .p = test.p,
-                        .smallest_p = test.smallest_p,
-                        .direction = test.direction};
-  comparison.verdict = verdict_of(comparison);
-  return comparison;
+  return judged(median(first) / median(second), ratio_interval(first, second), rank_test(first, second));
 }
 
 Comparison compare_overall(std::span<const SamplePair> pairs) {
   if (pairs.empty()) return {};
   double logarithms = 0;
   for (const SamplePair& pair : pairs) logarithms += std::log(median(pair.first) / median(pair.second));
-  const OverallTest test = overall_rank_test(pairs);
-  Comparison comparison{.ratio = std::exp(logarithms / static_cast<double>(pairs.size())),
-                        .p = test.p,
-                        .smallest_p = test.smallest_p,
-                        .direction = test.direction};
-  comparison.verdict = verdict_of(comparison);
-  return comparison;
+  return judged(std::exp(logarithms / static_cast<double>(pairs.size())), {}, overall_rank_test(pairs));
 }
 
 void correct_together(std::span<Comparison> comparisons) {

@@ -200,12 +200,12 @@ RankTest rank_test(std::span<const double> first, std::span<const double> second
   const Ranked ranked = rank(first, second);
   const auto size = static_cast<double>(first.size());
   const bool exact = ranked.size() <= kMostExact;
-  return {.u = ranked.doubled_sum / 2 - size * (size + 1) / 2,
-          .p = exact ? exact_p(sum_distribution(ranked), ranked.doubled_sum, ranked.expected_sum)
+  return {.p = exact ? exact_p(sum_distribution(ranked), ranked.doubled_sum, ranked.expected_sum)
                      : normal_p(std::fabs(ranked.doubled_sum - ranked.expected_sum) / 2, ranked.variance()),
           .smallest_p = two_choices(one_choice(first.size(), second.size())),
           .direction = sign(ranked.doubled_sum - ranked.expected_sum),
-          .exact = exact};
+          .exact = exact,
+          .u = ranked.doubled_sum / 2 - size * (size + 1) / 2};
 }
 
 std::optional<std::size_t> largest_u(std::size_t first, std::size_t second, double chance) {
@@ -226,8 +226,8 @@ double sign_test(std::span<const double> samples) {
   return std::min(1.0, p);
 }
 
-OverallTest overall_rank_test(std::span<const SamplePair> pairs) {
-  OverallTest test{.exact = pairs.size() <= kMostExact};
+RankTest overall_rank_test(std::span<const SamplePair> pairs) {
+  RankTest test{.exact = pairs.size() <= kMostExact};
   double sum = 0, expected = 0, variance = 0, one_of_all = 0;
   std::vector<double> shares{1};
   for (const SamplePair& pair : pairs) {
@@ -246,11 +246,9 @@ OverallTest overall_rank_test(std::span<const SamplePair> pairs) {
   return test;
 }
 
-GroupTest group_rank_test(std::span<const SampleSets> groups) {
-  if (groups.size() == 1 && groups[0].size() == 2) {  // the same test, counted instead of tried
-    const RankTest test = rank_test(groups[0][0], groups[0][1]);
-    return {.p = test.p, .smallest_p = test.smallest_p};
-  }
+RankTest group_rank_test(std::span<const SampleSets> groups) {
+  // The same test, counted instead of tried.
+  if (groups.size() == 1 && groups[0].size() == 2) return rank_test(groups[0][0], groups[0][1]);
   std::vector<RankedSets> ranked;
   double smallest = 0;
   for (const SampleSets& sets : groups) {
@@ -266,7 +264,7 @@ GroupTest group_rank_test(std::span<const SampleSets> groups) {
     as_far += sum_of_statistics(ranked) >= measured;
   }
   constexpr double kOrders = kExchanges + 1;
-  return {.p = as_far / kOrders, .smallest_p = std::clamp(std::exp(smallest), 1 / kOrders, 1.0)};
+  return {.p = as_far / kOrders, .smallest_p = std::clamp(std::exp(smallest), 1 / kOrders, 1.0), .exact = false};
 }
 
 }  // namespace trireme::perf

@@ -11,11 +11,11 @@
 namespace trireme::perf {
 
 struct RankTest {
-  double u = 0;           // pairs in which the first set's sample is larger; a tie counts half
   double p = 1;           // two-sided
   double smallest_p = 1;  // what this many samples could show at best, were all of one set larger
   int direction = 0;      // 1: the first set has the higher ranks; -1: the lower ones; 0: neither
-  bool exact = true;      // counted over all orders; otherwise by the normal approximation
+  bool exact = true;      // counted over all orders; otherwise by an approximation
+  double u = 0;           // of two sets: pairs in which the first set's sample is larger; a tie counts half
 };
 
 // Exact, ties included, up to 60 samples together; beyond that the normal approximation with corrections for ties and
@@ -35,23 +35,13 @@ double sign_test(std::span<const double> samples);
 struct SamplePair {
   std::vector<double> first, second;
 };
-struct OverallTest {
-  double p = 1;           // two-sided
-  double smallest_p = 1;  // at best, were all of one side larger in every pair
-  int direction = 0;      // of the first sides, as in RankTest
-  bool exact = true;
-};
-OverallTest overall_rank_test(std::span<const SamplePair> pairs);
+RankTest overall_rank_test(std::span<const SamplePair> pairs);
 
 // Sets of samples of which each is measured in another way, all else equal. Several such groups, with something else
 // between them: does the way matter in any of them? One answer for all sets, however many: no pair is picked out. The
 // sum of the groups' statistics (Kruskal and Wallis) among those of samples that were exchanged at random within their
 // groups, by a fixed seed; two sets of one group have the rank-sum test above.
 using SampleSets = std::vector<std::vector<double>>;
-struct GroupTest {
-  double p = 1;
-  double smallest_p = 1;  // that so many samples could reach
-};
-GroupTest group_rank_test(std::span<const SampleSets> groups);
+RankTest group_rank_test(std::span<const SampleSets> groups);
 
 }  // namespace trireme::perf

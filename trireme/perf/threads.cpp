@@ -91,7 +91,7 @@ void apply(const ThreadPlan& plan, int team_index) {
 #pragma omp parallel num_threads(plan.intra_threads)
   {
     const int processor = team[omp_get_thread_num()];
-    if (!topology.bind_this_thread(processor)) {
+    if (!topology.limit_this_thread({processor})) {
 #pragma omp critical
       refused = processor;
     }

@@ -94,8 +94,6 @@ std::vector<std::vector<int>> Topology::usable_cores() const {
   return cores;
 }
 
-bool Topology::bind_this_thread(int processor) const { return limit_this_thread({processor}); }
-
 bool Topology::limit_this_thread(const std::vector<int>& processors) const {
   return hwloc_set_cpubind(topology_.get(), bitmap_of(processors).get(), HWLOC_CPUBIND_THREAD) == 0;
 }

@@ -26,9 +26,8 @@ class Topology {
   // Logical processors (OS index) that this process may run on, grouped by core.
   std::vector<std::vector<int>> usable_cores() const;
 
-  // The calling thread, from now on. False where the system refuses.
-  [[nodiscard]] bool bind_this_thread(int processor) const;
-  // The same to any of several processors, for this thread or for all threads that this process has now.
+  // Lets this thread, or all threads that this process has now, run on these processors only. False where the system
+  // refuses.
   [[nodiscard]] bool limit_this_thread(const std::vector<int>& processors) const;
   [[nodiscard]] bool limit_this_process(const std::vector<int>& processors) const;
 

@@ -18,7 +18,7 @@ namespace {
 struct OptionQuestion {
   std::string option;
   std::vector<CellGroup> groups;
-  perf::GroupTest test;
+  perf::RankTest test;
 
   // The fastest cell, and the slowest of those that differ from it in the option alone.
   std::pair<const Cell*, const Cell*> extremes() const;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -359,27 +360,15 @@ double plot_height(const Figure& figure) {
 }  // namespace
 
 std::string xml_escaped(std::string_view text) {
+  constexpr std::string_view kMarks = "&<>\"'";
+  constexpr std::array<const char*, kMarks.size()> kEntities{"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   std::string result;
   result.reserve(text.size());
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
+    if (const std::size_t mark = kMarks.find(c); mark != std::string_view::npos) {
+      result += kEntities[mark];
+    } else {
+      result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
     }
   }
   return result;

@@ -1,13 +1,28 @@
 #include "trireme/report/terminal.hpp"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 
 namespace trireme::report {
 
-std::size_t columns_of(std::FILE* terminal) {
+std::size_t TerminalLine::columns() const {
   winsize size{};
-  const bool is_known = ioctl(fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  const bool is_known = ioctl(fileno(terminal_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   return is_known ? size.ws_col - 1u : 79u;
+}
+
+void TerminalLine::draw(const std::string& text) {
+  // Erases to the end of the line after the text: the new text may be shorter than what it covers.
+  fmt::print(terminal_, "\r{}\x1b[K", text);
+  std::fflush(terminal_);
+  is_drawn_ = true;
+}
+
+void TerminalLine::erase() {
+  if (!is_drawn_) return;
+  fmt::print(terminal_, "\r\x1b[K");
+  std::fflush(terminal_);
+  is_drawn_ = false;
 }
 
 }  // namespace trireme::report

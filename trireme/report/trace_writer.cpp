@@ -41,15 +41,8 @@ void check_trace_path(const std::string& path) {
 }
 
 std::string_view number_name(perf::SpanKind kind) {
-  switch (kind) {
-    case perf::SpanKind::step:
-      return "step";
-    case perf::SpanKind::input:
-    case perf::SpanKind::decode:
-      return "batch";
-    default:
-      return "bucket";
-  }
+  if (kind == perf::SpanKind::step) return "step";
+  return kind == perf::SpanKind::input || kind == perf::SpanKind::decode ? "batch" : "bucket";
 }
 
 TraceWriter::TraceWriter(const std::string& path) : file_(path) { text_ = "{\"traceEvents\":[\n"; }
