@@ -18,7 +18,7 @@ struct BenchArguments {
 };
 
 // How kernels are chosen: of every command that compiles a network.
-void add_tuning_options(CLI::App& app, train::StepOptions& options, const std::string& group);
+void add_tuning_options(CLI::App& app, train::StepOptions& options);
 // What is computed again to save memory: likewise.
 CLI::Option* add_recompute_option(CLI::App& app, train::StepOptions& options);
 // What a step is: of every command that trains.
@@ -26,7 +26,7 @@ void add_training_step_options(CLI::App& app, train::StepOptions& options);
 // What evaluating a checkpoint takes: data, device and threads.
 void add_evaluation_options(CLI::App& app, train::StepOptions& options);
 // --trace and --trace-steps.
-void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options, const std::string& group);
+void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
 
 }  // namespace trireme::cli

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 
+#include "cli/commands.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/secret.hpp"
@@ -130,32 +131,27 @@ std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) 
 
 }  // namespace
 
-void add_cluster_options(CLI::App& app, ClusterArguments& arguments, const std::string& group) {
+void add_cluster_options(CLI::App& app, ClusterArguments& arguments) {
+  const OptionGroup group(app, "Cluster");
   app.add_option("--worker-hosts", arguments.worker_hosts,
                  "Addresses of the workers, host:port,...; the order is the task index. For tasks that are started\n"
-                 "by hand: `trireme launch` gives its own")
-      ->group(group);
-  app.add_option("--ps-hosts", arguments.ps_hosts, "Addresses of the parameter servers, likewise")->group(group);
+                 "by hand: `trireme launch` gives its own");
+  app.add_option("--ps-hosts", arguments.ps_hosts, "Addresses of the parameter servers, likewise");
   app.add_option("--cluster", arguments.cluster_file,
-                 "The same from a JSON file: {\"worker\": [...], \"ps\": [...]}, or as TF_CONFIG has it")
-      ->group(group);
-  app.add_option("--job-name", arguments.job_name, "What this process is: worker or ps")->group(group);
-  app.add_option("--task-index", arguments.task_index, "Which one of them, from 0")->group(group);
+                 "The same from a JSON file: {\"worker\": [...], \"ps\": [...]}, or as TF_CONFIG has it");
+  app.add_option("--job-name", arguments.job_name, "What this process is: worker or ps");
+  app.add_option("--task-index", arguments.task_index, "Which one of them, from 0");
   app.add_option("--protocol", arguments.protocol,
                  "How tasks talk: grpc, grpc+ucx (tensors over UCX), grpc+mpi (tensors over MPI), mpi, or\n"
                  "auto: grpc between the tasks of a cluster, mpi otherwise")
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
   app.add_option("--secret-file", arguments.secret_file,
-                 "File with the secret by which the tasks of a job know each other; readable by its owner alone")
-      ->group(group);
-  app.add_option("--tls-cert", arguments.tls_cert, "Encrypt the connections: this task's certificate (PEM)")
-      ->group(group);
-  app.add_option("--tls-key", arguments.tls_key, "Its private key (PEM)")->group(group);
-  app.add_option("--tls-ca", arguments.tls_ca, "Certificate of who has signed those of all tasks (PEM)")->group(group);
+                 "File with the secret by which the tasks of a job know each other; readable by its owner alone");
+  app.add_option("--tls-cert", arguments.tls_cert, "Encrypt the connections: this task's certificate (PEM)");
+  app.add_option("--tls-key", arguments.tls_key, "Its private key (PEM)");
+  app.add_option("--tls-ca", arguments.tls_ca, "Certificate of who has signed those of all tasks (PEM)");
   app.add_option("--join-timeout", arguments.join_timeout, "Seconds to wait for the other tasks at the start")
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
 }
 
 std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments) {

@@ -19,7 +19,7 @@ struct ClusterArguments {
   double join_timeout = 60;  // seconds
 };
 
-void add_cluster_options(CLI::App& app, ClusterArguments& arguments, const std::string& group);
+void add_cluster_options(CLI::App& app, ClusterArguments& arguments);
 
 // Nothing: this process is alone, or its ranks are MPI's. Error(bad_input) where options are missing, wrong or in
 // contradiction to the launch that this process is part of.

@@ -10,12 +10,10 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/launch_hosts.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/cluster/environment.hpp"
 #include "trireme/lab/comparison.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/sweep_output.hpp"
@@ -131,21 +129,6 @@ Json kept_plan(const lab::StudyPlan& plan, const lab::Field& field, const lab::C
   return json;
 }
 
-int finish(const lab::FrameworkComparison& comparison, const lab::StudyPlan& plan, const lab::SweepResult& result,
-           const std::vector<std::string>& differences, const std::filesystem::path& folder) {
-  const bool has_failures = std::any_of(result.cells.begin(), result.cells.end(),
-                                        [](const lab::CellState& cell) { return cell.failures > 0; });
-  fmt::print("\n{}{}", lab::ratio_table(comparison, folder, static_cast<int>(plan.repeats)),
-             lab::shortfall_text(comparison.cells, result));
-  fmt::print("\nWhat is the same, and what differs:\n- {}\n\n", fmt::join(differences, "\n- "));
-  if (has_failures)
-    fmt::print("the logs of failed runs: {}; to try them again: --retry-failed\n", (folder / "logs").string());
-  if (result.interrupted || !result.left_out.empty()) std::fputs(go_on_text().c_str(), stdout);
-  fmt::print("records: {}\n", (folder / "runs").string());
-  if (result.interrupted) return kInterruptedExitCode;
-  return has_failures ? exit_code(ErrorKind::failed) : 0;
-}
-
 int run_compare(const CompareArguments& arguments) {
   const lab::OptionCatalog options = option_catalog();
   const lab::StudyMachine machine = this_machine();
@@ -168,26 +151,21 @@ int run_compare(const CompareArguments& arguments) {
                               .program = this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
                               .retry_failed = arguments.retry_failed};
-  const std::string introduction =
-      lab::introduction(plan, comparison.cells.size()) + lab::field_text(field, notes_of(catalogs, comparison));
-  const Json kept = kept_plan(plan, field, own, differences);
-  if (arguments.dry_run) {
-    check_plan(out, kept);
-    const auto known = lab::read_states(out, setup);
-    fmt::print("{}{}\nWhat is the same, and what differs:\n- {}\n", introduction, lab::dry_run_text(setup, known),
-               fmt::join(differences, "\n- "));
-    return 0;
-  }
-  check_not_launched("a comparison");
-  Interrupt interrupt("interrupted: ending this run (once more to end at once)");
-  const lab::StudyFolder folder(out);
-  take_plan(folder, kept);
-  fmt::print("{}", introduction);
-  std::fflush(stdout);
-  lab::SweepText text(comparison.cells, stdout, cluster::shows_progress() ? stderr : nullptr);
-  const lab::SweepResult result = lab::Sweep(setup, folder, text).run(interrupt.listen());
-  text.erase_bar();
-  return finish(comparison, plan, result, differences, out);
+  const std::string same_and_different =
+      fmt::format("\nWhat is the same, and what differs:\n- {}\n", fmt::join(differences, "\n- "));
+  const StudyRun study{.setup = setup,
+                       .out = out,
+                       .plan = kept_plan(plan, field, own, differences),
+                       .who = "a comparison",
+                       .introduction = lab::introduction(plan, comparison.cells.size()) +
+                                       lab::field_text(field, notes_of(catalogs, comparison)),
+                       .conclusion =
+                           [&](const lab::SweepResult& result) {
+                             return "\n" + lab::ratio_table(comparison, out, static_cast<int>(plan.repeats)) +
+                                    lab::shortfall_text(comparison.cells, result) + same_and_different + "\n";
+                           },
+                       .dry_run_end = same_and_different};
+  return arguments.dry_run ? dry_run(study) : run_study(study);
 }
 
 void add_work_options(CLI::App& app, CompareArguments& arguments) {

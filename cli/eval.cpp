@@ -102,7 +102,7 @@ Command add_eval(CLI::App& parent) {
                 "Also images whose size, colours or classes are not those that the network was trained on");
   app->add_flag("--json", arguments->json, "Print JSON");
   add_evaluation_options(*app, options.step);
-  add_cluster_options(*app, arguments->cluster, "Cluster");
+  add_cluster_options(*app, arguments->cluster);
   return {app, [arguments] { return run_eval(*arguments); },
           [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
 }

@@ -67,27 +67,6 @@ void check_host_options(const HostOptions& options) {
   }
 }
 
-LaunchNeeds check(const LaunchOptions& options, const CommandCheck& check_command) {
-  check_host_options(options.hosts);
-  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
-    bad_input("this process was itself started by {} as one of several; run the command without launch", launcher);
-  }
-  if (options.starter != "auto" && options.starter != "mpi" && options.starter != "process") {
-    bad_input("--starter {}: must be one of auto, mpi, process", options.starter);
-  }
-  if (!options.program.empty()) return check_program(options);
-  if (options.keep_going) {
-    bad_input("--keep-going is for --program: the commands of trireme know themselves whether they can go on");
-  }
-  if (options.command.empty()) {
-    bad_input(
-        "nothing to launch; give the command after --, as in: trireme launch --workers 2 -- bench --model resnet50");
-  }
-  if (options.command.front() == "launch") bad_input("a launch cannot be launched; give the command itself after --");
-  return check_command(options.command,
-                       {.workers = options.tasks.cores.workers, .servers = options.tasks.cores.servers});
-}
-
 int number_of_workers(const LaunchOptions& options, const std::vector<cluster::HostSlots>& hosts) {
   if (options.workers) return *options.workers;
   if (options.hosts.are_given()) return cluster::usual_workers(hosts);
@@ -252,13 +231,30 @@ std::string division_text(const perf::CoreDivision& cores) {
 }  // namespace
 
 LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check_command) {
-  return check(options, check_command);
+  check_host_options(options.hosts);
+  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
+    bad_input("this process was itself started by {} as one of several; run the command without launch", launcher);
+  }
+  if (options.starter != "auto" && options.starter != "mpi" && options.starter != "process") {
+    bad_input("--starter {}: must be one of auto, mpi, process", options.starter);
+  }
+  if (!options.program.empty()) return check_program(options);
+  if (options.keep_going) {
+    bad_input("--keep-going is for --program: the commands of trireme know themselves whether they can go on");
+  }
+  if (options.command.empty()) {
+    bad_input(
+        "nothing to launch; give the command after --, as in: trireme launch --workers 2 -- bench --model resnet50");
+  }
+  if (options.command.front() == "launch") bad_input("a launch cannot be launched; give the command itself after --");
+  return check_command(options.command,
+                       {.workers = options.tasks.cores.workers, .servers = options.tasks.cores.servers});
 }
 
 LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command) {
   const auto hosts = options.hosts.are_given() ? read_hosts(options.hosts) : std::vector<cluster::HostSlots>{};
   options.tasks.cores.workers = number_of_workers(options, hosts);
-  const LaunchNeeds needs = check(options, check_command);
+  const LaunchNeeds needs = check_launch(options, check_command);
   const bool at_addresses = meets_at_addresses(options, needs);
   check_suits_starter(options, needs);
   LaunchPlan plan;

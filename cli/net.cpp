@@ -254,50 +254,40 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
 
 void add_options(CLI::App& app, NetArguments& arguments) {
   lab::NetworkPlan& plan = arguments.plan;
-  constexpr const char *kWork = "Work", *kOutput = "Output";
-  app.add_flag("--local", arguments.local, "Start two tasks on this machine by itself")->group(kWork);
+  const OptionGroup work(app, "Work");
+  app.add_flag("--local", arguments.local, "Start two tasks on this machine by itself");
   app.add_option("--pairs", plan.pairs,
                  "Who talks: hosts (the first tasks of every two hosts, and the first two of each), all, or\n"
                  "tasks such as 0-1,0-2")
-      ->capture_default_str()
-      ->group(kWork);
+      ->capture_default_str();
   app.add_option("--transports", arguments.transports,
                  "Of tcp (a plain socket, to compare with), grpc, ucx, mpi (default: all that the job can have,\n"
-                 "or those of --protocol)")
-      ->group(kWork);
+                 "or those of --protocol)");
   app.add_option("--min-bytes", plan.options.min_bytes, "Smallest message; 64k and 256MB can be written too")
       ->transform(byte_count())
-      ->capture_default_str()
-      ->group(kWork);
+      ->capture_default_str();
   app.add_option("--max-bytes", plan.options.max_bytes, "Largest message; sizes in between double")
       ->transform(byte_count())
-      ->capture_default_str()
-      ->group(kWork);
+      ->capture_default_str();
   app.add_option("--perturbation", plan.options.perturbation, "Measure each size with so many bytes less and more too")
-      ->capture_default_str()
-      ->group(kWork);
+      ->capture_default_str();
   app.add_option("--seconds-per-size", plan.options.seconds_per_size, "Time for each size, way and algorithm")
-      ->capture_default_str()
-      ->group(kWork);
+      ->capture_default_str();
   app.add_option("--algorithms", arguments.algorithms,
                  "All-reduce by these (ring, halving_doubling, tree, hierarchical, library, auto), or none\n"
-                 "(default: all that the transport has)")
-      ->group(kWork);
-  app.add_option("--model", plan.model, "Also all-reduce the gradients of this network, in the buckets of `bench`")
-      ->group(kWork);
+                 "(default: all that the transport has)");
+  app.add_option("--model", plan.model, "Also all-reduce the gradients of this network, in the buckets of `bench`");
   app.add_option("--comm-timeout", plan.timeout_seconds, "Seconds without an answer from a task that end the job")
-      ->capture_default_str()
-      ->group(kWork);
-  add_cluster_options(app, arguments.cluster, "Cluster");
-  app.add_flag("--all-sizes", arguments.all_sizes, "Show every size (default: every fourth)")->group(kOutput);
-  app.add_flag("--json", arguments.json, "Print the record instead of tables, which go to stderr")->group(kOutput);
-  app.add_option("--record", arguments.record, "Write the record (JSON) to this file; -: stdout, and text to stderr")
-      ->group(kOutput);
+      ->capture_default_str();
+  add_cluster_options(app, arguments.cluster);
+  const OptionGroup output(app, "Output");
+  app.add_flag("--all-sizes", arguments.all_sizes, "Show every size (default: every fourth)");
+  app.add_flag("--json", arguments.json, "Print the record instead of tables, which go to stderr");
+  app.add_option("--record", arguments.record, "Write the record (JSON) to this file; -: stdout, and text to stderr");
   app.add_option("--network-file", arguments.network_file,
                  "Keep the fitted latencies and bandwidths here, for --all-reduce auto (default: a file in the\n"
-                 "user's cache folder)")
-      ->group(kOutput);
-  app.add_flag("--no-network-file", arguments.no_network_file, "Keep them nowhere")->group(kOutput);
+                 "user's cache folder)");
+  app.add_flag("--no-network-file", arguments.no_network_file, "Keep them nowhere");
 }
 
 }  // namespace

@@ -3,13 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 
+#include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/nearest_name.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/ready_plans.hpp"
+#include "trireme/lab/sweep_output.hpp"
 #include "trireme/perf/machine.hpp"
 
 namespace trireme::cli {
@@ -63,6 +66,34 @@ std::string go_on_text() {
   std::vector<std::string> words = report::command_line();
   words.front() = "trireme";
   return fmt::format("what was measured is kept; to go on: {}\n", cluster::shell_line(words));
+}
+
+int dry_run(const StudyRun& study) {
+  check_plan(study.out, study.plan);
+  const auto known = lab::read_states(study.out, study.setup);
+  fmt::print("{}{}{}", study.introduction, lab::dry_run_text(study.setup, known), study.dry_run_end);
+  return 0;
+}
+
+int run_study(const StudyRun& study) {
+  check_not_launched(study.who);
+  Interrupt interrupt("interrupted: ending this run (once more to end at once)");
+  const lab::StudyFolder folder(study.out);
+  take_plan(folder, study.plan);
+  fmt::print("{}", study.introduction);
+  std::fflush(stdout);
+  lab::SweepText text(study.setup.cells, stdout, cluster::shows_progress() ? stderr : nullptr);
+  const lab::SweepResult result = lab::Sweep(study.setup, folder, text).run(interrupt.listen());
+  text.erase_bar();
+  const bool has_failures =
+      std::ranges::any_of(result.cells, [](const lab::CellState& cell) { return cell.failures > 0; });
+  fmt::print("{}", study.conclusion(result));
+  if (has_failures)
+    fmt::print("the logs of failed runs: {}; to try them again: --retry-failed\n", (study.out / "logs").string());
+  if (result.interrupted || !result.left_out.empty()) std::fputs(go_on_text().c_str(), stdout);
+  fmt::print("records: {}\n", (study.out / "runs").string());
+  if (result.interrupted) return kInterruptedExitCode;
+  return has_failures ? exit_code(ErrorKind::failed) : 0;
 }
 
 }  // namespace trireme::cli

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "trireme/lab/study_folder.hpp"
 #include "trireme/lab/study_plan.hpp"
+#include "trireme/lab/sweep.hpp"
 
 namespace trireme::cli {
 
@@ -26,5 +28,19 @@ void take_plan(const lab::StudyFolder& folder, const Json& plan);
 
 // How to go on with a study that has ended early.
 std::string go_on_text();
+
+// What `sweep` and `compare` do once they know what to run.
+struct StudyRun {
+  const lab::SweepSetup& setup;
+  std::filesystem::path out;
+  Json plan;                 // as the folder keeps it
+  std::string who;           // as check_not_launched() has it
+  std::string introduction;  // printed first
+  std::function<std::string(const lab::SweepResult& result)> conclusion;
+  std::string dry_run_end = {};  // printed after the commands of a dry run
+};
+int dry_run(const StudyRun& study);
+// Returns the exit code: of an interrupt, or of a failure if a run has failed.
+int run_study(const StudyRun& study);
 
 }  // namespace trireme::cli

@@ -8,12 +8,9 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/launch_hosts.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
-#include "trireme/base/error.hpp"
-#include "trireme/cluster/environment.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/ready_plans.hpp"
 #include "trireme/lab/sweep_output.hpp"
@@ -64,25 +61,11 @@ std::string best_text(const lab::SweepResult& result, const std::filesystem::pat
   return text;
 }
 
-int finish(const lab::SweepSetup& setup, const lab::SweepResult& result, const std::filesystem::path& folder) {
-  const bool has_failures = std::any_of(result.cells.begin(), result.cells.end(),
-                                        [](const lab::CellState& cell) { return cell.failures > 0; });
-  fmt::print("\n{}{}{}", lab::result_table(setup.cells, result), best_text(result, folder),
-             lab::shortfall_text(setup.cells, result));
-  if (has_failures)
-    fmt::print("the logs of failed runs: {}; to try them again: --retry-failed\n", (folder / "logs").string());
-  if (result.interrupted || !result.left_out.empty()) std::fputs(go_on_text().c_str(), stdout);
-  fmt::print("records: {}\n", (folder / "runs").string());
-  if (result.interrupted) return kInterruptedExitCode;
-  return has_failures ? exit_code(ErrorKind::failed) : 0;
-}
-
 int run_sweep(const SweepArguments& arguments) {
   if (arguments.list) return list_plans();
   const lab::OptionCatalog options = option_catalog();
   const lab::StudyPlan plan = resolve_plan(arguments, options);
   const std::vector<lab::StudyCell> cells = lab::cells_of(plan, options);
-  const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
   const lab::SweepSetup setup{.plan = plan,
                               .cells = cells,
                               .options = options,
@@ -90,22 +73,17 @@ int run_sweep(const SweepArguments& arguments) {
                               .program = this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
                               .retry_failed = arguments.retry_failed};
-  if (arguments.dry_run) {
-    check_plan(out, to_json(plan));
-    const auto known = lab::read_states(out, setup);
-    fmt::print("{}{}", lab::introduction(plan, cells.size()), lab::dry_run_text(setup, known));
-    return 0;
-  }
-  check_not_launched("a sweep");
-  Interrupt interrupt("interrupted: ending this run (once more to end at once)");
-  const lab::StudyFolder folder(out);
-  take_plan(folder, to_json(plan));
-  fmt::print("{}", lab::introduction(plan, cells.size()));
-  std::fflush(stdout);
-  lab::SweepText text(cells, stdout, cluster::shows_progress() ? stderr : nullptr);
-  const lab::SweepResult result = lab::Sweep(setup, folder, text).run(interrupt.listen());
-  text.erase_bar();
-  return finish(setup, result, out);
+  const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
+  const StudyRun study{.setup = setup,
+                       .out = out,
+                       .plan = to_json(plan),
+                       .who = "a sweep",
+                       .introduction = lab::introduction(plan, cells.size()),
+                       .conclusion = [&](const lab::SweepResult& result) {
+                         return "\n" + lab::result_table(cells, result) + best_text(result, out) +
+                                lab::shortfall_text(cells, result);
+                       }};
+  return arguments.dry_run ? dry_run(study) : run_study(study);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@
 #include "trireme/lab/training_output.hpp"
 #include "trireme/report/trace_writer.hpp"
 #include "trireme/train/job.hpp"
+#include "trireme/train/trainer.hpp"
+#include "trireme/train/training_config.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -121,54 +123,41 @@ LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& s
 }
 
 void add_training(CLI::App& app, train::TrainingOptions& options) {
-  constexpr const char *kTraining = "Training", *kGradients = "Gradients", *kCheckpoints = "Checkpoints";
-  app.add_option("--epochs", options.epochs, "How often all images are taken")->capture_default_str()->group(kTraining);
+  const OptionGroup training(app, "Training");
+  app.add_option("--epochs", options.epochs, "How often all images are taken")->capture_default_str();
   app.add_option("--eval", options.evaluate_on, "Who evaluates on the validation images: all (workers), first, none")
-      ->capture_default_str()
-      ->group(kTraining);
+      ->capture_default_str();
   app.add_option("--eval-every", options.evaluate_every, "Epochs between evaluations; 0: at the end only")
-      ->capture_default_str()
-      ->group(kTraining);
-  app.add_option("--eval-batch-size", options.eval_batch_size, "Images at a time (default: --batch-size)")
-      ->group(kTraining);
+      ->capture_default_str();
+  app.add_option("--eval-batch-size", options.eval_batch_size, "Images at a time (default: --batch-size)");
   app.add_option("--eval-crop", options.step.data.eval_crop,
-                 "Of validation images: none or centre (default: none if images and network are small)")
-      ->group(kTraining);
+                 "Of validation images: none or centre (default: none if images and network are small)");
   app.add_option("--target-accuracy", options.target_accuracy, "End when this share of top-1 is reached; 0: never")
-      ->capture_default_str()
-      ->group(kTraining);
+      ->capture_default_str();
   app.add_option("--average", options.average_decay,
                  "Keep moving averages of all variables with this decay, such as 0.999, and evaluate these; 0: not")
-      ->capture_default_str()
-      ->group(kTraining);
+      ->capture_default_str();
+  const OptionGroup gradients(app, "Gradients");
   app.add_option("--scale-learning-rate", options.reference_batch,
                  "Learning rates are meant for this global batch, such as 256, and are scaled to the one there is\n"
                  "(linear scaling; with --num-learning-rate-warmup-epochs); 0: they are not")
-      ->capture_default_str()
-      ->group(kGradients);
+      ->capture_default_str();
   app.add_option("--accumulate", options.accumulate, "Batches whose mean gradient makes an update")
-      ->capture_default_str()
-      ->group(kGradients);
+      ->capture_default_str();
   app.add_option("--clip-norm", options.clip_norm, "Most that the norm of all gradients together may be; 0: no limit")
-      ->capture_default_str()
-      ->group(kGradients);
-  app.add_option("--lars", options.lars, "Layer-wise rates for large batches, with this coefficient, such as 0.001")
-      ->group(kGradients);
+      ->capture_default_str();
+  app.add_option("--lars", options.lars, "Layer-wise rates for large batches, with this coefficient, such as 0.001");
   app.add_flag("--skip-batch-norm-decay", options.skip_batch_norm_decay,
-               "No weight decay of batch norm's scales and offsets")
-      ->group(kGradients);
-  app.add_option("--checkpoint-dir", options.checkpoint_dir, "Folder for checkpoints (default: none are written)")
-      ->group(kCheckpoints);
+               "No weight decay of batch norm's scales and offsets");
+  const OptionGroup checkpoints(app, "Checkpoints");
+  app.add_option("--checkpoint-dir", options.checkpoint_dir, "Folder for checkpoints (default: none are written)");
   app.add_option("--checkpoint-every", options.checkpoint_every, "Steps between them; 0: one with each epoch")
-      ->capture_default_str()
-      ->group(kCheckpoints);
+      ->capture_default_str();
   app.add_option("--keep-checkpoints", options.keep_checkpoints, "How many of the newest are kept")
-      ->capture_default_str()
-      ->group(kCheckpoints);
-  app.add_flag("--resume", options.resume, "Go on from the last one, where there is one")->group(kCheckpoints);
+      ->capture_default_str();
+  app.add_flag("--resume", options.resume, "Go on from the last one, where there is one");
   app.add_flag("--allow-other-data", options.allow_other_data,
-               "With --resume: also on another data set than that of the checkpoint")
-      ->group(kCheckpoints);
+               "With --resume: also on another data set than that of the checkpoint");
 }
 
 }  // namespace
@@ -181,18 +170,15 @@ Command add_train(CLI::App& parent) {
   add_config_option(*app);
   add_training(*app, arguments->options);
   add_training_step_options(*app, arguments->options.step);
-  add_cluster_options(*app, arguments->cluster, "Cluster");
-  constexpr const char* kOutput = "Output";
-  app->add_option("--tensorboard", arguments->tensorboard, "Write curves for TensorBoard into this folder")
-      ->group(kOutput);
-  app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file")->group(kOutput);
+  add_cluster_options(*app, arguments->cluster);
+  const OptionGroup output(*app, "Output");
+  app->add_option("--tensorboard", arguments->tensorboard, "Write curves for TensorBoard into this folder");
+  app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file");
   app->add_option("--display-every", arguments->options.display_every,
                   "A point of the curves, in the record and TensorBoard's, every so many steps")
-      ->capture_default_str()
-      ->group(kOutput);
-  app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr")
-      ->group(kOutput);
-  add_trace_options(*app, arguments->trace, arguments->options.step, kOutput);
+      ->capture_default_str();
+  app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr");
+  add_trace_options(*app, arguments->trace, arguments->options.step);
   return {app, [arguments] { return run_train(*arguments); },
           [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
 }
