@@ -2,7 +2,6 @@
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/plan/label.hpp"
 
 namespace trireme::cuda {
 namespace {

@@ -4,7 +4,6 @@
 #include "trireme/backend/cuda/strides.hpp"
 #include "trireme/backend/function_kernel.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/plan/label.hpp"
 
 namespace trireme::cuda {
 namespace {
