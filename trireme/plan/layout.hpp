@@ -53,8 +53,8 @@ struct TensorDesc {
   bool operator==(const TensorDesc&) const = default;
 };
 
-// Position of an element in memory is a sum of one term per axis: offsets[axis][index on that axis]. Generic code walks
-// any layout with these tables.
+// The position of an element in memory is a sum of one term per axis: offsets[axis][index on that axis]. With these
+// tables generic code can walk any layout.
 std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc);
 
 // Between plain row-major order on the host, where elements have four bytes, and a tensor as it is stored: bf16 and

@@ -1,5 +1,5 @@
-// Memory ahead of time: which buffers may share memory because they are never alive together, and where each one lies
-// in the arena. Used by compile(); pure data in, data out.
+// Plans memory ahead of time: which buffers may share memory because they are never alive together, and where each one
+// lies in the arena. Used by compile(); a function of its arguments alone.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace trireme {
 
-// For each instruction, the (input, output) positions that its kernel allows to be the same memory.
+// For each instruction, the (input, output) positions whose memory may be the same.
 using InPlacePairs = std::vector<std::vector<std::pair<int, int>>>;
 
 // Fills first, last, shares and offset of the arena's buffers and returns the summary. Inputs that are fed, fetches and

@@ -1,5 +1,5 @@
-// The order in which a program runs its nodes: the order of creation, with each update moved to the first place where
-// what it needs is there and nobody reads the old value any more.
+// The order in which a program runs its nodes: the order of creation, with each update moved to the first place at
+// which its inputs are computed and nothing reads the old value any more.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace trireme {
 
-// Error(bad_input) if two updates write one variable, or updates read each other's variables in a circle: their order
-// would decide the result.
+// Error(bad_input) if two updates write one variable, or if updates read each other's variables in a cycle: the result
+// would depend on their order.
 std::vector<NodeId> execution_order(const Graph& graph);
 
 }  // namespace trireme

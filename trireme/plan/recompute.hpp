@@ -1,6 +1,6 @@
 // Recomputation: results of forward that only backward still needs are dropped and computed again right before it needs
-// them, which takes time and frees memory. Used by compile() after fusing, so that what runs again are the fused
-// operations.
+// them, which takes time and frees memory. Used by compile() after fusing, so that fused operations are what runs
+// again.
 #pragma once
 
 #include "trireme/plan/memory.hpp"
@@ -8,13 +8,12 @@
 
 namespace trireme {
 
-// The graph with a copy of every node that runs again, created before the first backward node that reads it; the
-// graph's copies tell which these are. Batch norm is not repeated with new statistics: its copy applies those that the
+// The graph with a copy of every node that runs again, created before the first backward node that reads it and listed
+// in PlanGraph::copies. Batch norm does not compute its statistics again: its copy applies those that the
 // node has found. Gives back the graph itself if nothing can be saved: recompute is none, or there is no backward.
 PlanGraph recompute(PlanGraph graph, Recompute recompute);
 
-// What the copies cost, and the arena that the program would have without them. Called with everything but the memory
-// planned.
+// What the copies cost, and the arena that the program would have without them. Called before memory is planned.
 Recomputation measure_recomputation(const Program& program, const std::unordered_map<NodeId, NodeId>& copies,
                                     const InPlacePairs& in_place, const CompileOptions& options);
 

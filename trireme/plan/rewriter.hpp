@@ -1,5 +1,5 @@
-// Graph-to-graph rewriting, the tool of the fusing passes. A pass says for some nodes what to build instead; everything
-// else that the fetches need is copied in the order of creation. What a fused node needs is emitted before it.
+// Graph-to-graph rewriting, for the fusing passes. A pass says what to build instead of some nodes; everything else
+// that the fetches need is copied in the order of creation. What a fused node needs is emitted before it.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace trireme {
 
-// A graph on its way through the passes, and how it hangs together with the user's.
+// A graph on its way through the passes, and how its nodes relate to the user's graph.
 struct PlanGraph {
   std::unique_ptr<Graph> graph;
   std::vector<Tensor> fetches;
@@ -31,18 +31,18 @@ class Rewriter {
   const Graph& from() const { return *from_.graph; }
   Graph& to() { return *to_.graph; }
 
-  // Nodes that read this tensor of the old graph; a fetch counts as a reader that is no node (-1).
+  // Nodes that read this tensor of the old graph; a fetch counts as reader -1.
   const std::vector<NodeId>& readers(Tensor old) const;
-  // The only reader of a node's first output, or null if there are several or it is fetched.
+  // The only reader of a node's first output; null if it has several or is fetched.
   const Node* only_reader(const Node& node) const;
-  // Whether the value of one node is needed to compute the tensor.
+  // Whether the tensor is computed from the node.
   bool depends_on(Tensor tensor, NodeId node) const;
 
-  // The builder is called once, when an output of one of these nodes is first needed, and must set() every output of
-  // theirs that has readers left. A node can be claimed once; claimed() tells.
+  // The builder is called once, when an output of one of these nodes is first needed, and must set() each of their
+  // outputs that still has readers. A node can be claimed once.
   void replace(std::vector<NodeId> nodes, std::function<void()> builder);
   bool claimed(NodeId node) const { return builders_.contains(node); }
-  // For builders: the new tensor of an old one (emitted now if it is not there yet), and the other way round.
+  // For builders: the new tensor for an old one (emitted now if there is none yet), and how to set it.
   Tensor map(Tensor old);
   std::vector<Tensor> map(std::span<const Tensor> old);
   void set(NodeId old_node, int output, Tensor now);

@@ -1,7 +1,8 @@
-// Everything that a run of a program does, in order: its instructions and, beside computing, what becomes of gradients.
-// Groups of cores wait for each other; gradients are accumulated over runs, copied between device and host, reduced
-// over replicas or pushed to parameter servers, clipped and scaled. schedule_run() is the last pass over a program: it
-// alone knows how replicas agree. Executable walks the result; `trireme models --plan` prints it.
+// Everything that a run of a program does, in order: its instructions and, besides computing, what happens to
+// gradients. Groups of cores wait for each other; gradients are accumulated over runs, copied between device and host,
+// reduced over replicas or pushed to parameter servers, clipped and scaled. schedule_run() is the last pass over a
+// program and the only one that knows how replicas agree. Executable walks the result; `trireme models --plan` prints
+// it.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,8 @@ enum class Exchange : std::uint8_t {
   none,
   reduce,            // gradients become the mean over all replicas in the host's memory, then each replica applies them
   reduce_on_device,  // likewise, but the devices do it among themselves, as a part of their work
-  serve,  // gradients go to servers, which apply them; new values come back and are waited for where they are read,
-          // which may be in the next run
+  serve,  // gradients go to servers, which apply them; a run waits for the new values before it reads them, which may
+          // be in the next run
 };
 
 // Layer-wise adaptive rate scaling (You, Gitman, Ginsburg 2017), for large batches: each weight's gradient, its decay
@@ -56,14 +57,14 @@ struct Lars {
 struct GradientOptions {
   Exchange exchange = Exchange::none;
   int accumulate = 1;    // runs whose mean gradient makes an update
-  double clip_norm = 0;  // the norm of all gradients together is made at most this; 0: not
+  double clip_norm = 0;  // the norm of all gradients together is clipped to this; 0: it is not
   std::optional<Lars> lars = {};
 
   bool transforms() const { return clip_norm > 0 || lars.has_value(); }
   bool changes_step() const { return exchange != Exchange::none || accumulate > 1 || transforms(); }
 };
 
-// What the schedule is for: one of some groups of cores that run copies of the program, on the host or a device.
+// Which group of cores the schedule is for, of those that run copies of the program, on the host or on a device.
 struct RunPlace {
   int group = 0;
   int groups = 1;
@@ -72,8 +73,8 @@ struct RunPlace {
 
 struct Schedule {
   std::vector<Step> steps;
-  // Steps [first, last) that finish a bucket: they wait for its transfer and apply it. They stand where they have to be
-  // done at the latest, and may be done as soon as the transfer has ended.
+  // Steps [first, last) that finish a bucket: they wait for its transfer and apply it. They stand at the latest
+  // possible place, and may run as soon as the transfer has ended.
   struct Finish {
     int bucket = 0;
     int first = 0, last = 0;
@@ -82,7 +83,7 @@ struct Schedule {
   std::vector<int> updates;  // [bucket]: the instruction that applies it
 };
 
-// Of a run that makes an update, or, if it collects, of one whose gradients are only accumulated.
+// The schedule of a run that makes an update or, if it collects, of one whose gradients are only accumulated.
 // Error(bad_input) if the program and the options contradict each other.
 Schedule schedule_run(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects);
 
