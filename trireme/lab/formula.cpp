@@ -56,17 +56,58 @@ class Tokens {
     advance();
     return std::string(*found);
   }
-  void advance();
+  void advance() {
+    while (std::isspace(static_cast<unsigned char>(at(place_))) != 0) ++place_;
+    current_ = {.text = "", .kind = Token::Kind::symbol, .column = column()};
+    if (place_ == text_.size()) return;
+    const char c = text_[place_];
+    if (is_digit(c) || (c == '.' && is_digit(at(place_ + 1)))) return take_number();
+    if (c == '\'' || c == '"') return take_text();
+    if (!is_letter(c)) return take_symbol();
+    current_.kind = Token::Kind::name;
+    while (is_in_name(place_)) current_.text += text_[place_++];
+  }
+
   [[noreturn]] void expected(std::string_view what) const {
     if (current_.text.empty()) bad_input("{} is missing at the end", what);
     bad_input("{} is expected at character {}, not '{}'", what, current_.column, current_.text);
   }
 
  private:
-  bool is_in_name(std::size_t at) const;
-  void take_number();
-  void take_text();
-  void take_symbol();
+  // A '-' belongs to a name where a letter follows: "num-intra-threads", but not "workers-1".
+  bool is_in_name(std::size_t place) const {
+    const char c = at(place);
+    return is_letter(c) || is_digit(c) || c == '_' || (c == '-' && is_letter(at(place + 1)));
+  }
+
+  void take_number() {
+    current_.kind = Token::Kind::number;
+    while (is_digit(at(place_)) || at(place_) == '.') current_.text += text_[place_++];
+  }
+
+  void take_text() {
+    const char quote = text_[place_++];
+    const std::size_t end = text_.find(quote, place_);
+    if (end == std::string_view::npos) bad_input("the quote at character {} is not closed", current_.column);
+    current_.kind = Token::Kind::text;
+    current_.text = text_.substr(place_, end - place_);
+    place_ = end + 1;
+  }
+
+  void take_symbol() {
+    for (const std::string_view symbol : {"<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "%", "(", ")"}) {
+      if (text_.substr(place_).starts_with(symbol)) {
+        current_.text = std::string(symbol);
+        place_ += symbol.size();
+        return;
+      }
+    }
+    std::size_t end = place_ + 1;
+    while (continues_character(at(end))) ++end;
+    bad_input("'{}' at character {} has no meaning here; there are + - * / % == != < <= > >= and or not ( )",
+              text_.substr(place_, end - place_), current_.column);
+  }
+
   char at(std::size_t place) const { return place < text_.size() ? text_[place] : '\0'; }
   std::size_t column() const {  // in characters
     return 1 + place_ -
@@ -78,52 +119,6 @@ class Tokens {
   std::size_t place_ = 0;
   Token current_;
 };
-
-// A '-' belongs to a name where a letter follows: "num-intra-threads", but not "workers-1".
-bool Tokens::is_in_name(std::size_t place) const {
-  const char c = at(place);
-  return is_letter(c) || is_digit(c) || c == '_' || (c == '-' && is_letter(at(place + 1)));
-}
-
-void Tokens::advance() {
-  while (std::isspace(static_cast<unsigned char>(at(place_))) != 0) ++place_;
-  current_ = {.text = "", .kind = Token::Kind::symbol, .column = column()};
-  if (place_ == text_.size()) return;
-  const char c = text_[place_];
-  if (is_digit(c) || (c == '.' && is_digit(at(place_ + 1)))) return take_number();
-  if (c == '\'' || c == '"') return take_text();
-  if (!is_letter(c)) return take_symbol();
-  current_.kind = Token::Kind::name;
-  while (is_in_name(place_)) current_.text += text_[place_++];
-}
-
-void Tokens::take_number() {
-  current_.kind = Token::Kind::number;
-  while (is_digit(at(place_)) || at(place_) == '.') current_.text += text_[place_++];
-}
-
-void Tokens::take_text() {
-  const char quote = text_[place_++];
-  const std::size_t end = text_.find(quote, place_);
-  if (end == std::string_view::npos) bad_input("the quote at character {} is not closed", current_.column);
-  current_.kind = Token::Kind::text;
-  current_.text = text_.substr(place_, end - place_);
-  place_ = end + 1;
-}
-
-void Tokens::take_symbol() {
-  for (const std::string_view symbol : {"<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "%", "(", ")"}) {
-    if (text_.substr(place_).starts_with(symbol)) {
-      current_.text = std::string(symbol);
-      place_ += symbol.size();
-      return;
-    }
-  }
-  std::size_t end = place_ + 1;
-  while (continues_character(at(end))) ++end;
-  bad_input("'{}' at character {} has no meaning here; there are + - * / % == != < <= > >= and or not ( )",
-            text_.substr(place_, end - place_), current_.column);
-}
 
 class Parser {
  public:
@@ -175,37 +170,35 @@ class Parser {
     if (!tokens_.take({"-"})) return single();
     return join("-", {.operation = "value", .value = 0.0, .operands = {}}, inner(&Parser::sign));
   }
-  Node single();
+  Node single() {
+    if (tokens_.take({"("})) {
+      Node node = inner(&Parser::any_of);
+      if (!tokens_.take({")"})) tokens_.expected("')'");
+      return node;
+    }
+    const Token token = tokens_.current();
+    Node node{.operation = "value", .value = token.text, .operands = {}};
+    if (token.kind == Token::Kind::number) {
+      double value = 0;
+      const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+      if (error != std::errc() || end != token.text.data() + token.text.size())
+        bad_input("'{}' is no number", token.text);
+      node.value = value;
+    } else if (token.kind == Token::Kind::name && (token.text == "true" || token.text == "false")) {
+      node.value = token.text == "true";
+    } else if (token.kind == Token::Kind::name && !tokens_.is_word()) {
+      node.operation = "name";
+      std::replace(std::get<std::string>(node.value).begin(), std::get<std::string>(node.value).end(), '_', '-');
+    } else if (token.kind != Token::Kind::text) {
+      tokens_.expected("a number, a name or a text in quotes");
+    }
+    tokens_.advance();
+    return node;
+  }
 
   Tokens tokens_;
   int depth_ = 0;
 };
-
-Node Parser::single() {
-  if (tokens_.take({"("})) {
-    Node node = inner(&Parser::any_of);
-    if (!tokens_.take({")"})) tokens_.expected("')'");
-    return node;
-  }
-  const Token token = tokens_.current();
-  Node node{.operation = "value", .value = token.text, .operands = {}};
-  if (token.kind == Token::Kind::number) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-    if (error != std::errc() || end != token.text.data() + token.text.size())
-      bad_input("'{}' is no number", token.text);
-    node.value = value;
-  } else if (token.kind == Token::Kind::name && (token.text == "true" || token.text == "false")) {
-    node.value = token.text == "true";
-  } else if (token.kind == Token::Kind::name && !tokens_.is_word()) {
-    node.operation = "name";
-    std::replace(std::get<std::string>(node.value).begin(), std::get<std::string>(node.value).end(), '_', '-');
-  } else if (token.kind != Token::Kind::text) {
-    tokens_.expected("a number, a name or a text in quotes");
-  }
-  tokens_.advance();
-  return node;
-}
 
 std::string shown(const FormulaValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("'{}'", *text);

@@ -47,13 +47,38 @@ class RunningTrial {
   RunningTrial(const TrialRequest& request, const cluster::ChildOptions& options)
       : request_(request), wake_(eventfd(0, EFD_CLOEXEC)), process_(options) {}
 
-  cluster::Ending wait(const std::stop_token& stop);
+  cluster::Ending wait(const std::stop_token& stop) {
+    const std::stop_callback waker(stop, [this] { eventfd_write(wake_.get(), 1); });
+    Clock::time_point asked{};
+    for (;;) {
+      if (const auto ending = process_.try_wait()) {
+        process_.signal_group(SIGKILL);  // what it may have left
+        return *ending;
+      }
+      if (reason_ == Reason::none && (stop.stop_requested() || seconds() > request_.limit_seconds)) {
+        end_for(stop.stop_requested() ? Reason::stop : Reason::limit);
+        asked = Clock::now();
+      }
+      if (reason_ != Reason::none && seconds_since(asked) > request_.grace_seconds) process_.signal_group(SIGKILL);
+      sleep();
+      if (request_.while_running) request_.while_running(seconds());
+    }
+  }
+
   double seconds() const { return seconds_since(start_); }
   Reason reason() const { return reason_; }
 
  private:
-  void sleep() const;
-  void end_for(Reason reason);
+  // Until the process has ended, a stop is requested, or a while has gone by.
+  void sleep() const {
+    std::array<pollfd, 2> events{{{process_.poll_descriptor(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
+    poll(events.data(), reason_ == Reason::none ? 2 : 1, static_cast<int>(std::chrono::milliseconds(kTick).count()));
+  }
+
+  void end_for(Reason reason) {
+    reason_ = reason;
+    process_.signal_group(SIGTERM);
+  }
 
   const TrialRequest& request_;
   UniqueFd wake_;
@@ -61,35 +86,6 @@ class RunningTrial {
   cluster::ChildProcess process_;
   Reason reason_ = Reason::none;
 };
-
-// Until the process has ended, a stop is requested, or a while has gone by.
-void RunningTrial::sleep() const {
-  std::array<pollfd, 2> events{{{process_.poll_descriptor(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
-  poll(events.data(), reason_ == Reason::none ? 2 : 1, static_cast<int>(std::chrono::milliseconds(kTick).count()));
-}
-
-void RunningTrial::end_for(Reason reason) {
-  reason_ = reason;
-  process_.signal_group(SIGTERM);
-}
-
-cluster::Ending RunningTrial::wait(const std::stop_token& stop) {
-  const std::stop_callback waker(stop, [this] { eventfd_write(wake_.get(), 1); });
-  Clock::time_point asked{};
-  for (;;) {
-    if (const auto ending = process_.try_wait()) {
-      process_.signal_group(SIGKILL);  // what it may have left
-      return *ending;
-    }
-    if (reason_ == Reason::none && (stop.stop_requested() || seconds() > request_.limit_seconds)) {
-      end_for(stop.stop_requested() ? Reason::stop : Reason::limit);
-      asked = Clock::now();
-    }
-    if (reason_ != Reason::none && seconds_since(asked) > request_.grace_seconds) process_.signal_group(SIGKILL);
-    sleep();
-    if (request_.while_running) request_.while_running(seconds());
-  }
-}
 
 bool is_launch(const std::vector<std::string>& command) { return command.size() > 1 && command[1] == "launch"; }
 

@@ -36,15 +36,13 @@ struct Ranked {
 
   std::size_t size() const { return doubled.size(); }
   // Of the (single) rank sum, were there no difference.
-  double variance() const;
+  double variance() const {
+    const auto n = static_cast<double>(size()), a = static_cast<double>(first_size);
+    double squares = 0;  // distances of ranks from their mean: smaller where there are ties
+    for (const std::size_t rank : doubled) squares += std::pow(static_cast<double>(rank) / 2 - (n + 1) / 2, 2);
+    return a * (n - a) / (n * (n - 1)) * squares;
+  }
 };
-
-double Ranked::variance() const {
-  const auto n = static_cast<double>(size()), a = static_cast<double>(first_size);
-  double squares = 0;  // distances of ranks from their mean: smaller where there are ties
-  for (const std::size_t rank : doubled) squares += std::pow(static_cast<double>(rank) / 2 - (n + 1) / 2, 2);
-  return a * (n - a) / (n * (n - 1)) * squares;
-}
 
 Ranked rank(std::span<const double> first, std::span<const double> second) {
   std::vector<double> all(first.begin(), first.end());

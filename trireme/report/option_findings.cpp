@@ -21,17 +21,15 @@ struct OptionQuestion {
   perf::RankTest test;
 
   // The fastest cell, and the slowest of those that differ from it in the option alone.
-  std::pair<const Cell*, const Cell*> extremes() const;
-};
-
-std::pair<const Cell*, const Cell*> OptionQuestion::extremes() const {
-  const CellGroup* best = &groups.front();
-  for (const CellGroup& group : groups) {
-    if (fastest(group.cells).median_speed() > fastest(best->cells).median_speed()) best = &group;
+  std::pair<const Cell*, const Cell*> extremes() const {
+    const CellGroup* best = &groups.front();
+    for (const CellGroup& group : groups) {
+      if (fastest(group.cells).median_speed() > fastest(best->cells).median_speed()) best = &group;
+    }
+    const Cell* slowest = *std::ranges::min_element(best->cells, {}, &Cell::median_speed);
+    return {&fastest(best->cells), slowest};
   }
-  const Cell* slowest = *std::ranges::min_element(best->cells, {}, &Cell::median_speed);
-  return {&fastest(best->cells), slowest};
-}
+};
 
 // Each of the study's options, for each work by itself.
 std::vector<OptionQuestion> option_questions(const Study& study) {
