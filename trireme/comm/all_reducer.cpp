@@ -107,19 +107,18 @@ constexpr std::array kCandidates{Algorithm::hierarchical, Algorithm::ring, Algor
 
 std::unique_ptr<AllReduceAlgorithm> make_algorithm(Algorithm algorithm, Communicator& communicator,
                                                    const AllReduceOptions& options, const SharedMemory* arena) {
-  const PortOptions port{.wire = options.wire, .piece_bytes = options.piece_bytes};
   switch (algorithm) {
     case Algorithm::library:
       if (!communicator.has_library_all_reduce()) return nullptr;
       return std::make_unique<Library>(communicator);
     case Algorithm::ring:
-      return make_ring(communicator, port);
+      return make_ring(communicator, options);
     case Algorithm::halving_doubling:
-      return make_halving_doubling(communicator, port);
+      return make_halving_doubling(communicator, options);
     case Algorithm::tree:
-      return make_tree(communicator, port);
+      return make_tree(communicator, options);
     case Algorithm::hierarchical:
-      return make_hierarchical(communicator, port, arena);
+      return make_hierarchical(communicator, options, arena);
     case Algorithm::automatic:
       break;
   }

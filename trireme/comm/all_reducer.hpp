@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "trireme/comm/communicator.hpp"
+#include "trireme/comm/shared_memory.hpp"
 
 namespace trireme::comm {
 
@@ -27,7 +28,7 @@ enum class Algorithm {
 Algorithm parse_algorithm(std::string_view name);  // an unknown name is Error(bad_input) that lists them
 std::string to_string(Algorithm algorithm);
 
-// How floats travel in messages, also between ranks of one node where the algorithm sends any: `hierarchical` alone
+// How floats travel in messages, also between ranks of one node if the algorithm sends any: `hierarchical` alone
 // does not, and `library` knows fp32 only. Sums are made in fp32 at every stop; with 16 bits each partial sum is
 // rounded once per hop.
 enum class Wire { fp32, fp16, bf16 };
@@ -70,8 +71,8 @@ class AllReducer {
  public:
   // Collective. Values that lie inside the arena, at the same offset on all ranks, are reduced where they are: inside a
   // node each byte is then read once and written once. The communicator and the arena must outlive this.
-  // An algorithm that the communicator cannot offer is Error(unavailable): `library` where the transport has none,
-  // `hierarchical` where memory cannot be shared. `library` with a wire of 16 bits is Error(bad_input).
+  // An algorithm that the communicator cannot offer is Error(unavailable): `library` if the transport has none,
+  // `hierarchical` if memory cannot be shared. `library` with a wire of 16 bits is Error(bad_input).
   explicit AllReducer(Communicator& communicator, AllReduceOptions options = {}, const SharedMemory* arena = nullptr);
   ~AllReducer();
   AllReducer(const AllReducer&) = delete;
@@ -82,7 +83,7 @@ class AllReducer {
 
   // What reduce() will run for so many bytes, `automatic` resolved: for printing and for tests.
   Algorithm algorithm_for(std::int64_t bytes) const;
-  // The form in which they will travel then: fp32 where there are no messages.
+  // The form in which they will travel then: fp32 if there are no messages.
   Wire wire_for(std::int64_t bytes) const;
   Communicator& communicator() const { return communicator_; }
 

@@ -126,7 +126,7 @@ TaskPlace place_from_json(const json& task, const std::string& source) {
           .index = static_cast<int>(std::clamp<std::int64_t>(task["index"].get<std::int64_t>(), -1, kLast))};
 }
 
-// "10.0.0.5", "fe80::1"; empty for what is no internet address.
+// "10.0.0.5", "fe80::1"; empty for what is not an internet address.
 std::string text_of(const sockaddr* address) {
   std::string text(INET6_ADDRSTRLEN, '\0');
   const void* bytes = nullptr;

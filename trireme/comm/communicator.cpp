@@ -140,8 +140,6 @@ std::unique_ptr<Communicator> Communicator::make_member_group(const std::vector<
   return group;
 }
 
-std::unique_ptr<SharedMemory> Communicator::share(std::int64_t bytes) { return make_shared_memory(*this, bytes); }
-
 void Communicator::introduce(const std::string& host, const std::string& node_key) {
   Introduction mine;
   put_text(mine.host, host);

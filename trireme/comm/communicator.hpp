@@ -88,7 +88,7 @@ class Communicator {
   // Of a rank that is not: "lost ps 0 (alpha): connection closed".
   virtual std::string describe_absence(int rank) const;
   // Between two looks at transfers with done(), by those who wait for one of many: sleeps for a moment, or until one
-  // may have completed where the transport can tell.
+  // may have completed if the transport can tell.
   virtual void doze(Backoff& backoff);
 
   void send(std::span<const std::byte> data, int to, int tag) { wait(start_send(data, to, tag)); }
@@ -100,7 +100,7 @@ class Communicator {
   virtual void prepare_library_all_reduce() {}
   Transfer start_library_all_reduce(std::span<float> values, Reduction reduction);
 
-  // A communicator of the ranks that give the same color, ordered by key, then by rank; nullptr where the color is
+  // A communicator of the ranks that give the same color, ordered by key, then by rank; nullptr if the color is
   // negative. Collective; not by two threads of a rank at the same time. Timeout and context are taken over.
   // split(0, rank()) is a duplicate.
   std::unique_ptr<Communicator> split(int color, int key);
@@ -110,7 +110,7 @@ class Communicator {
   std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks);
 
   // Memory of so many bytes on every rank, zeroed, its own with page tables filled, seen by all ranks of the same node.
-  // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, where the system refuses on any.
+  // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, if the system refuses on any.
   std::unique_ptr<SharedMemory> share(std::int64_t bytes);
 
   // For each single wait: how long without completion is an error.
@@ -162,7 +162,7 @@ class Communicator {
   // equal node keys share memory.
   void introduce(const std::string& host, const std::string& node_key);
 
-  // Instead, where the ranks know each other already.
+  // Instead, if the ranks know each other already.
   void set_members(std::vector<Member> members);
 
   // What the transport keeps for each slot, in a list that grows as slots are used.
@@ -191,7 +191,7 @@ class Communicator {
   int rank_;
   int size_;
   std::vector<Member> members_;
-  std::set<int> left_behind_;  // whose end is no reason to fail
+  std::set<int> left_behind_;  // whose end is not a reason to fail
   std::vector<Slot> slots_;
   std::vector<int> free_slots_;
   std::chrono::duration<double> timeout_ = kDefaultTimeout;

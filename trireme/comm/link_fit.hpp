@@ -33,7 +33,7 @@ std::string problem_of(const LinkFit& fit);
 // Latency is what small messages take that are waited for: the median over ping-pong of up to 256 B. Bandwidth is what
 // a stream of large ones reaches, as the pieces of an all-reduce are one: the median over one-way from 64 KiB on. Where
 // no size is as small or as large, the smallest and the largest count. A line through all times would be drawn by the
-// sizes in between, which transports send in one way or another. Error(bad_input) where there are not two sizes.
+// sizes in between, which transports send in one way or another. Error(bad_input) if there are not two sizes.
 LinkFit fit_link(std::span<const MessageTime> ping_pong, std::span<const MessageTime> one_way);
 
 // Of several links of one kind: the median of each figure.

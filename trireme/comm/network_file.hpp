@@ -27,7 +27,7 @@ struct KeptFit {
   MeasuredWhen when;
 };
 
-// Of one transport: nothing where no such pair was measured.
+// Of one transport: nothing if no such pair was measured.
 struct TransportFits {
   std::optional<KeptFit> same_host, other_host;
   bool empty() const { return !same_host && !other_host; }
@@ -54,7 +54,7 @@ void update_network_file(const std::string& path, const NetworkFits& fits);
 std::string to_text(const NetworkFits& fits);
 NetworkFits parse_fits(const std::string& text);
 
-// Of one transport; nothing where none were measured.
+// Of one transport; nothing if none were measured.
 std::optional<TransportFits> find_fits(const NetworkFits& fits, const std::string& transport);
 // A cost model with the measured figures in place of the usual ones.
 CostModel cost_model(const TransportFits& fits);

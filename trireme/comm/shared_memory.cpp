@@ -34,7 +34,7 @@ std::byte* map_file(const UniqueFd& file, std::int64_t bytes, bool is_own) {
 std::byte* map_private(std::int64_t bytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // advice: its failure is no error
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // advice: its failure is not an error
   const std::int64_t page = sysconf(_SC_PAGESIZE);
   for (std::int64_t at = 0; at < bytes; at += page) static_cast<volatile char*>(mapped)[at] = 0;
   return static_cast<std::byte*>(mapped);
@@ -77,22 +77,21 @@ bool SharedMemory::contains(std::span<const std::byte> memory) const {
   return memory.data() >= data() && memory.data() + memory.size() <= data() + bytes_;
 }
 
-std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std::int64_t bytes) {
+std::unique_ptr<SharedMemory> Communicator::share(std::int64_t bytes) {
   if (bytes <= 0) bad_input("shared memory of {} bytes: at least 1 is needed", bytes);
-  const auto members = communicator.members();
   std::unique_ptr<SharedMemory> memory(new SharedMemory);
   memory->bytes_ = bytes;
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    if (members[rank].node != communicator.self().node) continue;
-    if (rank == communicator.rank()) memory->local_rank_ = static_cast<int>(memory->ranks_.size());
+  for (int rank = 0; rank < size_; ++rank) {
+    if (members_[rank].node != self().node) continue;
+    if (rank == rank_) memory->local_rank_ = static_cast<int>(memory->ranks_.size());
     memory->ranks_.push_back(rank);
   }
   const bool alone = memory->ranks_.size() == 1;
   memory->pieces_.assign(memory->ranks_.size(), nullptr);
 
   const UniqueFd own = alone ? UniqueFd() : make_memory_file(bytes);
-  const Announcement announcement{communicator.self().pid, bytes, own.get()};
-  const auto announcements = all_gather_value(communicator, announcement);
+  const Announcement announcement{self().pid, bytes, own.get()};
+  const auto announcements = all_gather_value(*this, announcement);
   check_sizes(announcements, bytes);
 
   bool mapped = true;
@@ -109,7 +108,7 @@ std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std
     mapped = memory->pieces_[i] != nullptr;
   }
   // Also keeps every file open until all have mapped it.
-  return all_true(communicator, mapped) ? std::move(memory) : nullptr;
+  return all_true(*this, mapped) ? std::move(memory) : nullptr;
 }
 
 }  // namespace trireme::comm

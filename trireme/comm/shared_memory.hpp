@@ -5,17 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 namespace trireme::comm {
-
-class Communicator;
-class SharedMemory;
-
-// What Communicator::share() does.
-std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std::int64_t bytes);
 
 class SharedMemory {
  public:
@@ -39,7 +32,7 @@ class SharedMemory {
   std::int64_t offset_of(const void* address) const { return static_cast<const std::byte*>(address) - data(); }
 
  private:
-  friend std::unique_ptr<SharedMemory> make_shared_memory(Communicator& communicator, std::int64_t bytes);
+  friend class Communicator;
   SharedMemory() = default;
 
   std::int64_t bytes_ = 0;

@@ -44,7 +44,7 @@ constexpr std::array kLaunchers{
     Launcher{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 };
 
-// -1 where the variable is not set, or is no number.
+// -1 if the variable is not set, or is not a number.
 int number_in_environment(const char* name) {
   const char* text = std::getenv(name);
   int number = -1;

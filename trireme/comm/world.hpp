@@ -57,15 +57,15 @@ std::vector<std::string> cluster_protocols();
 std::unique_ptr<World> join_world(const ClusterPlace& place, std::function<void(const std::string&)> log);
 
 // UCX for ranks that are joined already, whatever their protocol is: a further way for their tensors. Collective; the
-// ranks' communicator outlives it. nullptr where this build has no UCX.
+// ranks' communicator outlives it. nullptr if this build has no UCX.
 std::unique_ptr<Communicator> add_ucx(Communicator& ranks);
 
-// "mpi" where found when building; "local".
+// "mpi" if found when building; "local".
 std::vector<std::string> protocol_names();
 // Name and version, at run time, of the libraries that the transports of this build use.
 std::vector<std::pair<std::string, std::string>> transport_versions();
 
-// Rank and size that a launcher gave this process by environment variables; size 1 where there was none. Known before
+// Rank and size that a launcher gave this process by environment variables; size 1 if there was none. Known before
 // anything is joined, so it can decide who prints.
 struct LaunchPlace {
   int rank = 0;

@@ -16,11 +16,11 @@ class AllReduceAlgorithm {
   virtual void reduce(std::span<float> values, Reduction reduction) = 0;
 };
 
-std::unique_ptr<AllReduceAlgorithm> make_ring(Communicator& communicator, const PortOptions& options);
-std::unique_ptr<AllReduceAlgorithm> make_halving_doubling(Communicator& communicator, const PortOptions& options);
-std::unique_ptr<AllReduceAlgorithm> make_tree(Communicator& communicator, const PortOptions& options);
+std::unique_ptr<AllReduceAlgorithm> make_ring(Communicator& communicator, const AllReduceOptions& options);
+std::unique_ptr<AllReduceAlgorithm> make_halving_doubling(Communicator& communicator, const AllReduceOptions& options);
+std::unique_ptr<AllReduceAlgorithm> make_tree(Communicator& communicator, const AllReduceOptions& options);
 // Collective. nullptr, on all ranks alike, if memory cannot be shared. The arena may be nullptr.
-std::unique_ptr<AllReduceAlgorithm> make_hierarchical(Communicator& communicator, const PortOptions& options,
+std::unique_ptr<AllReduceAlgorithm> make_hierarchical(Communicator& communicator, const AllReduceOptions& options,
                                                       const SharedMemory* arena);
 
 // The first half of the ring: this rank's slice is complete afterwards.

@@ -1,6 +1,6 @@
 // All-reduce by recursive halving and doubling. With partners at half the number of ranks, a quarter, and so on, each
 // rank exchanges half of what it still works on, until it owns one complete part; on the way back it exchanges all that
-// is complete. As few bytes as a ring in 2 log2 N steps. Where N is no power of two, the ranks beyond it first give
+// is complete. As few bytes as a ring in 2 log2 N steps. If N is not a power of two, the ranks beyond it first give
 // their values to a neighbour and get the result from it at the end.
 #include <algorithm>
 #include <bit>
@@ -13,7 +13,7 @@ namespace {
 
 class HalvingDoubling : public AllReduceAlgorithm {
  public:
-  HalvingDoubling(Communicator& communicator, const PortOptions& options);
+  HalvingDoubling(Communicator& communicator, const AllReduceOptions& options);
   void reduce(std::span<float> values, Reduction reduction) override;
 
  private:
@@ -32,7 +32,7 @@ std::span<float> slices(std::span<float> values, int active, int first, int coun
   return {begin, last.data() + last.size()};
 }
 
-HalvingDoubling::HalvingDoubling(Communicator& communicator, const PortOptions& options)
+HalvingDoubling::HalvingDoubling(Communicator& communicator, const AllReduceOptions& options)
     : communicator_(communicator),
       port_(communicator, kHalvingDoublingTag, options),
       active_(static_cast<int>(std::bit_floor(static_cast<unsigned>(communicator.size())))) {}
@@ -82,7 +82,7 @@ void HalvingDoubling::run(std::span<float> values, int position) {
 
 }  // namespace
 
-std::unique_ptr<AllReduceAlgorithm> make_halving_doubling(Communicator& communicator, const PortOptions& options) {
+std::unique_ptr<AllReduceAlgorithm> make_halving_doubling(Communicator& communicator, const AllReduceOptions& options) {
   return std::make_unique<HalvingDoubling>(communicator, options);
 }
 

@@ -18,14 +18,14 @@ constexpr std::int64_t kControlBytes = (sizeof(NodeControl) + 4095) / 4096 * 409
 bool has_several_nodes(const Communicator& communicator) { return layout_of(communicator).nodes > 1; }
 
 // Messages between nodes should be long. Inside a node the areas should stay in the cache that the ranks share; each
-// round costs a meeting of all ranks.
-std::int64_t area_bytes(const Communicator& communicator, const PortOptions& options) {
+// round costs a barrier of all ranks.
+std::int64_t area_bytes(const Communicator& communicator, const AllReduceOptions& options) {
   return options.piece_bytes * (has_several_nodes(communicator) ? 32 : 16);
 }
 
 class Hierarchical : public AllReduceAlgorithm {
  public:
-  Hierarchical(Communicator& communicator, const PortOptions& options, const SharedMemory* arena,
+  Hierarchical(Communicator& communicator, const AllReduceOptions& options, const SharedMemory* arena,
                std::unique_ptr<SharedMemory> staging);
   void reduce(std::span<float> values, Reduction reduction) override;
 
@@ -42,13 +42,13 @@ class Hierarchical : public AllReduceAlgorithm {
   std::size_t area_floats_;  // of one of the two staging areas
   int area_ = 0;
   NodeTeam team_;
-  std::unique_ptr<Communicator> leaders_;  // of the nodes; nullptr on other ranks and where there is one node
+  std::unique_ptr<Communicator> leaders_;  // of the nodes; nullptr on other ranks and if there is one node
   std::unique_ptr<AllReduceAlgorithm> ring_;
   bool several_nodes_;
   std::vector<float*> sources_;  // by local rank
 };
 
-Hierarchical::Hierarchical(Communicator& communicator, const PortOptions& options, const SharedMemory* arena,
+Hierarchical::Hierarchical(Communicator& communicator, const AllReduceOptions& options, const SharedMemory* arena,
                            std::unique_ptr<SharedMemory> staging)
     : communicator_(communicator),
       arena_(arena),
@@ -137,7 +137,7 @@ float* Hierarchical::staged(int local_rank, int area) const {
 
 }  // namespace
 
-std::unique_ptr<AllReduceAlgorithm> make_hierarchical(Communicator& communicator, const PortOptions& options,
+std::unique_ptr<AllReduceAlgorithm> make_hierarchical(Communicator& communicator, const AllReduceOptions& options,
                                                       const SharedMemory* arena) {
   auto staging = communicator.share(kControlBytes + 2 * area_bytes(communicator, options));
   if (staging == nullptr) return nullptr;

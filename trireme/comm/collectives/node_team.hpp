@@ -65,7 +65,7 @@ class NodeTeam {
 
   bool leads() const { return memory_.local_rank() == 0; }
 
-  // One round: all ranks of the node call these in this order, the last three only where there are other nodes.
+  // One round: all ranks of the node call these in this order, the last three only if there are other nodes.
   // Begins a round: returns when the values of all ranks are there.
   void gather(const NodeJob& job);
   // Sums the sources, one per rank, into each target; sums may take the place of sources. Multiplies by `factor`.

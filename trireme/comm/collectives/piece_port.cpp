@@ -8,7 +8,7 @@
 
 namespace trireme::comm {
 
-PiecePort::PiecePort(Communicator& communicator, int tag, const PortOptions& options)
+PiecePort::PiecePort(Communicator& communicator, int tag, const AllReduceOptions& options)
     : communicator_(communicator), tag_(tag), options_(options), receives_(kAhead) {}
 
 void PiecePort::begin(std::span<float> values, Reduction reduction) {

@@ -14,11 +14,6 @@
 
 namespace trireme::comm {
 
-struct PortOptions {
-  Wire wire = Wire::fp32;
-  std::int64_t piece_bytes = 128 << 10;  // the smallest that is worth a message
-};
-
 class PiecePort {
  public:
   static constexpr int kAhead = 4;  // receives that may be posted
@@ -28,7 +23,7 @@ class PiecePort {
   static constexpr int kPieces = 16;        // that a range is cut into, if
   static constexpr int kLargestPiece = 32;  // they are then between piece_bytes and so many times that
 
-  PiecePort(Communicator& communicator, int tag, const PortOptions& options);
+  PiecePort(Communicator& communicator, int tag, const AllReduceOptions& options);
 
   // Before the first transfer of these values. Pieces are parts of them.
   void begin(std::span<float> values, Reduction reduction);
@@ -75,7 +70,7 @@ class PiecePort {
 
   Communicator& communicator_;
   int tag_;
-  PortOptions options_;
+  AllReduceOptions options_;
   AlignedMemory buffers_;  // kAhead pieces
   AlignedMemory wire_;     // the values in 16 bits, each at its place
   float* values_ = nullptr;

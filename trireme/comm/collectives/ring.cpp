@@ -56,7 +56,7 @@ void run_ring(Communicator& communicator, PiecePort& port, std::span<float> valu
 
 class Ring : public AllReduceAlgorithm {
  public:
-  Ring(Communicator& communicator, const PortOptions& options)
+  Ring(Communicator& communicator, const AllReduceOptions& options)
       : communicator_(communicator), port_(communicator, kRingTag, options) {}
 
   void reduce(std::span<float> values, Reduction reduction) override {
@@ -70,7 +70,7 @@ class Ring : public AllReduceAlgorithm {
 
 }  // namespace
 
-std::unique_ptr<AllReduceAlgorithm> make_ring(Communicator& communicator, const PortOptions& options) {
+std::unique_ptr<AllReduceAlgorithm> make_ring(Communicator& communicator, const AllReduceOptions& options) {
   return std::make_unique<Ring>(communicator, options);
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 class Tree : public AllReduceAlgorithm {
  public:
-  Tree(Communicator& communicator, const PortOptions& options)
+  Tree(Communicator& communicator, const AllReduceOptions& options)
       : communicator_(communicator), port_(communicator, kTreeTag, options) {}
 
   // A rank's parent is the rank without its lowest bit; its children are those with one more bit below that.
@@ -39,7 +39,7 @@ class Tree : public AllReduceAlgorithm {
 
 }  // namespace
 
-std::unique_ptr<AllReduceAlgorithm> make_tree(Communicator& communicator, const PortOptions& options) {
+std::unique_ptr<AllReduceAlgorithm> make_tree(Communicator& communicator, const AllReduceOptions& options) {
   return std::make_unique<Tree>(communicator, options);
 }
 

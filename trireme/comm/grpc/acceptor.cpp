@@ -29,7 +29,7 @@ constexpr std::uint64_t kMostUnprovenBytes = 64 << 10;  // a handshake, of TLS t
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// Null, with the reason, where there is none.
+// Null, with the reason, if there is none.
 AddressList look_up(const std::string& address, std::string& reason) {
   AddressList none(nullptr, &freeaddrinfo);
   const std::size_t colon = address.rfind(':');
@@ -117,7 +117,7 @@ UniqueFd listen_on(const std::string& resolved, const RpcOptions& options) {
   if (address == nullptr) bad_input("{}: {} {}", who, resolved, reason);
   UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) bad_input("{}: cannot listen on {}: {}", who, resolved, std::strerror(errno));
-  const int yes = 1;  // connections that are still closing are no hindrance
+  const int yes = 1;  // connections that are still closing do not matter
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const auto unanswered = static_cast<unsigned>(options.liveness.answer_within.count());
   setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
@@ -230,7 +230,7 @@ void Acceptor::accept_one() {
   if (!second.is_open()) return;
   {
     const std::lock_guard lock(mutex_);
-    // Those who are gone need no longer be kept in mind.
+    // Those that are gone need not be watched.
     unproven_.remove_if([](const Unproven& each) {
       pollfd asked{each.connection.get(), 0, 0};
       return poll(&asked, 1, 0) > 0;

@@ -28,7 +28,7 @@ class Authenticator {
   // Whether a call carries the caller's proof. If so, who it is, and our own proof lies in the initial metadata.
   grpc::Status admit(grpc::ServerContext& context, const std::string& method, wire::Claim& caller);
 
-  // Called with the address of who has proved it.
+  // Called with the address of whoever has proved it.
   void set_on_proof(std::function<void(const std::string&)> on_proof) { on_proof_ = std::move(on_proof); }
 
   // For the other things that are wrong with calls, under the same limit.

@@ -24,8 +24,8 @@ struct RpcTask {
 };
 
 // A task whose host or process has stopped without a word: connections are tried every so often, and it is lost when
-// there is no answer. A pause shorter than that, of a virtual machine say, is no loss. A task that has ended is noticed
-// at once by its closed connections.
+// there is no answer. A pause shorter than that, of a virtual machine say, is not a loss. A task that has ended is
+// noticed at once by its closed connections.
 struct Liveness {
   std::chrono::milliseconds ping_every{2000};
   std::chrono::milliseconds answer_within{10000};

@@ -71,7 +71,7 @@ class Inbox {
   explicit Inbox(std::shared_ptr<Notifier> notifier) : notifier_(std::move(notifier)) {}
 
   std::shared_ptr<PendingReceive> post(int from, int tag, std::span<std::byte> data);
-  // False where the frame contradicts earlier ones: too much, twice, or of another size.
+  // False if the frame contradicts earlier ones: too much, twice, or of another size.
   [[nodiscard]] bool deliver(int from, const FrameHeader& header, std::unique_ptr<Payload> payload);
   // Nothing is written to the receive's memory afterwards. False: just now something is, or it is complete.
   [[nodiscard]] bool withdraw(PendingReceive& receive);

@@ -11,9 +11,9 @@ namespace trireme::comm::rpc {
 namespace {
 
 struct OutgoingFrame {
-  grpc::Slice front;  // the header, and the data where it is copied
+  grpc::Slice front;  // the header, and the data if it is copied
   std::span<const std::byte> data;
-  std::shared_ptr<PendingSend> send;  // null where nothing of the caller's is referred to
+  std::shared_ptr<PendingSend> send;  // null if nothing of the caller's is referred to
 };
 
 // How many pieces of callers' memory gRPC refers to: it may outlive everything else here.

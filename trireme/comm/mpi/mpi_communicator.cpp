@@ -105,7 +105,7 @@ bool MpiCommunicator::test(int slot) {
         const int code =
             MPI_Testall(static_cast<int>(state.parts.size()), state.parts.data(), &complete, state.statuses.data());
         if (code != MPI_ERR_IN_STATUS) return code;
-        // The codes of the parts are in their statuses; those of parts under way are no errors.
+        // The codes of the parts are in their statuses; those of parts under way are not errors.
         for (const MPI_Status& status : state.statuses) {
           if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) return status.MPI_ERROR;
         }

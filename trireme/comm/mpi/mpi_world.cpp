@@ -39,7 +39,7 @@ int start_mpi(bool& started_here) {
   return level;
 }
 
-// MPI is finalised by leave() alone: finalising waits for all ranks, which is no good when one of them has failed.
+// MPI is finalised by leave() alone: finalising waits for all ranks, which does not do when one of them has failed.
 class MpiWorld : public World {
  public:
   explicit MpiWorld(const MpiOptions& options) {

@@ -1,4 +1,4 @@
-// UCX as a transport for the data of a job whose ranks are joined already by another one, the control: RDMA where there
+// UCX as a transport for the data of a job whose ranks are joined already by another one, the control: RDMA if there
 // is hardware, else shared memory inside a node and TCP between nodes. No UCX name appears outside this folder.
 //
 // UCX's own settings (UCX_TLS, UCX_NET_DEVICES, ...) are honoured.
