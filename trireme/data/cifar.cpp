@@ -109,8 +109,8 @@ bool has_cifar10(const std::string& folder, Split split) {
   return std::filesystem::exists(inner_folder(folder) / file_names(split).front());
 }
 
-std::shared_ptr<const Dataset> open_cifar10(const std::string& folder, Split split) {
-  return std::make_shared<CifarDataset>(inner_folder(folder), split);
+std::shared_ptr<const Dataset> open_cifar10(const std::string& folder, const OpenOptions& options) {
+  return std::make_shared<CifarDataset>(inner_folder(folder), options.split);
 }
 
 }  // namespace trireme::data

@@ -24,7 +24,7 @@ namespace {
 
 std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenOptions& options) {
 #ifdef TRIREME_WITH_PROTOBUF
-  return open_tfrecords(path, options.split, options.on_broken_file);
+  return open_tfrecords(path, options);
 #else
   static_cast<void>(options);
   fail(ErrorKind::unavailable,
@@ -34,18 +34,14 @@ std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenO
 #endif
 }
 
-decltype(Format::open) without_options(std::shared_ptr<const Dataset> (*open)(const std::string& path, Split split)) {
-  return [open](const std::string& path, const OpenOptions& options) { return open(path, options.split); };
-}
-
 // Those that were added come last. Pointers to them stay valid.
 std::deque<Format>& formats() {
   static std::deque<Format> all{
       {"tfrecord", kTfRecordFiles,
        [](const std::string& path, Split split) { return !find_tfrecords(path, split).empty(); }, open_records},
-      {"folder", kImageFolders, has_image_folder, without_options(open_image_folder)},
-      {"idx", kIdxFiles, has_idx, without_options(open_idx)},
-      {"cifar10", kCifarFiles, has_cifar10, without_options(open_cifar10)},
+      {"folder", kImageFolders, has_image_folder, open_image_folder},
+      {"idx", kIdxFiles, has_idx, open_idx},
+      {"cifar10", kCifarFiles, has_cifar10, open_cifar10},
   };
   return all;
 }

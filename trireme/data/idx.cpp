@@ -276,8 +276,8 @@ class IdxWriter final : public SplitWriter {
 
 bool has_idx(const std::string& folder, Split split) { return find_images(folder, split).has_value(); }
 
-std::shared_ptr<const Dataset> open_idx(const std::string& folder, Split split) {
-  return std::make_shared<IdxDataset>(folder, split);
+std::shared_ptr<const Dataset> open_idx(const std::string& folder, const OpenOptions& options) {
+  return std::make_shared<IdxDataset>(folder, options.split);
 }
 
 std::unique_ptr<SplitWriter> write_idx(const SplitPlan& plan) { return std::make_unique<IdxWriter>(plan); }

@@ -187,8 +187,8 @@ bool has_image_folder(const std::string& folder, Split split) {
   return path && !folders_in(*path).empty();
 }
 
-std::shared_ptr<const Dataset> open_image_folder(const std::string& folder, Split split) {
-  return std::make_shared<ImageFolder>(folder, split);
+std::shared_ptr<const Dataset> open_image_folder(const std::string& folder, const OpenOptions& options) {
+  return std::make_shared<ImageFolder>(folder, options.split);
 }
 
 std::unique_ptr<SplitWriter> write_image_folder(const SplitPlan& plan) {

@@ -146,7 +146,7 @@ void say_if_long(const std::vector<InputFile>& files) {
 class TfRecords final : public Dataset {
  public:
   TfRecords(const std::vector<std::string>& paths, std::vector<std::string> class_names,
-            const ProblemHandler& on_problem) {
+            const decltype(OpenOptions::on_broken_file)& on_problem) {
     info_.format = "tfrecord";
     info_.classes = static_cast<std::int32_t>(class_names.size());
     info_.class_names = std::move(class_names);
@@ -315,11 +315,11 @@ class TfRecordWriter final : public SplitWriter {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> open_tfrecords(const std::string& path, Split split, const ProblemHandler& on_problem) {
+std::shared_ptr<const Dataset> open_tfrecords(const std::string& path, const OpenOptions& options) {
   const bool is_file = std::filesystem::is_regular_file(path);
   const std::string folder = is_file ? std::filesystem::path(path).parent_path().string() : path;
-  return std::make_shared<TfRecords>(find_tfrecords(path, split), class_names_in(folder.empty() ? "." : folder),
-                                     on_problem);
+  return std::make_shared<TfRecords>(find_tfrecords(path, options.split), class_names_in(folder.empty() ? "." : folder),
+                                     options.on_broken_file);
 }
 
 std::unique_ptr<SplitWriter> write_tfrecords(const SplitPlan& plan) { return std::make_unique<TfRecordWriter>(plan); }
