@@ -158,7 +158,7 @@ std::vector<std::string> gradient_mismatches(const GradientCase& gradient_case, 
   for (const CaseBuilder::Checked& checked : builder.variables) targets.push_back(checked.variable);
   const std::vector<Tensor> analytic = gradients(graph, loss.scalar, targets);
 
-  const std::unique_ptr<Backend> kernels = make_backend(backend);
+  const std::shared_ptr<Backend> kernels = make_backend(backend);
   SessionOptions session_options;
   session_options.compile = options;
   Session session(graph, *kernels, session_options);

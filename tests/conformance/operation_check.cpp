@@ -358,7 +358,7 @@ std::string tested_backend_name() {
   return named == nullptr ? "onednn" : named;
 }
 
-std::unique_ptr<Backend> tested_backend() {
+std::shared_ptr<Backend> tested_backend() {
   const auto names = backend_names();
   if (std::find(names.begin(), names.end(), tested_backend_name()) == names.end()) return nullptr;
   return make_backend(tested_backend_name());

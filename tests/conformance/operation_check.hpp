@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/backend/tuner.hpp"
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/host_tensor.hpp"
 #include "trireme/graph/graph.hpp"
@@ -129,6 +130,6 @@ HostTensor random_labels(std::int64_t count, std::int32_t classes, std::uint64_t
 // The backend under test: onednn, or the one that TRIREME_TESTED_BACKEND names. Null where this build or this machine
 // has none (the tests are skipped then).
 std::string tested_backend_name();
-std::unique_ptr<Backend> tested_backend();
+std::shared_ptr<Backend> tested_backend();
 
 }  // namespace trireme::testkit
