@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "suite_check.hpp"
 #include "trireme/base/error.hpp"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "trireme/comm/local/run_local.hpp"
 
 namespace trireme::comm {

@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <chrono>
-#include <cstdlib>
 #include <stdexcept>
 
 #include "suite_check.hpp"

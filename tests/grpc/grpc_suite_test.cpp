@@ -1,8 +1,6 @@
 // The suite of all communicators over gRPC, between real processes.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "processes.hpp"
 #include "tests/comm/communicator_suite.hpp"
 #include "tests/support/temporary_folder.hpp"

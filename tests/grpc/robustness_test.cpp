@@ -2,11 +2,8 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 #include <atomic>
-#include <numeric>
-#include <random>
 #include <thread>
 
 #include "attacker.hpp"

@@ -2,7 +2,6 @@
 // Usage: mpi_suite [BYTES]: messages are cut into parts of so many bytes.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <exception>
 
 #include "tests/comm/communicator_suite.hpp"

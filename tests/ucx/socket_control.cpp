@@ -1,7 +1,6 @@
 #include "socket_control.hpp"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>

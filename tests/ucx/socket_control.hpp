@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "trireme/comm/communicator.hpp"

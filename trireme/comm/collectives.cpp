@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/backoff.hpp"

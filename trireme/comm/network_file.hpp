@@ -6,7 +6,6 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

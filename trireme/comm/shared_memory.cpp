@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <string>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/unique_fd.hpp"

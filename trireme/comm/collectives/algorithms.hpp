@@ -4,8 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "trireme/comm/collectives/piece_port.hpp"
-#include "trireme/comm/shared_memory.hpp"
+#include "trireme/comm/all_reducer.hpp"
 
 namespace trireme::comm {
 

@@ -7,23 +7,10 @@
 
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/collectives/algorithms.hpp"
+#include "trireme/comm/collectives/piece_port.hpp"
 
 namespace trireme::comm {
 namespace {
-
-class HalvingDoubling : public AllReduceAlgorithm {
- public:
-  HalvingDoubling(Communicator& communicator, const AllReduceOptions& options);
-  void reduce(std::span<float> values, Reduction reduction) override;
-
- private:
-  void run(std::span<float> values, int position);
-  int rank_at(int position) const;
-
-  Communicator& communicator_;
-  PiecePort port_;
-  int active_;  // ranks that work: the largest power of two that there are
-};
 
 // Of the values cut into `active` slices: those from one on, so many.
 std::span<float> slices(std::span<float> values, int active, int first, int count) {
@@ -32,53 +19,61 @@ std::span<float> slices(std::span<float> values, int active, int first, int coun
   return {begin, last.data() + last.size()};
 }
 
-HalvingDoubling::HalvingDoubling(Communicator& communicator, const AllReduceOptions& options)
-    : communicator_(communicator),
-      port_(communicator, kHalvingDoublingTag, options),
-      active_(static_cast<int>(std::bit_floor(static_cast<unsigned>(communicator.size())))) {}
+class HalvingDoubling : public AllReduceAlgorithm {
+ public:
+  HalvingDoubling(Communicator& communicator, const AllReduceOptions& options)
+      : communicator_(communicator),
+        port_(communicator, kHalvingDoublingTag, options),
+        active_(static_cast<int>(std::bit_floor(static_cast<unsigned>(communicator.size())))) {}
 
-// Of the first 2 (N - active) ranks the odd ones work, and all ranks after these.
-int HalvingDoubling::rank_at(int position) const {
-  const int extra = communicator_.size() - active_;
-  return position < extra ? 2 * position + 1 : position + extra;
-}
+  void reduce(std::span<float> values, Reduction reduction) override {
+    if (communicator_.size() == 1 || values.empty()) return;
+    port_.begin(values, reduction);
+    const int rank = communicator_.rank();
+    const int extra = communicator_.size() - active_;
+    if (rank >= 2 * extra) {
+      run(values, rank - extra);
+    } else if (rank % 2 == 1) {
+      port_.receive_all(values, rank - 1, PiecePort::Arrival::combine);
+      run(values, rank / 2);
+      port_.send_all(values, rank - 1);
+    } else {
+      port_.send_all(values, rank + 1);
+      port_.receive_all(values, rank + 1, PiecePort::Arrival::store);
+    }
+  }
 
-void HalvingDoubling::reduce(std::span<float> values, Reduction reduction) {
-  if (communicator_.size() == 1 || values.empty()) return;
-  port_.begin(values, reduction);
-  const int rank = communicator_.rank();
-  const int extra = communicator_.size() - active_;
-  if (rank >= 2 * extra) {
-    run(values, rank - extra);
-  } else if (rank % 2 == 1) {
-    port_.receive_all(values, rank - 1, PiecePort::Arrival::combine);
-    run(values, rank / 2);
-    port_.send_all(values, rank - 1);
-  } else {
-    port_.send_all(values, rank + 1);
-    port_.receive_all(values, rank + 1, PiecePort::Arrival::store);
+ private:
+  // Of the first 2 (N - active) ranks the odd ones work, and all ranks after these.
+  int rank_at(int position) const {
+    const int extra = communicator_.size() - active_;
+    return position < extra ? 2 * position + 1 : position + extra;
   }
-}
 
-void HalvingDoubling::run(std::span<float> values, int position) {
-  int first = 0;  // of the slices that this rank works on; in the end the one of its position
-  for (int distance = active_ / 2; distance > 0; distance /= 2) {
-    const int keep = first + (position & distance);
-    const int give = keep ^ distance;
-    const int partner = rank_at(position ^ distance);
-    port_.exchange(slices(values, active_, give, distance), partner, slices(values, active_, keep, distance), partner,
-                   PiecePort::Arrival::combine);
-    first = keep;
+  void run(std::span<float> values, int position) {
+    int first = 0;  // of the slices that this rank works on; in the end the one of its position
+    for (int distance = active_ / 2; distance > 0; distance /= 2) {
+      const int keep = first + (position & distance);
+      const int give = keep ^ distance;
+      const int partner = rank_at(position ^ distance);
+      port_.exchange(slices(values, active_, give, distance), partner, slices(values, active_, keep, distance), partner,
+                     PiecePort::Arrival::combine);
+      first = keep;
+    }
+    port_.finish_reduction(slice_of(values, active_, position));
+    for (int distance = 1; distance < active_; distance *= 2) {
+      const int partner = rank_at(position ^ distance);
+      const int theirs = first ^ distance;
+      port_.exchange(slices(values, active_, first, distance), partner, slices(values, active_, theirs, distance),
+                     partner, PiecePort::Arrival::store);
+      first = std::min(first, theirs);
+    }
   }
-  port_.finish_reduction(slice_of(values, active_, position));
-  for (int distance = 1; distance < active_; distance *= 2) {
-    const int partner = rank_at(position ^ distance);
-    const int theirs = first ^ distance;
-    port_.exchange(slices(values, active_, first, distance), partner, slices(values, active_, theirs, distance),
-                   partner, PiecePort::Arrival::store);
-    first = std::min(first, theirs);
-  }
-}
+
+  Communicator& communicator_;
+  PiecePort port_;
+  int active_;  // ranks that work: the largest power of two that there are
+};
 
 }  // namespace
 

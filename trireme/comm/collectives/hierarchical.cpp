@@ -26,15 +26,92 @@ std::int64_t area_bytes(const Communicator& communicator, const AllReduceOptions
 class Hierarchical : public AllReduceAlgorithm {
  public:
   Hierarchical(Communicator& communicator, const AllReduceOptions& options, const SharedMemory* arena,
-               std::unique_ptr<SharedMemory> staging);
-  void reduce(std::span<float> values, Reduction reduction) override;
+               std::unique_ptr<SharedMemory> staging)
+      : communicator_(communicator),
+        arena_(arena),
+        staging_(std::move(staging)),
+        area_floats_(static_cast<std::size_t>(area_bytes(communicator, options)) / sizeof(float)),
+        team_(communicator, *staging_),
+        several_nodes_(has_several_nodes(communicator)),
+        sources_(staging_->local_size()) {
+    if (arena_ != nullptr && !std::equal(arena_->ranks().begin(), arena_->ranks().end(), staging_->ranks().begin(),
+                                         staging_->ranks().end())) {
+      bad_input("all-reduce: the arena is shared by other ranks than those of the communicator");
+    }
+    // Which rank works on which block is decided anew every time: without this, page faults would go on for many steps.
+    staging_->fill_page_tables();
+    if (arena_ != nullptr) arena_->fill_page_tables();
+    if (!several_nodes_) return;
+    leaders_ = communicator.split(team_.leads() ? 0 : -1, communicator.rank());
+    if (leaders_ == nullptr) return;
+    leaders_->share_interruption_with(communicator);
+    ring_ = make_ring(*leaders_, options);
+  }
+
+  void reduce(std::span<float> values, Reduction reduction) override {
+    if (communicator_.size() == 1 || values.empty()) return;
+    if (arena_ != nullptr && arena_->contains(std::as_bytes(values))) {
+      reduce_in_arena(values, reduction);
+      return;
+    }
+    for (std::size_t at = 0; at < values.size(); at += area_floats_) {
+      reduce_staged(values.subspan(at, std::min(area_floats_, values.size() - at)), reduction);
+    }
+  }
 
  private:
-  void reduce_in_arena(std::span<float> values, Reduction reduction);
-  void reduce_staged(std::span<float> piece, Reduction reduction);
-  float* staged(int local_rank, int area) const;
-  float node_factor(Reduction reduction) const;
-  void sum_across_nodes(std::span<float> sums, Reduction reduction);
+  void reduce_in_arena(std::span<float> values, Reduction reduction) {
+    const std::int64_t offset = arena_->offset_of(values.data());
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      sources_[i] = reinterpret_cast<float*>(arena_->data(static_cast<int>(i)) + offset);
+    }
+    team_.gather({.offset = offset, .count = values.size(), .reduction = reduction});
+    // With other nodes to come, only the leader needs the node's sums.
+    const std::span<float* const> all(sources_);
+    team_.reduce(all, several_nodes_ ? all.first(1) : all, values.size(), node_factor(reduction));
+    if (!several_nodes_) return;
+    if (team_.leads()) {
+      sum_across_nodes(values, reduction);
+    } else {
+      team_.wait_crossed();
+      std::memcpy(values.data(), sources_[0], values.size_bytes());
+    }
+    team_.finish_copy();
+  }
+
+  void reduce_staged(std::span<float> piece, Reduction reduction) {
+    // Two areas in turn: this one was read by others two rounds ago, and they have come back since.
+    area_ = 1 - area_;
+    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i] = staged(static_cast<int>(i), area_);
+    std::memcpy(staged(staging_->local_rank(), area_), piece.data(), piece.size_bytes());
+    team_.gather({.count = piece.size(), .reduction = reduction});
+    team_.reduce(sources_, std::span(sources_).first(1), piece.size(), node_factor(reduction));
+    if (several_nodes_) {
+      if (team_.leads()) {
+        sum_across_nodes({sources_[0], piece.size()}, reduction);
+      } else {
+        team_.wait_crossed();
+      }
+    }
+    std::memcpy(piece.data(), sources_[0], piece.size_bytes());
+  }
+
+  // A mean is divided where the node's sums are made, which saves a pass.
+  float node_factor(Reduction reduction) const {
+    return reduction == Reduction::mean ? 1.0f / static_cast<float>(communicator_.size()) : 1.0f;
+  }
+
+  void sum_across_nodes(std::span<float> sums, Reduction reduction) {
+    leaders_->set_timeout(communicator_.timeout());
+    leaders_->set_context(communicator_.context());
+    ring_->reduce(sums, reduction == Reduction::max ? Reduction::max : Reduction::sum);
+    team_.announce_crossed();
+  }
+
+  float* staged(int local_rank, int area) const {
+    return reinterpret_cast<float*>(staging_->data(local_rank) + kControlBytes) +
+           static_cast<std::size_t>(area) * area_floats_;
+  }
 
   Communicator& communicator_;
   const SharedMemory* arena_;
@@ -47,93 +124,6 @@ class Hierarchical : public AllReduceAlgorithm {
   bool several_nodes_;
   std::vector<float*> sources_;  // by local rank
 };
-
-Hierarchical::Hierarchical(Communicator& communicator, const AllReduceOptions& options, const SharedMemory* arena,
-                           std::unique_ptr<SharedMemory> staging)
-    : communicator_(communicator),
-      arena_(arena),
-      staging_(std::move(staging)),
-      area_floats_(static_cast<std::size_t>(area_bytes(communicator, options)) / sizeof(float)),
-      team_(communicator, *staging_),
-      several_nodes_(has_several_nodes(communicator)),
-      sources_(staging_->local_size()) {
-  if (arena_ != nullptr &&
-      !std::equal(arena_->ranks().begin(), arena_->ranks().end(), staging_->ranks().begin(), staging_->ranks().end())) {
-    bad_input("all-reduce: the arena is shared by other ranks than those of the communicator");
-  }
-  // Which rank works on which block is decided anew every time: without this, page faults would go on for many steps.
-  staging_->fill_page_tables();
-  if (arena_ != nullptr) arena_->fill_page_tables();
-  if (!several_nodes_) return;
-  leaders_ = communicator.split(team_.leads() ? 0 : -1, communicator.rank());
-  if (leaders_ == nullptr) return;
-  leaders_->share_interruption_with(communicator);
-  ring_ = make_ring(*leaders_, options);
-}
-
-void Hierarchical::reduce(std::span<float> values, Reduction reduction) {
-  if (communicator_.size() == 1 || values.empty()) return;
-  if (arena_ != nullptr && arena_->contains(std::as_bytes(values))) {
-    reduce_in_arena(values, reduction);
-    return;
-  }
-  for (std::size_t at = 0; at < values.size(); at += area_floats_) {
-    reduce_staged(values.subspan(at, std::min(area_floats_, values.size() - at)), reduction);
-  }
-}
-
-void Hierarchical::reduce_in_arena(std::span<float> values, Reduction reduction) {
-  const std::int64_t offset = arena_->offset_of(values.data());
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    sources_[i] = reinterpret_cast<float*>(arena_->data(static_cast<int>(i)) + offset);
-  }
-  team_.gather({.offset = offset, .count = values.size(), .reduction = reduction});
-  // With other nodes to come, only the leader needs the node's sums.
-  const std::span<float* const> all(sources_);
-  team_.reduce(all, several_nodes_ ? all.first(1) : all, values.size(), node_factor(reduction));
-  if (!several_nodes_) return;
-  if (team_.leads()) {
-    sum_across_nodes(values, reduction);
-  } else {
-    team_.wait_crossed();
-    std::memcpy(values.data(), sources_[0], values.size_bytes());
-  }
-  team_.finish_copy();
-}
-
-void Hierarchical::reduce_staged(std::span<float> piece, Reduction reduction) {
-  // Two areas in turn: this one was read by others two rounds ago, and they have come back since.
-  area_ = 1 - area_;
-  for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i] = staged(static_cast<int>(i), area_);
-  std::memcpy(staged(staging_->local_rank(), area_), piece.data(), piece.size_bytes());
-  team_.gather({.count = piece.size(), .reduction = reduction});
-  team_.reduce(sources_, std::span(sources_).first(1), piece.size(), node_factor(reduction));
-  if (several_nodes_) {
-    if (team_.leads()) {
-      sum_across_nodes({sources_[0], piece.size()}, reduction);
-    } else {
-      team_.wait_crossed();
-    }
-  }
-  std::memcpy(piece.data(), sources_[0], piece.size_bytes());
-}
-
-// A mean is divided where the node's sums are made, which saves a pass.
-float Hierarchical::node_factor(Reduction reduction) const {
-  return reduction == Reduction::mean ? 1.0f / static_cast<float>(communicator_.size()) : 1.0f;
-}
-
-void Hierarchical::sum_across_nodes(std::span<float> sums, Reduction reduction) {
-  leaders_->set_timeout(communicator_.timeout());
-  leaders_->set_context(communicator_.context());
-  ring_->reduce(sums, reduction == Reduction::max ? Reduction::max : Reduction::sum);
-  team_.announce_crossed();
-}
-
-float* Hierarchical::staged(int local_rank, int area) const {
-  return reinterpret_cast<float*>(staging_->data(local_rank) + kControlBytes) +
-         static_cast<std::size_t>(area) * area_floats_;
-}
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "trireme/comm/communicator.hpp"
 #include "trireme/comm/shared_memory.hpp"

@@ -4,6 +4,7 @@
 // Slices travel in pieces, and a piece goes on to the next rank as soon as it is added: steps are not waited for.
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/collectives/algorithms.hpp"
+#include "trireme/comm/collectives/piece_port.hpp"
 
 namespace trireme::comm {
 namespace {

@@ -1,6 +1,7 @@
 // All-reduce up and down a binomial tree: 2 log2 N messages one after the other, each of all bytes. For small messages,
 // where the time of a message is what counts.
 #include "trireme/comm/collectives/algorithms.hpp"
+#include "trireme/comm/collectives/piece_port.hpp"
 
 namespace trireme::comm {
 namespace {

@@ -1,6 +1,9 @@
 #include "trireme/comm/grpc/authenticator.hpp"
 
+#include <endian.h>
 #include <fmt/format.h>
+
+#include <cstring>
 
 #include "trireme/comm/grpc/grpc_support.hpp"
 #include "trireme/comm/grpc/proof.hpp"
@@ -25,15 +28,14 @@ std::uint64_t seconds_now() {
 
 // The most significant byte first, so that challenges are in the order of their age.
 std::string to_bytes(std::uint64_t number) {
-  std::string bytes(kTimeBytes, '\0');
-  for (std::size_t i = 0; i < kTimeBytes; ++i) bytes[kTimeBytes - 1 - i] = static_cast<char>(number >> (8 * i));
-  return bytes;
+  const std::uint64_t bytes = htobe64(number);
+  return {reinterpret_cast<const char*>(&bytes), sizeof bytes};
 }
 
 std::uint64_t to_number(const std::string& bytes) {
   std::uint64_t number = 0;
-  for (std::size_t i = 0; i < kTimeBytes; ++i) number = number << 8 | static_cast<unsigned char>(bytes[i]);
-  return number;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return be64toh(number);
 }
 
 std::string metadata_of(const grpc::ServerContext& context, const char* key) {

@@ -140,7 +140,8 @@ class GrpcWorld : public RpcWorld {
         transport_{roster_, inboxes_, sender_, options_.self, describe_transport(options_), [this] { break_off(); }} {
     roster_.set_on_absence([this] { on_absence(); });
     {
-      auto listener = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_, make_handlers());
+      ControlHandlers handlers{.statistics = [this] { return statistics(); }, .shut_down = [this] { shutdown(); }};
+      auto listener = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_, std::move(handlers));
       const std::lock_guard lock(listener_mutex_);
       listener_ = std::move(listener);
     }
@@ -213,7 +214,7 @@ class GrpcWorld : public RpcWorld {
       }
       if (waited > next_line) {
         next_line += std::chrono::seconds(10);
-        log_line(fmt::format("{} is waiting for {}", self_.name(), describe_wait(health)));
+        if (options_.log) options_.log(fmt::format("{} is waiting for {}", self_.name(), describe_wait(health)));
       }
     }
   }
@@ -283,9 +284,6 @@ class GrpcWorld : public RpcWorld {
     listener_->break_off();
   }
 
-  ControlHandlers make_handlers() {
-    return {.statistics = [this] { return statistics(); }, .shut_down = [this] { shutdown(); }};
-  }
   std::string statistics() {
     const std::lock_guard lock(handlers_mutex_);
     return statistics_ ? statistics_() : "{}";
@@ -299,9 +297,6 @@ class GrpcWorld : public RpcWorld {
   void check_task(int task) const {
     if (task >= 0 && task < std::ssize(options_.tasks)) return;
     bad_input("task {}: there are tasks 0 to {}", task, options_.tasks.size() - 1);
-  }
-  void log_line(const std::string& line) const {
-    if (options_.log) options_.log(line);
   }
 
   AsyncLog async_log_;

@@ -91,7 +91,8 @@ void OutgoingCall::request_challenge() {
   claim.set_nonce(random_bytes(kNonceBytes));
   claim_ = claim.SerializeAsString();
   renew_context();
-  context_->set_deadline(after(time_left()));
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now());
+  context_->set_deadline(after(std::max(left, std::chrono::milliseconds(1))));
   context_->set_wait_for_ready(open_options_.waits_for_listener);
   call_ = stub_.PrepareCall(context_.get(), kChallengeMethod, &queue_);
   call_->StartCall(asked_.tag());
@@ -152,11 +153,6 @@ void OutgoingCall::on_failed() {
 void OutgoingCall::end(Answer answer, const std::string& reason) {
   const auto then = std::move(then_);
   then({answer, reason});
-}
-
-std::chrono::milliseconds OutgoingCall::time_left() const {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now());
-  return std::max(left, std::chrono::milliseconds(1));
 }
 
 std::string ask(const Caller& caller, int task, const char* method, const char* what) {

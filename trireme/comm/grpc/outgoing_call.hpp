@@ -65,7 +65,6 @@ class OutgoingCall {
   void end(Answer answer, const std::string& reason);
   void finish(Completion& completion);
   void renew_context();
-  std::chrono::milliseconds time_left() const;
 
   const Caller& caller_;
   const int task_;

@@ -1,7 +1,5 @@
 #include "trireme/comm/grpc/sender.hpp"
 
-#include <fmt/format.h>
-
 #include <condition_variable>
 #include <deque>
 
