@@ -19,7 +19,7 @@
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/report/facts.hpp"
-#include "trireme/report/page_texts.hpp"
+#include "trireme/report/renderers.hpp"
 #include "trireme/report/table.hpp"
 
 namespace trireme::cli {

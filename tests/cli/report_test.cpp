@@ -13,7 +13,7 @@
 #include "run_command.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/report/page_texts.hpp"
+#include "trireme/report/renderers.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme {

@@ -1,6 +1,6 @@
-#include "trireme/lab/network_output.hpp"
-
 #include <gtest/gtest.h>
+
+#include "trireme/lab/network_run.hpp"
 
 namespace trireme::lab {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "tests/report/record_builder.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/report/page_texts.hpp"
 
 namespace trireme::report {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 
 #include "trireme/base/error.hpp"
@@ -46,6 +47,12 @@ constexpr std::int64_t kReserveAtMost = 1 << 20;
 constexpr auto kUnevenTimeout = std::chrono::hours(24);
 // Votes are summed over all workers: an interrupt weighs more than all the votes on time there could be.
 constexpr float kInterruptVote = 1 << 20;
+
+// Collective.
+double sum_over(comm::Communicator& workers, double own) {
+  const std::vector<double> all = comm::all_gather_value(workers, own);
+  return std::accumulate(all.begin(), all.end(), 0.0);
+}
 
 double seconds_since(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
@@ -189,9 +196,7 @@ double Benchmark::shown_loss(double loss, std::int64_t step) {
       !is_displayed(step, config().display_every))
     return loss;
   worker_.workers().set_context("loss of all workers");
-  double sum = 0;
-  for (const double each : comm::all_gather_value(worker_.workers(), loss)) sum += each;
-  return sum / worker_.workers().size();
+  return sum_over(worker_.workers(), loss) / worker_.workers().size();
 }
 
 double Benchmark::run_timed_step(std::int64_t repeat, std::int64_t done) {
@@ -265,9 +270,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   worker_.workers().set_context("baseline");
   const auto timeout = worker_.workers().timeout();
   worker_.workers().set_timeout(kUnevenTimeout);
-  const double own = measure_alone(stop, true);
-  double together = 0;
-  for (const double each : comm::all_gather_value(worker_.workers(), own)) together += each;
+  const double together = sum_over(worker_.workers(), measure_alone(stop, true));
   const double alone = comm::all_gather_value(worker_.workers(), measure_alone(stop, worker_.workers().rank() == 0))[0];
   agree_on_interrupt(stop.stop_requested());
   worker_.workers().set_timeout(timeout);
@@ -282,10 +285,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
 
 // Collective: images per second of all workers together.
 double Benchmark::together(const std::vector<double>& step_seconds) {
-  double sum = 0;
-  const double own = throughput(step_seconds, config().batch_size).images_per_second;
-  for (const double each : comm::all_gather_value(worker_.workers(), own)) sum += each;
-  return sum;
+  return sum_over(worker_.workers(), throughput(step_seconds, config().batch_size).images_per_second);
 }
 
 // After a repeat with images of a data set: as many steps that find their batch in place, as with synthetic images. The

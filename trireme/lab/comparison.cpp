@@ -38,18 +38,19 @@ std::vector<Contestant> asked_of(const PeerCatalog& catalog, const PeerFramework
   return found;
 }
 
+void add_once(std::vector<std::string>& texts, const std::string& text) {
+  if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+}
+
 std::vector<std::string> known_names(const std::vector<PeerCatalog>& catalogs) {
   std::vector<std::string> names;
-  const auto add = [&](const std::string& name) {
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  };
   for (const PeerCatalog& catalog : catalogs) {
     for (const PeerFramework& framework : catalog.frameworks) {
-      add(framework.name);
-      for (const PeerConfiguration& configuration : framework.configurations) add(configuration.name);
+      add_once(names, framework.name);
+      for (const PeerConfiguration& configuration : framework.configurations) add_once(names, configuration.name);
     }
   }
-  add(kAll);
+  add_once(names, kAll);
   return names;
 }
 
@@ -110,10 +111,6 @@ const PeerConfiguration* able_one(const Contestant& contestant, const Configurat
 std::string inability(const Contestant& contestant, const StudyCell& work) {
   return fmt::format("{} cannot do {} (forward-only, precision or number of workers): left out there", contestant.label,
                      cell_text(work));
-}
-
-void add_once(std::vector<std::string>& texts, const std::string& text) {
-  if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
 }
 
 std::vector<double> measured(const Speeds& speeds) {
@@ -271,12 +268,7 @@ CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& c
     figures.images_per_second.back() = images_per_second(*record);
     figures.peak_rss_bytes.push_back(report::number_field(*record, {"results", "peak_rss_bytes"}).value_or(0));
     const Json warnings = report::field(*record, {"build", "warnings"});
-    for (const Json& warning : warnings) {
-      const std::string text = value_text(warning);
-      if (std::ranges::find(figures.warnings, text) == figures.warnings.end()) {
-        figures.warnings.push_back(text);
-      }
-    }
+    for (const Json& warning : warnings) add_once(figures.warnings, value_text(warning));
   }
   return figures;
 }

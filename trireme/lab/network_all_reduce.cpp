@@ -9,6 +9,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/comm/shared_memory.hpp"
 #include "trireme/lab/network_test.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/train/step_graph.hpp"

@@ -1,5 +1,3 @@
-#include "trireme/lab/network_link.hpp"
-
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,6 +14,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/unique_fd.hpp"
+#include "trireme/lab/network_test.hpp"
 
 namespace trireme::lab {
 namespace {

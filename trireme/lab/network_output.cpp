@@ -1,5 +1,3 @@
-#include "trireme/lab/network_output.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <numeric>
 
 #include "trireme/base/units.hpp"
+#include "trireme/lab/network_run.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/facts.hpp"
 #include "trireme/report/table.hpp"

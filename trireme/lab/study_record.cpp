@@ -27,6 +27,22 @@ void complete_record(TrialResult& trial, Json study) {
   record["study"] = std::move(study);
 }
 
+TrialResult run_into(const StudyFolder& folder, const RunName& name, TrialRequest request, Json study,
+                     std::stop_token stop) {
+  folder.note("start " + to_string(name));
+  request.scratch_folder = folder.scratch_folder();
+  request.log_file = folder.log_file(name);
+  TrialResult trial = run_trial(request, std::move(stop));
+  if (trial.ending == TrialResult::Ending::interrupted) {
+    folder.note("interrupted " + to_string(name));
+    return trial;
+  }
+  complete_record(trial, std::move(study));
+  folder.write_run(name, trial.record);
+  folder.note(fmt::format("{} {}", has_failed(trial.record) ? "failed" : "measured", to_string(name)));
+  return trial;
+}
+
 std::optional<Json> find_record(const std::filesystem::path& folder, const RunName& run, const Json& study) {
   auto record = read_run(folder, run);
   if (!record) return std::nullopt;

@@ -18,6 +18,11 @@ Json identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat);
 // is not Trireme, and what failed before it could look, has run on this one all the same.
 void complete_record(TrialResult& trial, Json study);
 
+// Runs a trial into the folder of a study: its log, its record with `study`, and in the journal when it began and how
+// it ended. What is interrupted leaves no record.
+TrialResult run_into(const StudyFolder& folder, const RunName& name, TrialRequest request, Json study,
+                     std::stop_token stop);
+
 // The record of a run, whole, of a folder that need not exist; nothing where it is yet to be made. `study` is what its
 // "study" has to say at least: Error(bad_input) where it says something else, as the file is not ours to replace.
 std::optional<Json> find_record(const std::filesystem::path& folder, const RunName& run, const Json& study);

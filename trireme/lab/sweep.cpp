@@ -117,23 +117,14 @@ SweepResult Sweep::run(std::stop_token stop) {
 }
 
 std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop) {
-  const RunName name = name_of(setup_, run);
-  folder_.note("start " + to_string(name));
-  TrialResult trial = run_trial({.command = run_command(setup_.cells[run.cell], setup_.options, setup_.program),
-                                 .scratch_folder = folder_.scratch_folder(),
-                                 .log_file = folder_.log_file(name),
-                                 .limit_seconds = setup_.run_limit_seconds,
-                                 .while_running = [this](double seconds) { observer_.on_wait(seconds); }},
-                                stop);
-  if (trial.ending == TrialResult::Ending::interrupted) {
-    folder_.note("interrupted " + to_string(name));
-    return std::nullopt;
-  }
   Json study = study_of(setup_, run);
   study["kind"] = setup_.plan.figure.empty() ? Json(nullptr) : Json(setup_.plan.figure);
-  complete_record(trial, std::move(study));
-  folder_.write_run(name, trial.record);
-  folder_.note(fmt::format("{} {}", has_failed(trial.record) ? "failed" : "measured", to_string(name)));
+  const TrialResult trial = run_into(folder_, name_of(setup_, run),
+                                     {.command = run_command(setup_.cells[run.cell], setup_.options, setup_.program),
+                                      .limit_seconds = setup_.run_limit_seconds,
+                                      .while_running = [this](double seconds) { observer_.on_wait(seconds); }},
+                                     std::move(study), stop);
+  if (trial.ending == TrialResult::Ending::interrupted) return std::nullopt;
   add_record(result_.cells[run.cell], trial.record);
   is_there_[run.cell][run.repeat - 1] = true;
   ++result_.runs_made;

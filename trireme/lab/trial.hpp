@@ -17,8 +17,8 @@ struct TrialRequest {
   // The program and its arguments. It prints its record (JSON) on standard output and everything else on stderr; of a
   // `trireme launch` the first worker does. See trial_command().
   std::vector<std::string> command;
-  std::string scratch_folder;  // for the trial alone: emptied before, removed afterwards
-  std::string log_file;        // gets what it says on stderr
+  std::string scratch_folder = {};  // for the trial alone: emptied before, removed afterwards
+  std::string log_file = {};        // gets what it says on stderr
   double limit_seconds = 1800;
   double grace_seconds = 3;                                // from asking it to end to making it
   std::function<void(double seconds)> while_running = {};  // about twice a second

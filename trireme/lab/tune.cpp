@@ -54,22 +54,7 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
     return outcome_of(trial, *record);
   }
   const StudyCell& cell = setup_.space.cells[trial.candidate];
-  const RunName name{cell.slug, trial.repeat};
-  folder_.note("start " + to_string(name));
   const std::vector<std::string> words = command_of(trial);
-  TrialResult result = run_trial({.command = trial_command(setup_.program, words),
-                                  .scratch_folder = folder_.scratch_folder(),
-                                  .log_file = folder_.log_file(name),
-                                  .limit_seconds = setup_.run_limit_seconds,
-                                  .while_running =
-                                      [&](double seconds) {
-                                        if (setup_.while_running) setup_.while_running(trial, seconds);
-                                      }},
-                                 stop_);
-  if (result.ending == TrialResult::Ending::interrupted) {
-    folder_.note("interrupted " + to_string(name));
-    return {.ending = TuneOutcome::Ending::interrupted, .seconds = result.seconds};
-  }
   std::vector<std::string> line = words;
   line.insert(line.begin(), "trireme");
   Json study = identity_of(setup_.space.plan, cell, trial.repeat);
@@ -77,9 +62,17 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
   study["kind"] = setup_.space.plan.figure;
   study["round"] = to_string(trial.round);
   study["trial_seconds"] = seconds_of(trial, setup_.trial_seconds);
-  complete_record(result, std::move(study));
-  folder_.write_run(name, result.record);
-  folder_.note(fmt::format("{} {}", has_failed(result.record) ? "failed" : "measured", to_string(name)));
+  const TrialResult result = run_into(folder_, {cell.slug, trial.repeat},
+                                      {.command = trial_command(setup_.program, words),
+                                       .limit_seconds = setup_.run_limit_seconds,
+                                       .while_running =
+                                           [&](double seconds) {
+                                             if (setup_.while_running) setup_.while_running(trial, seconds);
+                                           }},
+                                      std::move(study), stop_);
+  if (result.ending == TrialResult::Ending::interrupted) {
+    return {.ending = TuneOutcome::Ending::interrupted, .seconds = result.seconds};
+  }
   ++runs_made_;
   TuneOutcome outcome = outcome_of(trial, result.record);
   outcome.seconds = result.seconds;

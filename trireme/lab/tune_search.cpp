@@ -174,20 +174,22 @@ void TuneSearch::measure(std::size_t candidate, TuneRound round) {
   learn();
 }
 
+std::vector<double> TuneSearch::estimates() const {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) all.push_back(estimate(i));
+  return all;
+}
+
 void TuneSearch::begin(TuneRound round) {
   std::vector<std::size_t> all(candidates_.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  std::vector<double> estimates;
-  for (const std::size_t candidate : all) estimates.push_back(estimate(candidate));
-  observer_.on_round(round, model_, by_estimate(std::move(all)), estimates);
+  observer_.on_round(round, model_, by_estimate(std::move(all)), estimates());
 }
 
 void TuneSearch::end(TuneRound round, const std::vector<std::size_t>& ranked, std::size_t kept) {
   const auto middle = ranked.begin() + static_cast<std::ptrdiff_t>(std::min(kept, ranked.size()));
-  std::vector<double> estimates;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) estimates.push_back(estimate(i));
   observer_.on_round_end({.round = round, .kept = {ranked.begin(), middle}, .dropped = {middle, ranked.end()}},
-                         estimates);
+                         estimates());
 }
 
 bool TuneSearch::has_plain_exchange(std::size_t candidate) const {

@@ -101,6 +101,7 @@ class TuneSearch {
 
   void learn();
   double estimate(std::size_t candidate) const;  // of the score, by the model and the trials
+  std::vector<double> estimates() const;         // of all candidates
   // What is worth trying next: what may be best, by what is thought of it and how little is known.
   std::optional<std::size_t> most_promising(const std::function<bool(std::size_t)>& is_asked_for) const;
   std::optional<std::size_t> next_to_explore(std::size_t made, std::size_t trials) const;

@@ -1,8 +1,9 @@
-#include "trireme/report/critical_path.hpp"
-
+// The longest chain through a step.
 #include <algorithm>
 #include <cmath>
 #include <map>
+
+#include "trireme/report/trace_steps.hpp"
 
 namespace trireme::report {
 namespace {

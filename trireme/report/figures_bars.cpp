@@ -31,19 +31,20 @@ void add_bars(const Study& study, const std::vector<std::string>& colours, Figur
   for (const Dimension& dimension : study.dimensions) {
     if (std::ranges::find(colours, dimension.option) == colours.end()) others.push_back(dimension.option);
   }
+  const auto place_of = [&](const Cell& cell) {
+    const std::string place = settings_text(settings_without(cell, colours));
+    return place.empty() ? cell.example().option_text("model") : place;
+  };
   std::vector<std::string> places;
   for (const Cell& cell : study.cells) {
-    std::string place = settings_text(settings_without(cell, colours));
-    if (place.empty()) place = cell.example().option_text("model");
+    const std::string place = place_of(cell);
     if (std::ranges::find(places, place) == places.end()) places.push_back(place);
   }
   figure.x.categories = places;
   for (const CellGroup& group : group_apart_from(study, others)) {
     Series series{.name = group.name};
     for (const Cell* cell : group.cells) {
-      std::string place = settings_text(settings_without(*cell, colours));
-      if (place.empty()) place = cell->example().option_text("model");
-      const auto x = std::ranges::find(places, place) - places.begin();
+      const auto x = std::ranges::find(places, place_of(*cell)) - places.begin();
       series.points.push_back(bar_of(*cell, static_cast<double>(x)));
     }
     figure.series.push_back(std::move(series));
@@ -95,10 +96,7 @@ std::vector<Figure> bar_figures(const Study& study) {
 }
 
 std::vector<Figure> heat_map_figures(const Study& study) {
-  std::vector<const Dimension*> numeric;
-  for (const Dimension& dimension : study.dimensions) {
-    if (dimension.is_numeric()) numeric.push_back(&dimension);
-  }
+  const std::vector<const Dimension*> numeric = study.numeric_dimensions();
   if (numeric.size() < 2) return {};
   // Every other dimension is a map of its own.
   for (const Dimension& dimension : study.dimensions) {

@@ -13,10 +13,6 @@ namespace {
 
 using Figures = std::vector<Figure>;
 
-bool is_number_that_varies(const Study& study, const std::string& option) {
-  return study.varies(option) && study.dimension(option)->is_numeric();
-}
-
 // Powers of two and the like: equal ratios at equal distances.
 bool reaches_far(const Dimension& dimension, double ratio) {
   const double first = dimension.values.front().get<double>(), last = dimension.values.back().get<double>();
@@ -101,18 +97,18 @@ void add_efficiency_column(Figure& figure, const Study& study) {
 
 std::vector<Figure> line_figures(const Study& study, const std::string& x_option) {
   Figures figures;
-  if (!is_number_that_varies(study, x_option)) return figures;
+  if (!study.varies_in_numbers(x_option)) return figures;
   for (const Study& part : readable_parts(study, x_option)) {
-    if (is_number_that_varies(part, x_option)) figures.push_back(speed_figure(part, x_option));
+    if (part.varies_in_numbers(x_option)) figures.push_back(speed_figure(part, x_option));
   }
   return figures;
 }
 
 std::vector<Figure> scaling_figures(const Study& study) {
   Figures figures;
-  if (!is_number_that_varies(study, "workers")) return figures;
+  if (!study.varies_in_numbers("workers")) return figures;
   for (const Study& part : readable_parts(study, "workers")) {
-    if (!is_number_that_varies(part, "workers")) continue;
+    if (!part.varies_in_numbers("workers")) continue;
     Figure speed = speed_figure(part, "workers");
     speed.x.logarithmic = speed.y.logarithmic = wants_logarithms(part);
     add_ideal_lines(speed);

@@ -104,7 +104,7 @@ std::vector<Figure> breakdown_figures(const Study& study) {
 std::vector<Figure> io_overhead_figures(const Study& all) {
   const Study study = with_overheads(all);
   if (study.cells.empty()) return {};
-  const bool over_workers = study.varies("workers") && study.dimension("workers")->is_numeric();
+  const bool over_workers = study.varies_in_numbers("workers");
   Figure figure =
       figure_of(study, "io-overhead", over_workers ? FigureKind::lines : FigureKind::bars, "What input costs");
   figure.caption = "Speed lost to reading and decoding images, against the same steps on a batch that stays in place.";

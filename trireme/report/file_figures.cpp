@@ -18,14 +18,14 @@ struct Curve {
   const char* y;
 };
 
-Json entries_of(const FileRecord& record, const char* list) {
-  Json entries = field(record.json, {list});
-  return entries.is_array() ? entries : Json::array();
+Json list_of(const Json& json, const char* name) {
+  Json list = field(json, {name});
+  return list.is_array() ? list : Json::array();
 }
 
 Series series_of(const FileRecord& record, const Curve& curve, const std::string& name) {
   Series series{.name = name};
-  for (const Json& entry : entries_of(record, curve.list)) {
+  for (const Json& entry : list_of(record.json, curve.list)) {
     const auto x = number_field(entry, {curve.x}), y = number_field(entry, {curve.y});
     if (x && y) series.points.push_back({.x = *x, .y = *y, .runs = 1});
   }
@@ -52,7 +52,7 @@ FigureTable epochs_table(const std::vector<FileRecord>& records) {
     // Of earlier runs, without their part of the first epoch here: that is in its entry.
     double seconds = std::max(0.0, number_field(record.json, {"resumed", "train_seconds"}).value_or(0) -
                                        number_field(record.json, {"resumed", "epoch_seconds"}).value_or(0));
-    for (const Json& entry : entries_of(record, "epochs")) {
+    for (const Json& entry : list_of(record.json, "epochs")) {
       seconds +=
           number_field(entry, {"train_seconds"}).value_or(0) + number_field(entry, {"evaluation_seconds"}).value_or(0);
       auto top1 = number_field(entry, {"top1"});
@@ -144,11 +144,6 @@ Figure empty_figure(const FileRecord& record, const std::string& id, const std::
   figure.table.columns = {{"series"},   {"bytes", true}, {"GB/s", true},   {"from", true},
                           {"to", true}, {"interval"},    {"samples", true}};
   return figure;
-}
-
-Json list_of(const Json& json, const char* name) {
-  Json list = field(json, {name});
-  return list.is_array() ? list : Json::array();
 }
 
 Figure pairs_figure(const FileRecord& record, int number) {

@@ -174,7 +174,7 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
 }
 
 void add_scaling(const Study& study, const std::vector<Figure>& figures, std::vector<Finding>& findings) {
-  if (!study.varies("workers") || !study.dimension("workers")->is_numeric() || shares_cores(study)) return;
+  if (!study.varies_in_numbers("workers") || shares_cores(study)) return;
   const std::string figure = figure_ending(figures, "-efficiency");
   std::vector<CellPair> questions;
   std::map<const Cell*, Point> shares;

@@ -7,7 +7,6 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/report/page_texts.hpp"
 #include "trireme/report/renderers.hpp"
 
 namespace trireme::report {

@@ -1,5 +1,4 @@
-#include "trireme/report/page_texts.hpp"
-
+#include "trireme/report/renderers.hpp"
 #include "trireme_page_texts.hpp"
 
 namespace trireme::report {

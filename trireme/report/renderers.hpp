@@ -4,6 +4,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "trireme/report/document.hpp"
 
@@ -22,6 +24,13 @@ std::string to_svg(const Figure& figure);
 std::string to_html(const Document& document);
 // What the script of the page draws, as JSON that may stand inside a script element.
 std::string chart_data(const Figure& figure);
+
+// The texts that pages are made of, as the build has found them.
+std::string_view page_style();
+std::string_view page_script();
+std::string_view chart_script();  // Chart.js; empty: this build is without
+// {"Chart.js", "3.9.1"}; empty: this build is without.
+std::vector<std::pair<std::string, std::string>> page_library_versions();
 
 // For SVG and HTML: &, <, > and quotes as entities; control characters, which XML does not have, as spaces.
 std::string xml_escaped(std::string_view text);

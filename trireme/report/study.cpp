@@ -132,6 +132,14 @@ const Dimension* Study::dimension(const std::string& option) const {
   return found == dimensions.end() ? nullptr : &*found;
 }
 
+std::vector<const Dimension*> Study::numeric_dimensions() const {
+  std::vector<const Dimension*> numeric;
+  for (const Dimension& dimension : dimensions) {
+    if (dimension.is_numeric()) numeric.push_back(&dimension);
+  }
+  return numeric;
+}
+
 const Cell* Study::find(const Json& settings) const {
   const auto found = std::ranges::find(cells, settings, &Cell::settings);
   return found == cells.end() ? nullptr : &*found;

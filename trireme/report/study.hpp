@@ -42,6 +42,8 @@ struct Study {
 
   const Dimension* dimension(const std::string& option) const;
   bool varies(const std::string& option) const { return dimension(option) != nullptr; }
+  bool varies_in_numbers(const std::string& option) const { return varies(option) && dimension(option)->is_numeric(); }
+  std::vector<const Dimension*> numeric_dimensions() const;
   // The cell that has these settings; none: it was not run.
   const Cell* find(const Json& settings) const;
 };

@@ -13,14 +13,6 @@ void append(Figures& figures, Figures more) {
   figures.insert(figures.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-std::vector<const Dimension*> numeric_dimensions(const Study& study) {
-  std::vector<const Dimension*> numeric;
-  for (const Dimension& dimension : study.dimensions) {
-    if (dimension.is_numeric()) numeric.push_back(&dimension);
-  }
-  return numeric;
-}
-
 Figures asked_for(const Study& study) {
   if (study.kind == "scaling") return scaling_figures(study);
   if (study.kind == "heatmap") return heat_map_figures(study);
@@ -29,19 +21,18 @@ Figures asked_for(const Study& study) {
   if (study.kind == "io_overhead") return io_overhead_figures(study);
   if (study.kind == "forward_backward") return forward_backward_figures(study);
   if (study.kind == "lines") {
-    const auto numeric = numeric_dimensions(study);
+    const auto numeric = study.numeric_dimensions();
     return numeric.empty() ? Figures{} : line_figures(study, numeric.front()->option);
   }
   return {};
 }
 
 Figures suitable(const Study& study) {
-  const auto numeric = numeric_dimensions(study);
+  const auto numeric = study.numeric_dimensions();
   if (study.varies("forward-only") || study.varies("framework")) return forward_backward_figures(study);
   Figures figures;
-  if (study.varies("ps") && study.dimension("ps")->is_numeric()) append(figures, line_figures(study, "ps"));
-  if (study.varies("workers") && study.dimension("workers")->is_numeric() && figures.empty())
-    append(figures, scaling_figures(study));
+  if (study.varies_in_numbers("ps")) append(figures, line_figures(study, "ps"));
+  if (study.varies_in_numbers("workers") && figures.empty()) append(figures, scaling_figures(study));
   if (numeric.size() >= 2) append(figures, heat_map_figures(study));
   if (figures.empty() && numeric.size() == 1) append(figures, line_figures(study, numeric.front()->option));
   if (figures.empty()) append(figures, bar_figures(study));

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "trireme/report/critical_path.hpp"
 #include "trireme/report/trace_file.hpp"
 
 namespace trireme::report {
@@ -54,6 +53,31 @@ struct OperationTime {
   double seconds = 0;  // per step, the mean over ranks
   double share = 0;    // of all operations
   std::int64_t spans = 0;
+};
+
+// What a step waited for, in order: the longest chain through it. It is followed backward from the end of the step on
+// the rank that ended last: through what that rank's main thread did; where it waited for a bucket, through the
+// bucket's way back to the rank that began with it last, and on with what that rank did before.
+//
+// Neighbouring spans of one rank and one kind. Time between spans is "other".
+struct PathPiece {
+  int rank = 0;
+  std::string kind = {};
+  double begin = 0, seconds = 0;  // since the path begins
+  std::int64_t spans = 0;
+  std::string longest = {};  // the name of its longest span
+};
+
+struct CriticalPath {
+  std::int64_t step = 0;
+  double seconds = 0;
+  std::vector<PathPiece> pieces = {};  // from the step's begin to its end
+};
+
+struct PathShare {
+  int rank = 0;
+  std::string kind = {};
+  double share = 0;
 };
 
 struct TraceAnalysis {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "trireme/report/trace_analysis.hpp"
 #include "trireme/report/trace_file.hpp"
 
 namespace trireme::report {
@@ -74,5 +75,9 @@ class TraceSteps {
 // Spans of a kind on a thread, and on all threads of a rank.
 TimeRanges moments(const TraceThread& thread, perf::SpanKind kind);
 TimeRanges moments(const TraceRank& rank, perf::SpanKind kind);
+
+CriticalPath critical_path(const TraceSteps& steps, std::size_t step);
+// Of several paths together, the largest share first.
+std::vector<PathShare> shares_of(const std::vector<CriticalPath>& paths);
 
 }  // namespace trireme::report
