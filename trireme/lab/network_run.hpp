@@ -59,9 +59,7 @@ class NetworkObserver {
 // Collective over the control; the report is the same on all ranks.
 NetworkReport run_network_test(const NetworkPlan& plan, const NetworkJob& job, NetworkObserver& observer);
 
-// What people and programs see of it.
-//
-// Times and bandwidths by size. Few sizes: every fourth power of two and the largest.
+// What people see of it: times and bandwidths by size. Few sizes: every fourth power of two and the largest.
 std::string pair_table(const PairResult& result, const std::vector<comm::Member>& members, bool all_sizes);
 // One row per pair and transport.
 std::string fit_table(const std::vector<PairResult>& pairs, const std::vector<comm::Member>& members);

@@ -12,6 +12,8 @@
 
 namespace trireme::lab {
 
+// Small systems of equations with a symmetric positive definite matrix, tens of unknowns: what the models are fitted
+// with.
 class CholeskyFactor {
  public:
   // The lower half is read. A matrix that is not positive definite is a mistake of the caller: std::invalid_argument.
@@ -45,6 +47,7 @@ struct TimedLayout {
   double step_seconds = 0;
 };
 
+// Starts from what the network needs and what the machine gives, and is fitted to the trials as they come.
 class StepCostModel {
  public:
   explicit StepCostModel(const CostFacts& facts);
@@ -74,6 +77,8 @@ struct KnownError {
   double noise = 0;  // standard deviation of it
 };
 
+// By how much the cost model errs at one configuration: those that share settings err alike. A Gaussian process over
+// the settings; it says how sure it is, and so where a trial would teach most.
 class Correction {
  public:
   struct Estimate {

@@ -57,9 +57,8 @@ struct OperationTime {
 
 // What a step waited for, in order: the longest chain through it. It is followed backward from the end of the step on
 // the rank that ended last: through what that rank's main thread did; where it waited for a bucket, through the
-// bucket's way back to the rank that began with it last, and on with what that rank did before.
-//
-// Neighbouring spans of one rank and one kind. Time between spans is "other".
+// bucket's way back to the rank that began with it last, and on with what that rank did before. A piece of it is
+// neighbouring spans of one rank and one kind; time between spans is "other".
 struct PathPiece {
   int rank = 0;
   std::string kind = {};
