@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 #include "cli/bench_options.hpp"
+#include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
 #include "cli/interrupt.hpp"
@@ -109,18 +109,11 @@ Outcome run_other(const lab::BenchmarkConfig& config, const train::ProcessGroup&
   return {.interrupted = benchmark.result().interrupted};
 }
 
-std::vector<std::string> devices_of(const std::string& list) {
-  std::vector<std::string> devices;
-  std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) devices.push_back(word);
-  return devices;
-}
-
 // "run.json" becomes "run-cuda.json".
 std::string record_of(const std::string& path, const std::string& device) {
   const std::filesystem::path whole(path);
   std::string name = whole.stem().string() + "-" + device + whole.extension().string();
-  std::replace(name.begin(), name.end(), ':', '-');
+  std::ranges::replace(name, ':', '-');
   return path.empty() ? path : (whole.parent_path() / name).string();
 }
 
@@ -132,7 +125,7 @@ int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, 
   }
   if (!arguments.trace.empty()) bad_input("--trace {}: of one device at a time; name one", arguments.trace);
   if (arguments.record == "-") bad_input("--record -: each device has a record of its own; give a file's name");
-  const std::vector<std::string> devices = devices_of(arguments.options.device);
+  const std::vector<std::string> devices = split_list(arguments.options.device);
   std::vector<lab::BenchmarkConfig> configs;
   for (const std::string& device : devices) {
     lab::BenchmarkOptions options = arguments.options;
@@ -168,7 +161,7 @@ int run_bench(const BenchArguments& arguments) {
   if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   Interrupt interrupt;
-  if (devices_of(arguments.options.device).size() > 1) {
+  if (split_list(arguments.options.device).size() > 1) {
     train::Job job(cluster, log_line);
     const int code = compare_devices(arguments, size, job.group(), interrupt.listen());
     job.leave();
@@ -193,11 +186,7 @@ int run_bench(const BenchArguments& arguments) {
 LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& size) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const train::DistributionConfig distribution = lab::check_before_launch(arguments.options, size);
-  const std::string protocol = protocol_in_launch(arguments.cluster);
-  // MPI does not go on without a rank.
-  return {.protocol = protocol,
-          .survives_lost_workers = distribution.survives_lost_workers() && protocol != "grpc+mpi",
-          .needs_first_worker = true};
+  return training_needs(arguments.cluster, distribution);
 }
 
 }  // namespace

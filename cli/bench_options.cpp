@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "cli/commands.hpp"
-
 namespace trireme::cli {
 namespace {
 
@@ -294,6 +292,12 @@ void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_cluster_options(app, arguments.cluster);
   add_output(app, arguments);
   add_refused(app, arguments);
+}
+
+LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution) {
+  LaunchNeeds needs{.protocol = protocol_in_launch(arguments), .needs_first_worker = true};
+  needs.survives_lost_workers = distribution.survives_lost_workers() && !needs.talks_mpi();
+  return needs;
 }
 
 }  // namespace trireme::cli

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/cluster_options.hpp"
+#include "cli/commands.hpp"
 #include "trireme/lab/benchmark_config.hpp"
 
 namespace trireme::cli {
@@ -28,5 +29,8 @@ void add_evaluation_options(CLI::App& app, train::StepOptions& options);
 // --trace and --trace-steps.
 void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
+
+// Of a launch of workers that train together.
+LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution);
 
 }  // namespace trireme::cli

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
 
 namespace trireme::cli {
 
@@ -37,10 +38,17 @@ CLI::Validator byte_count() {
 
 CLI::Validator one_of(const std::vector<std::string>& texts) {
   return {[texts](const std::string& text) -> std::string {
-            if (std::find(texts.begin(), texts.end(), text) != texts.end()) return "";
+            if (std::ranges::find(texts, text) != texts.end()) return "";
             return fmt::format("must be one of {}", fmt::join(texts, ", "));
           },
           ""};
+}
+
+std::vector<std::string> split_list(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream stream(list);
+  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
+  return words;
 }
 
 }  // namespace trireme::cli

@@ -14,4 +14,6 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::numeric
 CLI::Validator byte_count();  // for option->transform(): also 64k and 256MB
 CLI::Validator one_of(const std::vector<std::string>& texts);
 
+std::vector<std::string> split_list(const std::string& list);  // "a,b"
+
 }  // namespace trireme::cli

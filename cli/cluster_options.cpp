@@ -18,7 +18,7 @@ namespace {
 void check_protocol(const std::string& protocol) {
   std::vector<std::string> known = comm::cluster_protocols();
   known.insert(known.begin(), {"auto", "mpi"});
-  if (std::find(known.begin(), known.end(), protocol) != known.end()) return;
+  if (std::ranges::find(known, protocol) != known.end()) return;
   bad_input("--protocol {}: must be one of {}{}", protocol, fmt::join(known, ", "),
             protocol == "grpc+verbs" ? "; what verbs are for is done by grpc+ucx" : "");
 }
@@ -88,7 +88,7 @@ comm::TlsFiles tls_files(const ClusterArguments& arguments) {
   const std::array<std::pair<const char*, std::string>, 3> files{
       {{"--tls-cert", arguments.tls_cert}, {"--tls-key", arguments.tls_key}, {"--tls-ca", arguments.tls_ca}}};
   const auto is_given = [](const auto& file) { return !file.second.empty(); };
-  if (std::none_of(files.begin(), files.end(), is_given)) return {};
+  if (std::ranges::none_of(files, is_given)) return {};
   for (const auto& [option, path] : files) {
     if (path.empty()) bad_input("--tls-cert, --tls-key and --tls-ca go together; {} is missing", option);
     if (!std::filesystem::exists(path)) bad_input("{} {}: there is no such file", option, path);
@@ -152,6 +152,10 @@ void add_cluster_options(CLI::App& app, ClusterArguments& arguments) {
   app.add_option("--tls-ca", arguments.tls_ca, "Certificate of who has signed those of all tasks (PEM)");
   app.add_option("--join-timeout", arguments.join_timeout, "Seconds to wait for the other tasks at the start")
       ->capture_default_str();
+}
+
+bool has_transport(const std::string& library) {
+  return std::ranges::any_of(comm::transport_versions(), [&](const auto& known) { return known.first == library; });
 }
 
 std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments) {

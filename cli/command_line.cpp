@@ -29,7 +29,7 @@ namespace {
 
 // One line, whatever the message was made of. A launcher that has started this process says it in its own way.
 int report(std::string message, int code) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::ranges::replace(message, '\n', ' ');
   std::fflush(stdout);
   if (!cluster::report_error(message, code)) log_line("error: " + message);
   return code;
@@ -104,14 +104,13 @@ CommandLine::CommandLine() {
 void CommandLine::parse(const std::vector<std::string>& arguments, bool is_launched) {
   cli::check_words(app_, arguments);
   std::vector<std::string> usual = cli::with_config(normalised(arguments), app_, is_launched);
-  std::reverse(usual.begin(), usual.end());  // it takes them from the end
+  std::ranges::reverse(usual);  // it takes them from the end
   app_.parse(usual);
   cli::check_values(app_);
 }
 
 const cli::Command* CommandLine::chosen() const {
-  const auto found = std::find_if(commands_.begin(), commands_.end(),
-                                  [](const cli::Command& command) { return command.app->parsed(); });
+  const auto found = std::ranges::find_if(commands_, [](const cli::Command& command) { return command.app->parsed(); });
   return found == commands_.end() ? nullptr : &*found;
 }
 

@@ -17,6 +17,9 @@ struct LaunchNeeds {
   bool uses_every_protocol = false;    // by itself, as far as the launch allows
   bool survives_lost_workers = false;  // the others go on where a worker is lost
   bool needs_first_worker = false;     // but not without worker 0
+
+  // Which does not go on without a rank, and starts its processes itself.
+  bool talks_mpi() const { return protocol == "mpi" || protocol == "grpc+mpi"; }
 };
 
 struct Command {

@@ -57,11 +57,11 @@ class CommandPart {
     return options.empty() ? nullptr : options.front();
   }
   bool gives(const CLI::Option& option) const {
-    return std::any_of(words_.begin(), words_.end(), [&](std::string word) {
+    return std::ranges::any_of(words_, [&](std::string word) {
       word = word.substr(0, word.find('='));
-      std::replace(word.begin(), word.end(), '_', '-');
+      std::ranges::replace(word, '_', '-');
       const auto& names = option.get_lnames();
-      return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return word == "--" + name; });
+      return std::ranges::any_of(names, [&](const std::string& name) { return word == "--" + name; });
     });
   }
   void add(const Words& words) { added_.insert(added_.end(), words.begin(), words.end()); }
@@ -105,7 +105,7 @@ class ConfiguredLine {
         launched_(nullptr, {}),
         launch_(command_named(app, "launch"), {}),
         is_launched_(is_launched) {
-    const auto end = std::find(words.begin(), words.end(), "--");
+    const auto end = std::ranges::find(words, "--");
     own_ = CommandPart(command_named(app, words.front()), {words.begin(), end});
     has_rest_ = end != words.end();
     const Words rest = has_rest_ ? Words(end + 1, words.end()) : Words{};
@@ -134,7 +134,7 @@ class ConfiguredLine {
 
 void ConfiguredLine::set(const std::string& file, const std::string& key, const Json& value) {
   std::string name = key;
-  std::replace(name.begin(), name.end(), '_', '-');
+  std::ranges::replace(name, '_', '-');
   CommandPart& part = own_.find(name) != nullptr ? own_ : launched_;
   const CLI::Option* option = part.find(name);
   if (option == nullptr && launch_.find(name) != nullptr) {

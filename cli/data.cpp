@@ -49,8 +49,8 @@ Command add_data(CLI::App& parent) {
   const auto commands = std::make_shared<std::vector<Command>>();
   *commands = {add_data_make(*app), add_data_convert(*app), add_data_inspect(*app), add_data_verify(*app)};
   return {app, [commands] {
-            const auto chosen = std::find_if(commands->begin(), commands->end(),
-                                             [](const Command& command) { return command.app->parsed(); });
+            const auto chosen =
+                std::ranges::find_if(*commands, [](const Command& command) { return command.app->parsed(); });
             if (chosen == commands->end()) bad_input("data: make, convert, inspect or verify? See trireme data --help");
             return chosen->run();
           }};

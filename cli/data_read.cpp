@@ -76,7 +76,7 @@ std::string extent(int width, int height) { return fmt::format("{}x{}", width, h
 std::string dimensions_text(const data::Survey& survey) {
   using Entry = std::pair<std::pair<int, int>, std::int64_t>;
   std::vector<Entry> entries(survey.dimensions.begin(), survey.dimensions.end());
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.second > b.second; });
+  std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) { return a.second > b.second; });
   if (entries.size() == 1) return extent(entries[0].first.first, entries[0].first.second);
   constexpr std::size_t kMost = 3;
   std::string text;

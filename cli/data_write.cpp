@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -132,37 +133,22 @@ int make(const MakeOptions& options) {
       interrupt.listen());
 }
 
-// The same samples in an order that depends on the seed: readers of TFRecords take them as they come.
-class Shuffled final : public data::Dataset {
+// Some samples of another data set, or all in another order.
+class View final : public data::Dataset {
  public:
-  Shuffled(std::shared_ptr<const data::Dataset> dataset, std::uint64_t seed)
-      : dataset_(std::move(dataset)), order_(dataset_->size(), seed, true) {}
+  using At = std::function<std::int64_t(std::int64_t index)>;  // in the other
+  View(std::shared_ptr<const data::Dataset> dataset, std::int64_t size, At at)
+      : dataset_(std::move(dataset)), size_(size), at_(std::move(at)) {}
 
   const data::DatasetInfo& info() const override { return dataset_->info(); }
-  std::int64_t size() const override { return dataset_->size(); }
-  void read(std::int64_t index, data::Sample& sample) const override { dataset_->read(order_.at(index), sample); }
-  std::string where(std::int64_t index) const override { return dataset_->where(order_.at(index)); }
+  std::int64_t size() const override { return size_; }
+  void read(std::int64_t index, data::Sample& sample) const override { dataset_->read(at_(index), sample); }
+  std::string where(std::int64_t index) const override { return dataset_->where(at_(index)); }
 
  private:
   std::shared_ptr<const data::Dataset> dataset_;
-  data::SampleOrder order_;
-};
-
-class Chosen final : public data::Dataset {
- public:
-  Chosen(std::shared_ptr<const data::Dataset> dataset, std::vector<std::int64_t> samples)
-      : dataset_(std::move(dataset)), samples_(std::move(samples)) {}
-
-  const data::DatasetInfo& info() const override { return dataset_->info(); }
-  std::int64_t size() const override { return std::ssize(samples_); }
-  void read(std::int64_t index, data::Sample& sample) const override { dataset_->read(at(index), sample); }
-  std::string where(std::int64_t index) const override { return dataset_->where(at(index)); }
-
- private:
-  std::int64_t at(std::int64_t index) const { return samples_.at(index); }
-
-  std::shared_ptr<const data::Dataset> dataset_;
-  std::vector<std::int64_t> samples_;
+  std::int64_t size_;
+  At at_;
 };
 
 // What is broken in the source is named, and left out as long as it is not too much.
@@ -208,7 +194,8 @@ std::shared_ptr<const data::Dataset> open_split(const ConvertOptions& options, c
       bad.add(problem->second);
     }
   }
-  return std::make_shared<Chosen>(std::move(samples), std::move(good));
+  const std::int64_t count = std::ssize(good);
+  return std::make_shared<View>(std::move(samples), count, [good = std::move(good)](auto i) { return good.at(i); });
 }
 
 int convert(const ConvertOptions& options) {
@@ -225,7 +212,10 @@ int convert(const ConvertOptions& options) {
       std::fputs(kNotComplete, stderr);
       return kInterruptedExitCode;
     }
-    if (is_shuffled && samples->size() > 0) samples = std::make_shared<Shuffled>(samples, options.output.seed);
+    if (is_shuffled && samples->size() > 0) {  // readers of TFRecords take them as they come
+      const data::SampleOrder order(samples->size(), options.output.seed, true);
+      samples = std::make_shared<View>(samples, samples->size(), [order](auto i) { return order.at(i); });
+    }
     sources.push_back({split, std::move(samples), shards_of(split, options.output)});
   }
   const std::string order = is_shuffled ? fmt::format("shuffled by seed {}", options.output.seed) : "in order";

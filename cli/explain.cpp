@@ -42,7 +42,7 @@ Names option_names(const CLI::App& command) {
 
 bool has_option(const CLI::App& command, const std::string& name) {
   const Names names = option_names(command);
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 // The commands other than this one, and those below them, that have an option of this name.
@@ -63,7 +63,7 @@ std::string unknown_option(const CLI::App& command, const std::string& given) {
   const std::string meant = nearest_name(name, option_names(command));
   Names owners;
   append_owners(program_of(command), command, name, owners);
-  const bool is_of_launch = std::find(owners.begin(), owners.end(), "trireme launch") != owners.end();
+  const bool is_of_launch = std::ranges::find(owners, "trireme launch") != owners.end();
   if (meant.empty() && is_of_launch && has_option(command, "--worker-hosts")) {  // it can be one of several
     return fmt::format("unknown option '{}'; it is one of launch, as in: trireme launch --workers 2 -- {}", name,
                        command.get_name());
@@ -77,8 +77,7 @@ std::string unknown_option(const CLI::App& command, const std::string& given) {
 
 std::string unknown_argument(const CLI::App& command, const std::string& given) {
   const auto& models = model_list();
-  const bool is_model =
-      std::any_of(models.begin(), models.end(), [&](const Network& each) { return each.name == given; });
+  const bool is_model = std::ranges::any_of(models, [&](const Network& each) { return each.name == given; });
   if (is_model && has_option(command, "--model")) {
     return fmt::format("unknown argument '{0}'; did you mean '--model {0}'?", given);
   }
@@ -101,7 +100,7 @@ std::vector<const CLI::Option*> options_named(const CLI::App& command, const std
       break;
     }
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::vector<const CLI::Option*> options;
   for (const auto& [at, option] : found) options.push_back(option);
   return options;
@@ -128,7 +127,7 @@ std::string kind_text(const CLI::Option& option) {
 
 bool is_digits(std::string text) {
   if (text.starts_with('-')) text.erase(0, 1);
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 std::string not_converted(const CLI::Option& option) {
@@ -148,7 +147,7 @@ std::string wrong_count(const CLI::Option& option) {
 
 std::string missing(const CLI::Option& option) {
   std::string description = option.get_description();
-  std::replace(description.begin(), description.end(), '\n', ' ');
+  std::ranges::replace(description, '\n', ' ');
   if (!description.empty()) description.front() = static_cast<char>(std::tolower(description.front()));
   return fmt::format("{} is missing: {}", display_name(option), description);
 }

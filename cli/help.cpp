@@ -94,7 +94,7 @@ std::string option_label(const CLI::Option& option) {
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options) names.push_back(display_name(*option));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -120,7 +120,7 @@ std::vector<Entry> options_of(const CLI::App& app, bool positional, const std::s
 // The first sentence, without its example.
 std::string in_short(const std::string& description) {
   std::string text = description;
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::ranges::replace(text, '\n', ' ');
   for (const char* end : {". ", ", as in: "}) text = text.substr(0, text.find(end));
   return text;
 }
@@ -155,8 +155,7 @@ std::string command_path(const CLI::App& app) {
 std::string display_name(const CLI::Option& option) {
   std::string name = option.get_name();
   if (!option.get_positional()) return name;
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return name;
 }
 

@@ -42,13 +42,13 @@ struct HostReport {
 };
 void report(const std::vector<HostReport>& hosts) {
   const auto is_bad = [](const HostReport& host) { return !host.problem.empty(); };
-  const auto bad = std::count_if(hosts.begin(), hosts.end(), is_bad);
+  const auto bad = std::ranges::count_if(hosts, is_bad);
   for (const HostReport& host : hosts) {
     if (bad == 1 && is_bad(host)) continue;
     log_line(fmt::format("{}: {}", host.host, is_bad(host) ? host.problem : host.line));
   }
   if (bad == 0) return;
-  const HostReport& first = *std::find_if(hosts.begin(), hosts.end(), is_bad);
+  const HostReport& first = *std::ranges::find_if(hosts, is_bad);
   if (bad == 1) fail(ErrorKind::unavailable, "{}: {}", first.host, first.problem);
   fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, {} for one", bad, hosts.size(), first.host);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "cli/cluster_options.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
@@ -23,8 +24,6 @@ namespace trireme::cli {
 namespace {
 
 using Environment = std::map<std::string, std::string>;
-
-bool talks_mpi(const LaunchNeeds& needs) { return needs.protocol == "mpi" || needs.protocol == "grpc+mpi"; }
 
 LaunchNeeds check_program(const LaunchOptions& options) {
   if (!options.hosts.are_given() && cluster::find_program(options.program).empty()) {
@@ -87,13 +86,8 @@ bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) 
   return meets;
 }
 
-bool has_mpi() {
-  const auto protocols = comm::protocol_names();
-  return std::find(protocols.begin(), protocols.end(), "mpi") != protocols.end();
-}
-
 void check_has_mpi(const LaunchOptions& options) {
-  if (!options.program.empty() || has_mpi()) return;
+  if (!options.program.empty() || has_transport("MPI")) return;
   fail(ErrorKind::unavailable,
        "this build has no MPI, so workers could not talk to each other: install libopenmpi-dev and build again, or "
        "start workers that do not talk with --starter process");
@@ -101,13 +95,13 @@ void check_has_mpi(const LaunchOptions& options) {
 
 void check_suits_starter(const LaunchOptions& options, const LaunchNeeds& needs) {
   const bool has_choice = needs.protocol == "mpi" && !options.hosts.are_given();  // workers that do not talk
-  if (options.starter == "process" && talks_mpi(needs) && !has_choice) {
+  if (options.starter == "process" && needs.talks_mpi() && !has_choice) {
     bad_input("--starter process: tasks with --protocol {} have to be started by mpirun; leave it out", needs.protocol);
   }
 }
 
 cluster::Starter starter_for_this_machine(const LaunchOptions& options, const LaunchNeeds& needs, bool at_addresses) {
-  const bool wants_mpi = !at_addresses || talks_mpi(needs) || (needs.uses_every_protocol && has_mpi());
+  const bool wants_mpi = !at_addresses || needs.talks_mpi() || (needs.uses_every_protocol && has_transport("MPI"));
   const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && wants_mpi);
   if (!by_mpi) return cluster::process_starter(this_binary());
   check_has_mpi(options);
@@ -147,7 +141,7 @@ cluster::Starter starter_for_hosts(const LaunchOptions& options, const LaunchNee
   for (const HostShare& share : shares) {
     hosts.push_back({.name = share.host, .program = share.program, .ports = share.ports});
   }
-  const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && talks_mpi(needs));
+  const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && needs.talks_mpi());
   return cluster::host_starter(this_binary(), reach_of(options.hosts), hosts,
                                by_mpi ? mpi_runners(options, shares) : cluster::RunnerStarter{});
 }

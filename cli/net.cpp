@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <sstream>
 
 #include "cli/checks.hpp"
 #include "cli/cluster_options.hpp"
@@ -35,23 +34,11 @@ struct NetArguments {
   bool local = false, json = false, all_sizes = false, no_network_file = false;
 };
 
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words;
-  std::istringstream stream(list);
-  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
-  return words;
-}
-
-bool has_library(const std::string& name) {
-  const auto versions = comm::transport_versions();
-  return std::any_of(versions.begin(), versions.end(), [&](const auto& item) { return item.first == name; });
-}
-
 void check_transports(const std::vector<std::string>& names) {
   constexpr std::array kKnown{"tcp", "grpc", "ucx", "mpi"};
   for (const std::string& name : names) {
     if (name == "nccl") fail(ErrorKind::unavailable, "--transports nccl: this build has no NCCL");
-    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
+    if (std::ranges::find(kKnown, name) == kKnown.end()) {
       bad_input("--transports {}: must be of tcp, grpc, ucx, mpi", name);
     }
   }
@@ -60,11 +47,11 @@ void check_transports(const std::vector<std::string>& names) {
 lab::NetworkPlan resolve(const NetArguments& arguments) {
   lab::NetworkPlan plan = arguments.plan;
   lab::check(plan.options);
-  plan.transports = words_of(arguments.transports);
+  plan.transports = split_list(arguments.transports);
   check_transports(plan.transports);
   plan.measures_all_reduce = arguments.algorithms != "none";
   for (const std::string& name :
-       plan.measures_all_reduce ? words_of(arguments.algorithms) : std::vector<std::string>()) {
+       plan.measures_all_reduce ? split_list(arguments.algorithms) : std::vector<std::string>()) {
     plan.algorithms.push_back(comm::parse_algorithm(name));
   }
   if (!plan.model.empty()) {
@@ -157,8 +144,7 @@ void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const 
 }
 
 bool wants(const lab::NetworkPlan& plan, const std::string& transport) {
-  return plan.transports.empty() ||
-         std::find(plan.transports.begin(), plan.transports.end(), transport) != plan.transports.end();
+  return plan.transports.empty() || std::ranges::find(plan.transports, transport) != plan.transports.end();
 }
 
 // Without --protocol a job has all transports that there can be. TLS is for gRPC alone, and who asks for it would not
@@ -170,7 +156,7 @@ bool takes_every_transport(const NetArguments& arguments) {
 // MPI can be joined where it has started the very tasks of the cluster.
 bool is_started_by_mpi(const comm::ClusterPlace& place) {
   const comm::LaunchPlace launched = comm::launch_place();
-  return launched.size == place.spec.size() && launched.rank == place.rank() && has_library("MPI");
+  return launched.size == place.spec.size() && launched.rank == place.rank() && has_transport("MPI");
 }
 
 // Returns the transport that the job has only for this; lives until the job is left.
@@ -208,8 +194,8 @@ int run_mpi_rank(const NetArguments& arguments, const lab::NetworkPlan& plan) {
   const auto world = comm::join_world();
   comm::Communicator& ranks = world->communicator();
   lab::NetworkJob job{.control = ranks, .transports = {{std::string(ranks.protocol()), &ranks}}, .hosts = {}};
-  const bool one_node = std::all_of(ranks.members().begin(), ranks.members().end(),
-                                    [](const comm::Member& member) { return member.node == 0; });
+  const bool one_node =
+      std::ranges::all_of(ranks.members(), [](const comm::Member& member) { return member.node == 0; });
   for (const comm::Member& member : ranks.members()) job.hosts.push_back(one_node ? "localhost" : member.host);
   train::check_same_options(job.control, config_json(arguments, plan));
   auto ucx = add_ucx(arguments, plan, job);
@@ -249,7 +235,7 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
   resolve(arguments);
   if (size.workers == 1) refuse_alone();
   return {.protocol = protocol_in_launch(arguments.cluster),
-          .uses_every_protocol = takes_every_transport(arguments) && has_library("gRPC")};
+          .uses_every_protocol = takes_every_transport(arguments) && has_transport("gRPC")};
 }
 
 void add_options(CLI::App& app, NetArguments& arguments) {

@@ -24,7 +24,7 @@ void append_options(std::vector<lab::OptionInfo>& catalog, const CLI::App& comma
   for (const CLI::Option* option : command.get_options()) {
     if (!is_for_users(*option)) continue;
     const std::string& name = option->get_lnames().front();
-    if (std::find(kNotForStudies.begin(), kNotForStudies.end(), name) != kNotForStudies.end()) continue;
+    if (std::ranges::find(kNotForStudies, name) != kNotForStudies.end()) continue;
     catalog.push_back(option_info(*option, of_launch));
   }
 }

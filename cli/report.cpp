@@ -43,7 +43,7 @@ std::string format_of_ending(const fs::path& path) {
                                                            {".md", "markdown"}, {".markdown", "markdown"},
                                                            {".csv", "csv"},     {".svg", "svg"}};
   std::string ending = path.extension();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto found = kEndings.find(ending);
   return found == kEndings.end() ? "" : found->second;
 }

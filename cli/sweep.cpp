@@ -51,8 +51,8 @@ lab::StudyPlan resolve_plan(const SweepArguments& arguments, const lab::OptionCa
 
 // What may be said of the fastest, in the words of `trireme report`.
 std::string best_text(const lab::SweepResult& result, const std::filesystem::path& folder) {
-  const bool has_runs = std::any_of(result.cells.begin(), result.cells.end(),
-                                    [](const lab::CellState& cell) { return !cell.images_per_second.empty(); });
+  const bool has_runs =
+      std::ranges::any_of(result.cells, [](const lab::CellState& cell) { return !cell.images_per_second.empty(); });
   std::string text;
   if (!has_runs) return text;
   for (const report::Study& study : report::make_studies(report::load_records({folder}))) {

@@ -115,11 +115,7 @@ int run_train(const TrainArguments& arguments) {
 
 LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& size) {
   const train::TrainingConfig config = train::resolve(arguments.options, size);
-  const std::string protocol = protocol_in_launch(arguments.cluster);
-  // MPI does not go on without a rank.
-  return {.protocol = protocol,
-          .survives_lost_workers = config.step.distribution.survives_lost_workers() && protocol != "grpc+mpi",
-          .needs_first_worker = true};
+  return training_needs(arguments.cluster, config.step.distribution);
 }
 
 void add_training(CLI::App& app, train::TrainingOptions& options) {

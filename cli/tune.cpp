@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/launch_hosts.hpp"
@@ -18,7 +19,6 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/shell_text.hpp"
-#include "trireme/comm/world.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/tune_output.hpp"
 
@@ -39,17 +39,9 @@ lab::TuneObjective::Goal parse_goal(const std::string& text) {
       {{"images-per-second", Goal::images_per_second},
        {"images-per-second-at-batch", Goal::images_per_second_at_batch},
        {"epoch-time", Goal::epoch_time}}};
-  const auto found = std::find_if(kGoals.begin(), kGoals.end(), [&](const auto& goal) { return goal.first == text; });
+  const auto found = std::ranges::find_if(kGoals, [&](const auto& goal) { return goal.first == text; });
   if (found != kGoals.end()) return found->second;
   bad_input("--objective {}: must be images-per-second, images-per-second-at-batch or epoch-time", text);
-}
-
-lab::TuneAbilities abilities() {
-  const auto libraries = comm::transport_versions();
-  const auto has = [&](const char* name) {
-    return std::any_of(libraries.begin(), libraries.end(), [&](const auto& library) { return library.first == name; });
-  };
-  return {.starts_workers = has("MPI"), .starts_servers = has("gRPC")};
 }
 
 lab::TuneSettings settings_of(const TuneArguments& arguments, std::size_t candidates) {
@@ -94,7 +86,9 @@ std::string count_text(const lab::TuneTrials& trials, const lab::TuneSpace& spac
 int run_tune(TuneArguments arguments) {
   arguments.request.objective.goal = parse_goal(arguments.objective);
   const lab::OptionCatalog options = option_catalog();
-  const lab::TuneSpace space = lab::make_tune_space(arguments.request, options, this_machine(), abilities());
+  const lab::TuneSpace space =
+      lab::make_tune_space(arguments.request, options, this_machine(),
+                           {.starts_workers = has_transport("MPI"), .starts_servers = has_transport("gRPC")});
   const lab::TuneSettings settings = settings_of(arguments, space.cells.size());
   const double trial_seconds = lab::parse_duration(arguments.trial_time, "--trial-time");
   const double run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit");

@@ -27,7 +27,7 @@ struct Address {
   explicit Address(const std::string& text) {
     name.sun_family = AF_UNIX;
     if (text.size() + 1 > sizeof name.sun_path) bad_input("the launcher's address '{}' is too long", text);
-    std::copy(text.begin(), text.end(), name.sun_path + 1);
+    std::ranges::copy(text, name.sun_path + 1);
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }

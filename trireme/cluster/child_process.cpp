@@ -25,8 +25,8 @@ namespace {
 std::vector<std::string> merged_environment(const ChildOptions& options) {
   const auto is_dropped = [&](const std::string& name) {
     return options.environment.contains(name) ||
-           std::any_of(options.dropped_variables.begin(), options.dropped_variables.end(),
-                       [&](const std::string& beginning) { return name.starts_with(beginning); });
+           std::ranges::any_of(options.dropped_variables,
+                               [&](const std::string& beginning) { return name.starts_with(beginning); });
   };
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {

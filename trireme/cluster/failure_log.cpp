@@ -27,14 +27,14 @@ bool is_survivable(const JobDescription& job, const Failure& failure) {
 }  // namespace
 
 void FailureLog::add(Failure failure) {
-  const bool known = std::any_of(failures_.begin(), failures_.end(),
-                                 [&](const Failure& other) { return failure.task >= 0 && other.task == failure.task; });
+  const bool known = std::ranges::any_of(
+      failures_, [&](const Failure& other) { return failure.task >= 0 && other.task == failure.task; });
   if (!known) failures_.push_back(std::move(failure));
 }
 
 void FailureLog::settle() {
-  const auto first = std::max_element(failures_.begin(), failures_.end(),
-                                      [](const Failure& a, const Failure& b) { return a.cause < b.cause; });
+  const auto first =
+      std::ranges::max_element(failures_, [](const Failure& a, const Failure& b) { return a.cause < b.cause; });
   first_ = static_cast<std::size_t>(first - failures_.begin());
 }
 
@@ -55,11 +55,10 @@ std::vector<std::string> FailureLog::others() const {
 
 bool survives(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost) {
   if (!job.survives_lost_workers) return false;
-  if (!std::all_of(failures.begin(), failures.end(), [&](const Failure& f) { return is_survivable(job, f); })) {
+  if (!std::ranges::all_of(failures, [&](const Failure& f) { return is_survivable(job, f); })) {
     return false;
   }
-  const auto workers =
-      std::count_if(job.tasks.begin(), job.tasks.end(), [](const Task& task) { return task.role == kWorkerRole; });
+  const auto workers = std::ranges::count_if(job.tasks, [](const Task& task) { return task.role == kWorkerRole; });
   return static_cast<std::size_t>(workers) > failures.size() + lost.size();  // each is there once
 }
 

@@ -14,8 +14,8 @@ namespace trireme::cluster {
 namespace {
 
 const InterfaceAddress* find_address(const HostFacts& facts, const std::string& address) {
-  const auto found = std::find_if(facts.addresses.begin(), facts.addresses.end(),
-                                  [&](const InterfaceAddress& known) { return known.address == address; });
+  const auto found =
+      std::ranges::find_if(facts.addresses, [&](const InterfaceAddress& known) { return known.address == address; });
   return found == facts.addresses.end() ? nullptr : &*found;
 }
 
@@ -62,8 +62,8 @@ Network network_around(const InterfaceAddress& address) {
 }
 
 bool is_in_one_of(const std::vector<std::string>& networks, const std::string& address) {
-  return std::any_of(networks.begin(), networks.end(),
-                     [&](const std::string& network) { return parse_network(network).contains(address); });
+  return std::ranges::any_of(networks,
+                             [&](const std::string& network) { return parse_network(network).contains(address); });
 }
 bool is_loopback(const std::string& address) { return is_in_one_of({"127.0.0.0/8", "::1/128"}, address); }
 bool is_link_local(const std::string& address) { return is_in_one_of({"169.254.0.0/16", "fe80::/10"}, address); }
@@ -93,7 +93,7 @@ const InterfaceAddress& reached_address(const KnownHost& host) {
 // As far as can be told: some clouds give each machine a network of its own address alone.
 bool are_in_one_network(const std::vector<InterfaceAddress>& addresses) {
   const Network first = network_around(addresses.front());
-  return std::all_of(addresses.begin(), addresses.end(), [&](const InterfaceAddress& address) {
+  return std::ranges::all_of(addresses, [&](const InterfaceAddress& address) {
     if (is_loopback(address.address)) return addresses.size() == 1;
     const Network network = network_around(address);
     return first.is_single_address() || network.is_single_address() ||

@@ -93,7 +93,7 @@ ChildOptions HostAgent::runner_options(const std::string& program, int task) con
 }
 
 bool HostAgent::all_gone() const {
-  return std::all_of(runners_.begin(), runners_.end(), [](const Runner& runner) { return runner.gone; });
+  return std::ranges::all_of(runners_, [](const Runner& runner) { return runner.gone; });
 }
 
 void HostAgent::run() {
@@ -195,8 +195,7 @@ void HostAgent::listen_to(Runner& runner) {
 }
 
 HostAgent::Runner* HostAgent::runner_of(int task) {
-  const auto found =
-      std::find_if(runners_.begin(), runners_.end(), [task](const Runner& runner) { return runner.task == task; });
+  const auto found = std::ranges::find_if(runners_, [task](const Runner& runner) { return runner.task == task; });
   return found == runners_.end() ? nullptr : &*found;
 }
 

@@ -198,7 +198,7 @@ std::vector<HostAnswer> ask_hosts(const std::vector<RemoteHost>& hosts, const Ho
   for (const RemoteHost& host : hosts) probes.emplace_back(host, reach);
   const auto deadline = Clock::now() + kPatience;
   const auto is_over = [](const Probe& probe) { return probe.is_over(); };
-  while (!std::all_of(probes.begin(), probes.end(), is_over) && Clock::now() < deadline) {
+  while (!std::ranges::all_of(probes, is_over) && Clock::now() < deadline) {
     std::vector<pollfd> polled;
     for (const Probe& probe : probes) {
       if (probe.is_over()) continue;

@@ -138,7 +138,7 @@ std::vector<std::string> read_addresses(const std::string& option, const std::st
     line = without_spaces_around(line);
     if (line.empty()) bad_input("{}: is empty; each line has to be the address of a machine", source);
     const std::string address = parse(line, source);
-    if (const auto same = std::find(addresses.begin(), addresses.end(), address); same != addresses.end()) {
+    if (const auto same = std::ranges::find(addresses, address); same != addresses.end()) {
       bad_input("{}: {} is also on line {}", source, address, same - addresses.begin() + 1);
     }
     addresses.push_back(address);
@@ -199,8 +199,7 @@ int usual_workers(const std::vector<HostSlots>& hosts) {
 std::vector<HostTasks> spread_tasks(const std::vector<HostSlots>& hosts, const comm::JobSize& size) {
   if (size.workers < 1) bad_input("--workers {}: must be at least 1", size.workers);
   if (size.servers < 0) bad_input("--ps {}: must be 0 or more", size.servers);
-  const bool is_listed =
-      std::any_of(hosts.begin(), hosts.end(), [](const HostSlots& host) { return host.workers.has_value(); });
+  const bool is_listed = std::ranges::any_of(hosts, [](const HostSlots& host) { return host.workers.has_value(); });
   const std::vector<int> workers =
       is_listed ? listed_shares(hosts, size.workers) : even_shares(size.workers, hosts.size());
   std::vector<HostTasks> tasks;

@@ -10,7 +10,7 @@
 namespace trireme::cluster {
 
 bool JobDescription::has_only_workers() const {
-  return std::all_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.role == kWorkerRole; });
+  return std::ranges::all_of(tasks, [](const Task& task) { return task.role == kWorkerRole; });
 }
 
 std::string JobDescription::name(int task) const {
@@ -51,7 +51,7 @@ std::string names_with_hosts(const JobDescription& job, const std::vector<int>& 
   std::vector<std::string> hosts;  // in the order of the tasks
   for (const int task : tasks) {
     const std::string& host = job.tasks.at(task).host;
-    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
   return fmt::format("{} on {}", names(job, tasks), fmt::join(hosts, ", "));
 }

@@ -34,7 +34,7 @@ void check_secret(const std::string& secret, const std::string& source) {
     bad_input("{}: a secret of {} characters can be guessed; it needs at least {}", source, secret.size(),
               kLeastCharacters);
   }
-  const bool is_printable = std::all_of(secret.begin(), secret.end(), [](char c) { return c > ' ' && c <= '~'; });
+  const bool is_printable = std::ranges::all_of(secret, [](char c) { return c > ' ' && c <= '~'; });
   if (!is_printable || secret.size() > kMostCharacters) {
     bad_input("{}: a secret is one line of at most {} printable characters, without spaces", source, kMostCharacters);
   }

@@ -292,7 +292,7 @@ bool belongs_to_the_system(const std::string& library) {
   constexpr std::array kNames{"ld-linux",      "linux-vdso",   "libc.so",      "libm.so",    "libmvec.so", "libpthread",
                               "libdl.so",      "librt.so",     "libresolv.so", "libutil.so", "libanl.so",  "libnss_",
                               "libibverbs.so", "librdmacm.so", "libmlx",       "libcuda.so", "libnvidia-"};
-  return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return library.starts_with(name); });
+  return std::ranges::any_of(kNames, [&](const char* name) { return library.starts_with(name); });
 }
 
 Shipment pack_this_program() {

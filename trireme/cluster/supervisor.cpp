@@ -260,7 +260,7 @@ void Supervisor::listen_to(StarterProcess& starter) {
   if (!ending) return;
   const std::vector<int>& started = starter.start().tasks;
   for (const int task : started) listen_to(task);  // their last words, where they are still to be read
-  if (std::all_of(started.begin(), started.end(), [this](int task) { return tasks_[task].over; })) return;
+  if (std::ranges::all_of(started, [this](int task) { return tasks_[task].over; })) return;
   const bool at_start = !tasks_.missing().empty();
   fail_job({at_start ? Cause::not_started : Cause::starter_ended, -1, starter.start().name,
             starter_text(starter, *ending), std::max(1, ending->exit_code())});
@@ -323,8 +323,8 @@ void Supervisor::ping_hosts() {
   for (const StarterProcess& starter : starters_) {
     if (!starter.start().reaches_other_host) continue;
     const std::vector<int>& tasks = starter.start().tasks;
-    const auto asked = std::find_if(tasks.begin(), tasks.end(),
-                                    [this](int task) { return tasks_[task].channel && !tasks_[task].over; });
+    const auto asked =
+        std::ranges::find_if(tasks, [this](int task) { return tasks_[task].channel && !tasks_[task].over; });
     if (asked == tasks.end()) continue;
     tasks_[*asked].pinged = true;
     tasks_.tell(*asked, {{"type", "ping"}});
@@ -428,7 +428,7 @@ void Supervisor::finish() {
   deadline_ = Clock::now() + kStartersLeave;
   for (StarterProcess& starter : starters_) starter.let_go();
   const auto waits_for_starters = [this, all = failures_.empty() && !killed_] {
-    return std::any_of(starters_.begin(), starters_.end(), [all](const StarterProcess& starter) {
+    return std::ranges::any_of(starters_, [all](const StarterProcess& starter) {
       return !starter.is_over() && (all || starter.start().reaches_other_host);
     });
   };

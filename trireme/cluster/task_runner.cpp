@@ -185,8 +185,7 @@ std::vector<json> receive_task(Channel& supervisor) {
   std::vector<json> messages;
   for (;;) {
     const bool open = supervisor.receive(messages);
-    const auto run =
-        std::find_if(messages.begin(), messages.end(), [](const json& message) { return message.at("type") == "run"; });
+    const auto run = std::ranges::find_if(messages, [](const json& message) { return message.at("type") == "run"; });
     messages.erase(messages.begin(), run);
     if (!messages.empty()) return messages;
     if (!open) return {};
