@@ -5,6 +5,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/comm/world.hpp"
 #include "trireme/command_line.hpp"
 #include "trireme/data/augmentations.hpp"
 #include "trireme/data/formats.hpp"

@@ -35,7 +35,7 @@ struct Job {
   std::shared_ptr<testkit::GroupHall> hall = nullptr;  // devices of their own that sum without their hosts
 };
 
-std::unique_ptr<Backend> make_backend_in(const std::shared_ptr<testkit::GroupHall>& hall) {
+std::shared_ptr<Backend> make_backend_in(const std::shared_ptr<testkit::GroupHall>& hall) {
   return std::make_unique<testkit::ApartBackend>(testkit::ApartDevice::Options{.hall = hall});
 }
 
@@ -140,8 +140,8 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<Case, int>> {};
 TEST_P(ReplicasTest, TrainLikeOneWithTheWholeBatch) {
   const auto& [how, ranks] = GetParam();
   Job job;
-  job.options.sync.all_reduce.algorithm = how.algorithm;
-  job.options.sync.overlap = how.overlap;
+  job.options.all_reduce.algorithm = how.algorithm;
+  job.options.overlap = how.overlap;
   static const Values alone = train({}, 1);
   expect_close(train(job, ranks, how.ranks_per_node), alone, 1e-4);
 }
@@ -194,7 +194,7 @@ class ReplicasOnDevices : public testing::TestWithParam<std::tuple<int, bool>> {
 TEST_P(ReplicasOnDevices, TrainAsOnHosts) {
   const auto [ranks, overlap] = GetParam();
   Job on_device = job_on("apart"), on_host = job_on("reference");
-  on_device.options.sync.overlap = on_host.options.sync.overlap = overlap;
+  on_device.options.overlap = on_host.options.overlap = overlap;
   expect_equal(train(on_device, ranks), train(on_host, ranks));
 }
 
@@ -220,7 +220,7 @@ TEST(Replicas, RepeatToTheBit) {
 
 // w starts at 0 and the gradient of w is the mean of x: one step of rate 1 leaves the negative mean.
 struct TinyStep {
-  explicit TinyStep(comm::Communicator& world, std::unique_ptr<Backend> on = make_backend("reference"))
+  explicit TinyStep(comm::Communicator& world, std::shared_ptr<Backend> on = make_backend("reference"))
       : backend(std::move(on)),
         owned(make_replicas(world, *backend, {})),
         session(graph, *backend, configured()),
@@ -238,7 +238,7 @@ struct TinyStep {
   Tensor w = variable(graph, {1, 1}, op::Initializer::constant(0), "w");
   std::vector<Tensor> fetches =
       minimize(reduce_mean(fully_connected(x, w)), optimizer_rule(op::OptimizerKind::sgd), 1.0f);
-  std::unique_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend;
   std::unique_ptr<Replicas> owned;
   Replicas& replicas = *owned;
   Session session;
@@ -246,7 +246,7 @@ struct TinyStep {
 };
 
 float step_on(comm::Communicator& world, float x_value, float weight,
-              std::unique_ptr<Backend> backend = make_backend("reference")) {
+              std::shared_ptr<Backend> backend = make_backend("reference")) {
   TinyStep tiny(world, std::move(backend));
   tiny.step.input_f32(tiny.x)[0] = x_value;
   tiny.replicas.sync().set_weight(weight);

@@ -56,7 +56,7 @@ struct TwoLayers {
   }
 
   Graph graph;
-  std::unique_ptr<Backend> backend = make_backend("reference");
+  std::shared_ptr<Backend> backend = make_backend("reference");
   Tensor first, second;
   std::vector<Tensor> fetches;
   Program program;

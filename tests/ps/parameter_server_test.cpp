@@ -103,7 +103,7 @@ class WorkerRun {
         model_(build(graph_, job, share_)),
         replicas_(std::make_unique<parallel::Replicas>(
             workers, std::make_unique<WorkerSync>(all, job.workers, job.options),
-            parallel::ReplicaOptions{.sync = {}, .sync_batch_norm = job.sync_batch_norm, .timeout = {}})) {
+            parallel::ReplicaOptions{.sync_batch_norm = job.sync_batch_norm})) {
     omp_set_num_threads(1);  // the ranks are threads already
     std::vector<Tensor> fetches{model_.loss};
     for (const Tensor& update : minimize(model_.loss, optimizer_rule(job.optimizer), job.learning_rate)) {
@@ -165,7 +165,7 @@ class WorkerRun {
   std::int64_t share_;
   Graph graph_;
   Model model_;
-  std::unique_ptr<Backend> backend_ = testkit::make_test_backend(job_.backend);
+  std::shared_ptr<Backend> backend_ = testkit::make_test_backend(job_.backend);
   std::unique_ptr<Session> session_;
   std::unique_ptr<parallel::Replicas> replicas_;  // goes before what it writes into
   Executable* step_ = nullptr;

@@ -40,13 +40,13 @@ class HandWorker {
   }
   // The next answer: its header, and its values into values().
   Header answer() {
-    Inbox::State state = Inbox::State::waiting;
-    wait([&] { return (state = inbox_.progress()) != Inbox::State::waiting; });
+    MessageReceiver::State state = MessageReceiver::State::waiting;
+    wait([&] { return (state = inbox_.progress()) != MessageReceiver::State::waiting; });
     const Header header = inbox_.header();
     text_.resize(header.kind == Kind::failed || header.kind == Kind::text ? header.chunk : 0);
     inbox_.expect(header.kind == Kind::value ? std::as_writable_bytes(std::span(values_))
                                              : std::as_writable_bytes(std::span(text_)));
-    wait([&] { return inbox_.progress() == Inbox::State::elements; });
+    wait([&] { return inbox_.progress() == MessageReceiver::State::elements; });
     inbox_.next();
     return header;
   }
@@ -63,8 +63,8 @@ class HandWorker {
   }
 
   comm::Communicator& all_;
-  Inbox inbox_;
-  Outbox outbox_;
+  MessageReceiver inbox_;
+  MessageSender outbox_;
   std::array<float, 4> values_{};
   std::string text_;
 };

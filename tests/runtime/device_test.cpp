@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TransformOnDevice,
 
 // A program that uses a variable after its update: what follows waits for the exchange.
 TEST(Device, WhatFollowsAnUpdateFindsItDone) {
-  const auto run = [](std::unique_ptr<Backend> backend) {
+  const auto run = [](std::shared_ptr<Backend> backend) {
     Graph graph;
     const Tensor x = placeholder(graph, {1, 3}, "x");
     const Tensor w = variable(graph, {2, 3}, op::Initializer::constant(1), "w");

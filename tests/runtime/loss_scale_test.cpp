@@ -16,7 +16,7 @@ namespace {
 
 class LossScaleTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<Backend> backend = make_backend(GetParam());
+  std::shared_ptr<Backend> backend = make_backend(GetParam());
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, LossScaleTest, testing::ValuesIn(backend_names()),

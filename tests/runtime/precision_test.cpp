@@ -16,7 +16,7 @@
 namespace trireme {
 namespace {
 
-std::unique_ptr<Backend> bf16_backend() {
+std::shared_ptr<Backend> bf16_backend() {
   auto backend = make_backend(default_backend());
   return backend->is_fast_in(Precision::bf16) ? std::move(backend) : nullptr;
 }

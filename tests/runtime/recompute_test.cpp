@@ -117,7 +117,7 @@ void expect_same(const Trained& a, const Trained& b, bool exact) {
 
 class RecomputeTraining : public testing::TestWithParam<std::tuple<std::string, std::size_t>> {
  protected:
-  std::unique_ptr<Backend> backend = make_backend(std::get<0>(GetParam()));
+  std::shared_ptr<Backend> backend = make_backend(std::get<0>(GetParam()));
   const Network& network = networks()[std::get<1>(GetParam())];
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 class SessionTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<Backend> backend = testkit::make_test_backend(GetParam());
+  std::shared_ptr<Backend> backend = testkit::make_test_backend(GetParam());
   Graph graph;
 };
 
@@ -132,7 +132,7 @@ TEST_P(SessionTest, VariablesOfOneRuleAreUpdatedTogether) {
   };
   const std::vector<Tensor> updates = minimize(reduce_sum(x), RuleFor(rule), constant(graph, 0.1f));
   Session session(graph, *backend);
-  const std::vector<GradientBucket> buckets = session.prepare(updates).gradient_buckets();
+  const std::vector<GradientBucket> buckets = session.prepare(updates).gradient_buckets(MemorySide::host);
   ASSERT_EQ(buckets.size(), 2u);
   for (const GradientBucket& bucket : buckets) {
     EXPECT_EQ(bucket.variables.size(), 4u) << bucket.name;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/backend/tuner.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::testkit {
@@ -341,11 +342,11 @@ class ApartBackend final : public Backend {
   }
 
   std::unique_ptr<ApartDevice> device_;
-  std::unique_ptr<Backend> reference_ = make_backend("reference");
+  std::shared_ptr<Backend> reference_ = make_backend("reference");
 };
 
 // By name: "apart", or one of the registry's; none: the default one.
-inline std::unique_ptr<Backend> make_test_backend(const std::string& name, TuningOptions tuning = {}) {
+inline std::shared_ptr<Backend> make_test_backend(const std::string& name, TuningOptions tuning = {}) {
   if (name == "apart") return std::make_unique<ApartBackend>();
   return make_backend(name.empty() ? default_backend() : name, std::move(tuning));
 }

@@ -15,7 +15,7 @@ namespace trireme::testkit {
 
 struct SmallTraining {
   explicit SmallTraining(std::int64_t batch, const op::OptimizerRule& rule, std::uint64_t seed = 7,
-                         std::int64_t classes = 5, std::unique_ptr<Backend> on = make_backend(backend_names().front()))
+                         std::int64_t classes = 5, std::shared_ptr<Backend> on = make_backend(backend_names().front()))
       : backend(std::move(on)) {
     images = placeholder(graph, {batch, 2, 8, 8}, "images");
     labels = placeholder(graph, {batch}, "labels", DataType::i32);
@@ -59,7 +59,7 @@ struct SmallTraining {
   Graph graph;
   Tensor images, labels;
   std::vector<Tensor> fetches;
-  std::unique_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend;
   std::unique_ptr<Session> session;
   Executable* step = nullptr;
 };

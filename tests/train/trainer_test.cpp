@@ -12,7 +12,6 @@
 #include "trireme/comm/local/run_local.hpp"
 #include "trireme/ps/server.hpp"
 #include "trireme/train/checkpoint.hpp"
-#include "trireme/train/evaluation_data.hpp"
 #include "trireme/train/evaluator.hpp"
 #include "trireme/train/worker.hpp"
 
@@ -89,7 +88,7 @@ class EvaluatorOf {
   }
 
  private:
-  std::unique_ptr<Backend> backend_ = make_backend(default_backend());
+  std::shared_ptr<Backend> backend_ = make_backend(default_backend());
   Evaluator evaluator_{{.model = "mnist", .batch_size = 10}, *backend_};
   EvaluationData data_;
 };

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "trireme/backend/reference/backend.hpp"
+#include "trireme/backend/tuner.hpp"
 #include "trireme/base/error.hpp"
 #ifdef TRIREME_WITH_CUDA
 #include "trireme/backend/cuda/backend.hpp"
@@ -74,7 +75,9 @@ std::unique_ptr<Backend> make_cuda_backend([[maybe_unused]] std::string_view nam
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(std::string_view name, [[maybe_unused]] TuningOptions tuning) {
+std::shared_ptr<Backend> make_backend(std::string_view name) { return make_backend(name, {}); }
+
+std::shared_ptr<Backend> make_backend(std::string_view name, [[maybe_unused]] TuningOptions tuning) {
 #ifdef TRIREME_WITH_ONEDNN
   if (name == "onednn") return onednn::make_backend(std::move(tuning));
 #endif

@@ -7,15 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/backend/tuner.hpp"
-#include "trireme/plan/backend.hpp"
-
 namespace trireme {
+
+class Backend;
+struct TuningOptions;
 
 // "reference" and, where found when building, "onednn" and "cuda"; "cuda:1" is the second GPU. An unknown name is
 // Error(bad_input) that lists them, and so is a GPU that is not there.
-// Where a backend has several kernels for an operation, tuning says how it chooses.
-std::unique_ptr<Backend> make_backend(std::string_view name, TuningOptions tuning = {});
+// Where a backend has several kernels for an operation, tuning (backend/tuner.hpp) says how it chooses.
+std::shared_ptr<Backend> make_backend(std::string_view name);
+std::shared_ptr<Backend> make_backend(std::string_view name, TuningOptions tuning);
 // Those that run on this machine.
 std::vector<std::string> backend_names();
 // That this process can use.

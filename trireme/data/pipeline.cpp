@@ -20,6 +20,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 #include "trireme/data/sample_order.hpp"
+#include "trireme/perf/recorder.hpp"
 
 namespace trireme::data {
 namespace {

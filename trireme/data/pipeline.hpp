@@ -12,7 +12,10 @@
 
 #include "trireme/data/dataset.hpp"
 #include "trireme/data/preprocess.hpp"
-#include "trireme/perf/recorder.hpp"
+
+namespace trireme::perf {
+class Recorder;
+}
 
 namespace trireme::data {
 

@@ -24,7 +24,7 @@ void scale(std::span<float> values, float factor) {
 
 }  // namespace
 
-AllReduceSync::AllReduceSync(comm::Communicator& communicator, SyncOptions options)
+AllReduceSync::AllReduceSync(comm::Communicator& communicator, ReplicaOptions options)
     : communicator_(communicator), options_(std::move(options)) {}
 
 AllReduceSync::~AllReduceSync() {

@@ -4,33 +4,23 @@
 // everywhere. Made by Replicas; Executable calls it through GradientExchange.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "trireme/base/aligned_memory.hpp"
-#include "trireme/comm/all_reducer.hpp"
 #include "trireme/parallel/gradient_sync.hpp"
+#include "trireme/parallel/replicas.hpp"
 #include "trireme/perf/recorder.hpp"
 
 namespace trireme::parallel {
 
-struct SyncOptions {
-  comm::AllReduceOptions all_reduce;
-  bool overlap = true;  // false: nothing is reduced before backward has ended; shows what overlapping buys
-  // Called first on the communication thread: lets it run where it disturbs least.
-  std::function<void()> start_thread = {};
-  perf::Recorder* recorder = nullptr;  // gets a span for each bucket; none: nobody traces
-};
-
 class AllReduceSync : public GradientSync {
  public:
   // The communicator is this object's alone while it lives.
-  AllReduceSync(comm::Communicator& communicator, SyncOptions options);
+  AllReduceSync(comm::Communicator& communicator, ReplicaOptions options);
   // In the middle of a step, what is being reduced is given up.
   ~AllReduceSync() override;
 
@@ -63,7 +53,7 @@ class AllReduceSync : public GradientSync {
   std::uint32_t number_after(int bucket) const;
 
   comm::Communicator& communicator_;
-  SyncOptions options_;
+  ReplicaOptions options_;
   std::shared_ptr<comm::SharedMemory> arena_;
   std::shared_ptr<AlignedMemory> own_memory_;  // where none can be shared
   std::unique_ptr<comm::AllReducer> reducer_;

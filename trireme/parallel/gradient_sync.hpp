@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "trireme/plan/schedule.hpp"
+#include "trireme/runtime/gradient_exchange.hpp"
 #include "trireme/runtime/session.hpp"
 
 namespace trireme::parallel {

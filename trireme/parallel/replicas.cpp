@@ -5,6 +5,9 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/parallel/all_reduce_sync.hpp"
+#include "trireme/runtime/batch_split.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme::parallel {
 namespace {
@@ -60,7 +63,7 @@ class Replicas::Statistics : public ReplicaStatistics {
 Replicas::Replicas(comm::Communicator& communicator, ReplicaOptions options)
     : Replicas(communicator, nullptr, std::move(options)) {
   sync_communicator_ = communicator.split(0, communicator.rank());
-  sync_ = std::make_unique<AllReduceSync>(*sync_communicator_, options_.sync);
+  sync_ = std::make_unique<AllReduceSync>(*sync_communicator_, options_);
 }
 
 Replicas::Replicas(comm::Communicator& communicator, std::unique_ptr<GradientSync> sync, ReplicaOptions options)
@@ -83,13 +86,13 @@ void Replicas::configure(const Graph& graph, SessionOptions& options) {
 
 void Replicas::attach(Session& session, Executable& step) {
   open(session, step);
-  exchange_gradients(step);
+  set_exchange(step, {});
   check_agreement(session);
 }
 
 void Replicas::attach(Session& session, BatchSplit& step) {
   open(session, step.group(0));
-  exchange_gradients(step);
+  set_exchange(step, {});
   check_agreement(session);
 }
 
@@ -109,6 +112,16 @@ void Replicas::open(Session& session, Executable& step) {
   sync_->open(step.gradient_buckets(side), session.variables().step);
   session.variables().touch();
 }
+
+template <typename Step>
+void Replicas::set_exchange(Step& step, GradientOptions options) const {
+  options.exchange = exchange();
+  step.set_exchange(options.exchange == Exchange::none ? nullptr : sync_.get(), options);
+}
+
+void Replicas::exchange_gradients(BatchSplit& step, const GradientOptions& options) { set_exchange(step, options); }
+
+bool Replicas::is_served() const { return sync_->kind() == Exchange::serve; }
 
 // A replica that is alone has nobody to reduce with.
 Exchange Replicas::exchange() const {

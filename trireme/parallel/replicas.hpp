@@ -12,16 +12,29 @@
 // Gradients are means over the samples of all replicas, so N replicas of batch b train like one of batch N·b.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 
+#include "trireme/comm/all_reducer.hpp"
 #include "trireme/comm/communicator.hpp"
-#include "trireme/parallel/all_reduce_sync.hpp"
 #include "trireme/runtime/session.hpp"
+
+namespace trireme {
+enum class Exchange : std::uint8_t;
+}
 
 namespace trireme::parallel {
 
+class GradientSync;
+
 struct ReplicaOptions {
-  SyncOptions sync;
+  // Of replicas that average gradients by all-reduce.
+  comm::AllReduceOptions all_reduce = {};
+  bool overlap = true;  // false: nothing is reduced before backward has ended; shows what overlapping buys
+  // Called first on the communication thread: lets it run where it disturbs least.
+  std::function<void()> start_thread = {};
+  perf::Recorder* recorder = nullptr;  // gets a span for each bucket; none: nobody traces
   // Batch norm takes its statistics over the samples of all replicas, as one process would. Otherwise each replica
   // normalises with those of its own samples, which is faster, and running statistics are each replica's own.
   bool sync_batch_norm = false;
@@ -48,11 +61,7 @@ class Replicas {
   void attach(Session& session, Executable& step);
   void attach(Session& session, BatchSplit& step);
   // Lets gradients be exchanged after other options say what else becomes of them, or again after they were not.
-  template <typename Step>  // Executable or BatchSplit
-  void exchange_gradients(Step& step, GradientOptions options = {}) {
-    options.exchange = exchange();
-    step.set_exchange(options.exchange == Exchange::none ? nullptr : sync_.get(), options);
-  }
+  void exchange_gradients(BatchSplit& step, const GradientOptions& options);
   // Collective: the same values for all, those of rank 0 (with the optimizer state) or of the servers. After replicas
   // went their own ways.
   void restore_values(Session& session);
@@ -70,14 +79,16 @@ class Replicas {
   class Statistics;
 
   void open(Session& session, Executable& step);
+  template <typename Step>  // Executable or BatchSplit
+  void set_exchange(Step& step, GradientOptions options) const;
   Exchange exchange() const;
-  bool is_served() const { return sync_->kind() == Exchange::serve; }
+  bool is_served() const;
   void check_same_program(Session& session, const Executable& step);
   void broadcast_values(Session& session);
 
   ReplicaOptions options_;
   std::unique_ptr<comm::Communicator> communicator_;       // between steps
-  std::unique_ptr<comm::Communicator> sync_communicator_;  // the communication thread's, where it all-reduces
+  std::unique_ptr<comm::Communicator> sync_communicator_;  // the communication thread's, if it all-reduces
   std::unique_ptr<Statistics> statistics_;
   std::unique_ptr<GradientSync> sync_;
   bool attached_ = false;

@@ -1,5 +1,5 @@
-// What a plan asks of a backend, and what a backend gives: for each operation a kernel, the formats it wants and gives,
-// its scratch memory, and what it is called. Implemented in backend/reference and backend/onednn.
+// What a plan asks of a backend, and what the backend answers: for each operation a kernel, the formats that it reads
+// and writes, its scratch memory and its name. Implemented in backend/reference, backend/onednn and backend/cuda.
 #pragma once
 
 #include <map>
@@ -17,12 +17,12 @@
 
 namespace trireme {
 
-// Takes batch statistics to replicas of the program in other processes. Implemented by parallel/replicas.cpp.
+// Exchanges batch statistics with replicas of the program in other processes. Implemented by parallel/replicas.cpp.
 class ReplicaStatistics {
  public:
   virtual ~ReplicaStatistics() = default;
-  // One block of so many bytes per replica. This replica's is filled; all are afterwards. Called inside parallel
-  // regions, which no exception may leave: what went wrong is kept for check().
+  // One block of this many bytes per replica. This replica's is filled before the call, all are after it. Called inside
+  // parallel regions, which no exception may leave: what went wrong is kept for check().
   virtual void gather(std::span<void* const> blocks, std::int64_t bytes) noexcept = 0;
   // After each kernel: throws what went wrong.
   virtual void check() const = 0;
@@ -33,37 +33,37 @@ struct RunContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;          // updates of the variables done before this run
   std::int64_t sample_offset = 0;  // of this program's first sample in the global batch (dropout)
-  // Where a batch is split over groups of cores, each group runs a copy of the program on its share of the samples; see
+  // If a batch is split over groups of cores, each group runs a copy of the program on its share of the samples; see
   // runtime/batch_split.hpp.
   int group = 0;
   int groups = 1;
-  // Batch statistics are taken over the samples of so many groups, or of so many replicas, of which this is one; 1 if
-  // each has its own.
+  // The number of groups, or of replicas, over whose samples batch statistics are taken, and which of them this is; 1
+  // if each has its own.
   int statistics_groups = 1;
   int statistics_group = 0;
   Barrier* barrier = nullptr;             // of the groups; none if there is one
-  ReplicaStatistics* replicas = nullptr;  // where statistics are over replicas
-  // Where this group's waits for the others are recorded; none: nobody traces.
+  ReplicaStatistics* replicas = nullptr;  // if statistics are taken over replicas
+  // Where this group's waits for the others are recorded; null: there is no trace.
   perf::Track* track = nullptr;
   std::int32_t barrier_label = 0;
-  // Waits for the other groups. In a kernel by one of its threads.
+  // Waits for the other groups. Called by one thread of a kernel.
   void barrier_wait() const {
     if (barrier == nullptr) return;
     const perf::ScopedSpan span(track, barrier_label);
     barrier->arrive_and_wait();
   }
-  // Waits until all have told their statistics: blocks are KernelMemory::shared.
+  // Waits until the statistics of all are there: blocks are KernelMemory::shared.
   void share_statistics(std::span<void* const> blocks, std::int64_t bytes) const {
     replicas != nullptr ? replicas->gather(blocks, bytes) : barrier_wait();
   }
 };
 
-// Memory of one kernel, fixed when the program is bound. Outputs of an update are none: it writes its variable inputs.
+// Memory of one kernel, fixed when the program is bound. An update has no outputs: it writes its variable inputs.
 struct KernelMemory {
   std::vector<void*> inputs;
   std::vector<void*> outputs;
   void* scratch = nullptr;
-  // [statistics group]: KernelChoice::shared_bytes that all groups see and that nothing else uses.
+  // [statistics group]: KernelChoice::shared_bytes, visible to all groups and used for nothing else.
   std::vector<void*> shared;
   // ApplyGradients: the gradient of each pair in every group; [pair][group]. The update takes their mean.
   std::vector<std::vector<const float*>> gradients;
@@ -78,15 +78,13 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void bind(const KernelMemory& memory) = 0;
-  // Allocates nothing, throws only when the library below fails.
+  // Allocates nothing; throws only if the library that it calls fails.
   virtual void run(const RunContext& context) = 0;
 };
 
-enum class DataFormat : std::uint8_t { automatic, nchw, nhwc };
-
-// One operation to find a kernel for. Where the layout of an input is still open (a variable that no kernel has
-// claimed), input_open is true and inputs[i].layout is plain. output_wish is set where a consumer needs a certain
-// layout (the gradient of a variable must have the variable's); a kernel that can give it should.
+// An operation that needs a kernel. If the layout of an input is still open (a variable that no kernel has claimed),
+// input_open is true and inputs[i].layout is plain. output_wish is set if a consumer needs a certain layout (the
+// gradient of a variable must have the variable's); a kernel that can write it should.
 struct KernelRequest {
   const Node& node;
   std::vector<TensorDesc> inputs;
@@ -98,15 +96,15 @@ struct KernelRequest {
 };
 
 struct KernelChoice {
-  std::vector<Format> inputs;  // what the kernel reads; the plan reorders where it differs from what there is
+  std::vector<Format> inputs;  // what the kernel reads; the plan reorders an input that is stored differently
   std::vector<Format> outputs;
-  // The layout to keep an open input in, by position, where that is not the one that the kernel reads: it reads a copy
-  // of another type anyway.
+  // The layout to keep an open input in, by position, if that is not the one that the kernel reads: it reads a copy of
+  // another type anyway.
   std::map<int, Layout> kept;
   std::int64_t scratch_bytes = 0;
-  std::int64_t shared_bytes = 0;  // what a group tells the others: see KernelMemory::shared
+  std::int64_t shared_bytes = 0;  // that a group shares with the others: see KernelMemory::shared
   std::vector<std::pair<int, int>>
-      in_place;                // (input, output) that may be the same memory when the input is not needed later
+      in_place;                // (input, output) that may be the same memory if the input is not needed later
   std::string implementation;  // for --plan and --profile: "jit:avx512_core", "own:avx512", "plain loops"
   std::unique_ptr<Kernel> kernel;
 };
@@ -116,15 +114,15 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   virtual ComputeDevice& device() const { return host_device(); }
-  // Whether the kernels that mix samples (batch statistics, updates) work together with those of other groups.
+  // Whether the kernels that mix samples (batch statistics, updates) can cooperate with those of other groups.
   virtual bool splits_batches() const { return false; }
   // Whether it has kernels that are faster in a precision on this machine.
   virtual bool is_fast_in(Precision precision) const { return precision == Precision::fp32; }
-  // Where kernels read variables in another type than f32: that type. Each trained variable has a shadow then, its
-  // value in this type and in the variable's layout, which updates write too, so that no step has to convert.
+  // The type that kernels read variables in. If it is not f32, each trained variable has a shadow: its value in this
+  // type and in the variable's layout, which updates write too, so that no step has to convert.
   virtual DataType shadow_type(Precision) const { return DataType::f32; }
-  // Whether BatchNormBackward should find the mask of its activation from src, where it can, rather than read dst:
-  // less to read, more to compute.
+  // Whether BatchNormBackward should compute the mask of its activation from src, if it can, rather than read dst: less
+  // to read, more to compute.
   virtual bool masks_from_src() const { return false; }
   virtual KernelChoice choose(const KernelRequest& request) const = 0;
   // Copies between two formats of one tensor.

@@ -1,7 +1,7 @@
-// Where a backend's kernels run and have their memory: the host itself, or a GPU beside it. The runtime allocates,
-// copies and waits through this. Made by backends; used by runtime/executable and runtime/variable_store.
+// Where a backend's kernels run and keep their memory: the host itself, or a GPU. The runtime allocates, copies and
+// waits through this. Made by backends; used by runtime/executable and runtime/variable_store.
 //
-// A device that is not the host works asynchronously: kernels, uploads and downloads are enqueued, and done in order.
+// A device that is not the host works asynchronously: kernels, uploads and downloads are enqueued and run in order.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,16 @@
 #include <vector>
 
 #include "trireme/base/error.hpp"
+#include "trireme/plan/compile_options.hpp"
 
 namespace trireme {
 
 struct RunContext;
 
-// With bf16 and fp16, activations and their gradients are stored and multiplied in that type where there are kernels
-// for it. Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision,
-// and so are sums. With tf32 all is stored in f32, and products are of factors with ten bits. fp16 has less range than
-// f32: train with a scaled loss (LossScale in optim/optimizer.hpp), or small gradients are lost.
-enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };
-
 // A program does not fit into a device's memory.
 class OutOfMemory : public Error {
  public:
-  // share: of what grows with the batch, so much would fit.
+  // share: how much would fit of what grows with the batch.
   OutOfMemory(const std::string& message, double share) : Error(ErrorKind::bad_input, message), share_(share) {}
   double fitting_share() const { return share_; }
 
@@ -37,7 +32,7 @@ class OutOfMemory : public Error {
   double share_;
 };
 
-// Memory that belongs to a device, owned. Empty where nothing was asked for.
+// Memory of a device, owned. Empty if none was asked for.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -51,26 +46,26 @@ class DeviceMemory {
   std::int64_t bytes_ = 0;
 };
 
-// Work that was captured once and is launched again and again as a whole.
+// Work that was captured once and is launched repeatedly as a whole.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
   virtual void launch() = 0;
 };
 
-// Devices that sum in each other's memory without their hosts, each of another process or thread.
+// Devices, each of a process or thread of its own, that sum values among themselves without their hosts.
 class DeviceGroup {
  public:
   virtual ~DeviceGroup() = default;
-  // Makes the values the sum over all devices of factor · values; the factor is in the device's memory. Enqueued in the
-  // current stream as kernels are. All devices enqueue the same sums in the same order.
+  // Replaces the values by the sum over all devices of factor · values; the factor is in the device's memory. Enqueued
+  // in the current stream, as kernels are. All devices enqueue the same sums in the same order.
   virtual void sum(float* values, std::int64_t elements, const float* factor) = 0;
 };
 
 struct GroupPlan {
   std::string name;
   int rank = 0, ranks = 1;
-  double timeout_seconds = 0;  // after which a device that waits for the others gives up, with an Error
+  double timeout_seconds = 0;  // a device that waits longer than this for the others gives up with an Error
 };
 
 class ComputeDevice {
@@ -78,23 +73,23 @@ class ComputeDevice {
   virtual ~ComputeDevice() = default;
 
   virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H200)"
-  // Unlike that of any other device, whoever asks.
+  // Different from that of every other device, on this host or another.
   virtual std::string identity() const { return name(); }
-  // Host code reads and writes its memory, and a kernel has ended when its run() returns.
+  // Whether host code can read and write its memory, and kernels have finished when run() returns.
   virtual bool is_host() const { return false; }
 
-  // Zeroed. Error(bad_input) that says what for, how much, and how much there is, if it does not fit.
+  // Zeroed. If it does not fit, Error(bad_input) says what it was for, how much was needed and how much there is.
   virtual DeviceMemory allocate(std::int64_t bytes, std::string_view what) = 0;
-  // How much more there is; a host that runs out of memory tells otherwise.
+  // How much more can be allocated. Unlimited for the host, which reports in other ways that its memory is used up.
   virtual std::int64_t free_bytes() const { return std::numeric_limits<std::int64_t>::max(); }
-  // Host memory that copies from and to the device are fastest with. Zeroed.
+  // Host memory with the fastest copies from and to the device. Zeroed.
   virtual DeviceMemory allocate_staging(std::int64_t bytes) = 0;
-  // Host memory of somebody else, made as fast as that where the system lets us.
+  // Makes host memory that someone else allocated as fast as that, if the system allows it.
   virtual DeviceMemory use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) {
     return {std::move(memory), bytes};
   }
 
-  // The host's memory has to stay as it is until synchronize().
+  // The host's memory must stay valid and unchanged until synchronize().
   virtual void upload(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void download(void* to, const void* from, std::int64_t bytes) = 0;
   // Within the device's memory.
@@ -102,44 +97,45 @@ class ComputeDevice {
   // Waits until all enqueued work is done; throws if some of it failed.
   virtual void synchronize() = 0;
 
-  // What the kernels that follow read of the context: seed, step, first sample.
+  // Sets what the following kernels read from the context: seed, step, first sample.
   virtual void set_context(const RunContext& context) = 0;
-  // Keeps the work that the function enqueues instead of doing it; nullptr if the device cannot.
+  // Captures the work that the function enqueues instead of running it; nullptr if the device cannot.
   virtual std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) = 0;
 
   // Streams are queues of work that do not wait for each other. Work goes to the current stream, at first 0.
   virtual int streams() const { return 1; }
   virtual void set_stream(int) {}
-  // Beside the streams that kernels are spread over there may be two that move gradients during backward: outward, to
-  // the host or to other devices, and inward, where they come back and are applied.
+  // Besides the streams that kernels are spread over there may be two that move gradients during backward: outward, to
+  // the host or to other devices, and inward, on which they come back and are applied.
   virtual int outward_stream() const { return 0; }
   virtual int inward_stream() const { return 0; }
   // Brings the next run's inputs during a run.
   virtual int input_stream() const { return 0; }
-  // An event is a point in the current stream. Another stream can wait for it in the same run or graph; outside of
+  // An event is a point in the current stream. Other streams can wait for it in the same run or graph; outside of
   // graphs, so can the host.
   virtual int record_event() { return 0; }
   virtual void wait_event(int /*event*/) {}
   virtual void wait_event_on_host(int /*event*/) {}
 
-  // One device names a new group, and all join it by that name: collective. Devices without groups have no names.
+  // One device names a new group, and all join it by that name (a collective call). Devices that cannot form groups
+  // return no name.
   virtual bool has_groups() const { return false; }
   virtual std::string name_group() { return {}; }
   virtual std::unique_ptr<DeviceGroup> join_group(const GroupPlan&) { return nullptr; }
 
-  // The most that it can do, measured: multiply-adds of matrices whose factors have this type, and bytes copied, read
-  // and written ones counted. Zeros where there is no such measurement.
+  // The measured peak: flops of a matrix product whose factors have this type, and bytes of a copy, counting those read
+  // and those written. Zeros if there is no such measurement.
   struct Peak {
     double flops_per_second = 0;
     double bytes_per_second = 0;
   };
   virtual Peak measure_peak(Precision) { return {}; }
-  // Memory of it that is allocated now.
+  // The bytes of its memory that are allocated now.
   virtual std::int64_t allocated_bytes() const { return 0; }
   // What is known about it, for records: name and value.
   virtual std::vector<std::pair<std::string, std::string>> facts() { return {}; }
 
-  // Takes the time in the current stream, under this number; and the seconds between two such times.
+  // Records the time in the current stream under this number; and the seconds between two such times.
   virtual void record_time(int) {}
   virtual double seconds_between(int /*first*/, int /*second*/) { return 0; }
 };

@@ -1,6 +1,6 @@
-// What a graph becomes for a set of fetches on a backend: pruned, fused, laid out, ordered, with all memory planned.
-// Compiled once by compile(), bound to memory once, run many times; a run allocates nothing and looks nothing up.
-// Made by Session; read by `trireme models --plan` and by the profile.
+// A graph compiled for a set of fetches on a backend: pruned, fused, laid out, ordered, with all memory planned.
+// Compiled once by compile(), bound to memory once, run many times; a run allocates nothing and looks nothing up. Made
+// by Session; read by `trireme models --plan` and by the profile.
 #pragma once
 
 #include <memory>
@@ -12,28 +12,6 @@
 #include "trireme/plan/backend.hpp"
 
 namespace trireme {
-
-// What runs again in backward instead of being kept since forward: nothing; what costs little beside convolutions
-// (normalisation, activations, sums, pooling, concat); or all but some results, convolutions included.
-enum class Recompute : std::uint8_t { none, cheap, full };
-
-// Variables of one owner lie together in memory and are updated together, apart from those of others. Where variables
-// live on several servers, that is what each server has. By node of the user's graph; a variable without an entry
-// belongs to nobody, which is an owner too.
-using VariableOwners = std::unordered_map<NodeId, int>;
-
-struct CompileOptions {
-  DataFormat data_format = DataFormat::automatic;
-  bool fuse = true;
-  bool plan_memory = true;  // false: every tensor keeps memory of its own (to compare, and to debug)
-  int inter_threads = 1;    // instructions that may run at the same time
-  // Gradients of so many bytes are applied together: enough that an update is worth starting a team of threads for, and
-  // few enough to be warm in the cache still.
-  std::int64_t update_bytes = 4 << 20;
-  VariableOwners owners = {};
-  Recompute recompute = Recompute::none;
-  Precision precision = Precision::fp32;
-};
 
 // Where a buffer's memory is. A shadow is a variable's value in another type: see Backend::shadow_type().
 enum class MemoryKind : std::uint8_t { arena, variable, shadow, gradient, constant };
@@ -67,7 +45,7 @@ struct Instruction {
 
 struct MemorySummary {
   std::int64_t planned_bytes = 0;    // the arena, with scratch
-  std::int64_t unplanned_bytes = 0;  // the same buffers with memory of their own each
+  std::int64_t unplanned_bytes = 0;  // if each buffer had memory of its own
   std::int64_t peak_live_bytes = 0;  // the most that is alive at once: no plan can be smaller
   std::int64_t scratch_bytes = 0;    // the largest
   // Kept between runs, outside the arena.

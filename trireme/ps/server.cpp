@@ -3,7 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
@@ -22,12 +25,91 @@ constexpr std::int64_t kMostUrgent = -1;
 
 }  // namespace
 
+// Threads that compute: several chunks are updated at the same time while the server's own thread goes on with
+// messages.
+class Server::UpdatePool {
+ public:
+  UpdatePool(int threads, const std::function<void()>& start_thread, perf::Recorder* recorder);
+  ~UpdatePool();  // what has not begun is left undone
+
+  void begin(Shard& shard);          // update() on one of the threads
+  std::vector<Shard*> take_ended();  // those whose update() has returned since the last call
+  bool is_busy() const { return under_way_ > 0; }
+
+ private:
+  void work(perf::Track* track);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Shard*> waiting_;
+  std::vector<Shard*> ended_;
+  bool stopping_ = false;
+  int under_way_ = 0;  // of the caller's knowledge
+  std::vector<std::thread> threads_;
+};
+
+Server::UpdatePool::UpdatePool(int threads, const std::function<void()>& start_thread, perf::Recorder* recorder) {
+  for (int i = 0; i < std::max(1, threads); ++i) {
+    perf::Track* const track = recorder == nullptr ? nullptr : &recorder->track(fmt::format("update thread {}", i));
+    threads_.emplace_back([this, start_thread, track] {
+      if (start_thread) start_thread();
+      work(track);
+    });
+  }
+}
+
+Server::UpdatePool::~UpdatePool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Server::UpdatePool::begin(Shard& shard) {
+  ++under_way_;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(&shard);
+  }
+  wake_.notify_one();
+}
+
+std::vector<Shard*> Server::UpdatePool::take_ended() {
+  if (under_way_ == 0) return {};
+  std::vector<Shard*> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(ended, ended_);
+  }
+  under_way_ -= static_cast<int>(ended.size());
+  return ended;
+}
+
+void Server::UpdatePool::work(perf::Track* track) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    Shard* shard = waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    {
+      const perf::ScopedSpan span(track, shard->label);
+      shard->update();
+    }
+    lock.lock();
+    ended_.push_back(shard);
+  }
+}
+
 Server::Server(comm::Communicator& communicator, int workers, ServerOptions options)
     : communicator_(communicator), options_(std::move(options)) {
   crowd_.here.assign(workers, true);
   crowd_.active = crowd_.here;
   for (int worker = 0; worker < workers; ++worker) {
-    workers_.push_back({Inbox(communicator, worker), Outbox(communicator, worker)});
+    workers_.push_back({MessageReceiver(communicator, worker), MessageSender(communicator, worker)});
   }
 }
 
@@ -152,15 +234,15 @@ bool Server::look_at_worker(int index) {
     return moved;
   }
   switch (worker.inbox.progress()) {
-    case Inbox::State::waiting:
+    case MessageReceiver::State::waiting:
       // A transport that fails transfers with those who are gone has done so by now.
       if (communicator_.presence(index) == comm::Presence::lost) fail(ErrorKind::failed, "its connection has ended");
       break;
-    case Inbox::State::header:
+    case MessageReceiver::State::header:
       moved = true;
       obey(index, worker.inbox.header());
       break;
-    case Inbox::State::elements: {
+    case MessageReceiver::State::elements: {
       moved = true;
       const Header header = worker.inbox.header();
       worker.inbox.next();
@@ -255,7 +337,7 @@ void Server::answer(int index, const Shard& shard, bool with_value) {
                       .version = shard.version(),
                       .vote = shard.agreed(),
                       .ended = training_ended_ ? 1U : 0U};
-  Outbox& outbox = workers_[index].outbox;
+  MessageSender& outbox = workers_[index].outbox;
   if (with_value) {
     outbox.add(shard.chunk().priority, header, std::as_bytes(shard.values()), shard.hold());
   } else {

@@ -10,10 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "trireme/ps/inbox.hpp"
-#include "trireme/ps/outbox.hpp"
+#include "trireme/perf/recorder.hpp"
+#include "trireme/ps/messages.hpp"
 #include "trireme/ps/shard.hpp"
-#include "trireme/ps/update_pool.hpp"
 
 namespace trireme::ps {
 
@@ -42,9 +41,10 @@ class Server {
   std::string statistics() const;
 
  private:
+  class UpdatePool;
   struct Worker {
-    Inbox inbox;
-    Outbox outbox;
+    MessageReceiver inbox;
+    MessageSender outbox;
     bool left = false;
   };
   void serve_all();

@@ -16,7 +16,7 @@ WorkerSync::WorkerSync(comm::Communicator& communicator, int workers, WorkerOpti
               workers, communicator.rank(), communicator.size());
   }
   for (int rank = workers; rank < communicator.size(); ++rank) {
-    servers_.push_back({Inbox(communicator, rank), Outbox(communicator, rank), {}});
+    servers_.push_back({MessageReceiver(communicator, rank), MessageSender(communicator, rank), {}});
   }
 }
 

@@ -16,8 +16,7 @@
 
 #include "trireme/parallel/gradient_sync.hpp"
 #include "trireme/perf/recorder.hpp"
-#include "trireme/ps/inbox.hpp"
-#include "trireme/ps/outbox.hpp"
+#include "trireme/ps/messages.hpp"
 #include "trireme/ps/placement.hpp"
 
 namespace trireme::ps {
@@ -85,8 +84,8 @@ class WorkerSync : public parallel::GradientSync {
     bool awaited = false;
   };
   struct ServerLink {
-    Inbox inbox;
-    Outbox outbox;
+    MessageReceiver inbox;
+    MessageSender outbox;
     std::vector<int> chunks;  // by index on the server
     std::string text = {};
   };

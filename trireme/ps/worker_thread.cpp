@@ -117,10 +117,10 @@ bool WorkerSync::progress(int server) {
   ServerLink& link = servers_[server];
   bool moved = link.outbox.progress();
   if (left_ordered_) return note_left() || moved;
-  const Inbox::State state = link.inbox.progress();
-  if (state == Inbox::State::waiting) return moved;
+  const MessageReceiver::State state = link.inbox.progress();
+  if (state == MessageReceiver::State::waiting) return moved;
   const Header header = link.inbox.header();
-  if (state == Inbox::State::header) {
+  if (state == MessageReceiver::State::header) {
     obey(server, header);
     return true;
   }

@@ -2,11 +2,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/runtime/executable_device.hpp"
+#include "trireme/runtime/executable_impl.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
 
 namespace trireme {
@@ -16,10 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-constexpr std::int64_t kCacheLine = 64;  // groups must not write into each other's lines
-
-std::int64_t whole_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
 // Before anything is allocated for it: what it needs beside the variables, which are there. Half a percent goes to the
 // ends of pages.
@@ -41,19 +36,8 @@ const Program& checked_to_fit(const Program& program, const ComputeDevice& devic
 
 }  // namespace
 
-int statistics_groups(const GroupPlace& place, const ReplicaPlace& replica) {
-  if (replica.statistics != nullptr) return replica.replicas;
-  return place.own_statistics ? 1 : place.groups;
-}
-
-std::int64_t shared_bytes(const Program& program) {
-  std::int64_t bytes = 0;
-  for (const Instruction& instruction : program.instructions) bytes += whole_lines(instruction.shared_bytes);
-  return bytes;
-}
-
-Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool, GroupPlace place,
-                       ReplicaPlace replica, void* shared)
+Executable::Impl::Impl(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool,
+                       const GroupPlace& place, const ReplicaPlace& replica, void* shared)
     : program_(std::move(program)),
       store_(store),
       device_(store.device()),
@@ -77,9 +61,9 @@ Executable::Executable(Program program, VariableStore& store, std::uint64_t seed
   update_ = plan_walk(false);
 }
 
-Executable::~Executable() = default;
+Executable::Impl::~Impl() = default;
 
-void* Executable::address(int id) const {
+void* Executable::Impl::address(int id) const {
   const Buffer& buffer = program_.buffers[id];
   switch (buffer.kind) {
     case MemoryKind::arena:
@@ -96,82 +80,7 @@ void* Executable::address(int id) const {
   return nullptr;
 }
 
-void Executable::bind(bool updates_only) {
-  const std::int64_t shared_stride = shared_bytes(program_);
-  // Where gradients are more than applied, those of all groups have been merged before.
-  const int gradient_groups = gradient_options_.changes_step() ? 1 : place_.groups;
-  std::int64_t shared_offset = 0;
-  for (Instruction& instruction : program_.instructions) {
-    const bool applies = applies_gradients(instruction);
-    const std::int64_t offset = shared_offset;
-    shared_offset += whole_lines(instruction.shared_bytes);
-    if (updates_only && !applies) continue;
-    KernelMemory memory;
-    for (int group = 0; group < statistics_groups(place_, replica_); ++group) {
-      memory.shared.push_back(static_cast<std::byte*>(shared_) + group * shared_stride + offset);
-    }
-    for (const int id : instruction.inputs) memory.inputs.push_back(address(id));
-    for (const int id : instruction.outputs) memory.outputs.push_back(address(id));
-    if (instruction.scratch >= 0) memory.scratch = address(instruction.scratch);
-    for (std::size_t i = 1; applies && i < instruction.inputs.size(); i += 2) {
-      const NodeId variable = program_.buffers[instruction.inputs[i]].variable;
-      const Buffer& gradient = program_.buffers[instruction.inputs[i + 1]];
-      if (place_.groups > 1 && gradient.kind != MemoryKind::gradient) {
-        fail(ErrorKind::failed, "the gradient of a variable that only '{}' reads cannot be shared between groups",
-             instruction.name);
-      }
-      auto& gradients = memory.gradients.emplace_back();
-      for (int group = 0; group < gradient_groups; ++group) gradients.push_back(store_.gradient(variable, group));
-      memory.shadows.push_back(store_.shadow(variable));
-      auto& states = memory.optimizer_state.emplace_back();
-      const op::OptimizerKind kind = instruction.node->as<op::ApplyGradients>()->rule.kind;
-      for (int s = 0; s < op::state_count(kind); ++s) {
-        states.push_back(store_.state(variable, s, op::initial_state(kind, s)));
-      }
-    }
-    instruction.kernel->bind(memory);
-  }
-}
-
-Executable::Walk Executable::plan_walk(bool collects) const {
-  Walk walk;
-  walk.schedule =
-      schedule_run(program_, gradient_options_,
-                   {.group = place_.group, .groups = place_.groups, .on_host = device_.is_host()}, collects);
-  if (pool_ != nullptr || on_device_) walk.successors = hazards(program_, walk.schedule);
-  if (on_device_) {
-    on_device_->plan(walk);
-    return walk;
-  }
-  auto finish = walk.schedule.finishes.begin();
-  const int count = static_cast<int>(walk.schedule.steps.size());
-  for (int at = 0; at < count;) {
-    const bool finishes = pool_ == nullptr && finish != walk.schedule.finishes.end() && finish->first == at;
-    const int last = finishes ? finish->last : at + 1;
-    walk.parts.push_back({.first = at, .last = last, .finish = finishes ? finish->bucket : -1});
-    if (finishes) ++finish;
-    at = last;
-  }
-  if (pool_ != nullptr) {
-    walk.predecessors.assign(walk.successors.size(), 0);
-    for (const auto& list : walk.successors) {
-      for (const int next : list) ++walk.predecessors[next];
-    }
-    for (int at = 0; at < count; ++at) walk.items.push_back(at);
-  }
-  return walk;
-}
-
-bool Executable::needs(Tensor placeholder) const { return program_.placeholders.contains(placeholder.node); }
-
-std::vector<NodeId> Executable::placeholders() const {
-  std::vector<NodeId> ids;
-  for (const auto& [node, buffer] : program_.placeholders) ids.push_back(node);
-  std::sort(ids.begin(), ids.end());
-  return ids;
-}
-
-int Executable::buffer_of(Tensor placeholder) const {
+int Executable::Impl::buffer_of(Tensor placeholder) const {
   const auto found = program_.placeholders.find(placeholder.node);
   if (found == program_.placeholders.end()) {
     bad_input("'{}' is no placeholder that these fetches need", placeholder.graph->node(placeholder).name);
@@ -179,55 +88,11 @@ int Executable::buffer_of(Tensor placeholder) const {
   return found->second;
 }
 
-void* Executable::host_address(int buffer) const {
+void* Executable::Impl::host_address(int buffer) const {
   return on_device_ ? on_device_->host_address(buffer) : address(buffer);
 }
 
-void Executable::input_changed(Tensor placeholder) {
-  if (on_device_) on_device_->input_changed(buffer_of(placeholder));
-}
-
-void Executable::send_inputs() {
-  if (on_device_) on_device_->send_inputs();
-}
-
-double Executable::wait() { return on_device_ ? on_device_->wait() : 0; }
-
-std::span<float> Executable::input_f32(Tensor placeholder) {
-  input_changed(placeholder);
-  return {static_cast<float*>(host_address(buffer_of(placeholder))),
-          static_cast<std::size_t>(placeholder.shape().elements())};
-}
-
-std::span<std::int32_t> Executable::input_i32(Tensor placeholder) {
-  input_changed(placeholder);
-  return {static_cast<std::int32_t*>(host_address(buffer_of(placeholder))),
-          static_cast<std::size_t>(placeholder.shape().elements())};
-}
-
-void Executable::feed(Tensor placeholder, const HostTensor& value) {
-  const int buffer = buffer_of(placeholder);
-  const TensorType& type = placeholder.type();
-  if (value.type() != type) {
-    bad_input("placeholder '{}' takes {} of {}, the value fed is {} of {}", placeholder.graph->node(placeholder).name,
-              to_string(type.shape), to_string(type.dtype), to_string(value.shape()), to_string(value.type().dtype));
-  }
-  input_changed(placeholder);
-  std::memcpy(host_address(buffer), value.data(), type.bytes());
-}
-
-void Executable::run() {
-  run_share();
-  count_run();
-}
-
-void Executable::count_run() {
-  if (program_.trains && current_ == &update_) ++store_.step;
-  if (program_.updates) store_.touch();
-  if (on_device_) on_device_->count_run();
-}
-
-void Executable::run_share() {
+void Executable::Impl::run_share(std::int64_t sample_offset) {
   context_ = {.seed = seed_,
               .step = store_.step,
               .sample_offset = sample_offset,
@@ -254,7 +119,13 @@ void Executable::run_share() {
   if (on_device_) on_device_->end_run();
 }
 
-void Executable::walk(Walk& walk) {
+void Executable::Impl::count_run() {
+  if (program_.trains && current_ == &update_) ++store_.step;
+  if (program_.updates) store_.touch();
+  if (on_device_) on_device_->count_run();
+}
+
+void Executable::Impl::walk(Walk& walk) {
   if (!walk.items.empty()) return pool_->run(walk.successors, walk.predecessors, walk.items, perform_item_);
   int finished = 0;  // buckets
   auto next = walk.parts.begin();
@@ -278,7 +149,7 @@ void Executable::walk(Walk& walk) {
   }
 }
 
-void Executable::perform(Walk::Part& part, int thread) {
+void Executable::Impl::perform(Walk::Part& part, int thread) {
   if (exchange_ != nullptr) exchange_->check();
   if (part.on_device) return on_device_->run(part);
   for (int at = part.first; at < part.last; ++at) {
@@ -286,7 +157,7 @@ void Executable::perform(Walk::Part& part, int thread) {
   }
 }
 
-void Executable::perform(const Step& step, int thread) {
+void Executable::Impl::perform(const Step& step, int thread) {
   const auto index = static_cast<std::size_t>(step.index);
   perf::Track* const track = trace_.tracks[thread];
   switch (step.action) {
@@ -327,7 +198,7 @@ void Executable::perform(const Step& step, int thread) {
   }
 }
 
-void Executable::execute(std::size_t index, int thread) {
+void Executable::Impl::execute(std::size_t index, int thread) {
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.instructions[index]);
   const bool timed = profiling_ || (exchange_ != nullptr && applies_gradients(program_.instructions[index]));
   if (!timed) return run_kernel(index);
@@ -340,12 +211,12 @@ void Executable::execute(std::size_t index, int thread) {
   }
 }
 
-void Executable::run_kernel(std::size_t index) {
+void Executable::Impl::run_kernel(std::size_t index) {
   program_.instructions[index].kernel->run(context_);
   if (replica_.statistics != nullptr) replica_.statistics->check();
 }
 
-void Executable::wait_for_transfer(int bucket, int thread) {
+void Executable::Impl::wait_for_transfer(int bucket, int thread) {
   if (exchange_->done(bucket)) return;
   const auto start = Clock::now();
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.wait, bucket + 1);
@@ -353,7 +224,7 @@ void Executable::wait_for_transfer(int bucket, int thread) {
   exchange_times_.wait += seconds_since(start);
 }
 
-void Executable::end_exchange() {
+void Executable::Impl::end_exchange() {
   const auto start = Clock::now();
   const perf::ScopedSpan span(trace_.tracks.front(), trace_.end_exchange);
   exchange_->end_step();
@@ -361,7 +232,7 @@ void Executable::end_exchange() {
 }
 
 // What gradients are multiplied by; 1 if the loss is not scaled.
-double Executable::loss_scale() const {
+double Executable::Impl::loss_scale() const {
   for (const Instruction& instruction : program_.instructions) {
     if (instruction.node == nullptr || instruction.node->as<op::UnscaledRates>() == nullptr) continue;
     const NodeId scale = program_.buffers[instruction.inputs[1]].variable;
@@ -370,7 +241,7 @@ double Executable::loss_scale() const {
   return 1;
 }
 
-void Executable::run_once_instructions() {
+void Executable::Impl::run_once_instructions() {
   // In a program that updates variables, what runs once depends on constants alone.
   const bool done = program_.updates ? variables_seen_ != 0 : variables_seen_ == store_.version();
   if (done) return;
@@ -380,75 +251,108 @@ void Executable::run_once_instructions() {
   variables_seen_ = store_.version();
 }
 
-void Executable::set_exchange(GradientExchange* exchange, const GradientOptions& options) {
-  if (place_.group == 0 && (exchange != nullptr) != (options.exchange != Exchange::none)) {
-    bad_input("an exchange and the way in which replicas agree by it go together: give both or none");
-  }
-  const GradientOptions before = gradient_options_;
-  gradient_options_ = options;
-  try {
-    update_ = plan_walk(false);
-  } catch (...) {
-    gradient_options_ = before;
-    throw;
-  }
-  collect_ = options.accumulate > 1 ? plan_walk(true) : Walk();
-  exchange_ = exchange;
-  arithmetic_.reset();
-  merges_.clear();
-  if (place_.groups > 1 && options.changes_step() != before.changes_step()) bind(true);
-  if (place_.groups > 1 && options.changes_step()) plan_merges();
-  if (on_device_) on_device_->plan_exchange();  // before buckets are looked at: servers may have written values already
-  if (options.accumulate > 1 || options.transforms()) {
-    // The first group works for all; the others only count runs.
-    auto buckets = place_.group == 0 ? gradient_buckets() : std::vector<GradientBucket>();
-    arithmetic_ = std::make_unique<GradientArithmetic>(store_, std::move(buckets), options);
-  }
+Executable::Executable(Program program, VariableStore& store, std::uint64_t seed, InterOpPool* pool,
+                       const GroupPlace& place, const ReplicaPlace& replica, void* shared)
+    : impl_(std::make_unique<Impl>(std::move(program), store, seed, pool, place, replica, shared)) {}
+
+Executable::~Executable() = default;
+
+const Program& Executable::program() const { return impl_->program_; }
+
+bool Executable::needs(Tensor placeholder) const { return program().placeholders.contains(placeholder.node); }
+
+std::vector<NodeId> Executable::placeholders() const {
+  std::vector<NodeId> ids;
+  for (const auto& [node, buffer] : program().placeholders) ids.push_back(node);
+  std::sort(ids.begin(), ids.end());
+  return ids;
 }
 
-void Executable::plan_merges() {
-  for (const int update : update_.schedule.updates) {
-    std::vector<Merge>& merges = merges_.emplace_back();
-    const Instruction& instruction = program_.instructions[update];
-    for (std::size_t at = 2; at < instruction.inputs.size(); at += 2) {
-      const Buffer& gradient = program_.buffers[instruction.inputs[at]];
-      Merge& merge = merges.emplace_back();
-      merge.elements = gradient.bytes / static_cast<std::int64_t>(sizeof(float));
-      for (int group = 0; group < place_.groups; ++group) {
-        merge.groups.push_back(store_.gradient(gradient.variable, group));
-      }
-    }
-  }
+void Executable::input_changed(Tensor placeholder) {
+  if (impl_->on_device_) impl_->on_device_->input_changed(impl_->buffer_of(placeholder));
 }
 
-void Executable::forget_exchange() noexcept {
-  update_ = Walk();
-  collect_ = Walk();
-  exchange_ = nullptr;
+void Executable::send_inputs() {
+  if (impl_->on_device_) impl_->on_device_->send_inputs();
 }
+
+std::span<float> Executable::input_f32(Tensor placeholder) {
+  input_changed(placeholder);
+  return {static_cast<float*>(impl_->host_address(impl_->buffer_of(placeholder))),
+          static_cast<std::size_t>(placeholder.shape().elements())};
+}
+
+std::span<std::int32_t> Executable::input_i32(Tensor placeholder) {
+  input_changed(placeholder);
+  return {static_cast<std::int32_t*>(impl_->host_address(impl_->buffer_of(placeholder))),
+          static_cast<std::size_t>(placeholder.shape().elements())};
+}
+
+void Executable::feed(Tensor placeholder, const HostTensor& value) {
+  const int buffer = impl_->buffer_of(placeholder);
+  const TensorType& type = placeholder.type();
+  if (value.type() != type) {
+    bad_input("placeholder '{}' takes {} of {}, the value fed is {} of {}", placeholder.graph->node(placeholder).name,
+              to_string(type.shape), to_string(type.dtype), to_string(value.shape()), to_string(value.type().dtype));
+  }
+  input_changed(placeholder);
+  std::memcpy(impl_->host_address(buffer), value.data(), type.bytes());
+}
+
+void Executable::run() {
+  run_share();
+  count_run();
+}
+
+void Executable::run_share() { impl_->run_share(sample_offset); }
+
+void Executable::count_run() { impl_->count_run(); }
+
+double Executable::wait() { return impl_->on_device_ ? impl_->on_device_->wait() : 0; }
 
 std::span<const float> Executable::output(int fetch) const {
-  const int id = program_.fetches[fetch];
+  const int id = program().fetches[fetch];
   if (id < 0) return {};
-  const auto elements = program_.buffers[id].desc.shape.elements();
-  device_.synchronize();
-  return {static_cast<const float*>(host_address(id)), static_cast<std::size_t>(elements)};
+  const auto elements = program().buffers[id].desc.shape.elements();
+  impl_->device_.synchronize();
+  return {static_cast<const float*>(impl_->host_address(id)), static_cast<std::size_t>(elements)};
 }
 
 HostTensor Executable::fetched(int fetch) const {
-  const int id = program_.fetches[fetch];
+  const int id = program().fetches[fetch];
   if (id < 0) return {};
-  const TensorDesc& desc = program_.buffers[id].desc;
+  const TensorDesc& desc = program().buffers[id].desc;
   HostTensor value(TensorType{desc.dtype, desc.shape});
-  device_.synchronize();
-  std::memcpy(value.data(), host_address(id), value.type().bytes());
+  impl_->device_.synchronize();
+  std::memcpy(value.data(), impl_->host_address(id), value.type().bytes());
   return value;
 }
 
-void Executable::enable_profile() {
-  profiling_ = true;
-  profile_.seconds.assign(program_.instructions.size(), 0.0);
-  profile_.runs = 0;
+void Executable::set_exchange(GradientExchange* exchange, const GradientOptions& options) {
+  impl_->set_exchange(exchange, options);
 }
+
+void Executable::forget_exchange() noexcept {
+  impl_->update_ = {};
+  impl_->collect_ = {};
+  impl_->exchange_ = nullptr;
+}
+
+const Executable::ExchangeTimes& Executable::exchange_times() const { return impl_->exchange_times_; }
+
+std::vector<GradientBucket> Executable::gradient_buckets(MemorySide side) const {
+  return impl_->gradient_buckets(side);
+}
+
+double Executable::gradient_norm() const { return impl_->arithmetic_ ? impl_->arithmetic_->norm() : 0; }
+
+void Executable::enable_profile() {
+  impl_->profiling_ = true;
+  impl_->profile_ = {.seconds = std::vector<double>(program().instructions.size(), 0.0), .runs = 0};
+}
+
+const Executable::Profile& Executable::profile() const { return impl_->profile_; }
+
+void Executable::set_recorder(perf::Recorder& recorder) { impl_->set_recorder(recorder); }
 
 }  // namespace trireme

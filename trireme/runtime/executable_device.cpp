@@ -1,8 +1,7 @@
-#include "trireme/runtime/executable_device.hpp"
-
 #include <algorithm>
 
 #include "trireme/base/error.hpp"
+#include "trireme/runtime/executable_impl.hpp"
 
 namespace trireme {
 namespace {
@@ -17,19 +16,19 @@ constexpr int kBeginTime = 0, kEndTime = 1, kFirstInstructionTime = 2;
 
 }  // namespace
 
-Executable::OnDevice::OnDevice(Executable& owner) : owner_(owner), device_(owner.device_), program_(owner.program_) {
+Executable::Impl::OnDevice::OnDevice(Impl& owner) : owner_(owner), device_(owner.device_), program_(owner.program_) {
   stage_buffers();
 }
 
-std::int64_t Executable::OnDevice::bytes_of(int buffer) const { return program_.buffers[buffer].bytes; }
+std::int64_t Executable::Impl::OnDevice::bytes_of(int buffer) const { return program_.buffers[buffer].bytes; }
 
 // Gradients are worked on in the host's memory.
-bool Executable::OnDevice::staged() const {
+bool Executable::Impl::OnDevice::staged() const {
   const GradientOptions& options = owner_.gradient_options_;
   return options.changes_step() && options.exchange != Exchange::reduce_on_device;
 }
 
-void Executable::OnDevice::stage_buffers() {
+void Executable::Impl::OnDevice::stage_buffers() {
   std::int64_t bytes = 0;
   const auto stage = [&](int buffer) {
     if (buffer < 0 || !staged_.emplace(buffer, bytes).second) return;
@@ -47,7 +46,7 @@ void Executable::OnDevice::stage_buffers() {
 // A step goes on in the stream of the last one that it waits for, if nothing has gone on there yet; the other branches
 // of the program begin in the stream that has been idle longest. What devices reduce among themselves leaves in one
 // stream and is applied in another, so that neither keeps backward waiting.
-void Executable::OnDevice::plan(Walk& walk) const {
+void Executable::Impl::OnDevice::plan(Walk& walk) const {
   const std::vector<Step>& steps = walk.schedule.steps;
   const bool reduces = owner_.gradient_options_.exchange == Exchange::reduce_on_device;
   const auto is_update = [&](const Step& step) {
@@ -113,7 +112,7 @@ void Executable::OnDevice::plan(Walk& walk) const {
   }
 }
 
-void Executable::OnDevice::plan_exchange() {
+void Executable::Impl::OnDevice::plan_exchange() {
   device_.synchronize();
   gradient_copies_.clear();
   bucket_variables_.clear();
@@ -140,14 +139,14 @@ void Executable::OnDevice::plan_exchange() {
   }
 }
 
-void Executable::OnDevice::wait_for_stream(int stream) const {
+void Executable::Impl::OnDevice::wait_for_stream(int stream) const {
   set_stream(stream);
   const int end = device_.record_event();
   set_stream(0);
   device_.wait_event(end);
 }
 
-void Executable::OnDevice::enqueue_instruction(std::size_t index) {
+void Executable::Impl::OnDevice::enqueue_instruction(std::size_t index) {
   if (!owner_.profiling_) return owner_.run_kernel(index);
   const int time = kFirstInstructionTime + 2 * static_cast<int>(timed_.size());
   device_.record_time(time);
@@ -156,7 +155,7 @@ void Executable::OnDevice::enqueue_instruction(std::size_t index) {
   timed_.push_back(index);
 }
 
-void Executable::OnDevice::enqueue(const Walk& walk, const Walk::Part& part) {
+void Executable::Impl::OnDevice::enqueue(const Walk& walk, const Walk::Part& part) {
   std::vector<int> event_of(walk.schedule.steps.size(), -1);
   std::set<int> streams(walk.streams.begin() + part.first, walk.streams.begin() + part.last);
   streams.erase(0);
@@ -185,7 +184,7 @@ void Executable::OnDevice::enqueue(const Walk& walk, const Walk::Part& part) {
   set_stream(0);
 }
 
-void Executable::OnDevice::run(Walk::Part& part) {
+void Executable::Impl::OnDevice::run(Walk::Part& part) {
   if (inward_busy_) {
     wait_for_stream(device_.inward_stream());
     behind_first_stream_ = true;
@@ -200,7 +199,7 @@ void Executable::OnDevice::run(Walk::Part& part) {
 }
 
 // Gradients leave in a stream of their own.
-void Executable::OnDevice::download(int bucket) {
+void Executable::Impl::OnDevice::download(int bucket) {
   const auto index = static_cast<std::size_t>(bucket);
   if (served()) {  // the rate goes to the servers with them
     const auto update = static_cast<std::size_t>(owner_.current_->schedule.updates[index]);
@@ -215,13 +214,13 @@ void Executable::OnDevice::download(int bucket) {
   set_stream(0);
 }
 
-void Executable::OnDevice::wait_for_download(int bucket) {
+void Executable::Impl::OnDevice::wait_for_download(int bucket) {
   const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.wait_for_device);
   device_.wait_event_on_host(downloaded_[bucket]);
 }
 
 // And come back, or new values do, in another stream.
-void Executable::OnDevice::upload(int bucket) {
+void Executable::Impl::OnDevice::upload(int bucket) {
   const auto index = static_cast<std::size_t>(bucket);
   if (served()) {
     if (!new_values_[index]) return;
@@ -239,7 +238,7 @@ void Executable::OnDevice::upload(int bucket) {
   inward_busy_ = true;
 }
 
-void Executable::OnDevice::apply(std::size_t update) {
+void Executable::Impl::OnDevice::apply(std::size_t update) {
   const int before = behind_first_stream_ ? device_.record_event() : -1;
   set_stream(device_.inward_stream());
   if (before >= 0) device_.wait_event(before);
@@ -249,7 +248,7 @@ void Executable::OnDevice::apply(std::size_t update) {
   inward_busy_ = true;
 }
 
-void Executable::OnDevice::add_instruction_times() {
+void Executable::Impl::OnDevice::add_instruction_times() {
   for (std::size_t i = 0; i < timed_.size(); ++i) {
     const int time = kFirstInstructionTime + 2 * static_cast<int>(i);
     owner_.profile_.seconds[timed_[i]] += device_.seconds_between(time, time + 1);
@@ -257,13 +256,13 @@ void Executable::OnDevice::add_instruction_times() {
   timed_.clear();
 }
 
-void Executable::OnDevice::input_changed(int buffer) {
+void Executable::Impl::OnDevice::input_changed(int buffer) {
   if (read_inputs_ >= 0) device_.wait_event_on_host(read_inputs_);
   sent_.buffers.erase(buffer);
   changed_inputs_.insert(buffer);
 }
 
-void Executable::OnDevice::send_inputs() {
+void Executable::Impl::OnDevice::send_inputs() {
   if (!warmed_up_) return;  // a first run finds nothing to go on beside
   if (sent_.places.empty()) {
     std::int64_t bytes = 0;
@@ -284,7 +283,7 @@ void Executable::OnDevice::send_inputs() {
   changed_inputs_.clear();
 }
 
-void Executable::OnDevice::take_inputs() {
+void Executable::Impl::OnDevice::take_inputs() {
   if (!sent_.buffers.empty()) device_.wait_event(sent_.arrived);
   for (const int buffer : sent_.buffers) {
     device_.copy(owner_.address(buffer), sent_.memory.at(sent_.places.at(buffer)), bytes_of(buffer));
@@ -297,7 +296,7 @@ void Executable::OnDevice::take_inputs() {
   changed_inputs_.clear();
 }
 
-double Executable::OnDevice::wait() {
+double Executable::Impl::OnDevice::wait() {
   {
     const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.wait_for_device);
     device_.synchronize();
@@ -309,14 +308,14 @@ double Executable::OnDevice::wait() {
 }
 
 // The device tells how long its run took but not when; that it has ended is known now.
-void Executable::OnDevice::add_device_span(double seconds) const {
+void Executable::Impl::OnDevice::add_device_span(double seconds) const {
   perf::Track* const track = owner_.trace_.device;
   if (track == nullptr || !track->is_recording()) return;
   const std::int64_t end = perf::steady_nanoseconds();
   track->add({.begin = end - static_cast<std::int64_t>(1e9 * seconds), .end = end, .label = owner_.trace_.device_run});
 }
 
-void Executable::OnDevice::begin_run() {
+void Executable::Impl::OnDevice::begin_run() {
   device_.record_time(kBeginTime);
   take_inputs();
   device_.set_context(owner_.context_);
@@ -328,7 +327,7 @@ void Executable::OnDevice::begin_run() {
   }
 }
 
-void Executable::OnDevice::end_run() {
+void Executable::Impl::OnDevice::end_run() {
   if (inward_busy_) wait_for_stream(device_.inward_stream());
   inward_busy_ = behind_first_stream_ = false;
   warmed_up_ = true;

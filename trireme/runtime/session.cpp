@@ -2,12 +2,17 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/plan/fuse.hpp"
+#include "trireme/runtime/batch_split.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
 
 Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
-    : graph_(graph), backend_(backend), options_(std::move(options)), store_(graph, options_.seed, backend.device()) {
+    : graph_(graph),
+      backend_(backend),
+      options_(std::move(options)),
+      store_(std::make_unique<VariableStore>(graph, options_.seed, backend.device())) {
   if (options_.groups > 1 && options_.compile.inter_threads > 1) {
     bad_input("a batch cannot be split over {} groups of cores and have {} inter-op threads too; use one of them",
               options_.groups, options_.compile.inter_threads);
@@ -23,7 +28,7 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
         options_.replica.replicas, options_.groups, backend_.name());
   }
   options_.compile.owners = divide_by_rule(graph_, options_.compile.owners);
-  if (options_.gradient_memory) store_.set_gradient_memory(options_.gradient_memory);
+  if (options_.gradient_memory) store_->set_gradient_memory(options_.gradient_memory);
   if (options_.compile.inter_threads > 1) {
     pool_ = std::make_unique<InterOpPool>(options_.compile.inter_threads, options_.start_thread);
   } else {
@@ -36,22 +41,22 @@ Session::~Session() = default;
 Session::Key Session::key_of(std::span<const Tensor> fetches) const {
   Key key;
   for (const Tensor& fetch : fetches) {
-    if (fetch.graph != &graph_) bad_input("a fetch is no tensor of this session's graph");
+    if (fetch.graph != &graph_) bad_input("a fetch is not a tensor of this session's graph");
     key.emplace_back(fetch.node, fetch.output);
   }
   return key;
 }
 
 Program Session::compile_program(std::span<const Tensor> fetches) {
-  VariableLayouts layouts = store_.layouts();
+  VariableLayouts layouts = store_->layouts();
   Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
   // The first program decides the layouts of the variables; later ones take them as they are.
-  if (!store_.allocated()) {
-    store_.allocate(layouts, options_.compile.owners,
-                    {.type = backend_.shadow_type(options_.compile.precision),
-                     .converter = [this](const TensorDesc& from, const Format& to) {
-                       return backend_.choose_reorder(from, to).kernel;
-                     }});
+  if (!store_->allocated()) {
+    store_->allocate(layouts, options_.compile.owners,
+                     {.type = backend_.shadow_type(options_.compile.precision),
+                      .converter = [this](const TensorDesc& from, const Format& to) {
+                        return backend_.choose_reorder(from, to).kernel;
+                      }});
   }
   return program;
 }
@@ -61,7 +66,7 @@ Executable& Session::prepare(std::span<const Tensor> fetches) {
   if (!executable) {
     std::vector<Program> programs;
     programs.push_back(compile_program(fetches));
-    executable = std::make_unique<BatchSplit>(std::move(programs), store_, options_.seed, options_.own_statistics,
+    executable = std::make_unique<BatchSplit>(std::move(programs), *store_, options_.seed, options_.own_statistics,
                                               options_.replica, pool_.get(), threads_.get());
   }
   return executable->group(0);
@@ -83,7 +88,7 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
     if (options_.groups > 2) compile_groups(2, options_.groups - 1);
     // The first found the layouts of the variables open, the others as it has left them.
     if (options_.groups > 1 && !same_instructions(programs[0], programs[1])) programs[0] = compile_program(fetches);
-    split = std::make_unique<BatchSplit>(std::move(programs), store_, options_.seed, options_.own_statistics,
+    split = std::make_unique<BatchSplit>(std::move(programs), *store_, options_.seed, options_.own_statistics,
                                          options_.replica, pool_.get(), threads_.get());
   }
   return *split;
@@ -101,7 +106,7 @@ std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<
   }
   for (const Feed& feed : feeds) {
     if (feed.placeholder.graph != &graph_ || graph_.node(feed.placeholder).as<op::Placeholder>() == nullptr) {
-      bad_input("a value was fed to what is no placeholder of this session's graph{}",
+      bad_input("a value was fed to something that is not a placeholder of this session's graph{}",
                 feed.placeholder.graph == &graph_ ? fmt::format(": '{}'", graph_.node(feed.placeholder).name) : "");
     }
     if (executable.needs(feed.placeholder)) executable.feed(feed.placeholder, feed.value);
@@ -117,8 +122,8 @@ std::vector<HostTensor> Session::run(std::initializer_list<Tensor> fetches, std:
              std::span<const Feed>(feeds.begin(), feeds.size()));
 }
 
-HostTensor Session::value(Tensor variable) const { return store_.get(variable.node); }
+HostTensor Session::value(Tensor variable) const { return store_->get(variable.node); }
 
-void Session::assign(Tensor variable, const HostTensor& value) { store_.set(variable.node, value); }
+void Session::assign(Tensor variable, const HostTensor& value) { store_->set(variable.node, value); }
 
 }  // namespace trireme

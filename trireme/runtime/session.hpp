@@ -7,19 +7,23 @@
 #include <memory>
 #include <vector>
 
-#include "trireme/runtime/batch_split.hpp"
-#include "trireme/runtime/variable_store.hpp"
+#include "trireme/plan/compile_options.hpp"
+#include "trireme/runtime/executable.hpp"
 
 namespace trireme {
+
+class Backend;
+class BatchSplit;
+class GroupThreads;
 
 struct SessionOptions {
   std::uint64_t seed = 1;
   CompileOptions compile = {};
   int groups = 1;  // of cores, that prepare_split() divides a batch over; not together with several inter-op threads
   bool own_statistics = false;  // see batch_split.hpp
-  ReplicaPlace replica = {};    // where batch statistics are taken over replicas in other processes
+  ReplicaPlace replica = {};    // if batch statistics are taken over replicas in other processes
   // Gives the memory that gradients lie in; see VariableStore::set_gradient_memory().
-  VariableStore::GiveMemory gradient_memory = {};
+  std::function<std::shared_ptr<void>(std::int64_t bytes)> gradient_memory = {};
   // Called first on each thread of the inter-op pool, or of the groups (0 is the caller of run()): sets its share of
   // cores.
   std::function<void(int)> start_thread = {};
@@ -41,14 +45,14 @@ class Session {
   std::vector<HostTensor> run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds = {});
 
   // The program for these fetches, compiled now or earlier. Lives as long as the session. The first one decides the
-  // layouts of the variables for all: where there are several, prepare the training step first.
+  // layouts of the variables for all: if there are several, prepare the training step first.
   Executable& prepare(std::span<const Tensor> fetches);
   // The same for a batch that is split over the session's groups, the graph being that of one group's share.
   BatchSplit& prepare_split(std::span<const Tensor> fetches);
 
   HostTensor value(Tensor variable) const;
   void assign(Tensor variable, const HostTensor& value);
-  VariableStore& variables() { return store_; }
+  VariableStore& variables() { return *store_; }
   const SessionOptions& options() const { return options_; }
 
  private:
@@ -59,7 +63,7 @@ class Session {
   Graph& graph_;
   const Backend& backend_;
   SessionOptions options_;
-  VariableStore store_;
+  std::unique_ptr<VariableStore> store_;
   // Outlive the executables.
   std::unique_ptr<InterOpPool> pool_;  // with more than one inter-op thread
   std::unique_ptr<GroupThreads> threads_;

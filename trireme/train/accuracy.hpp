@@ -22,10 +22,16 @@ struct Evaluation {
   bool stopped = false;              // it was asked to stop before all was evaluated
 };
 
+// Where dynamic loss scaling is after some steps.
+struct LossScaleState {
+  double scale = 0;
+  std::int64_t skipped_updates = 0;
+};
+
 // Of the steps of an epoch that is not complete.
 struct EpochSums {
   std::int64_t steps = 0;
-  double loss = 0;  // sum of their losses; of all replicas' samples (the mean over them) where these are in lock step
+  double loss = 0;  // sum of their losses; of all replicas' samples (the mean over them) if these are in lock step
   double seconds = 0;
 };
 

@@ -207,6 +207,13 @@ std::unique_ptr<CheckpointFile> open_latest_checkpoint(const std::string& folder
   return paths.empty() ? nullptr : std::make_unique<CheckpointFile>(paths.back());
 }
 
+std::unique_ptr<CheckpointFile> open_checkpoint(const std::string& path) {
+  if (!fs::is_directory(path)) return std::make_unique<CheckpointFile>(path);
+  auto latest = open_latest_checkpoint(path);
+  if (!latest) bad_input("--checkpoint {}: there are no checkpoints in this folder", path);
+  return latest;
+}
+
 CheckpointWriter::CheckpointWriter(std::string folder, int keep, Write write)
     : folder_(std::move(folder)), keep_(keep), write_(std::move(write)) {
   std::error_code error;

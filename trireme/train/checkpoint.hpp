@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 #include "trireme/train/accuracy.hpp"
 #include "trireme/train/safetensors.hpp"
 
@@ -83,6 +83,8 @@ std::string checkpoint_path(const std::string& folder, std::int64_t step);
 std::vector<std::string> list_checkpoints(const std::string& folder);
 // The newest one; nothing where there is none. A damaged one is an error, not passed over in silence.
 std::unique_ptr<CheckpointFile> open_latest_checkpoint(const std::string& folder);
+// A file, or the newest one in a folder. Error(bad_input) if there is none.
+std::unique_ptr<CheckpointFile> open_checkpoint(const std::string& path);
 
 // Writes checkpoints while training goes on, one after the other, and keeps the newest few. Where the disk is slower
 // than they come, the newest takes the place of the one that waits: nobody waits for the disk.

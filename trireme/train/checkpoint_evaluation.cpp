@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <tuple>
 
 #include "trireme/backend/registry.hpp"
@@ -19,13 +18,6 @@ namespace {
 
 // Workers time kernels in turn, and may have uneven shares.
 constexpr auto kUnevenTimeout = std::chrono::hours(24);
-
-std::unique_ptr<CheckpointFile> open_checkpoint(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return std::make_unique<CheckpointFile>(path);
-  auto file = open_latest_checkpoint(path);
-  if (!file) bad_input("--checkpoint {}: there are no checkpoints in this folder", path);
-  return file;
-}
 
 StepConfig resolve(StepOptions options, const TrainingState& state, int workers) {
   options.model = state.model;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trireme/train/checkpoint.hpp"
-#include "trireme/train/evaluation_data.hpp"
+#include "trireme/train/evaluator.hpp"
 #include "trireme/train/step_config.hpp"
 
 namespace trireme::train {
@@ -48,7 +48,7 @@ class CheckpointEvaluation {
   StepConfig config_;
   std::vector<std::string> warnings_;
   EvaluationData data_;
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   std::unique_ptr<Evaluator> evaluator_;
 };
 

@@ -1,23 +1,14 @@
-// Where images come from: what a user writes, and what it was resolved to. Part of StepOptions
-// and StepConfig.
+// Where images come from, as DataOptions were resolved. Part of StepConfig.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "trireme/base/json.hpp"
 #include "trireme/data/choose_preprocessing.hpp"
+#include "trireme/train/options.hpp"
 
 namespace trireme::train {
-
-struct DataOptions {
-  std::string dir;  // empty: synthetic images
-  std::optional<std::string> name;
-  std::optional<std::int64_t> threads, prefetch, cache_bytes, max_bad_records;
-  std::optional<std::string> crop, eval_crop, augment, mean, deviation;
-  bool distortions = false;  // tf_cnn_benchmarks' word for --augment flip,colour
-};
 
 struct DataConfig {
   std::string dir;

@@ -1,5 +1,5 @@
-// How workers train together: what a user writes, and what it was resolved to. Part of
-// StepOptions and StepConfig; the launcher resolves it too, to find mistakes before anything starts.
+// How workers train together, as DistributionOptions were resolved. Part of StepConfig; the launcher resolves it too,
+// to find mistakes before anything starts.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "trireme/comm/all_reducer.hpp"
 #include "trireme/comm/job_size.hpp"
 #include "trireme/ps/placement.hpp"
+#include "trireme/train/options.hpp"
 
 namespace trireme::train {
 
@@ -24,23 +25,6 @@ enum class VariableUpdate : std::uint8_t {
 // Whether GPUs sum gradients themselves, by NCCL: where each worker has one of its own; or in any case, even for one
 // worker; or not, and they go through the hosts' memory.
 enum class GpuSums : std::uint8_t { automatic, always, never };
-
-struct DistributionOptions {
-  std::string variable_update = "auto";  // parameter_server where there are servers, all_reduce where workers train
-  std::string all_reduce = "auto";
-  std::optional<std::string> network_file = {};  // nothing: the file that `trireme net` writes
-  std::string bucket_mb = "auto";
-  std::string gradient_precision = "fp32";
-  std::string overlap = "on";
-  bool sync_batch_norm = false;
-  std::int64_t check_replicas = 0;
-  double comm_timeout = 60;
-  bool synchronous = false;  // --sync: what holds anyway, said
-  bool asynchronous = false;
-  std::optional<int> staleness = {};
-  int backup_workers = 0;
-  std::string placement = {};  // empty: not given
-};
 
 struct DistributionConfig {
   int workers = 1;

@@ -1,17 +1,21 @@
-// How good a network is on data that it has not seen: it has a copy of the variables, uses running statistics, and
-// counts. Made by trainers, which lend it their values, and by `trireme eval`, which reads a checkpoint.
+// How good a network is on data that it has not seen: the validation images, an Evaluator that has a copy of the
+// variables, uses running statistics and counts, and what several workers have counted. Used by Trainer, which lends it
+// its values, and by CheckpointEvaluation.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 
+#include "trireme/data/choose_preprocessing.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/train/accuracy.hpp"
+#include "trireme/train/data_config.hpp"
 
 namespace trireme::train {
 
@@ -49,5 +53,16 @@ class Evaluator {
   std::unique_ptr<Session> session_;
   BatchSplit* forward_ = nullptr;
 };
+
+struct EvaluationData {
+  std::shared_ptr<const data::Dataset> dataset;
+  data::Glimpse images;
+  data::PipelineOptions pipeline;  // broken images are named and left out
+};
+EvaluationData open_evaluation_data(const DataConfig& config, const Network& model, std::int64_t batch_size);
+
+// What several workers have counted. Nothing if one was stopped: the rest is of a part of the samples. Error(failed) if
+// every image is broken.
+Evaluation added_up(std::span<const std::optional<Accuracy>> workers);
 
 }  // namespace trireme::train

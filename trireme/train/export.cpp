@@ -96,13 +96,6 @@ void expect_writable(const std::string& path) {
   }
 }
 
-std::unique_ptr<CheckpointFile> open_checkpoint(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return std::make_unique<CheckpointFile>(path);
-  auto latest = open_latest_checkpoint(path);
-  if (latest == nullptr) bad_input("there is no checkpoint in the folder '{}'", path);
-  return latest;
-}
-
 void expect_averages(const CheckpointFile& checkpoint, const Graph& graph) {
   const auto has_average = [&](NodeId id) { return checkpoint.tensors().contains(average_name(graph.node(id))); };
   if (std::ranges::none_of(graph.variables(), has_average)) {

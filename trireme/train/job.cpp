@@ -6,6 +6,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/comm/world.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/ps/server.hpp"
 
@@ -34,7 +35,8 @@ class Reachable {
 
 Job::Job() : Job(cluster::place_in_launch(), [](const std::string& line) { fmt::print(stderr, "{}\n", line); }) {}
 
-Job::Job(std::optional<comm::ClusterPlace> place, Log log) : place_(std::move(place)), log_(std::move(log)) {
+Job::Job(const std::optional<comm::ClusterPlace>& place, Log log)
+    : place_(place ? std::make_unique<const comm::ClusterPlace>(*place) : nullptr), log_(std::move(log)) {
   if (!place_) {
     world_ = comm::join_world();
     return;
@@ -44,6 +46,8 @@ Job::Job(std::optional<comm::ClusterPlace> place, Log log) : place_(std::move(pl
 }
 
 Job::~Job() = default;
+
+bool Job::is_server() const { return place_ && place_->place.is_server(); }
 
 void Job::serve(int threads, perf::Recorder* recorder) {
   const auto workers = static_cast<int>(place_->spec.workers.size());

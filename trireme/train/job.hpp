@@ -17,12 +17,25 @@
 #include <optional>
 #include <string>
 
+#include "trireme/comm/communicator.hpp"
 #include "trireme/comm/job_size.hpp"
-#include "trireme/comm/world.hpp"
-#include "trireme/perf/recorder.hpp"
-#include "trireme/train/process_group.hpp"
+
+namespace trireme::comm {
+class World;
+struct ClusterPlace;
+}  // namespace trireme::comm
+namespace trireme::perf {
+class Recorder;
+}
 
 namespace trireme::train {
+
+// Those who train together, as Worker, Trainer and Benchmark take them. The communicators outlive whoever is given
+// this.
+struct ProcessGroup {
+  comm::Communicator& workers;
+  comm::Communicator* with_servers = nullptr;  // the workers' ranks and then the servers, if there are any
+};
 
 class Job {
  public:
@@ -32,11 +45,11 @@ class Job {
   Job();
   // as the tasks of a cluster; without a place, as the ranks of MPI, or alone. The log gets whole lines, from any
   // thread.
-  Job(std::optional<comm::ClusterPlace> place, Log log);
+  Job(const std::optional<comm::ClusterPlace>& place, Log log);
   ~Job();  // without leave(), the others see this one as lost
 
   comm::JobSize size();
-  bool is_server() const { return place_ && place_->place.is_server(); }
+  bool is_server() const;
   // A server's part, with so many threads (0: one per core that this process may use). Errors are thrown. A recorder
   // gets the spans of its updates.
   void serve(int threads = 0, perf::Recorder* recorder = nullptr);
@@ -53,7 +66,7 @@ class Job {
   void leave();
 
  private:
-  std::optional<comm::ClusterPlace> place_;
+  std::unique_ptr<const comm::ClusterPlace> place_;  // none: the ranks of MPI, or alone
   Log log_;
   std::unique_ptr<comm::World> world_;
   std::unique_ptr<comm::Communicator> workers_;  // of a cluster

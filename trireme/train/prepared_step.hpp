@@ -1,5 +1,5 @@
-// One step, ready to run: the network, its programs and the synthetic batch in place. Made by Worker,
-// and by the trials that find out over how many groups of cores a batch is best split.
+// One step, ready to run: the network, its programs and the synthetic batch in place. Made by Worker, and by the trials
+// that find out over how many groups of cores a batch is best split.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,14 @@
 
 #include "trireme/parallel/replicas.hpp"
 #include "trireme/perf/threads.hpp"
+#include "trireme/runtime/batch_split.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
+#include "trireme/train/accuracy.hpp"
 #include "trireme/train/step_config.hpp"
 #include "trireme/train/step_graph.hpp"
 
 namespace trireme::train {
-
-// Where dynamic loss scaling is after some steps.
-struct LossScaleState {
-  double scale = 0;
-  std::int64_t skipped_updates = 0;
-};
 
 class PreparedStep {
  public:

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
@@ -58,13 +60,21 @@ double checked_share(const char* option, double value) {
 // The number that was written, not the nearest float with all its digits.
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
 
-DataFormat parse_data_format(std::string_view text) {
-  for (const DataFormat format : {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc}) {
-    if (text == to_string(format)) return format;
+// One of these, by its name.
+template <typename Choice>
+Choice parse(const char* option, std::string_view text, std::initializer_list<Choice> choices) {
+  std::vector<std::string_view> names;
+  for (const Choice choice : choices) {
+    if (text == to_string(choice)) return choice;
+    names.push_back(to_string(choice));
   }
+  bad_input("--{} {}: must be one of {}", option, text, fmt::join(names, ", "));
+}
+
+DataFormat parse_data_format(std::string_view text) {
   if (text == "NCHW") return DataFormat::nchw;  // as tf_cnn_benchmarks writes them
   if (text == "NHWC") return DataFormat::nhwc;
-  bad_input("--data-format {}: must be one of auto, nchw, nhwc", text);
+  return parse("data-format", text, {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc});
 }
 
 // A GPU has one backend, whose name says which GPU; on the CPU there is a choice.
@@ -84,20 +94,6 @@ std::string checked_backend(const std::string& name, const std::string& device) 
          fmt::join(names, ", "));
   }
   return name;
-}
-
-Autotune parse_autotune(std::string_view text) {
-  for (const Autotune autotune : {Autotune::off, Autotune::fast, Autotune::full}) {
-    if (text == to_string(autotune)) return autotune;
-  }
-  bad_input("--autotune {}: must be one of off, fast, full", text);
-}
-
-Recompute parse_recompute(std::string_view text) {
-  for (const Recompute recompute : {Recompute::none, Recompute::cheap, Recompute::full}) {
-    if (text == to_string(recompute)) return recompute;
-  }
-  bad_input("--recompute {}: must be one of none, cheap, full", text);
 }
 
 std::string checked_tune_cache(const std::string& path) {
@@ -121,13 +117,6 @@ int parse_batch_split(const std::string& text, std::int64_t batch_size) {
     bad_input("--batch-split {}: {} images cannot be divided evenly over {} groups", text, batch_size, groups);
   }
   return groups;
-}
-
-BatchNormOver parse_batch_norm_over(std::string_view text) {
-  for (const BatchNormOver over : {BatchNormOver::batch, BatchNormOver::group}) {
-    if (text == to_string(over)) return over;
-  }
-  bad_input("--batch-norm-over {}: must be one of batch, group", text);
 }
 
 op::OptimizerRule resolve_optimizer(const StepOptions& options) {
@@ -212,16 +201,10 @@ void resolve_schedule(const StepOptions& options, const Network& model, StepConf
   set_epoch(config, images_per_epoch(model));
 }
 
-Precision parse_precision(std::string_view name) {
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
-    if (name == to_string(precision)) return precision;
-  }
-  bad_input("--precision {}: must be one of fp32, tf32, bf16, fp16", name);
-}
-
 // GPUs have all of them; servers and launchers, which resolve options too, need not have a GPU to know it.
 Precision resolve_precision(const std::string& name, const std::string& backend, bool on_gpu) {
-  const Precision precision = parse_precision(name);
+  const Precision precision =
+      parse("precision", name, {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16});
   if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
   if (precision != Precision::bf16) bad_input("--precision {}: only GPUs have it: --device cuda", name);
   fail(backend == "reference" ? ErrorKind::bad_input : ErrorKind::unavailable,
@@ -310,16 +293,17 @@ StepConfig resolve(const StepOptions& options, const comm::JobSize& job) {
   config.device = options.device;
   config.backend = checked_backend(options.backend, options.device);
   config.precision = resolve_precision(options.precision, config.backend, config.on_gpu());
-  config.autotune = parse_autotune(options.autotune);
+  config.autotune = parse("autotune", options.autotune, {Autotune::off, Autotune::fast, Autotune::full});
   config.exact = options.exact;
-  config.recompute = parse_recompute(options.recompute);
+  config.recompute = parse("recompute", options.recompute, {Recompute::none, Recompute::cheap, Recompute::full});
   if (config.forward_only && config.recompute != Recompute::none)
     bad_input("--recompute {} has no effect with --forward-only: nothing is kept for backward", options.recompute);
   config.tune_cache = options.tune_cache ? checked_tune_cache(*options.tune_cache) : TuneCache::default_path();
   config.intra_threads = static_cast<int>(checked("num-intra-threads", options.num_intra_threads, kThreadRange));
   config.inter_threads = static_cast<int>(checked("num-inter-threads", options.num_inter_threads, kThreadRange));
   config.batch_split = parse_batch_split(options.batch_split, config.batch_size);
-  config.batch_norm_over = parse_batch_norm_over(options.batch_norm_over);
+  config.batch_norm_over =
+      parse("batch-norm-over", options.batch_norm_over, {BatchNormOver::batch, BatchNormOver::group});
   if (config.batch_norm_over == BatchNormOver::group && (config.batch_split < 2 || config.forward_only)) {
     // Not with auto: a timing must not decide what is trained.
     bad_input("--batch-norm-over group needs training and a number of groups: --batch-split 2 or more");

@@ -1,11 +1,8 @@
-// What a step of training is: network, batch, optimizer, device, kernels, threads, data and workers. StepOptions is
-// what a user writes, with the defaults of the command line; resolve() checks it and gives the StepConfig that a Worker
-// runs and records keep. Programs may fill a config directly.
+// What a step of training is: StepOptions as resolve() has checked and completed them. A Worker runs it and records
+// keep it; tests fill one directly.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +11,7 @@
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/optim/schedule.hpp"
-#include "trireme/plan/names.hpp"
+#include "trireme/plan/program.hpp"
 #include "trireme/train/data_config.hpp"
 #include "trireme/train/distribution.hpp"
 
@@ -22,46 +19,6 @@ namespace trireme::train {
 
 // What batch norm takes its statistics over where a batch is split over groups of cores.
 enum class BatchNormOver : std::uint8_t { batch, group };
-
-struct StepOptions {
-  std::string model = "resnet50";
-  std::optional<std::int64_t> batch_size;  // per worker
-  std::optional<std::int64_t> num_classes;
-  bool forward_only = false;
-  bool aux_head = false;
-  bool no_dropout = false;
-  double label_smoothing = 0;
-
-  std::string optimizer = "momentum";
-  std::map<std::string, double> optimizer_numbers;  // by RuleNumber::name; others: the optimizer's defaults
-  double weight_decay = 4e-5;
-  std::optional<double> init_learning_rate;
-  std::string learning_rate_schedule;            // empty: piecewise if there is one, else constant
-  std::string piecewise_learning_rate_schedule;  // "LR0;E1;LR1;..."
-  double num_learning_rate_warmup_epochs = 0;
-  std::optional<double> num_epochs_per_decay;
-  std::optional<double> learning_rate_decay_factor;
-
-  std::string device = "cpu";
-  std::string precision = "fp32";
-  std::string data_format = "auto";
-  std::string backend;  // empty: the fastest of this build
-  std::string autotune = "fast";
-  bool exact = false;
-  std::string recompute = "none";
-  std::optional<std::string> tune_cache;  // none: a file below the user's cache folder
-  std::int64_t num_intra_threads = 0;     // 0: chosen from the machine
-  std::int64_t num_inter_threads = 0;
-  std::string batch_split = "auto";  // or a number of groups of cores
-  std::string batch_norm_over = "batch";
-  bool bind = true;
-  std::int64_t seed = 1;
-  std::int64_t trace_steps = 10;
-  bool deterministic = false;
-  bool train_accuracy = false;
-  DataOptions data;
-  DistributionOptions distribution;
-};
 
 struct StepConfig {
   std::string model = "resnet50";

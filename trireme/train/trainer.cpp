@@ -5,12 +5,11 @@
 #include <numeric>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/log_line.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/train/checkpoint.hpp"
-#include "trireme/train/evaluation_data.hpp"
 #include "trireme/train/evaluator.hpp"
 #include "trireme/train/step_trace.hpp"
+#include "trireme/train/training_config.hpp"
 #include "trireme/train/weight_averages.hpp"
 #include "trireme/train/worker.hpp"
 
@@ -52,7 +51,7 @@ TrainingEnd Trainer::run_steps(const std::stop_token& stop) {
     if (step_ == steps() || is_epoch_complete()) {
       const TrainingEnd end = end_epoch(stop);
       if (end != TrainingEnd::done) return end;
-    } else if (config_.checkpoint_every > 0 && step_ % config_.checkpoint_every == 0) {
+    } else if (config_->checkpoint_every > 0 && step_ % config_->checkpoint_every == 0) {
       save();
     }
   }
@@ -85,7 +84,7 @@ TrainingEnd Trainer::evaluate_only(const std::stop_token& stop) {
 
 void Trainer::run_step() {
   const auto start = Clock::now();
-  StepReport report = run_update(worker_->config().schedule.at(step_));
+  StepReport report = run_update(config_->step.schedule.at(step_));
   report.seconds = seconds_since(start);
   report.step = ++step_;
   report.steps = steps();
@@ -100,7 +99,7 @@ void Trainer::run_step() {
   epoch_.loss += report.loss;
   epoch_.seconds += report.seconds;
   seconds_here_ += report.seconds;
-  const std::int64_t check = config_.step.distribution.check_replicas;
+  const std::int64_t check = config_->step.distribution.check_replicas;
   if (worker_->in_lock_step() && check > 0 && step_ % check == 0) {
     worker_->replicas()->check_agreement(worker_->step().session());
   }
@@ -111,11 +110,11 @@ void Trainer::run_step() {
 StepReport Trainer::run_update(double learning_rate) {
   trace_->set_recording(is_traced());
   const perf::ScopedSpan span = trace_->step(++updates_);
-  const int runs = config_.gradients.accumulate;
+  const int runs = config_->gradients.accumulate;
   StepReport report{.learning_rate = learning_rate};
   for (int run = 0; run < runs; ++run) {
     worker_->step().set_first_sample((run * worker_->workers().size() + worker_->workers().rank()) *
-                                     config_.step.batch_size);
+                                     config_->step.batch_size);
     report.loss += worker_->run_step(learning_rate);
     if (const auto accuracy = worker_->step().accuracy())
       report.accuracy = report.accuracy.value_or(0) + *accuracy / runs;
@@ -131,7 +130,7 @@ StepReport Trainer::run_update(double learning_rate) {
 }
 
 bool Trainer::is_traced() const {
-  return updates_ >= traced_from_ && updates_ < traced_from_ + worker_->config().trace_steps;
+  return updates_ >= traced_from_ && updates_ < traced_from_ + config_->step.trace_steps;
 }
 
 void Trainer::add_seconds() {
@@ -150,10 +149,10 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const double loss = mean_of_all(sums.loss) / steps;
   // The last one may be a part of an epoch, which a run with more epochs goes on with.
   if (is_epoch_complete()) epoch_ = {};
-  const bool is_evaluated = is_last || (config_.evaluate_every > 0 && epoch % config_.evaluate_every == 0);
+  const bool is_evaluated = is_last || (config_->evaluate_every > 0 && epoch % config_->evaluate_every == 0);
   // What reaches the target is what is to be kept, and where others go on meanwhile there is no second look at it.
-  const bool is_candidate = is_evaluated && config_.target_accuracy > 0 && goes_at_own_pace();
-  const bool is_due = config_.checkpoint_every == 0 || step_ % config_.checkpoint_every == 0;
+  const bool is_candidate = is_evaluated && config_->target_accuracy > 0 && goes_at_own_pace();
+  const bool is_due = config_->checkpoint_every == 0 || step_ % config_->checkpoint_every == 0;
   if (is_last || is_due || is_candidate) save();
   const auto start = Clock::now();
   const Evaluation evaluation = is_evaluated ? evaluate(stop) : Evaluation();
@@ -162,8 +161,8 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
     observer.on_epoch({.epoch = epoch,
                        .step = step_,
                        .loss = loss,
-                       .learning_rate = worker_->config().schedule.at(step_ - 1),
-                       .images_per_second = steps * static_cast<double>(config_.samples_per_update()) / sums.seconds,
+                       .learning_rate = config_->step.schedule.at(step_ - 1),
+                       .images_per_second = steps * static_cast<double>(config_->samples_per_update()) / sums.seconds,
                        .train_seconds = sums.seconds,
                        .evaluation_seconds = evaluation_seconds,
                        .accuracy = evaluation.accuracy});
@@ -172,9 +171,9 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
     save();
     return TrainingEnd::interrupted;
   }
-  if (config_.target_accuracy <= 0) return TrainingEnd::done;
+  if (config_->target_accuracy <= 0) return TrainingEnd::done;
   const std::optional<Accuracy>& accuracy = evaluation.accuracy;
-  const bool reached_here = accuracy && accuracy->top1_share() >= config_.target_accuracy;
+  const bool reached_here = accuracy && accuracy->top1_share() >= config_->target_accuracy;
   const bool reached = agrees_with_first(reached_here);
   if (!reached) return TrainingEnd::done;
   save();
@@ -185,7 +184,7 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
 // Running statistics are each worker's own: those of the first count, as in a checkpoint. A worker that is asked to
 // stop counts no further, but what is done together it does to the end.
 Evaluation Trainer::evaluate(const std::stop_token& stop) {
-  if (config_.evaluate_on == EvaluateOn::nobody) return {};
+  if (config_->evaluate_on == EvaluateOn::nobody) return {};
   comm::Communicator& workers = worker_->workers();
   parallel::Replicas* replicas = worker_->replicas();
   VariableStore& store = worker_->step().session().variables();
@@ -222,7 +221,7 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
 
 // The loss is that of all replicas: a run that goes on from here may have more or fewer of them.
 void Trainer::save() {
-  if (config_.checkpoint_dir.empty() || saved_ == step_) return;
+  if (config_->checkpoint_dir.empty() || saved_ == step_) return;
   EpochSums epoch = epoch_;
   if (epoch.steps > 0) epoch.loss = mean_of_all(epoch.loss);
   write_checkpoint({.step = step_, .train_seconds = seconds_in_all(), .epoch = epoch});
@@ -238,13 +237,13 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
     replicas->sync().pull_state();
   }
   const auto checkpoint = std::make_shared<Checkpoint>(take_checkpoint(
-      worker_->step().session().variables(), {.model = config_.step.model,
-                                              .classes = worker_->config().num_classes,
-                                              .seed = config_.step.seed,
+      worker_->step().session().variables(), {.model = config_->step.model,
+                                              .classes = config_->step.num_classes,
+                                              .seed = config_->step.seed,
                                               .step = progress.step,
-                                              .samples = progress.step * config_.samples_per_update(),
-                                              .global_batch_size = config_.samples_per_update(),
-                                              .optimizer = std::string(op::to_string(config_.step.optimizer.kind)),
+                                              .samples = progress.step * config_->samples_per_update(),
+                                              .global_batch_size = config_->samples_per_update(),
+                                              .optimizer = std::string(op::to_string(config_->step.optimizer.kind)),
                                               .train_seconds = progress.train_seconds,
                                               .epoch = progress.epoch,
                                               .others = to_metadata(worker_->input()->trained_on())}));
@@ -273,6 +272,10 @@ void Trainer::finish_checkpoints() {
   }
 }
 
+const std::vector<std::string>& Trainer::warnings() const { return worker_->setup().warnings; }
+
+std::optional<LossScaleState> Trainer::loss_scale() const { return worker_->step().loss_scale(); }
+
 std::int64_t Trainer::samples() const { return worker_->input()->samples(); }
 
 std::int64_t Trainer::evaluated_samples() const { return evaluation_ ? evaluation_->dataset->size() : 0; }
@@ -286,21 +289,19 @@ std::string Trainer::evaluation_preprocessing() const {
 }
 
 std::int64_t Trainer::steps() const {
-  const double samples_in_all = config_.epochs * static_cast<double>(samples());
+  const double samples_in_all = config_->epochs * static_cast<double>(samples());
   return static_cast<std::int64_t>(
-      std::ceil(samples_in_all / static_cast<double>(config_.samples_per_update()) - 1e-9));
+      std::ceil(samples_in_all / static_cast<double>(config_->samples_per_update()) - 1e-9));
 }
 
 double Trainer::epochs_at(std::int64_t step) const {
-  return static_cast<double>(step * config_.samples_per_update()) / static_cast<double>(samples());
+  return static_cast<double>(step * config_->samples_per_update()) / static_cast<double>(samples());
 }
 
-double Trainer::first_epoch() const {
-  return static_cast<double>(first_.step * config_.samples_per_update()) / static_cast<double>(samples());
-}
+double Trainer::first_epoch() const { return epochs_at(first_.step); }
 
 std::int64_t Trainer::unknown_steps() const {
-  const std::int64_t batch = config_.samples_per_update(), done = first_.step * batch;
+  const std::int64_t batch = config_->samples_per_update(), done = first_.step * batch;
   const std::int64_t begin = (done / samples() * samples() + batch - 1) / batch;  // the epoch's first step, from 0
   return first_.step - begin - first_.epoch.steps;
 }

@@ -18,9 +18,14 @@
 #include <vector>
 
 #include "trireme/train/accuracy.hpp"
-#include "trireme/train/job.hpp"
-#include "trireme/train/training_config.hpp"
+#include "trireme/train/options.hpp"
 
+namespace trireme {
+struct Network;
+}
+namespace trireme::comm {
+class Communicator;
+}
 namespace trireme::perf {
 class Recorder;
 }
@@ -34,12 +39,15 @@ class CheckpointFile;
 class CheckpointWriter;
 class DataInput;
 class Evaluator;
+class Job;
 class StepTrace;
 class WeightAverages;
 class Worker;
 struct Checkpoint;
 struct EvaluationData;
+struct ProcessGroup;
 struct TrainedOn;
+struct TrainingConfig;
 struct TrainingState;
 
 // Where it stands, as a checkpoint has it.
@@ -58,7 +66,7 @@ struct StepReport {
   std::int64_t step = 0, steps = 0;     // from 1, of
   double epoch = 0;                     // done, with its part
   double loss = 0;                      // of this replica's samples
-  std::optional<double> accuracy = {};  // likewise, if StepConfig::train_accuracy asks for it
+  std::optional<double> accuracy = {};  // likewise, if StepOptions::train_accuracy asks for it
   double learning_rate = 0;
   double seconds = 0;
 };
@@ -119,10 +127,14 @@ class Trainer {
   // comes in. Others end each by its own wish, after the step. Error(failed) if the loss is not finite.
   TrainingEnd run(std::vector<TrainerObserver*> observers = {}, const std::stop_token& stop = {});
 
-  const TrainingConfig& config() const { return config_; }
+  // For the laboratory: the headers of these are not installed.
+  const TrainingConfig& config() const { return *config_; }
   const Worker& worker() const { return *worker_; }
-  std::int64_t samples() const;  // in an epoch
-  std::int64_t steps() const;    // of the whole training
+
+  const std::vector<std::string>& warnings() const;  // about the machine and the data, known before the first step
+  std::optional<LossScaleState> loss_scale() const;  // none: the loss is not scaled (it is with fp16)
+  std::int64_t samples() const;                      // in an epoch
+  std::int64_t steps() const;                        // of the whole training
   std::int64_t evaluated_samples() const;
   std::int64_t first_step() const { return first_.step; }
   double first_epoch() const;                               // the same in epochs
@@ -173,7 +185,7 @@ class Trainer {
   double epochs_at(std::int64_t step) const;
   void tell(const std::function<void(TrainerObserver&)>& what);
 
-  TrainingConfig config_;
+  std::unique_ptr<TrainingConfig> config_;   // its step is completed by the worker
   std::unique_ptr<CheckpointFile> resumed_;  // on the first worker
   TrainingProgress first_;
   std::int64_t first_sample_ = 0;

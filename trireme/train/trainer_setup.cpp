@@ -1,14 +1,17 @@
 // What a trainer does before its first step: a checkpoint to go on from, the worker, and what evaluates.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/data/augmentations.hpp"
 #include "trireme/train/checkpoint.hpp"
-#include "trireme/train/evaluation_data.hpp"
 #include "trireme/train/evaluator.hpp"
+#include "trireme/train/job.hpp"
 #include "trireme/train/same_options.hpp"
 #include "trireme/train/step_trace.hpp"
 #include "trireme/train/trainer.hpp"
+#include "trireme/train/training_config.hpp"
 #include "trireme/train/weight_averages.hpp"
 #include "trireme/train/worker.hpp"
 
@@ -51,29 +54,27 @@ Trainer::Trainer(Job& job, const Network& network, const TrainingOptions& option
     : Trainer(job, with_network(network, options)) {}
 
 Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const Options& options)
-    : config_(config), trace_(std::make_unique<StepTrace>(options.recorder)) {
-  if (group.workers.size() > 1) check_same_options(group.workers, to_json(config_));
-  if (!config_.checkpoint_dir.empty()) open_checkpoint(group.workers);
+    : config_(std::make_unique<TrainingConfig>(config)), trace_(std::make_unique<StepTrace>(options.recorder)) {
+  if (group.workers.size() > 1) check_same_options(group.workers, to_json(*config_));
+  if (!config_->checkpoint_dir.empty()) open_checkpoint(group.workers);
   Worker::Options own{.on_tuning = options.on_tuning, .recorder = options.recorder};
   own.on_data = [this](const DataInput& input) { check_data(input); };
   if (resumed_) own.restore = [this](Session& session) { resumed_->restore(session.variables()); };
   own.first_sample = first_sample_;
-  if (config_.evaluate_on == EvaluateOn::all || group.workers.size() == 1) own.beside = evaluation_programs(config_);
-  worker_ = std::make_unique<Worker>(config_.step, group, own);
-  StepConfig& step = worker_->config();
-  config_.step.num_classes = step.num_classes;
-  config_.step.data.preprocessing = step.data.preprocessing;
-  step.schedule.steps_per_epoch = static_cast<double>(samples()) / static_cast<double>(config_.samples_per_update());
-  if (config_.reference_batch > 0) {
-    step.schedule.scale = linear_scaling(config_.samples_per_update(), config_.reference_batch);
+  if (config_->evaluate_on == EvaluateOn::all || group.workers.size() == 1) own.beside = evaluation_programs(*config_);
+  worker_ = std::make_unique<Worker>(config_->step, group, own);
+  StepConfig& step = config_->step;
+  step.schedule.steps_per_epoch = static_cast<double>(samples()) / static_cast<double>(config_->samples_per_update());
+  if (config_->reference_batch > 0) {
+    step.schedule.scale = linear_scaling(config_->samples_per_update(), config_->reference_batch);
   }
-  if (config_.gradients.changes_step()) prepare_gradients();
-  if (config_.average_decay > 0) {
-    averages_ = std::make_unique<WeightAverages>(worker_->step().session().variables(), config_.average_decay);
+  if (config_->gradients.changes_step()) prepare_gradients();
+  if (config_->average_decay > 0) {
+    averages_ = std::make_unique<WeightAverages>(worker_->step().session().variables(), config_->average_decay);
     if (resumed_) averages_->restore(*resumed_);
     if (first_.step > 0) comm::broadcast(worker_->workers(), averages_->arena());
   }
-  if (config_.evaluate_on != EvaluateOn::nobody) prepare_evaluation();
+  if (config_->evaluate_on != EvaluateOn::nobody) prepare_evaluation();
   step_ = saved_ = first_.step;
   epoch_ = first_.epoch;
 }
@@ -85,12 +86,12 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
   nlohmann::json found{{"classes", 0}, {"others", Metadata()}, {"error", ""}};
   if (workers.rank() == 0) {
     try {
-      resumed_ = open_latest_checkpoint(config_.checkpoint_dir);
-      if (resumed_ && !config_.resume) {
+      resumed_ = open_latest_checkpoint(config_->checkpoint_dir);
+      if (resumed_ && !config_->resume) {
         bad_input(
             "--checkpoint-dir {}: there are checkpoints in it; --resume goes on from the last one, or give another "
             "folder",
-            config_.checkpoint_dir);
+            config_->checkpoint_dir);
       }
       if (resumed_) {
         check_is_ours(resumed_->state());
@@ -98,7 +99,7 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
         found["classes"] = resumed_->state().classes;
         found["others"] = resumed_->state().others;
       }
-      checkpoints_ = std::make_unique<CheckpointWriter>(config_.checkpoint_dir, config_.keep_checkpoints);
+      checkpoints_ = std::make_unique<CheckpointWriter>(config_->checkpoint_dir, config_->keep_checkpoints);
     } catch (const Error& error) {
       if (workers.size() == 1) throw;
       found["error"] = error.what();
@@ -118,17 +119,25 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
 
 // What was not said is as it was; what was said must be, unless other data are allowed.
 void Trainer::go_on_with(std::int64_t classes, const Metadata& metadata) {
-  StepConfig& step = config_.step;
+  StepConfig& step = config_->step;
   if (step.num_classes == 0) step.num_classes = classes;
   if (auto found = trained_on(metadata)) trained_on_ = std::make_unique<const TrainedOn>(*std::move(found));
   if (!trained_on_) return;
   step.data.preprocessing.complete_with(trained_on_->preprocessing);
-  if (config_.allow_other_data || step.data.preprocessing == trained_on_->preprocessing) return;
+  const std::vector<std::string> known = data::augmentation_names();
+  for (const std::string& name : step.data.preprocessing.augment->others) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    bad_input(
+        "{}: this training had --augment {}, and this program has no augmentation '{}'; resume with the program that "
+        "adds it, or give another --augment with --allow-other-data",
+        config_->checkpoint_dir, data::to_string(*trained_on_->preprocessing.augment), name);
+  }
+  if (config_->allow_other_data || step.data.preprocessing == trained_on_->preprocessing) return;
   const data::PreprocessingOptions &was = trained_on_->preprocessing, &now = step.data.preprocessing;
   bad_input(
       "{}: this training had --crop {} --eval-crop {} --augment {} --mean {} --std {}, and now it is --crop {} "
       "--eval-crop {} --augment {} --mean {} --std {}; leave them out to go on as before, or begin in another folder",
-      config_.checkpoint_dir, data::to_string(*was.crop), data::to_string(*was.eval_crop),
+      config_->checkpoint_dir, data::to_string(*was.crop), data::to_string(*was.eval_crop),
       data::to_string(*was.augment), data::to_string(was.mean), data::to_string(was.deviation),
       data::to_string(*now.crop), data::to_string(*now.eval_crop), data::to_string(*now.augment),
       data::to_string(now.mean), data::to_string(now.deviation));
@@ -136,20 +145,20 @@ void Trainer::go_on_with(std::int64_t classes, const Metadata& metadata) {
 
 void Trainer::check_data(const DataInput& input) const {
   std::string other;
-  if (trained_on_ && !config_.allow_other_data) {
+  if (trained_on_ && !config_->allow_other_data) {
     other = difference_in_training(*trained_on_, input.trained_on());
   }
   if (!other.empty()) {
     bad_input(
         "--data-dir {} is not the data set of the checkpoint in {}, which was trained on {}; give that one, or "
         "--allow-other-data to go on with this",
-        config_.step.data.dir, config_.checkpoint_dir, other);
+        config_->step.data.dir, config_->checkpoint_dir, other);
   }
   if (first_.step > 0) return;  // what was begun may go on
-  if (const std::int64_t update = config_.samples_per_update(); update > input.samples()) {
+  if (const std::int64_t update = config_->samples_per_update(); update > input.samples()) {
     bad_input("--accumulate {}: an update takes {} images, and {} has {}; --accumulate {} at most",
-              config_.gradients.accumulate, update, config_.step.data.dir, input.samples(),
-              input.samples() / config_.step.global_batch_size());
+              config_->gradients.accumulate, update, config_->step.data.dir, input.samples(),
+              input.samples() / config_->step.global_batch_size());
   }
 }
 
@@ -158,13 +167,13 @@ void Trainer::check_is_ours(const TrainingState& state) const {
     bad_input("{}: this training had {} {}, and now it is {}; go on with the same, or begin in another folder",
               resumed_->path(), what, theirs, ours);
   };
-  if (state.model != config_.step.model) refuse("--model", state.model, config_.step.model);
-  if (state.seed != config_.step.seed) refuse("--seed", state.seed, config_.step.seed);
-  if (state.global_batch_size != config_.samples_per_update()) {
-    refuse("a global batch (workers x batch size x runs) of", state.global_batch_size, config_.samples_per_update());
+  if (state.model != config_->step.model) refuse("--model", state.model, config_->step.model);
+  if (state.seed != config_->step.seed) refuse("--seed", state.seed, config_->step.seed);
+  if (state.global_batch_size != config_->samples_per_update()) {
+    refuse("a global batch (workers x batch size x runs) of", state.global_batch_size, config_->samples_per_update());
   }
-  const std::string optimizer(op::to_string(config_.step.optimizer.kind));
-  const std::int64_t classes = config_.step.num_classes;
+  const std::string optimizer(op::to_string(config_->step.optimizer.kind));
+  const std::int64_t classes = config_->step.num_classes;
   if (classes > 0 && state.classes != classes) refuse("--num-classes", state.classes, classes);
   if (state.optimizer != optimizer) refuse("--optimizer", state.optimizer, optimizer);
 }
@@ -172,9 +181,9 @@ void Trainer::check_is_ours(const TrainingState& state) const {
 void Trainer::prepare_gradients() {
   BatchSplit& split = worker_->step().split();
   if (worker_->replicas() != nullptr) {
-    worker_->replicas()->exchange_gradients(split, config_.gradients);
+    worker_->replicas()->exchange_gradients(split, config_->gradients);
   } else {
-    split.set_exchange(nullptr, config_.gradients);
+    split.set_exchange(nullptr, config_->gradients);
   }
 }
 
@@ -182,12 +191,12 @@ void Trainer::prepare_gradients() {
 void Trainer::prepare_evaluation() {
   const WorkerSetup& setup = worker_->setup();
   const int groups = setup.threads.groups;
-  const std::int64_t batch_size = (config_.eval_batch_size + groups - 1) / groups * groups;
+  const std::int64_t batch_size = (config_->eval_batch_size + groups - 1) / groups * groups;
   worker_->compile_in_turn([&] {
     if (takes_part_in_evaluation()) make_evaluator(batch_size);
   });
-  evaluation_ = std::make_unique<EvaluationData>(open_evaluation_data(worker_->config().data, setup.model, batch_size));
-  if (config_.evaluate_on == EvaluateOn::all && worker_->in_lock_step()) {
+  evaluation_ = std::make_unique<EvaluationData>(open_evaluation_data(config_->step.data, setup.model, batch_size));
+  if (config_->evaluate_on == EvaluateOn::all && worker_->in_lock_step()) {
     evaluation_->pipeline.rank = worker_->workers().rank();
     evaluation_->pipeline.ranks = worker_->workers().size();
   }
@@ -196,19 +205,19 @@ void Trainer::prepare_evaluation() {
 void Trainer::make_evaluator(std::int64_t batch_size) {
   const WorkerSetup& setup = worker_->setup();
   SessionOptions session;
-  session.compile = compile_options(worker_->config());
+  session.compile = compile_options(config_->step);
   session.compile.recompute = Recompute::none;
   session.groups = setup.threads.groups;
   session.start_thread = [threads = setup.threads](int index) { perf::apply(threads, index); };
-  evaluator_ = std::make_unique<Evaluator>(Evaluator::Options{.model = worker_->config().model,
-                                                              .classes = worker_->config().num_classes,
+  evaluator_ = std::make_unique<Evaluator>(Evaluator::Options{.model = config_->step.model,
+                                                              .classes = config_->step.num_classes,
                                                               .batch_size = batch_size,
                                                               .session = session},
                                            worker_->backend());
 }
 
 bool Trainer::takes_part_in_evaluation() const {
-  const bool all = config_.evaluate_on == EvaluateOn::all && worker_->in_lock_step();
+  const bool all = config_->evaluate_on == EvaluateOn::all && worker_->in_lock_step();
   return all || worker_->workers().rank() == 0;
 }
 

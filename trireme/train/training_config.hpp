@@ -1,36 +1,13 @@
-// What a training run is: a step (network, batch, optimizer, threads, data, workers), and what goes on
-// around it. Options as a user writes them, and the configuration that they are resolved to.
+// What a training run is: TrainingOptions as resolve() has checked and completed them. Run by Trainer.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "trireme/plan/schedule.hpp"
 #include "trireme/train/step_config.hpp"
 
 namespace trireme::train {
-
-struct TrainingOptions {
-  StepOptions step;
-  double epochs = 1;
-  std::int64_t reference_batch = 0;  // rates are for this global batch, and scaled to the one there is; 0: they are not
-  bool skip_batch_norm_decay = false;
-  std::int64_t accumulate = 1;
-  double clip_norm = 0;
-  std::optional<double> lars;  // coefficient
-  double average_decay = 0;
-  std::string evaluate_on = "all";
-  std::int64_t display_every = 10;
-  std::int64_t evaluate_every = 1;
-  std::optional<std::int64_t> eval_batch_size;
-  double target_accuracy = 0;
-  std::string checkpoint_dir;
-  std::int64_t checkpoint_every = 0;
-  std::int64_t keep_checkpoints = 3;
-  bool resume = false;
-  bool allow_other_data = false;
-};
 
 enum class EvaluateOn : std::uint8_t { nobody, first, all };
 

@@ -7,10 +7,6 @@ namespace trireme::train {
 
 WeightAverages::WeightAverages(VariableStore& store, double decay)
     : store_(store), decay_(decay), averages_(store.make_arena()) {
-  begin_with_values();
-}
-
-void WeightAverages::begin_with_values() {
   const std::span<const std::byte> values = store_.value_arena();
   std::memcpy(averages_.at(0), values.data(), values.size());
 }

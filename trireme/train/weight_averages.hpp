@@ -21,8 +21,6 @@ class WeightAverages {
   void restore(const CheckpointFile& file);  // those of the checkpoint; where it has none, its values
 
  private:
-  void begin_with_values();
-
   VariableStore& store_;
   double decay_;
   AlignedMemory averages_;

@@ -1,6 +1,7 @@
 #include "trireme/train/worker.hpp"
 
 #include <fmt/ranges.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,10 +11,10 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/data/formats.hpp"
+#include "trireme/perf/core_division.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/train/memory_check.hpp"
 #include "trireme/train/same_options.hpp"
-#include "trireme/train/share_processors.hpp"
 
 namespace trireme::train {
 namespace {
@@ -25,6 +26,41 @@ constexpr auto kTuningTimeout = std::chrono::hours(1);
 bool has_batch_norm(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
                      [](const Node& node) { return node.as<op::BatchNorm>() != nullptr; });
+}
+
+cpu_set_t affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+    fail(ErrorKind::failed, "the system does not say on which processors this process may run");
+  }
+  return set;
+}
+
+// Collective. If workers of one machine may all run on the same processors, each binds itself to a share of its own.
+// Returns a warning if that is impossible, because there are more workers than cores: they share what there is.
+std::string share_processors(comm::Communicator& workers) {
+  workers.set_context("dividing the processors");
+  const cpu_set_t mine = affinity();
+  const std::vector<cpu_set_t> all = comm::all_gather_value(workers, mine);
+  int before = 0, sharing = 0;  // workers of this machine with the same processors: those of lower rank, and all
+  for (int rank = 0; rank < workers.size(); ++rank) {
+    if (workers.members()[rank].node != workers.self().node) continue;
+    if (!CPU_EQUAL(&all[rank], &mine)) continue;
+    ++sharing;
+    if (rank < workers.rank()) ++before;
+  }
+  if (sharing == 1) return "";
+  const perf::CoreDivision division = perf::divide_this_machine({.workers = sharing, .oversubscribe = true});
+  if (division.shared) {
+    return fmt::format("{} workers on {} share {} processors: they slow each other down", sharing, workers.self().host,
+                       CPU_COUNT(&mine));
+  }
+  // All threads: threads are planned from what the process may use, and MPI has started some already.
+  if (!perf::limit_process(division.workers[before])) {
+    return "the system refuses to keep this worker on processors of its own";
+  }
+  return "";
 }
 
 }  // namespace
@@ -67,7 +103,7 @@ void share_cores(StepConfig& config, comm::Communicator& workers, std::vector<st
   if (config.intra_threads == 0) config.intra_threads = 1;
 }
 
-Worker::Worker(const StepConfig& config, const ProcessGroup& group, Options options)
+Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
     : config_(config), workers_(&group.workers), with_servers_(group.with_servers), options_(std::move(options)) {
   if (workers_->size() != config.distribution.workers) {
     bad_input("a job of {} workers was given {} ranks", config.distribution.workers, workers_->size());
@@ -224,7 +260,7 @@ void Worker::time_kernels() {
   if (config_.autotune == Autotune::off) return;
   StepConfig alone = config_;
   alone.distribution = {};
-  const std::unique_ptr<Backend> backend = make_backend(alone.backend, tuning_);
+  const std::shared_ptr<Backend> backend = make_backend(alone.backend, tuning_);
   const PreparedStep step(alone, setup_.threads, *backend);
 }
 

@@ -14,8 +14,8 @@
 #include "trireme/ps/worker_sync.hpp"
 #include "trireme/train/choose_split.hpp"
 #include "trireme/train/data_input.hpp"
+#include "trireme/train/job.hpp"
 #include "trireme/train/prepared_step.hpp"
-#include "trireme/train/process_group.hpp"
 
 namespace trireme::train {
 
@@ -40,10 +40,9 @@ struct WorkerSetup {
   // Where workers train together.
   std::vector<comm::Member> members;  // by rank
   std::vector<std::int64_t> bucket_bytes;
-  std::string transport;  // what carries them
-  std::optional<comm::TransportFits>
-      network;  // what was measured of it, by which all-reduce is chosen; none: it was not
-  std::vector<std::string> network_problems;  // why other measurements of it were not used
+  std::string transport;                       // what carries them
+  std::optional<comm::TransportFits> network;  // what was measured of it, by which all-reduce is chosen; none: nothing
+  std::vector<std::string> network_problems;   // why other measurements of it were not used
   std::vector<ps::ServerLoad> server_loads;
   std::vector<comm::Member> servers;
   std::string all_reduce;              // what the largest bucket is reduced by
@@ -77,9 +76,10 @@ class Worker {
     // Programs that will have memory beside the step's, such as evaluation's.
     std::vector<StepConfig> beside = {};
   };
-  // Plans and binds threads, measures the machine's peak, builds and compiles the network. Collective where there are
-  // several workers, who must have the same configuration.
-  Worker(const StepConfig& config, const ProcessGroup& group, Options options);
+  // Plans and binds threads, measures the machine's peak, builds and compiles the network. Completes the configuration,
+  // which outlives this: learning rate, threads, classes, preprocessing. Collective if there are several workers, which
+  // must have the same configuration.
+  Worker(StepConfig& config, const ProcessGroup& group, Options options);
 
   // What a GPU has recorded of the exchange goes before the exchange does.
   ~Worker();
@@ -88,9 +88,7 @@ class Worker {
 
   WorkerSetup& setup() { return setup_; }
   const WorkerSetup& setup() const { return setup_; }
-  // With the learning rate, threads, classes and preprocessing decided.
   const StepConfig& config() const { return config_; }
-  StepConfig& config() { return config_; }
   const Backend& backend() const { return *backend_; }
   PreparedStep& step() { return *step_; }
   const PreparedStep& step() const { return *step_; }
@@ -134,14 +132,14 @@ class Worker {
   const data::Batch& next_batch();
   void name_spans(perf::Recorder& recorder);
 
-  StepConfig config_;
+  StepConfig& config_;
   WorkerSetup setup_;
   comm::Communicator* workers_;
   std::unique_ptr<comm::Communicator> survivors_;  // who are the workers if some were lost
   comm::Communicator* with_servers_;
   Options options_;
   TuningOptions tuning_;
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
   bool batch_is_there_ = false;       // of the next step

@@ -6,6 +6,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/parallel/all_reduce_sync.hpp"
 #include "trireme/parallel/device_sync.hpp"
 #include "trireme/train/worker.hpp"
 
@@ -17,13 +18,13 @@ parallel::ReplicaOptions replica_options(const DistributionConfig& config, const
   parallel::ReplicaOptions options;
   // On any processor of this worker: the thread that starts it is bound to one.
   if (!processors.empty()) {
-    options.sync.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
+    options.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
   }
-  options.sync.all_reduce.algorithm = config.all_reduce;
-  options.sync.all_reduce.wire = config.wire;
-  options.sync.all_reduce.cost = cost;
-  options.sync.overlap = config.overlap;
-  options.sync.recorder = recorder;
+  options.all_reduce.algorithm = config.all_reduce;
+  options.all_reduce.wire = config.wire;
+  options.all_reduce.cost = cost;
+  options.overlap = config.overlap;
+  options.recorder = recorder;
   options.sync_batch_norm = config.sync_batch_norm;
   options.timeout = std::chrono::duration<double>(config.comm_timeout);
   return options;

@@ -1,4 +1,4 @@
-#include "trireme/ps/outbox.hpp"
+#include "trireme/ps/messages.hpp"
 
 #include <algorithm>
 
@@ -9,17 +9,39 @@ constexpr std::size_t kUnderWay = 3;  // enough that the next one is there when 
 
 }  // namespace
 
-bool Outbox::is_later(const Message& a, const Message& b) {
+MessageReceiver::State MessageReceiver::progress() {
+  if (state_ == Internal::idle) {
+    transfer_ = communicator_->start_receive(std::as_writable_bytes(std::span(&header_, 1)), from_, kHeaderTag);
+    state_ = Internal::header_under_way;
+  }
+  if (state_ == Internal::header_here) return State::header;
+  if (!communicator_->done(transfer_)) return State::waiting;
+  if (state_ == Internal::elements_under_way) {
+    bytes_received_ += expected_;
+    expected_ = 0;
+    return State::elements;
+  }
+  state_ = Internal::header_here;
+  return State::header;
+}
+
+void MessageReceiver::expect(std::span<std::byte> memory) {
+  expected_ = std::ssize(memory);
+  transfer_ = communicator_->start_receive(memory, from_, kElementsTag);
+  state_ = Internal::elements_under_way;
+}
+
+bool MessageSender::is_later(const Message& a, const Message& b) {
   return a.priority != b.priority ? a.priority > b.priority : a.number > b.number;
 }
 
-void Outbox::add(std::int64_t priority, const Header& header, std::span<const std::byte> elements,
-                 std::shared_ptr<void> keep) {
+void MessageSender::add(std::int64_t priority, const Header& header, std::span<const std::byte> elements,
+                        std::shared_ptr<void> keep) {
   waiting_.push_back({priority, count_++, header, elements, std::move(keep), {}, {}});
   std::push_heap(waiting_.begin(), waiting_.end(), is_later);
 }
 
-bool Outbox::progress() {
+bool MessageSender::progress() {
   bool moved = false;
   while (!under_way_.empty()) {
     Message& first = under_way_.front();
@@ -37,7 +59,7 @@ bool Outbox::progress() {
   return moved;
 }
 
-void Outbox::begin(Message message) {
+void MessageSender::begin(Message message) {
   // When it begins: who has got all of it and asks is told of it, even where its completion was not looked at yet.
   if (message.header.kind != Kind::text) bytes_sent_ += std::ssize(message.elements);
   Message& sent = under_way_.emplace_back(std::move(message));

@@ -1,0 +1,103 @@
+// What a user says about training, under the names of the command line's options and with its defaults: programs fill
+// TrainingOptions, `trireme bench` takes StepOptions. Checked and completed by resolve(): see step_config.hpp and
+// training_config.hpp, whose errors name the options.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace trireme::train {
+
+// Where images come from.
+struct DataOptions {
+  std::string dir;  // empty: synthetic images
+  std::optional<std::string> name;
+  std::optional<std::int64_t> threads, prefetch, cache_bytes, max_bad_records;
+  std::optional<std::string> crop, eval_crop, augment, mean, deviation;
+  bool distortions = false;  // tf_cnn_benchmarks' word for --augment flip,colour
+};
+
+// How workers train together.
+struct DistributionOptions {
+  std::string variable_update = "auto";  // parameter_server where there are servers, all_reduce where workers train
+  std::string all_reduce = "auto";
+  std::optional<std::string> network_file = {};  // nothing: the file that `trireme net` writes
+  std::string bucket_mb = "auto";
+  std::string gradient_precision = "fp32";
+  std::string overlap = "on";
+  bool sync_batch_norm = false;
+  std::int64_t check_replicas = 0;
+  double comm_timeout = 60;
+  bool synchronous = false;  // --sync: what holds anyway, said
+  bool asynchronous = false;
+  std::optional<int> staleness = {};
+  int backup_workers = 0;
+  std::string placement = {};  // empty: not given
+};
+
+// What a step is: network, batch, optimizer, device, kernels, threads, data and workers.
+struct StepOptions {
+  std::string model = "resnet50";
+  std::optional<std::int64_t> batch_size;  // per worker
+  std::optional<std::int64_t> num_classes;
+  bool forward_only = false;
+  bool aux_head = false;
+  bool no_dropout = false;
+  double label_smoothing = 0;
+
+  std::string optimizer = "momentum";
+  std::map<std::string, double> optimizer_numbers;  // by RuleNumber::name; others: the optimizer's defaults
+  double weight_decay = 4e-5;
+  std::optional<double> init_learning_rate;
+  std::string learning_rate_schedule;            // empty: piecewise if there is one, else constant
+  std::string piecewise_learning_rate_schedule;  // "LR0;E1;LR1;..."
+  double num_learning_rate_warmup_epochs = 0;
+  std::optional<double> num_epochs_per_decay;
+  std::optional<double> learning_rate_decay_factor;
+
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  std::string data_format = "auto";
+  std::string backend;  // empty: the fastest of this build
+  std::string autotune = "fast";
+  bool exact = false;
+  std::string recompute = "none";
+  std::optional<std::string> tune_cache;  // none: a file below the user's cache folder
+  std::int64_t num_intra_threads = 0;     // 0: chosen from the machine
+  std::int64_t num_inter_threads = 0;
+  std::string batch_split = "auto";  // or a number of groups of cores
+  std::string batch_norm_over = "batch";
+  bool bind = true;
+  std::int64_t seed = 1;
+  std::int64_t trace_steps = 10;
+  bool deterministic = false;
+  bool train_accuracy = false;
+  DataOptions data;
+  DistributionOptions distribution;
+};
+
+// A training run: a step, and what goes on around it.
+struct TrainingOptions {
+  StepOptions step;
+  double epochs = 1;
+  std::int64_t reference_batch = 0;  // rates are for this global batch, and scaled to the one there is; 0: they are not
+  bool skip_batch_norm_decay = false;
+  std::int64_t accumulate = 1;
+  double clip_norm = 0;
+  std::optional<double> lars;  // coefficient
+  double average_decay = 0;
+  std::string evaluate_on = "all";
+  std::int64_t display_every = 10;
+  std::int64_t evaluate_every = 1;
+  std::optional<std::int64_t> eval_batch_size;
+  double target_accuracy = 0;
+  std::string checkpoint_dir;
+  std::int64_t checkpoint_every = 0;
+  std::int64_t keep_checkpoints = 3;
+  bool resume = false;
+  bool allow_other_data = false;
+};
+
+}  // namespace trireme::train
