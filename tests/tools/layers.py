@@ -22,7 +22,7 @@ ps: base comm graph optim parallel perf plan
 cluster: base comm perf
 train: backend base cluster comm data graph models onnx optim parallel perf plan ps runtime
 report: backend base cluster comm data perf plan
-lab: backend base cluster comm models perf report runtime train
+lab: backend base cluster comm models perf plan report runtime train
 cli: backend base cluster comm data lab models optim perf plan ps report train
 """
 ALLOWED = {folder: set(below.split()) for folder, _, below in (line.partition(":") for line in LAYERS.split("\n") if line)}

@@ -1,4 +1,5 @@
-// Fields of JSON that others wrote: absent and of another kind are the same, nothing throws. Used by whoever reads records.
+// Fields of JSON that others wrote: absent and of another kind are the same, nothing throws. Used by whoever reads
+// records.
 #pragma once
 
 #include <initializer_list>
