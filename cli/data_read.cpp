@@ -41,11 +41,11 @@ struct SplitReport {
 
   std::string class_name(std::int32_t label) const {
     const auto& names = dataset->info().class_names;
-    if (static_cast<std::size_t>(label) < names.size()) return names[label];
+    if (label >= 0 && label < std::ssize(names)) return names[label];
     const auto text = survey.texts.find(label);
     return text == survey.texts.end() ? "" : text->second;
   }
-  std::int64_t problems() const { return static_cast<std::int64_t>(survey.problems.size() + broken_files.size()); }
+  std::int64_t problems() const { return std::ssize(survey.problems) + std::ssize(broken_files); }
   std::vector<std::string> problem_texts() const {
     std::vector<std::string> texts = broken_files;
     for (const auto& [index, problem] : survey.problems) texts.push_back(problem);
@@ -108,7 +108,7 @@ void print_problems(const SplitReport& report) {
   const std::vector<std::string> problems = report.problem_texts();
   for (std::size_t i = 0; i < std::min(kMost, problems.size()); ++i) fmt::print("    {}\n", problems[i]);
   if (problems.size() > kMost) {
-    fmt::print("    and {} more; --json lists them\n", integer(static_cast<std::int64_t>(problems.size() - kMost)));
+    fmt::print("    and {} more; --json lists them\n", integer(problems.size() - kMost));
   }
 }
 

@@ -49,9 +49,9 @@ std::vector<unsigned long> processor_set(const std::vector<int>& processors) {
   constexpr int kBits = 8 * sizeof(unsigned long);
   std::vector<unsigned long> set;
   for (const int processor : processors) {
-    const auto word = static_cast<std::size_t>(processor / kBits);
+    const std::size_t word = processor / kBits;
     if (set.size() <= word) set.resize(word + 1);
-    set[word] |= 1UL << static_cast<unsigned>(processor % kBits);
+    set[word] |= 1UL << (processor % kBits);
   }
   return set;
 }
@@ -115,8 +115,7 @@ bool can_be_run(const std::string& path) {
 // A file, which needs nobody who writes while another reads.
 UniqueFd text_file(const std::string& text) {
   UniqueFd file(memfd_create("input", MFD_CLOEXEC));
-  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      lseek(file.get(), 0, SEEK_SET) != 0) {
+  if (write(file.get(), text.data(), text.size()) != std::ssize(text) || lseek(file.get(), 0, SEEK_SET) != 0) {
     fail(ErrorKind::failed, "cannot make a file in memory: {}", std::strerror(errno));
   }
   return file;

@@ -83,7 +83,7 @@ Console::Console(const JobDescription& job, const ConsoleOptions& options)
 
 void Console::add_output(int task, int stream, std::string_view text) {
   TaskOutput& output = tasks_.at(task);
-  const auto index = static_cast<std::size_t>(stream - 1);
+  const std::size_t index = stream - 1;
   keep(task, stream, text);
   output.lines[index].append(text, [&](const std::string& line) { show_line(task, stream, line); });
   if (shows_bar_ && task == 0 && stream == 2 && output.lines[index].bar() != bar_) {
@@ -166,7 +166,7 @@ bool Console::write_first_chunk() {
   const ssize_t count = ::write(chunk.descriptor, chunk.text.data(), std::min(chunk.text.size(), kNeverBlocks));
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return false;
   std::size_t done = chunk.text.size();  // a stream that nobody reads takes everything
-  if (count >= 0) done = static_cast<std::size_t>(count);
+  if (count >= 0) done = count;
   if (count < 0 && chunk.descriptor == options_.out && !out_is_terminal_) broken_ = true;
   unwritten_bytes_ -= done;
   chunk.text.erase(0, done);

@@ -35,7 +35,7 @@ void FailureLog::add(Failure failure) {
 void FailureLog::settle() {
   const auto first =
       std::ranges::max_element(failures_, [](const Failure& a, const Failure& b) { return a.cause < b.cause; });
-  first_ = static_cast<std::size_t>(first - failures_.begin());
+  first_ = first - failures_.begin();
 }
 
 std::vector<std::string> FailureLog::others() const {
@@ -59,7 +59,7 @@ bool survives(const JobDescription& job, const std::vector<Failure>& failures, c
     return false;
   }
   const auto workers = std::ranges::count_if(job.tasks, [](const Task& task) { return task.role == kWorkerRole; });
-  return static_cast<std::size_t>(workers) > failures.size() + lost.size();  // each is there once
+  return workers > std::ssize(failures) + std::ssize(lost);  // each is there once
 }
 
 }  // namespace trireme::cluster

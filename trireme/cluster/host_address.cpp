@@ -37,7 +37,7 @@ struct Network {
     std::array<unsigned char, 16> other{};
     if (inet_pton(family, address.c_str(), other.data()) != 1) return false;
     for (int bit = 0; bit < bits; ++bit) {
-      const auto byte = static_cast<std::size_t>(bit / 8);
+      const std::size_t byte = bit / 8;
       if ((((bytes[byte] ^ other[byte]) >> (7 - bit % 8)) & 1) != 0) return false;
     }
     return true;

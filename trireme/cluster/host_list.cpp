@@ -208,7 +208,7 @@ std::vector<HostTasks> spread_tasks(const std::vector<HostSlots>& hosts, const c
     tasks.push_back(
         {.host = hosts[i].name, .size = {.workers = workers[i], .servers = 0}, .address = hosts[i].address});
   }
-  for (int i = 0; i < size.servers; ++i) ++tasks[static_cast<std::size_t>(i) % tasks.size()].size.servers;
+  for (int i = 0; i < size.servers; ++i) ++tasks[i % tasks.size()].size.servers;
   return tasks;
 }
 

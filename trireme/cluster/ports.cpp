@@ -71,14 +71,14 @@ std::vector<int> PortClaims::claim(const PortRange& range) {
     bad_input("{} {}: must be from 1 to {}, to leave room for {} tasks", range.option, port,
               kLastPort - range.count + 1, range.count);
   }
-  for (; static_cast<int>(ports.size()) < range.count && port <= kLastPort; ++port) {
+  for (; std::ssize(ports) < range.count && port <= kLastPort; ++port) {
     if (try_claim(port)) {
       ports.push_back(port);
     } else if (range.first) {
       bad_input("{} {}: port {} is in use on this machine, or may not be used", range.option, *range.first, port);
     }
   }
-  if (static_cast<int>(ports.size()) < range.count) {
+  if (std::ssize(ports) < range.count) {
     fail(ErrorKind::unavailable, "there are no {} free ports from {} on", range.count, range.usual_first);
   }
   return ports;

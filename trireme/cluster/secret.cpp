@@ -21,7 +21,7 @@ constexpr std::size_t kLeastCharacters = 16, kMostCharacters = 4096;
 
 std::string make_secret() {
   std::array<unsigned char, 32> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+  if (getrandom(bytes.data(), bytes.size(), 0) != std::ssize(bytes)) {
     fail(ErrorKind::failed, "cannot get random numbers from the system: {}", std::strerror(errno));
   }
   std::string text;
@@ -52,7 +52,7 @@ std::string read_secret_file(const std::string& path) {
   }
   std::string text(kMostCharacters + 2, '\0');
   const ssize_t count = read(file.get(), text.data(), text.size());
-  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  text.resize(std::max<ssize_t>(count, 0));
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   check_secret(text, source);
   return text;

@@ -12,8 +12,8 @@ namespace {
 
 std::vector<int> tasks_on(const JobDescription& job, const std::string& host) {
   std::vector<int> tasks;
-  for (std::size_t i = 0; i < job.tasks.size(); ++i) {
-    if (job.tasks[i].host == host) tasks.push_back(static_cast<int>(i));
+  for (int i = 0; i < std::ssize(job.tasks); ++i) {
+    if (job.tasks[i].host == host) tasks.push_back(i);
   }
   return tasks;
 }
