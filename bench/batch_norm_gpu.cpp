@@ -11,6 +11,7 @@
 
 #include "trireme/backend/registry.hpp"
 #include "trireme/graph/graph.hpp"
+#include "trireme/plan/backend.hpp"
 
 namespace {
 

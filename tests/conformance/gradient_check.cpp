@@ -8,6 +8,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/random.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme::testkit {
 namespace {

@@ -15,6 +15,7 @@
 #include "trireme/onnx/onnx.pb.h"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme::onnx {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "trireme/models/layers.hpp"
 #include "trireme/onnx/model_file.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme::testkit {
 

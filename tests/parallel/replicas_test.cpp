@@ -16,7 +16,10 @@
 #include "trireme/models/layers.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/parallel/all_reduce_sync.hpp"
 #include "trireme/parallel/device_sync.hpp"
+#include "trireme/runtime/batch_split.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme::parallel {
 namespace {

@@ -17,6 +17,7 @@
 #include "trireme/base/random.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 #include "trireme/train/checkpoint.hpp"
 #include "trireme/train/event_file.hpp"
 

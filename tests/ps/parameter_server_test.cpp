@@ -24,6 +24,7 @@
 #include "trireme/parallel/replicas.hpp"
 #include "trireme/ps/server.hpp"
 #include "trireme/ps/worker_sync.hpp"
+#include "trireme/runtime/variable_store.hpp"
 #include "trireme/train/checkpoint.hpp"
 
 namespace trireme::ps {

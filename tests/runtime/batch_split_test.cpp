@@ -13,6 +13,7 @@
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
 namespace {
@@ -166,7 +167,7 @@ TEST(GroupThreads, AnErrorInOneGroupEndsAll) {
   GroupThreads threads(3, {});
   const auto body = [&](int group) {
     if (group == 1) throw std::runtime_error("broken");
-    threads.barrier().come();  // would wait for ever
+    threads.barrier().arrive_and_wait();  // would wait for ever
   };
   EXPECT_THROW(threads.run(body), std::runtime_error);
 }

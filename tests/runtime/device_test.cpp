@@ -5,6 +5,7 @@
 #include "tests/support/apart_device.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/small_training.hpp"
+#include "trireme/plan/schedule.hpp"
 #include "trireme/train/checkpoint.hpp"
 #include "trireme/train/weight_averages.hpp"
 
@@ -162,8 +163,8 @@ TEST_P(TransformOnDevice, TrainsAsOnTheHost) {
   EXPECT_EQ(device.values(), host.values());
   EXPECT_EQ(device.store().step, host.store().step);
   // And back to updates without it.
-  host.step->set_exchange(nullptr);
-  device.step->set_exchange(nullptr);
+  host.step->set_exchange(nullptr, {});
+  device.step->set_exchange(nullptr, {});
   EXPECT_EQ(losses(device), losses(host));
 }
 

@@ -4,6 +4,7 @@
 
 #include "tests/train/small_training.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/plan/schedule.hpp"
 
 namespace trireme {
 namespace {

@@ -10,6 +10,7 @@
 #include "trireme/models/layers.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
 namespace {
@@ -128,7 +129,7 @@ TEST_P(LossScaleTest, TheScaleGrowsAfterSoManyGoodUpdates) {
   const auto train = minimize(
       reduce_sum(square(w)), [&rule](Tensor) { return rule; }, constant(graph, 0.25f), {}, &scale);
   Session session(graph, *backend);
-  for (const float expected : {8, 8, 16, 16, 16, 32, 32}) {
+  for (const float expected : {8.0f, 8.0f, 16.0f, 16.0f, 16.0f, 32.0f, 32.0f}) {
     session.run(train);
     EXPECT_EQ(session.value(scale.scale).scalar(), expected);
   }

@@ -11,7 +11,9 @@
 #include "trireme/graph/functions.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/runtime/batch_split.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
 namespace {

@@ -11,7 +11,9 @@
 #include "trireme/base/error.hpp"
 #include "trireme/graph/functions.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/runtime/gradient_exchange.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "tests/support/apart_device.hpp"
 #include "tests/train/small_training.hpp"
+#include "trireme/plan/schedule.hpp"
 
 namespace trireme {
 namespace {

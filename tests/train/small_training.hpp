@@ -10,6 +10,7 @@
 #include "trireme/models/layers.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme::testkit {
 

@@ -9,6 +9,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/onnx/onnx.pb.h"
+#include "trireme/runtime/variable_store.hpp"
 
 namespace trireme::onnx {
 namespace {

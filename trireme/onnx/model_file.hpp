@@ -6,7 +6,10 @@
 #include <string>
 
 #include "trireme/graph/graph.hpp"
-#include "trireme/runtime/variable_store.hpp"
+
+namespace trireme {
+class VariableStore;
+}
 
 namespace trireme::onnx {
 

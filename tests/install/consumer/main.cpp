@@ -13,6 +13,7 @@ int main() {
   const auto x = trireme::placeholder(graph, {}, "x");
   const auto w = trireme::variable(graph, {}, trireme::op::Initializer::constant(4), "w");
   const auto loss = trireme::square(w * x);
+  [[maybe_unused]] const auto product = w * x + 1.0f;
   const std::array targets{w};
   const auto gradient = trireme::gradients(graph, loss, targets).front();
 
@@ -22,11 +23,10 @@ int main() {
     const auto values = session.run({loss, gradient}, {{x, 3.0f}});
     std::printf("%s: loss %g, gradient %g\n", name.c_str(), values[0].scalar(), values[1].scalar());
     if (values[0].scalar() != 144 || values[1].scalar() != 72) return 1;
-  }
 #if __has_include("trireme/onnx/model_file.hpp")
-  const trireme::VariableStore values(graph, 1);
-  if (trireme::onnx::to_onnx({"product", graph, x, w * x + 1.0f, values}).empty()) return 1;
+    if (trireme::onnx::to_onnx({"product", graph, x, product, session.variables()}).empty()) return 1;
 #endif
+  }
   if (trireme::find_model("resnet50").classes != 1001) return 1;
   char program[] = "consumer", command[] = "models", option[] = "--model", name[] = "own";
   char* words[] = {program, command, option, name, nullptr};
