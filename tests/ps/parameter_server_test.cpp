@@ -102,9 +102,9 @@ class WorkerRun {
         rank_(workers.rank()),
         share_(kBatch / job.workers),
         model_(build(graph_, job, share_)),
-        replicas_(std::make_unique<parallel::Replicas>(
-            workers, std::make_unique<WorkerSync>(all, job.workers, job.options),
-            parallel::ReplicaOptions{.sync_batch_norm = job.sync_batch_norm})) {
+        replicas_(
+            std::make_unique<parallel::Replicas>(workers, std::make_unique<WorkerSync>(all, job.workers, job.options),
+                                                 parallel::ReplicaOptions{.sync_batch_norm = job.sync_batch_norm})) {
     omp_set_num_threads(1);  // the ranks are threads already
     std::vector<Tensor> fetches{model_.loss};
     for (const Tensor& update : minimize(model_.loss, optimizer_rule(job.optimizer), job.learning_rate)) {

@@ -300,11 +300,10 @@ TEST(InterOpPool, RunsEachItemOnceAfterWhatItWaitsFor) {
   // A diamond repeated: 0 -> {1, 2} -> 3 -> {4, 5} -> 6.
   const std::vector<std::vector<int>> successors{{1, 2}, {3}, {3}, {4, 5}, {6}, {6}, {}};
   const std::vector<int> predecessors{0, 1, 1, 2, 1, 1, 2};
-  const std::vector<int> items{0, 1, 2, 3, 4, 5, 6};
   InterOpPool pool(3, nullptr);
   for (int round = 0; round < 200; ++round) {
     std::vector<std::atomic<int>> done(7);
-    pool.run(successors, predecessors, items, [&](int item, int) {
+    pool.run(successors, predecessors, [&](int item, int) {
       for (int before = 0; before < item; ++before) {
         for (const int next : successors[before]) {
           EXPECT_TRUE(next != item || done[before] == 1);
@@ -319,9 +318,9 @@ TEST(InterOpPool, RunsEachItemOnceAfterWhatItWaitsFor) {
 TEST(InterOpPool, TheFirstErrorEndsTheRunAndThePoolGoesOn) {
   InterOpPool pool(2, nullptr);
   const std::vector<std::vector<int>> successors{{1}, {}};
-  const std::vector<int> predecessors{0, 1}, items{0, 1};
+  const std::vector<int> predecessors{0, 1};
   bool second = false;
-  EXPECT_THROW(pool.run(successors, predecessors, items,
+  EXPECT_THROW(pool.run(successors, predecessors,
                         [&](int item, int) {
                           if (item == 0) throw Error(ErrorKind::failed, "broken");
                           second = true;
@@ -329,7 +328,7 @@ TEST(InterOpPool, TheFirstErrorEndsTheRunAndThePoolGoesOn) {
                Error);
   EXPECT_FALSE(second);
   int runs = 0;
-  pool.run(successors, predecessors, items, [&](int, int) { ++runs; });
+  pool.run(successors, predecessors, [&](int, int) { ++runs; });
   EXPECT_EQ(runs, 2);
 }
 

@@ -59,15 +59,19 @@ struct ChunkSetup {
   op::OptimizerRule rule;
 };
 
-// What a server has to know; the same from all workers.
-struct Setup {
-  int workers = 1;
+// Who waits for whom.
+struct UpdateRules {
   Mode mode = Mode::synchronous;
   int staleness = -1;      // asynchronous: how many steps a worker may be ahead of the slowest; -1: no bound
   int backup_workers = 0;  // synchronous: an update does not wait for so many of the workers
-  std::uint64_t first_step = 0;
   double timeout_seconds = 60;
-  std::vector<ChunkSetup> chunks;
+};
+
+// What a server has to know; the same from all workers.
+struct Setup : UpdateRules {
+  int workers = 1;
+  std::uint64_t first_step = 0;
+  std::vector<ChunkSetup> chunks = {};
 };
 std::string to_text(const Setup& setup);
 Setup setup_from_text(const std::string& text);  // Error(failed) for what is no setup

@@ -11,10 +11,7 @@ namespace trireme::ps {
 Shard::Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const Crowd& crowd)
     : index_(index),
       chunk_(std::move(chunk)),
-      mode_(setup.mode),
-      staleness_(setup.staleness),
-      backup_workers_(setup.backup_workers),
-      first_step_(setup.first_step),
+      setup_(setup),
       crowd_(crowd),
       values_(std::make_shared<AlignedMemory>(chunk_.elements * static_cast<std::int64_t>(sizeof(float)))),
       gradients_(crowd.here.size()),
@@ -57,7 +54,7 @@ void Shard::resume(int worker) {
 int Shard::required() const {
   const auto workers = static_cast<int>(crowd_.active.size());
   const auto active = static_cast<int>(std::count(crowd_.active.begin(), crowd_.active.end(), true));
-  return std::max(1, std::min(workers - backup_workers_, active));
+  return std::max(1, std::min(workers - setup_.backup_workers, active));
 }
 
 bool Shard::begin_update() {
@@ -66,7 +63,7 @@ bool Shard::begin_update() {
   weights_.clear();
   chosen_workers_.clear();
   votes_ = 0;
-  if (mode_ == Mode::synchronous) {
+  if (setup_.mode == Mode::synchronous) {
     choose_synchronous();
   } else {
     choose_asynchronous();
@@ -119,7 +116,7 @@ void Shard::update() {
   }
   std::vector<float*> states;
   for (AlignedMemory& state : states_) states.push_back(static_cast<float*>(state.at(0)));
-  const op::Rates<float> rates = op::rates_at(chunk_.rule, learning_rate_, first_step_ + version_);
+  const op::Rates<float> rates = op::rates_at(chunk_.rule, learning_rate_, setup_.first_step + version_);
   const MeanGradient mean{.gradients = chosen_, .weights = weights_, .count = static_cast<int>(chosen_.size())};
   apply_mean(chunk_.rule, rates, {.values = values().data(), .states = states}, mean,
              {.begin = 0, .count = chunk_.elements});
@@ -129,7 +126,7 @@ void Shard::end_update(Counters& counters) {
   updating_ = false;
   if (spare_.use_count() > 1) spare_.reset();  // still being sent: whoever sends it has it now
   for (const Waiting& waiting : waiting_) {
-    if (!waiting.applied || mode_ == Mode::synchronous) continue;
+    if (!waiting.applied || setup_.mode == Mode::synchronous) continue;
     if (waiting.push.worker != chosen_workers_.front()) continue;
     const auto missed = static_cast<std::int64_t>(version_ - waiting.push.header.version);
     counters.stale_updates += missed;
@@ -155,8 +152,9 @@ std::int64_t Shard::lead(int worker) const {
 }
 
 bool Shard::may_answer(const Waiting& waiting) const {
-  if (mode_ == Mode::synchronous) return waiting.push.header.version < version_;  // part of the update, or too late
-  return waiting.applied && (staleness_ < 0 || lead(waiting.push.worker) <= staleness_);
+  if (setup_.mode == Mode::synchronous)
+    return waiting.push.header.version < version_;  // part of the update, or too late
+  return waiting.applied && (setup_.staleness < 0 || lead(waiting.push.worker) <= setup_.staleness);
 }
 
 std::vector<Push> Shard::take_answers(Counters& counters) {
@@ -192,7 +190,7 @@ std::vector<int> Shard::missing() const {
     const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [worker](const Waiting& waiting) {
       return waiting.push.worker == static_cast<int>(worker);
     });
-    const bool is_slowest = mode_ == Mode::synchronous || clocks_[worker] == slowest_clock();
+    const bool is_slowest = setup_.mode == Mode::synchronous || clocks_[worker] == slowest_clock();
     if (crowd_.active[worker] && !waits && is_slowest) workers.push_back(static_cast<int>(worker));
   }
   return workers;

@@ -42,7 +42,7 @@ struct Pull {
 
 class Shard {
  public:
-  // The server keeps the crowd.
+  // The server keeps the setup and the crowd.
   Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const Crowd& crowd);
 
   std::uint32_t index() const { return index_; }  // of the server's chunks
@@ -95,9 +95,7 @@ class Shard {
 
   std::uint32_t index_;
   ChunkSetup chunk_;
-  Mode mode_;
-  int staleness_, backup_workers_;
-  std::uint64_t first_step_;
+  const Setup& setup_;
   const Crowd& crowd_;
 
   std::shared_ptr<AlignedMemory> values_, spare_;

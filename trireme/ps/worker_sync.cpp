@@ -110,13 +110,7 @@ void WorkerSync::name_spans() {
 }
 
 Setup WorkerSync::setup_for(const ServerLink& server, std::uint64_t step) const {
-  Setup setup{.workers = workers_,
-              .mode = options_.mode,
-              .staleness = options_.staleness,
-              .backup_workers = options_.backup_workers,
-              .first_step = step,
-              .timeout_seconds = options_.timeout_seconds,
-              .chunks = {}};
+  Setup setup{options_, workers_, step};
   for (const int id : server.chunks) {
     const Chunk& chunk = chunks_[id];
     const GradientBucket& bucket = buckets_[chunk.bucket];

@@ -21,16 +21,12 @@
 
 namespace trireme::ps {
 
-struct WorkerOptions {
+struct WorkerOptions : UpdateRules {
   Strategy placement = Strategy::round_robin;
-  Mode mode = Mode::synchronous;
   // distributed_replicated: a worker's own copy changes at the end of a step, after all servers have the gradients of
   // all workers. Otherwise values come one by one, as soon as each is there.
   bool replicated = false;
-  int staleness = -1;      // see Setup
-  int backup_workers = 0;  // see Setup
-  bool overlap = true;     // false: nothing is pushed before backward has ended, nothing is left for the next step
-  double timeout_seconds = 60;
+  bool overlap = true;  // false: nothing is pushed before backward has ended, nothing is left for the next step
   std::int64_t chunk_elements = 1 << 20;
   std::function<void()> start_thread = {};  // called first on the thread that moves messages
   perf::Recorder* recorder = nullptr;       // gets a span for each bucket; none: nobody traces

@@ -126,7 +126,7 @@ void Executable::Impl::count_run() {
 }
 
 void Executable::Impl::walk(Walk& walk) {
-  if (!walk.items.empty()) return pool_->run(walk.successors, walk.predecessors, walk.items, perform_item_);
+  if (pool_ != nullptr && !on_device_) return pool_->run(walk.successors, walk.predecessors, perform_item_);
   int finished = 0;  // buckets
   auto next = walk.parts.begin();
   const auto to_next_finish = [&] {

@@ -61,7 +61,6 @@ class Executable::Impl {
     std::vector<std::vector<int>> successors;  // of each step: those that have to wait for it
     // With a pool: each part is a step.
     std::vector<int> predecessors;  // how many each step waits for
-    std::vector<int> items;
     // On a device, by step.
     std::vector<int> streams;
     std::vector<std::vector<int>> waits_for;  // steps in other streams that have to be done

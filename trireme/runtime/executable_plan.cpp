@@ -112,7 +112,6 @@ Executable::Impl::Walk Executable::Impl::plan_walk(bool collects) const {
     for (const auto& list : walk.successors) {
       for (const int next : list) ++walk.predecessors[next];
     }
-    for (int at = 0; at < count; ++at) walk.items.push_back(at);
   }
   return walk;
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trireme/base/error.hpp"
-
 namespace trireme {
 namespace {
 
@@ -67,22 +65,18 @@ void GradientArithmetic::accumulate(int bucket) {
 }
 
 void GradientArithmetic::transform(double scale) {
-  if (options_.clip_norm > 0) {
-    norm_ = norm_of_gradients() / scale;
-    if (norm_ > options_.clip_norm) scale_gradients(static_cast<float>(options_.clip_norm / norm_));
-  }
+  if (options_.clip_norm > 0) clip(scale);
   if (options_.lars) scale_layers(scale);
 }
 
-double GradientArithmetic::norm_of_gradients() const {
+void GradientArithmetic::clip(double scale) {
   double sum = 0;
   for (const GradientBucket& bucket : buckets_) {
     for (const std::span<float> part : bucket.parts) sum += square_sum(part);
   }
-  return std::sqrt(sum);
-}
-
-void GradientArithmetic::scale_gradients(float factor) const {
+  norm_ = std::sqrt(sum) / scale;
+  if (!(norm_ > options_.clip_norm)) return;  // nor if it is not a number
+  const auto factor = static_cast<float>(options_.clip_norm / norm_);
   for (const GradientBucket& bucket : buckets_) {
     for (const std::span<float> part : bucket.parts) combine(part, nullptr, 0, factor);
   }

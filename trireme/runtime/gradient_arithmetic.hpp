@@ -29,9 +29,8 @@ class GradientArithmetic {
   double norm() const { return norm_; }  // of the last update's gradients before clipping; 0 if they are not clipped
 
  private:
+  void clip(double scale);
   void scale_layers(double scale);
-  double norm_of_gradients() const;
-  void scale_gradients(float factor) const;
 
   VariableStore& store_;
   GradientOptions options_;

@@ -140,15 +140,15 @@ void InterOpPool::stop() {
 }
 
 void InterOpPool::run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors,
-                      const std::vector<int>& items, const std::function<void(int, int)>& body) {
+                      const std::function<void(int, int)>& body) {
   {
     const std::lock_guard lock(mutex_);
     successors_ = &successors;
     body_ = &body;
     waiting_for_.assign(predecessors.begin(), predecessors.end());
-    left_ = static_cast<int>(items.size());
+    left_ = static_cast<int>(predecessors.size());
     error_ = nullptr;
-    for (const int item : items) {
+    for (int item = 0; item < left_; ++item) {
       if (waiting_for_[item] == 0) ready_.push(item);
     }
   }

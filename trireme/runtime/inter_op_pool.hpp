@@ -29,7 +29,7 @@ class InterOpPool {
   // Runs body(i, thread) for each item, an item after all that it waits for; the lowest ready index first. Returns when
   // all are done; the first exception of a body is thrown here.
   void run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors,
-           const std::vector<int>& items, const std::function<void(int item, int thread)>& body);
+           const std::function<void(int item, int thread)>& body);
 
  private:
   void work(int thread);

@@ -52,46 +52,8 @@ Metadata to_metadata(const Checkpoint& checkpoint) {
   return metadata;
 }
 
-// Takes entries out as it reads them: what is left are the others'.
-class MetadataReader {
- public:
-  MetadataReader(std::string path, Metadata metadata) : path_(std::move(path)), metadata_(std::move(metadata)) {}
-
-  std::string text(const std::string& key) {
-    const auto found = metadata_.find(key);
-    if (found == metadata_.end()) bad_input("'{}' is not a checkpoint of trireme: it does not say its {}", path_, key);
-    std::string value = found->second;
-    metadata_.erase(found);
-    return value;
-  }
-  template <typename Number>
-  Number number(const std::string& key) {
-    const std::string value = text(key);
-    Number number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    bool is_possible = error == std::errc() && end == value.data() + value.size();
-    if constexpr (std::is_integral_v<Number>) {
-      is_possible = is_possible && !std::cmp_less(number, 0);
-    } else {
-      is_possible = is_possible && std::isfinite(number);
-    }
-    if (!is_possible) bad_input("'{}' is damaged: its {} is '{}'", path_, key, value);
-    return number;
-  }
-  // Of what the first checkpoints did not have.
-  template <typename Number>
-  std::optional<Number> number_if_any(const std::string& key) {
-    return metadata_.contains(key) ? std::optional(number<Number>(key)) : std::nullopt;
-  }
-  Metadata rest() { return std::move(metadata_); }
-
- private:
-  std::string path_;
-  Metadata metadata_;
-};
-
 TrainingState state_of(const std::string& path, const SafetensorsFile& file) {
-  MetadataReader metadata(path, file.metadata());
+  MetadataReader metadata(fmt::format("'{}'", path), file.metadata());
   if (const std::string format = metadata.text("format"); format != kFormat) {
     bad_input("'{}' says that it is '{}'; this version reads '{}'", path, format, kFormat);
   }

@@ -1,13 +1,7 @@
 #include "trireme/train/safetensors.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -70,45 +64,20 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   file.commit();
 }
 
-// The file in memory, read as it is looked at.
-class SafetensorsFile::Mapping {
- public:
-  explicit Mapping(const std::string& path) {
-    const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat status {};
-    if (!file.is_open() || fstat(file.get(), &status) != 0)
-      bad_input("cannot read '{}': {}", path, std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) bad_input("cannot read '{}': it is not a file", path);
-    if (status.st_size == 0) return;
-    void* address = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (address == MAP_FAILED) fail(ErrorKind::failed, "cannot read '{}': {}", path, std::strerror(errno));
-    bytes_ = {static_cast<const std::byte*>(address), static_cast<std::size_t>(status.st_size)};
-  }
-  ~Mapping() {
-    if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
-SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), mapping_(std::make_unique<Mapping>(path)) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   const auto refuse = [&path](const std::string& why) { bad_input("'{}' is not a safetensors file: {}", path, why); };
-  const std::span<const std::byte> bytes = mapping_->bytes();
+  const auto file_bytes = static_cast<std::uint64_t>(file_.size());
   std::uint64_t length = 0;
-  if (bytes.size() < kLengthBytes) refuse(fmt::format("it has {} bytes", bytes.size()));
-  std::memcpy(&length, bytes.data(), kLengthBytes);
-  if (length > std::min<std::uint64_t>(bytes.size() - kLengthBytes, kLongestHeader)) {
+  if (file_bytes < kLengthBytes) refuse(fmt::format("it has {} bytes", file_bytes));
+  file_.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > std::min(file_bytes - kLengthBytes, kLongestHeader)) {
     refuse(fmt::format("its header would have {} bytes, the file has {}; it is of another kind, or was cut off", length,
-                       bytes.size()));
+                       file_bytes));
   }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
-  const std::size_t data = kLengthBytes + length;
-  const auto data_bytes = static_cast<std::int64_t>(bytes.size() - data);
+  std::string text(length, '\0');
+  file_.read(kLengthBytes, std::as_writable_bytes(std::span(text)));
+  const std::uint64_t data = kLengthBytes + length;
+  const auto data_bytes = static_cast<std::int64_t>(file_bytes - data);
   try {
     const Json header = Json::parse(text);
     if (!header.is_object()) refuse("its header is not an object");
@@ -138,8 +107,6 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), mapping
   }
 }
 
-SafetensorsFile::~SafetensorsFile() = default;
-
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) names.push_back(name);
@@ -148,7 +115,7 @@ std::vector<std::string> SafetensorsFile::names() const {
 
 const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end()) bad_input("'{}' has no tensor '{}'", path_, name);
+  if (found == entries_.end()) bad_input("'{}' has no tensor '{}'", file_.path(), name);
   return found->second;
 }
 
@@ -157,8 +124,7 @@ const TensorType& SafetensorsFile::type(const std::string& name) const { return 
 HostTensor SafetensorsFile::read(const std::string& name) const {
   const Entry& from = entry(name);
   HostTensor value(from.type);
-  const auto bytes = mapping_->bytes().subspan(from.begin, from.type.bytes());
-  std::ranges::copy(bytes, static_cast<std::byte*>(value.data()));  // an empty one has no memory, which memcpy forbids
+  file_.read(from.begin, {static_cast<std::byte*>(value.data()), static_cast<std::size_t>(from.type.bytes())});
   return value;
 }
 

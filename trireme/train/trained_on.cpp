@@ -1,7 +1,6 @@
 #include "trireme/train/trained_on.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "trireme/base/error.hpp"
@@ -12,36 +11,13 @@ namespace {
 
 constexpr const char* kFirstKey = "data_samples";  // of those that come and go together
 
-class Reader {
- public:
-  explicit Reader(const Metadata& metadata) : metadata_(metadata) {}
-
-  const std::string& text(const std::string& key) const {
-    const auto found = metadata_.find(key);
-    if (found == metadata_.end()) bad_input("the checkpoint is damaged: it does not say its {}", key);
-    return found->second;
+std::vector<std::string> parse_list(const std::string& text) {
+  try {
+    return nlohmann::json::parse(text).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    bad_input("the checkpoint is damaged: '{}' is not a list of names", text);
   }
-  template <typename Number>
-  Number number(const std::string& key, int base = 10) const {
-    const std::string& value = text(key);
-    Number number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number, base);
-    if (error != std::errc() || end != value.data() + value.size() || std::cmp_less(number, 0)) {
-      bad_input("the checkpoint is damaged: its {} is '{}'", key, value);
-    }
-    return number;
-  }
-  std::vector<std::string> list(const std::string& key) const {
-    try {
-      return nlohmann::json::parse(text(key)).get<std::vector<std::string>>();
-    } catch (const nlohmann::json::exception&) {
-      bad_input("the checkpoint is damaged: its {} are '{}'", key, text(key));
-    }
-  }
-
- private:
-  const Metadata& metadata_;
-};
+}
 
 // Names of folders may be in any encoding, and JSON has one: what is not UTF-8 is replaced.
 std::string as_json(const std::vector<std::string>& names) {
@@ -84,7 +60,7 @@ TrainedOn trained_on(const data::Dataset& dataset, const data::Glimpse& images,
                  .class_names = dataset.info().class_names,
                  .images = images,
                  .preprocessing = preprocessing};
-  data.class_names = nlohmann::json::parse(as_json(data.class_names)).get<std::vector<std::string>>();
+  data.class_names = parse_list(as_json(data.class_names));
   if (!images.same_size) data.images.height = data.images.width = 0;
   return data;
 }
@@ -107,11 +83,11 @@ Metadata to_metadata(const TrainedOn& data) {
 
 std::optional<TrainedOn> trained_on(const Metadata& metadata) {
   if (!metadata.contains(kFirstKey)) return std::nullopt;
-  const Reader reader(metadata);
+  MetadataReader reader("the checkpoint", metadata);
   TrainedOn data;
   data.samples = reader.number<std::int64_t>(kFirstKey);
   data.classes = reader.number<std::int32_t>("data_classes");
-  data.class_names = reader.list("class_names");
+  data.class_names = parse_list(reader.text("class_names"));
   data.images.channels = reader.number<int>("data_channels");
   data.images.height = reader.number<int>("data_height");
   data.images.width = reader.number<int>("data_width");
