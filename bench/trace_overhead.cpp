@@ -38,17 +38,17 @@ void print(const char* what, const std::vector<double>& ratios, double step_seco
              100 * error, ratios.size(), 1e3 * step_seconds);
 }
 
-void run(comm::Communicator& communicator, const train::StepConfig& config, int pairs) {
+void run(comm::Communicator& communicator, train::StepConfig config, int pairs) {
   constexpr int kWarmUp = 10;
   perf::Recorder recorder(1 << 20);
-  train::Worker place(config, {communicator}, {.recorder = &recorder});
+  train::Worker worker(config, {communicator}, {.recorder = &recorder});
   const train::StepTrace trace(&recorder);
   const auto step = [&](bool traced) {
     trace.set_recording(traced);
     const StepTime begin{wall_seconds(), processor_seconds()};
     {
       const perf::ScopedSpan span = trace.step(1);
-      place.run_step(0.001);
+      worker.run_step(0.001);
     }
     return StepTime{wall_seconds() - begin.wall, processor_seconds() - begin.processor};
   };

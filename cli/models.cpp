@@ -31,7 +31,7 @@ using report::Align;
 struct ModelsOptions {
   std::string model;
   bool plan = false, json = false;
-  train::StepOptions benchmark;  // the part of it that the plan depends on
+  train::StepOptions step;  // the part of it that the plan depends on
   int servers = 0, workers = 1;
   std::string placement = "round_robin";
 };
@@ -74,7 +74,7 @@ void list_models(const ModelsOptions& options) {
                        {"forward GMAC/image", Align::right},
                        {"description"}});
   for (const Network& info : model_list()) {
-    const auto network = build(info.name, options.benchmark.num_classes);
+    const auto network = build(info.name, options.step.num_classes);
     list.push_back(summary_json(*network));
     table.add_row({info.name, fmt::format("{0}x{0}x{1}", info.image_size, info.channels),
                    integer(network->model.info.classes), integer(network->counts.parameters),
@@ -121,7 +121,7 @@ std::vector<Layer> layers_of(const BuiltNetwork& network) {
 }
 
 void show_layers(const ModelsOptions& options) {
-  const auto network = build(options.model, options.benchmark.num_classes);
+  const auto network = build(options.model, options.step.num_classes);
   const std::vector<Layer> layers = layers_of(*network);
   Json json = summary_json(*network);
   json["layers"] = Json::array();
@@ -191,10 +191,10 @@ Json plan_json(const Program& program, const train::StepConfig& config) {
 
 // Compiles without taking the memory that the plan asks for.
 void show_plan(const ModelsOptions& options) {
-  train::StepOptions benchmark = options.benchmark;
-  benchmark.model = options.model;
-  if (options.servers > 0) benchmark.distribution.placement = options.placement;
-  const train::StepConfig config = resolve(benchmark, {.workers = options.workers, .servers = options.servers});
+  train::StepOptions step_options = options.step;
+  step_options.model = options.model;
+  if (options.servers > 0) step_options.distribution.placement = options.placement;
+  const train::StepConfig config = resolve(step_options, {.workers = options.workers, .servers = options.servers});
 
   Graph graph;
   const train::StepGraph step = build_step(graph, config);
@@ -301,7 +301,7 @@ std::string server_table(const ps::Placement& placement) {
 
 void show_placement(const ModelsOptions& options) {
   const ps::Strategy strategy = ps::parse_strategy(options.placement);
-  const auto network = build(options.model, options.benchmark.num_classes);
+  const auto network = build(options.model, options.step.num_classes);
   const std::string& name = network->model.info.name;
   const ps::Placement placement(network->graph, strategy, options.servers);
   if (options.json) return print(placement_json(name, placement));
@@ -329,7 +329,7 @@ int run(const ModelsOptions& options) {
 Command add_models(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("models", "The networks, their parameters, flops and layers");
   auto options = std::make_shared<ModelsOptions>();
-  train::StepOptions& benchmark = options->benchmark;
+  train::StepOptions& step = options->step;
   CLI::Option* model = app->add_option("--model", options->model, "Show the layers of this network");
   CLI::Option* plan = app->add_flag("--plan", options->plan, "Show the plan it is compiled to instead")->needs(model);
   CLI::Option* servers =
@@ -345,19 +345,19 @@ Command add_models(CLI::App& parent) {
                   "variables in a piece per server")
       ->needs(servers)
       ->capture_default_str();
-  app->add_option("--num-classes", benchmark.num_classes, "Classes, where not the network's own")
+  app->add_option("--num-classes", step.num_classes, "Classes, where not the network's own")
       ->check(whole_number(2, 1 << 24));
-  app->add_option("--batch-size", benchmark.batch_size, "Per worker; the network's own by default")->needs(plan);
-  app->add_flag("--forward-only", benchmark.forward_only, "Plan inference, not training")->needs(plan);
-  app->add_option("--data-format", benchmark.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();
-  app->add_option("--precision", benchmark.precision, "fp32, tf32, bf16 or fp16")->needs(plan)->capture_default_str();
-  app->add_option("--backend", benchmark.backend, fmt::format("{} by default", default_backend()))->needs(plan);
-  app->add_option("--optimizer", benchmark.optimizer, optimizer_names())->needs(plan)->capture_default_str();
-  benchmark.autotune = "off";
-  add_recompute_option(*app, benchmark)->needs(plan);
+  app->add_option("--batch-size", step.batch_size, "Per worker; the network's own by default")->needs(plan);
+  app->add_flag("--forward-only", step.forward_only, "Plan inference, not training")->needs(plan);
+  app->add_option("--data-format", step.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();
+  app->add_option("--precision", step.precision, "fp32, tf32, bf16 or fp16")->needs(plan)->capture_default_str();
+  app->add_option("--backend", step.backend, fmt::format("{} by default", default_backend()))->needs(plan);
+  app->add_option("--optimizer", step.optimizer, optimizer_names())->needs(plan)->capture_default_str();
+  step.autotune = "off";
+  add_recompute_option(*app, step)->needs(plan);
   app->add_flag("--json", options->json, "Machine-readable");
   const OptionGroup group(*app, "Kernels of the plan");
-  add_tuning_options(*app, benchmark);
+  add_tuning_options(*app, step);
   return {app, [options] { return run(*options); }};
 }
 

@@ -35,18 +35,18 @@ struct Outcome {
 };
 
 // The first worker speaks for all.
-Outcome run_first(const TrainArguments& arguments, train::Trainer& training, const std::stop_token& stop) {
+Outcome run_first(const TrainArguments& arguments, train::Trainer& trainer, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
-  lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, training);
-  lab::TrainingRecord record(training);
+  lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, trainer);
+  lab::TrainingRecord record(trainer);
   std::vector<train::TrainerObserver*> observers{&text, &record};
   std::optional<lab::TrainingCsv> csv;
   std::optional<lab::TrainingCurves> curves;
   if (!arguments.csv.empty()) observers.push_back(&csv.emplace(arguments.csv));
   if (!arguments.tensorboard.empty()) {
-    observers.push_back(&curves.emplace(arguments.tensorboard, training));
+    observers.push_back(&curves.emplace(arguments.tensorboard, trainer));
   }
-  Outcome outcome{.end = training.run(observers, stop)};
+  Outcome outcome{.end = trainer.run(observers, stop)};
   // On a full disk one of them may still find room: each is tried, and all that failed is said.
   const auto attempt = [&outcome](const std::function<void()>& write) {
     try {
@@ -55,19 +55,19 @@ Outcome run_first(const TrainArguments& arguments, train::Trainer& training, con
       outcome.problems.emplace_back(error.what());
     }
   };
-  if (const std::string& problem = training.checkpoint_problem(); !problem.empty()) {
+  if (const std::string& problem = trainer.checkpoint_problem(); !problem.empty()) {
     outcome.problems.push_back("the last checkpoint could not be written: " + problem);
   }
-  if (!arguments.record.empty()) attempt([&] { write_json(record.json(training), arguments.record); });
+  if (!arguments.record.empty()) attempt([&] { write_json(record.json(trainer), arguments.record); });
   if (csv) attempt([&] { csv->flush(); });
   if (curves) attempt([&] { curves->flush(); });
-  if (const std::string path = training.last_checkpoint(); !path.empty()) {
+  if (const std::string path = trainer.last_checkpoint(); !path.empty()) {
     attempt([&] { fmt::print(text_stream, "checkpoint: {}\n", path); });
   }
-  if (const auto bad = training.bad_records(); bad > 0) {
+  if (const auto bad = trainer.bad_records(); bad > 0) {
     attempt([&] {
       fmt::print(text_stream, "bad records: {} passed over, {} of them validation images\n", bad,
-                 training.bad_validation_records());
+                 trainer.bad_validation_records());
     });
   }
   return outcome;
@@ -78,9 +78,9 @@ void say_tuning() { std::fputs("timing the kernels of this network: once for eac
 Outcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
                    const train::ProcessGroup& group, perf::Recorder* recorder, const std::stop_token& stop) {
   const bool is_first = group.workers.rank() == 0;
-  train::Trainer training(config, group,
-                          {.on_tuning = is_first ? say_tuning : std::function<void()>(), .recorder = recorder});
-  return is_first ? run_first(arguments, training, stop) : Outcome{.end = training.run({}, stop)};
+  train::Trainer trainer(config, group,
+                         {.on_tuning = is_first ? say_tuning : std::function<void()>(), .recorder = recorder});
+  return is_first ? run_first(arguments, trainer, stop) : Outcome{.end = trainer.run({}, stop)};
 }
 
 // Before anything takes time. What is not there yet is not made: the run may be refused for other reasons.

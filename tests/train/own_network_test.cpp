@@ -123,6 +123,21 @@ TEST(OwnNetwork, IsTrainedEvaluatedKeptResumedAndExported) {
     EXPECT_EQ(trainer.first_step(), 32);
     EXPECT_EQ(trainer.run(), TrainingEnd::done);
   }
+
+  // A checkpoint of a program that has one more augmentation.
+  Checkpoint foreign{.state = kept->state(), .tensors = {}};
+  foreign.state.others["augment"] = "flip,gone";
+  for (const std::string& name : kept->tensors().names()) {
+    foreign.tensors.push_back({name, kept->tensors().read(name)});
+  }
+  TrainingOptions of_another = options;
+  of_another.checkpoint_dir = folder / "foreign";
+  std::filesystem::create_directory(of_another.checkpoint_dir);
+  write_checkpoint(foreign, checkpoint_path(of_another.checkpoint_dir, foreign.state.step));
+  const std::string refused = message_of([&] { Trainer(job, small_network("own"), of_another); });
+  EXPECT_NE(refused.find("had --augment flip,gone, and this program has no augmentation 'gone'"), std::string::npos)
+      << refused;
+
   const ExportSummary summary = export_checkpoint(
       {.checkpoint = folder / "checkpoints", .format = "safetensors", .out = folder / "own.safetensors"});
   EXPECT_EQ(summary.step, 40);
@@ -139,7 +154,7 @@ TEST(OwnNetwork, NamesAreOfOneThing) {
   EXPECT_NE(message_of([] { add_network({.name = "hollow"}); }).find("a function that builds it"), std::string::npos);
   Network few = small_network("few");
   few.classes = 1;
-  EXPECT_NE(message_of([&] { add_network(few); }).find("of 1 classes"), std::string::npos);
+  EXPECT_NE(message_of([&] { add_network(few); }).find("classes 1 "), std::string::npos);
   EXPECT_NE(message_of([] { data::add_augmentation("flip", [](const data::AugmentedImage&, data::Draws&) {}); }), "");
   EXPECT_NE(message_of([] { data::add_augmentation("two words", [](const data::AugmentedImage&, data::Draws&) {}); }),
             "");

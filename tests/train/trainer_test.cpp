@@ -13,6 +13,7 @@
 #include "trireme/ps/server.hpp"
 #include "trireme/train/checkpoint.hpp"
 #include "trireme/train/evaluator.hpp"
+#include "trireme/train/training_config.hpp"
 #include "trireme/train/worker.hpp"
 
 namespace trireme::train {
@@ -100,8 +101,8 @@ TEST_F(TrainingRun, OneWorkerThatIsAskedToStopEndsTheEvaluationOfAll) {
   std::array<TrainingEnd, 2> ends{};
   comm::run_local(apart(2), [&](comm::Communicator& workers) {
     const auto rank = static_cast<std::size_t>(workers.rank());
-    Trainer training(resolve(options(2), {.workers = 2}), {workers});
-    ends[rank] = training.run({&watchers[rank]}, watchers[rank].stop.get_token());
+    Trainer trainer(resolve(options(2), {.workers = 2}), {workers});
+    ends[rank] = trainer.run({&watchers[rank]}, watchers[rank].stop.get_token());
   });
   for (const std::size_t rank : {0, 1}) {
     EXPECT_EQ(ends[rank], TrainingEnd::interrupted) << rank;
@@ -124,8 +125,8 @@ TEST_F(TrainingRun, AsynchronousWorkersEndWhenTheFirstIsGoodEnough) {
     asked.checkpoint_every = 3;  // not with the step that ends an epoch
     asked.target_accuracy = 0.01;
     asked.step.distribution.asynchronous = true;
-    Trainer training(resolve(asked, {.workers = 2, .servers = 1}), {*workers, &all});
-    ends[rank] = training.run({&watchers[rank]});
+    Trainer trainer(resolve(asked, {.workers = 2, .servers = 1}), {*workers, &all});
+    ends[rank] = trainer.run({&watchers[rank]});
   });
   EXPECT_EQ(ends, (std::array{TrainingEnd::reached_target, TrainingEnd::reached_target}));
   EXPECT_EQ(watchers[0].steps % 4, 0) << "the end of an epoch";
@@ -149,8 +150,8 @@ TEST_F(TrainingRun, AWishThatNothingIsLeftForChangesNothing) {
     const auto rank = static_cast<std::size_t>(workers.rank());
     TrainingOptions asked = options(2);
     asked.evaluate_on = "first";
-    Trainer training(resolve(asked, {.workers = 2}), {workers});
-    ends[rank] = training.run({&watchers[rank]}, watchers[rank].stop.get_token());
+    Trainer trainer(resolve(asked, {.workers = 2}), {workers});
+    ends[rank] = trainer.run({&watchers[rank]}, watchers[rank].stop.get_token());
   });
   EXPECT_EQ(ends, (std::array{TrainingEnd::done, TrainingEnd::done}));
   ASSERT_TRUE(watchers[0].accuracy);
@@ -174,10 +175,10 @@ class ResumedRun : public TrainingRun {
       asked.step.no_dropout = true;
       asked.checkpoint_dir = folder_ / folder;
       asked.resume = resume;
-      Trainer training(resolve(asked, {.workers = workers}), {all});
+      Trainer trainer(resolve(asked, {.workers = workers}), {all});
       std::vector<TrainerObserver*> observers;
       if (all.rank() == 0) observers.push_back(&watcher);
-      training.run(observers, all.rank() == 0 ? watcher.stop.get_token() : std::stop_token());
+      trainer.run(observers, all.rank() == 0 ? watcher.stop.get_token() : std::stop_token());
     });
   }
 };
@@ -220,8 +221,8 @@ TEST_F(TrainingRun, PartOfAnEpochIsGoneOnWith) {
       asked.epochs = epochs;
       asked.checkpoint_dir = folder_ / folder;
       asked.resume = true;
-      Trainer training(resolve(asked, {}), {all});
-      training.run({&watcher});
+      Trainer trainer(resolve(asked, {}), {all});
+      trainer.run({&watcher});
     });
     return watcher.losses.back();
   };

@@ -25,12 +25,12 @@ namespace {
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kBarWidth = 24;
 
-std::string evaluation_text(const train::Trainer& training) {
-  if (training.evaluated_samples() == 0) return "none";
+std::string evaluation_text(const train::Trainer& trainer) {
+  if (trainer.evaluated_samples() == 0) return "none";
   return fmt::format(
-      "{} images, {}, {}", format_count(static_cast<double>(training.evaluated_samples())),
-      training.config().evaluate_on == train::EvaluateOn::all ? "shared by all workers" : "by the first worker",
-      training.evaluation_preprocessing());
+      "{} images, {}, {}", format_count(static_cast<double>(trainer.evaluated_samples())),
+      trainer.config().evaluate_on == train::EvaluateOn::all ? "shared by all workers" : "by the first worker",
+      trainer.evaluation_preprocessing());
 }
 
 // The end of a line.
@@ -50,10 +50,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
 // Where the run began; empty: at the beginning.
-std::string resumed_text(const train::Trainer& training) {
-  if (training.resumed_from().empty()) return "";
-  return fmt::format("resumed at step {} (epoch {:.2f}) from {}", training.first_step(), training.first_epoch(),
-                     training.resumed_from());
+std::string resumed_text(const train::Trainer& trainer) {
+  if (trainer.resumed_from().empty()) return "";
+  return fmt::format("resumed at step {} (epoch {:.2f}) from {}", trainer.first_step(), trainer.first_epoch(),
+                     trainer.resumed_from());
 }
 
 void add_accuracy(const std::optional<train::Accuracy>& accuracy, Json& json) {
@@ -82,27 +82,27 @@ std::string_view to_string(train::TrainingEnd end) {
 
 }  // namespace
 
-std::string banner(const train::Trainer& training) {
-  const train::TrainingConfig& config = training.config();
+std::string banner(const train::Trainer& trainer) {
+  const train::TrainingConfig& config = trainer.config();
   std::string steps =
       fmt::format("{:g} epoch{} of {} images, {} per update", config.epochs, config.epochs == 1 ? "" : "s",
-                  format_count(static_cast<double>(training.samples())), config.samples_per_update());
-  if (const std::string resumed = resumed_text(training); !resumed.empty()) steps += "; " + resumed;
-  std::string text = banner(setup_of(training.worker()), steps);
-  if (const std::int64_t unknown = training.unknown_steps(); unknown > 0) {
+                  format_count(static_cast<double>(trainer.samples())), config.samples_per_update());
+  if (const std::string resumed = resumed_text(trainer); !resumed.empty()) steps += "; " + resumed;
+  std::string text = banner(setup_of(trainer.worker()), steps);
+  if (const std::int64_t unknown = trainer.unknown_steps(); unknown > 0) {
     text += fmt::format(
         "Warning: the checkpoint does not have the losses of {} step{} of this epoch, which the "
         "epoch's mean loss leaves out\n",
         unknown, unknown == 1 ? "" : "s");
   }
-  text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(training),
+  text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(trainer),
                       config.checkpoint_dir.empty() ? "none" : config.checkpoint_dir);
   return text;
 }
 
-TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& training)
-    : stream_(stream), line_(terminal), training_(training) {
-  std::fputs(banner(training).c_str(), stream_);
+TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& trainer)
+    : stream_(stream), line_(terminal), trainer_(trainer) {
+  std::fputs(banner(trainer).c_str(), stream_);
   std::fflush(stream_);
 }
 
@@ -114,18 +114,18 @@ void TrainingText::draw(const train::StepReport& report) {
   const auto now = Clock::now();
   if (line_.is_drawn() && std::chrono::duration<double>(now - drawn_).count() < kRedrawSeconds) return;
   const double elapsed = seconds_since(start_);
-  const auto steps_here = static_cast<double>(report.step - training_.first_step());
+  const auto steps_here = static_cast<double>(report.step - trainer_.first_step());
   const double left = elapsed / steps_here * static_cast<double>(report.steps - report.step);
   const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
   const int filled = static_cast<int>(std::lround(done * kBarWidth));
-  const double speed = static_cast<double>(training_.config().samples_per_update()) / report.seconds;
+  const double speed = static_cast<double>(trainer_.config().samples_per_update()) / report.seconds;
   line_.draw(fmt::format("[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left", std::string(filled, '#'),
                          std::string(kBarWidth - filled, '.'), report.epoch, report.loss, speed, format_seconds(left)));
   drawn_ = now;
 }
 
 void TrainingText::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
-  const double epochs = training_.config().epochs;
+  const double epochs = trainer_.config().epochs;
   fmt::print(stream_, "nothing is left to do: {:g} {} complete after step {}{}\n", epochs,
              epochs == 1 ? "epoch was" : "epochs were", step, accuracy_text(accuracy));
   std::fflush(stream_);
@@ -142,13 +142,13 @@ void TrainingText::on_epoch(const train::EpochReport& report) {
 void TrainingText::on_end(const train::EndReport& report) {
   line_.erase();
   fmt::print(stream_, "{}; waited for input: {}\n", to_string(report.end),
-             format_seconds(training_.seconds().input_wait));
-  if (const std::string resumed = resumed_text(training_); !resumed.empty()) {
+             format_seconds(trainer_.seconds().input_wait));
+  if (const std::string resumed = resumed_text(trainer_); !resumed.empty()) {
     fmt::print(stream_, "{}; {} of training in this part, {} in all\n", resumed,
                format_seconds(report.train_seconds_here),
                report.train_seconds ? format_seconds(*report.train_seconds) : "an unknown time");
   }
-  if (const auto loss_scale = training_.worker().step().loss_scale()) {
+  if (const auto loss_scale = trainer_.loss_scale()) {
     fmt::print(stream_, "loss scale: {:g}, {} updates skipped\n", loss_scale->scale, loss_scale->skipped_updates);
   }
   std::fflush(stream_);
@@ -195,13 +195,13 @@ void TrainingCsv::flush() {
   waiting_.clear();
 }
 
-TrainingCurves::TrainingCurves(const std::string& folder, const train::Trainer& training)
-    : file_(folder), training_(training), steps_before_(training.first_step()) {}
+TrainingCurves::TrainingCurves(const std::string& folder, const train::Trainer& trainer)
+    : file_(folder), trainer_(trainer), steps_before_(trainer.first_step()) {}
 
 void TrainingCurves::on_step(const train::StepReport& report) {
   seconds_ += report.seconds;
-  if (!is_displayed(report.step, training_.config().display_every)) return;
-  const auto samples = static_cast<double>(training_.config().samples_per_update());
+  if (!is_displayed(report.step, trainer_.config().display_every)) return;
+  const auto samples = static_cast<double>(trainer_.config().samples_per_update());
   file_.add("loss", report.step, static_cast<float>(report.loss));
   file_.add("learning_rate", report.step, static_cast<float>(report.learning_rate));
   file_.add("images_per_second", report.step, static_cast<float>(samples / report.seconds));
@@ -209,7 +209,7 @@ void TrainingCurves::on_step(const train::StepReport& report) {
 
 // Where the time of a step has gone on this worker: means over the epoch's steps in this run.
 void TrainingCurves::add_breakdown(const train::EpochReport& report) {
-  const train::TrainingSeconds now = training_.seconds();
+  const train::TrainingSeconds now = trainer_.seconds();
   const auto steps = static_cast<double>(report.step - steps_before_);
   const auto add = [&](const char* name, double seconds) {
     file_.add(fmt::format("breakdown/{}", name), report.step, static_cast<float>(seconds / steps));
@@ -218,7 +218,7 @@ void TrainingCurves::add_breakdown(const train::EpochReport& report) {
                update = now.update - before_.update;
   add("compute", seconds_ - input_wait - exposed - update);
   add("input_wait", input_wait);
-  if (training_.worker().setup().members.size() > 1) {
+  if (trainer_.worker().setup().members.size() > 1) {
     add("communication", now.communication - before_.communication);
     add("exposed_communication", exposed);
     add("optimizer", update);
@@ -240,22 +240,22 @@ void TrainingCurves::on_epoch(const train::EpochReport& report) {
   file_.flush();
 }
 
-TrainingRecord::TrainingRecord(const train::Trainer& training)
-    : display_every_(training.config().display_every),
-      seconds_before_(training.first().train_seconds.value_or(0)),
+TrainingRecord::TrainingRecord(const train::Trainer& trainer)
+    : display_every_(trainer.config().display_every),
+      seconds_before_(trainer.first().train_seconds.value_or(0)),
       json_{{"schema", "trireme.train/1"},
             {"command", report::command_line()},
             {"started", report::rfc3339(std::chrono::system_clock::now())},
             {"build", report::build_json()},
             {"machine", report::to_json(perf::read_machine())},
-            {"config", to_json(training.config())},
+            {"config", to_json(trainer.config())},
             {"epochs", Json::array()},
             {"curve", Json::array()}} {
-  if (training.resumed_from().empty()) return;
-  const train::TrainingProgress& first = training.first();
-  json_["resumed"] = {{"checkpoint", training.resumed_from()},
+  if (trainer.resumed_from().empty()) return;
+  const train::TrainingProgress& first = trainer.first();
+  json_["resumed"] = {{"checkpoint", trainer.resumed_from()},
                       {"step", first.step},
-                      {"epoch", training.first_epoch()},
+                      {"epoch", trainer.first_epoch()},
                       {"train_seconds", or_null(first.train_seconds)},
                       {"epoch_seconds", first.epoch.seconds}};
 }
@@ -286,18 +286,18 @@ void TrainingRecord::on_end(const train::EndReport& report) {
   json_["train_seconds"] = or_null(report.train_seconds);
 }
 
-Json TrainingRecord::json(const train::Trainer& training) const {
+Json TrainingRecord::json(const train::Trainer& trainer) const {
   Json json = json_;
-  json["input_wait_seconds"] = training.seconds().input_wait;
-  json["bad_records"] = training.bad_records();
-  json["bad_validation_records"] = training.bad_validation_records();
-  json["checkpoint"] = training.last_checkpoint();
-  if (const auto loss_scale = training.worker().step().loss_scale()) {
+  json["input_wait_seconds"] = trainer.seconds().input_wait;
+  json["bad_records"] = trainer.bad_records();
+  json["bad_validation_records"] = trainer.bad_validation_records();
+  json["checkpoint"] = trainer.last_checkpoint();
+  if (const auto loss_scale = trainer.loss_scale()) {
     json["loss_scale"] = loss_scale->scale;
     json["skipped_updates"] = loss_scale->skipped_updates;
   }
   Json tasks = Json::array();
-  for (const comm::Member& member : training.worker().setup().members) {
+  for (const comm::Member& member : trainer.worker().setup().members) {
     tasks.push_back({{"role", "worker"}, {"index", member.world_rank}, {"host", member.host}});
   }
   json["cluster"] = tasks;

@@ -17,13 +17,13 @@
 namespace trireme::lab {
 
 // The lines before the first step.
-std::string banner(const train::Trainer& training);
+std::string banner(const train::Trainer& trainer);
 
 // A line for each epoch, and, on a terminal, a bar that moves below them.
 class TrainingText : public train::TrainerObserver {
  public:
   // No terminal: no bar.
-  TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& training);
+  TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& trainer);
 
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
@@ -36,7 +36,7 @@ class TrainingText : public train::TrainerObserver {
 
   std::FILE* stream_;
   report::TerminalLine line_;
-  const train::Trainer& training_;
+  const train::Trainer& trainer_;
   Clock::time_point start_ = Clock::now(), drawn_ = {};
 };
 
@@ -59,7 +59,7 @@ class TrainingCsv : public train::TrainerObserver {
 class TrainingCurves : public train::TrainerObserver {
  public:
   // Steps in between lines are not kept.
-  TrainingCurves(const std::string& folder, const train::Trainer& training);
+  TrainingCurves(const std::string& folder, const train::Trainer& trainer);
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void flush() { file_.flush(); }  // Error(failed) where points cannot be written
@@ -68,7 +68,7 @@ class TrainingCurves : public train::TrainerObserver {
   void add_breakdown(const train::EpochReport& report);
 
   train::EventFile file_;
-  const train::Trainer& training_;
+  const train::Trainer& trainer_;
   // Of the end of the last epoch.
   train::TrainingSeconds before_;
   std::int64_t steps_before_;
@@ -79,13 +79,13 @@ class TrainingCurves : public train::TrainerObserver {
 // "curve": [...], ...}. Made right before the training runs: that is when its seconds begin.
 class TrainingRecord : public train::TrainerObserver {
  public:
-  explicit TrainingRecord(const train::Trainer& training);
+  explicit TrainingRecord(const train::Trainer& trainer);
   // A point of the curve for displayed steps: the mean loss since the point before, so that no step is left out.
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) override;
   void on_end(const train::EndReport& report) override;
-  Json json(const train::Trainer& training) const;
+  Json json(const train::Trainer& trainer) const;
 
  private:
   using Clock = std::chrono::steady_clock;

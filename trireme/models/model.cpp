@@ -88,10 +88,9 @@ void check(const Network& network) {
   if (network.name.empty() || !network.build) bad_input("a network needs a name and a function that builds it");
   if (network.image_size < 1 || network.channels < 1 || network.classes < 2 || network.batch_size < 1) {
     bad_input(
-        "network {}: it takes images of {} x {} pixels and {} channels, of {} classes, {} at a time; all must be at "
-        "least "
-        "1, and the classes 2",
-        network.name, network.image_size, network.image_size, network.channels, network.classes, network.batch_size);
+        "network '{}' has image_size {}, channels {}, classes {} and batch_size {}; all must be at least 1, classes at "
+        "least 2",
+        network.name, network.image_size, network.channels, network.classes, network.batch_size);
   }
 }
 
