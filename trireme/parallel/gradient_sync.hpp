@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "trireme/plan/schedule.hpp"
 #include "trireme/runtime/gradient_exchange.hpp"
 #include "trireme/runtime/session.hpp"
 

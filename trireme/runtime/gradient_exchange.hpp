@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trireme/graph/graph.hpp"
+#include "trireme/plan/schedule.hpp"
 
 namespace trireme {
 
