@@ -17,7 +17,7 @@
 #include "trireme/lab/benchmark.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/perf/machine.hpp"
-#include "trireme/plan/fuse.hpp"
+#include "trireme/plan/passes.hpp"
 #include "trireme/plan/schedule.hpp"
 #include "trireme/ps/placement.hpp"
 #include "trireme/report/plan_table.hpp"

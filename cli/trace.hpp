@@ -1,6 +1,8 @@
 // The part of --trace that `bench` and `train` have in common.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -11,11 +13,18 @@
 namespace trireme::cli {
 
 // Collective over all members of the job; nothing where no trace is wanted.
-std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, train::Job& job, int workers, std::int64_t steps);
+inline std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, train::Job& job, int workers,
+                                                  std::int64_t steps) {
+  return path.empty() ? nullptr : std::make_unique<lab::JobTrace>(job.everybody(), workers, steps);
+}
 inline perf::Recorder* recorder_of(const std::unique_ptr<lab::JobTrace>& trace) {
   return trace == nullptr ? nullptr : &trace->recorder();
 }
 // Collective: writes it, if there is one, and says so.
-void finish_trace(std::unique_ptr<lab::JobTrace> trace, const std::string& path, std::FILE* text_stream);
+inline void finish_trace(std::unique_ptr<lab::JobTrace> trace, const std::string& path, std::FILE* text_stream) {
+  if (trace == nullptr) return;
+  const std::string line = trace->write(path);
+  if (!line.empty()) fmt::print(text_stream, "{}\n", line);
+}
 
 }  // namespace trireme::cli

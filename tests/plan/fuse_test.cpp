@@ -1,11 +1,10 @@
-#include "trireme/plan/fuse.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "trireme/graph/functions.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

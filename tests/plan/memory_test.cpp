@@ -1,6 +1,6 @@
-#include "trireme/plan/memory.hpp"
-
 #include <gtest/gtest.h>
+
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

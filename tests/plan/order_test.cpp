@@ -1,11 +1,10 @@
-#include "trireme/plan/order.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/graph/expect_error.hpp"
 #include "trireme/graph/functions.hpp"
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

@@ -1,5 +1,3 @@
-#include "trireme/plan/recompute.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +6,7 @@
 #include "trireme/models/layers.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
-#include "trireme/plan/fuse.hpp"
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

@@ -7,11 +7,8 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
-#include "trireme/plan/fuse.hpp"
-#include "trireme/plan/memory.hpp"
-#include "trireme/plan/order.hpp"
+#include "trireme/plan/passes.hpp"
 #include "trireme/plan/program.hpp"
-#include "trireme/plan/recompute.hpp"
 
 namespace trireme {
 namespace {

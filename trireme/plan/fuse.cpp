@@ -1,10 +1,9 @@
-#include "trireme/plan/fuse.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "trireme/graph/functions.hpp"
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

@@ -1,7 +1,7 @@
-#include "trireme/plan/memory.hpp"
-
 #include <algorithm>
 #include <limits>
+
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

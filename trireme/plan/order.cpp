@@ -1,10 +1,9 @@
-#include "trireme/plan/order.hpp"
-
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
 
 #include "trireme/base/error.hpp"
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

@@ -1,10 +1,10 @@
-#include "trireme/plan/recompute.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
+
+#include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {

@@ -1,7 +1,7 @@
 #include "trireme/runtime/session.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/plan/fuse.hpp"
+#include "trireme/plan/passes.hpp"
 #include "trireme/runtime/batch_split.hpp"
 #include "trireme/runtime/inter_op_pool.hpp"
 #include "trireme/runtime/variable_store.hpp"
