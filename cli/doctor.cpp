@@ -19,7 +19,6 @@
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/plan/backend.hpp"
-#include "trireme/plan/backend.hpp"
 #include "trireme/report/facts.hpp"
 #include "trireme/report/renderers.hpp"
 #include "trireme/report/table.hpp"

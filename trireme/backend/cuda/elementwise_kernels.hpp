@@ -1,5 +1,5 @@
 // Launches of the kernels that treat each element by itself. Defined in elementwise.cu and dropout.cu, used by the
-// factories of elementwise.cpp and bias.cpp.
+// factories of elementwise.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>
