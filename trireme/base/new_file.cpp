@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 
 namespace trireme {
 namespace {
@@ -116,8 +117,9 @@ void write_text(const std::string& text, const std::string& path) {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();  // unlike iterators, without exceptions
+  return text.str();
 }
 
 bool write_all(int descriptor, std::span<const std::byte> bytes) {

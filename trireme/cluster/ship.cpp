@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -19,8 +17,10 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/greeting.hpp"
+#include "trireme/cluster/tar_archive.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -60,34 +60,11 @@ std::vector<fs::path> ucx_modules(const fs::path& ucs) {
   return modules;
 }
 
-// What is to be packed, as links under the names that it has there.
-class LinkFolder {
- public:
-  LinkFolder() : path_(fs::temp_directory_path() / "trireme-ship-XXXXXX") {
-    std::string name = path_.string();
-    if (mkdtemp(name.data()) == nullptr) fail(ErrorKind::failed, "cannot make {}: {}", name, std::strerror(errno));
-    path_ = name;
-    for (const char* folder : {"bin", "lib/ucx"}) fs::create_directories(path_ / folder);
-  }
-  ~LinkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  LinkFolder(const LinkFolder&) = delete;
-  LinkFolder& operator=(const LinkFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  void add(const std::string& name, const fs::path& file) const {
-    std::error_code unknown;
-    if (access(file.c_str(), R_OK) != 0 || fs::file_size(file, unknown) == 0) {
-      fail(ErrorKind::unavailable, "--ship: {} cannot be read", file.string());
-    }
-    fs::create_symlink(fs::absolute(file), path_ / name);
-  }
-
- private:
-  fs::path path_;
-};
+std::string content_of(const fs::path& path) {
+  std::string content = read_text(path);
+  if (content.empty()) fail(ErrorKind::unavailable, "--ship: {} cannot be read", path.string());
+  return content;
+}
 
 // What the login shell of a host is given, which may be any: one line without what shells take in different ways. The
 // rest comes over standard input, so many bytes.
@@ -304,27 +281,11 @@ Shipment pack_this_program() {
     if (!name.starts_with("libucs.so")) continue;
     for (const fs::path& module : ucx_modules(library)) libraries["lib/ucx/" + module.filename().string()] = module;
   }
-  const LinkFolder folder;
-  // Owner and times are left out: the same files make the same archive.
-  std::vector<std::string> command{"tar",
-                                   "-C",
-                                   folder.path(),
-                                   "-chf",
-                                   "-",
-                                   "--owner=0",
-                                   "--group=0",
-                                   "--mtime=@1000000000",
-                                   "--mode=u+w,a+rX",
-                                   "bin/trireme"};
-  folder.add("bin/trireme", fmt::format("/proc/{}/exe", getpid()));
-  for (const auto& [name, path] : libraries) {
-    folder.add(name, path);
-    command.push_back(name);
-  }
-  std::ofstream(folder.path() / "trireme") << kWrapper;
-  fs::permissions(folder.path() / "trireme", fs::perms::owner_all);
-  command.emplace_back("trireme");  // the last: if it is there, all is there
-  Shipment shipment{.name = "", .archive = command_output(command), .libraries = libraries.size()};
+  TarArchive archive;
+  archive.add("bin/trireme", content_of("/proc/self/exe"), true);
+  for (const auto& [name, path] : libraries) archive.add(name, content_of(path), false);
+  archive.add("trireme", kWrapper, true);  // the last: if it is there, all is there
+  Shipment shipment{.name = "", .archive = archive.bytes(), .libraries = libraries.size()};
   shipment.name = fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(shipment.archive))));
   return shipment;
 }
