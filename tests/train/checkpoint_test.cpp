@@ -147,7 +147,7 @@ TEST_F(Checkpoints, OneOfAnotherNetworkIsRefused) {
 TEST_F(Checkpoints, ASafetensorsFileOfSomebodyElseIsRefused) {
   write_safetensors(folder_ / "x.safetensors", {}, {});
   const std::string message = message_of([&] { CheckpointFile read(folder_ / "x.safetensors"); });
-  EXPECT_NE(message.find("is not a checkpoint of trireme"), std::string::npos) << message;
+  EXPECT_NE(message.find("it is not a checkpoint of trireme"), std::string::npos) << message;
 }
 
 TEST_F(Checkpoints, TheNewestAreKept) {

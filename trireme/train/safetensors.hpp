@@ -30,7 +30,8 @@ class MetadataReader {
 
   std::string text(const std::string& key) {
     const auto found = metadata_.find(key);
-    if (found == metadata_.end()) bad_input("{} is not a checkpoint of trireme: it does not say its {}", source_, key);
+    if (found == metadata_.end())
+      bad_input("{} is damaged, or it is not a checkpoint of trireme: it does not say its {}", source_, key);
     std::string value = std::move(found->second);
     metadata_.erase(found);
     return value;
