@@ -129,7 +129,9 @@ TEST_F(FuseTest, TheMaskComesFromSrcOnlyWhereTheBackendAsksAndNothingWasAdded) {
       if (backward == nullptr) continue;
       ++masked;
       EXPECT_EQ(backward->mask_from_src, asks && !backward->add);
-      if (backward->mask_from_src) EXPECT_EQ(node.inputs.back().shape(), Shape{4});
+      if (backward->mask_from_src) {
+        EXPECT_EQ(node.inputs.back().shape(), Shape{4});
+      }
     }
     EXPECT_EQ(masked, 2);
   }
