@@ -27,7 +27,7 @@ TEST_P(ClockJump, AnHourAheadEndsNothingAndHangsNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ClockJump, testing::Values(Words{"--workers", "2"}, Words{"--workers", "2", "--ps", "1"}),
-                         [](const auto& info) { return info.param.size() == 2 ? "Workers" : "Servers"; });
+                         [](const auto& words) { return words.param.size() == 2 ? "Workers" : "Servers"; });
 
 }  // namespace
 }  // namespace trireme::testkit
