@@ -1,6 +1,5 @@
 #include "trireme/report/terminal.hpp"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 
 namespace trireme::report {
@@ -12,15 +11,16 @@ std::size_t TerminalLine::columns() const {
 }
 
 void TerminalLine::draw(const std::string& text) {
-  // Erases to the end of the line after the text: the new text may be shorter than what it covers.
-  fmt::print(terminal_, "\r{}\x1b[K", text);
+  // Erases to the end of the line after the text: the new text may be shorter than what it covers. fmt::print would throw
+  // if the terminal has been closed.
+  std::fputs(("\r" + text + "\x1b[K").c_str(), terminal_);
   std::fflush(terminal_);
   is_drawn_ = true;
 }
 
 void TerminalLine::erase() {
   if (!is_drawn_) return;
-  fmt::print(terminal_, "\r\x1b[K");
+  std::fputs("\r\x1b[K", terminal_);
   std::fflush(terminal_);
   is_drawn_ = false;
 }
