@@ -94,7 +94,8 @@ TEST_F(Export, RefusesWhatCannotBe) {
   expect_refused({"--checkpoint", checkpoint, "--out", out_}, "--format is missing");
   expect_refused({"--checkpoint", folder_ / "none", "--format", "onnx", "--out", out_}, "none");
   std::filesystem::create_directory(folder_ / "empty");
-  expect_refused({"--checkpoint", folder_ / "empty", "--format", "onnx", "--out", out_}, "there are no checkpoints in this folder");
+  expect_refused({"--checkpoint", folder_ / "empty", "--format", "onnx", "--out", out_},
+                 "there are no checkpoints in this folder");
   expect_refused({"--checkpoint", write_checkpoint(4, false, "nosuchnetwork"), "--format", "onnx", "--out", out_},
                  "unknown model 'nosuchnetwork'");
   expect_refused({"--checkpoint", write_checkpoint(5, false, "mnist"), "--format", "onnx", "--out", out_},

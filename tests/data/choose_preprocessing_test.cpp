@@ -60,8 +60,8 @@ TEST(ChoosePreprocessing, GreyOnesAreDigitsInEveryContainer) {
 TEST(ChoosePreprocessing, PhotographsAreCropped) {
   Sample broken;
   broken.encoding = Encoding::jpeg;
-  for (const Glimpse& images : {glimpse_of({jpeg(120, 160), jpeg(160, 120)}), glimpse_of({jpeg(32, 32), jpeg(32, 65)}),
-                                glimpse_of({broken})}) {
+  for (const Glimpse& images :
+       {glimpse_of({jpeg(120, 160), jpeg(160, 120)}), glimpse_of({jpeg(32, 32), jpeg(32, 65)}), glimpse_of({broken})}) {
     EXPECT_EQ(crop_for(images, 32, true), Crop::random);
     EXPECT_EQ(crop_for(images, 32, false), Crop::centre);
   }
