@@ -69,7 +69,7 @@ TEST(Formula, ErrorsSayWhereAndWhat) {
   EXPECT_NE(error_of("model == 'x").find("the quote at character 10 is not closed"), std::string::npos);
   EXPECT_NE(error_of("1 < 2 < 3").find("comparisons do not chain"), std::string::npos);
   EXPECT_NE(error_of("1 and 2 == 2").find("and takes conditions"), std::string::npos);
-  EXPECT_NE(error_of("1.2.3").find("'1.2.3' is no number"), std::string::npos);
+  EXPECT_NE(error_of("1.2.3").find("'1.2.3' is not a number"), std::string::npos);
   EXPECT_NE(error_of("and").find("a number, a name or a text in quotes is expected"), std::string::npos);
   EXPECT_NE(error_of("").find("is missing at the end"), std::string::npos);
 }

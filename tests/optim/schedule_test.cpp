@@ -106,9 +106,9 @@ TEST(ParsePiecewise, TakesRatesAndEpochsInTurn) {
 
 TEST(ParsePiecewise, QuotesWhatIsWrong) {
   expect_bad_input([] { parse_piecewise("0.1;thirty;0.01"); },
-                   {"'0.1;thirty;0.01'", "'thirty' is no number", "LR0;E1;LR1"});
-  expect_bad_input([] { parse_piecewise(""); }, {"'' is no number"});
-  expect_bad_input([] { parse_piecewise("0.1;30;"); }, {"'' is no number"});
+                   {"'0.1;thirty;0.01'", "'thirty' is not a number", "LR0;E1;LR1"});
+  expect_bad_input([] { parse_piecewise(""); }, {"'' is not a number"});
+  expect_bad_input([] { parse_piecewise("0.1;30;"); }, {"'' is not a number"});
   expect_bad_input([] { parse_piecewise("0.1;30"); }, {"'0.1;30'", "one rate more than epochs"});
   expect_bad_input([] { parse_piecewise("0.1;30;0.01;20;0.001"); }, {"epoch 20 does not come after 30"});
   expect_bad_input([] { parse_piecewise("0.1;0;0.01"); }, {"epoch 0"});

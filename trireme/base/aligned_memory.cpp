@@ -35,7 +35,7 @@ AlignedMemory::AlignedMemory(std::int64_t bytes) : bytes_(bytes) {
   if (bytes >= kHugePage) {
     std::size_t space = mapped_bytes_;
     data_ = std::align(kHugePage, bytes, data_, space);
-    madvise(data_, bytes, MADV_HUGEPAGE);  // advice: its failure is no error
+    madvise(data_, bytes, MADV_HUGEPAGE);  // advice: its failure is not an error
   }
 }
 

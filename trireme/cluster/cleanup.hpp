@@ -41,7 +41,7 @@ class Guard {
   bool given_up_ = false;
 };
 
-// Turns this process, which carries the job's id, into the command; Error(failed) where the job is over on this
+// Turns this process, which carries the job's id, into the command; Error(failed) if the job is over on this
 // machine.
 [[noreturn]] void become_part_of_job(const std::string& job_id, const std::vector<std::string>& command);
 

@@ -17,7 +17,7 @@ struct Shipment {
   std::string archive;  // for tar: `trireme`, which starts bin/trireme with the libraries in lib/
   std::size_t libraries = 0;
 };
-// Error(unavailable) if the binary or one of its libraries cannot be read, or there is no tar.
+// Error(unavailable) if the binary or one of its libraries cannot be read.
 Shipment pack_this_program();
 // A library of the C library or of a driver has to be the host's own.
 bool belongs_to_the_system(const std::string& library);

@@ -182,7 +182,7 @@ class Parser {
       double value = 0;
       const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
       if (error != std::errc() || end != token.text.data() + token.text.size())
-        bad_input("'{}' is no number", token.text);
+        bad_input("'{}' is not a number", token.text);
       node.value = value;
     } else if (token.kind == Token::Kind::name && (token.text == "true" || token.text == "false")) {
       node.value = token.text == "true";

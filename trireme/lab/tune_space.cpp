@@ -53,7 +53,7 @@ std::int64_t most_workers(const TuneRequest& request, const StudyMachine& machin
   return *request.workers_up_to;
 }
 
-// Texts, because one of them is no number: from a few buckets to all in one.
+// Texts, because one of them is not a number: from a few buckets to all in one.
 Json bucket_sizes(double gradient_bytes) {
   Json sizes = Json::array({"auto"});
   const double whole = std::exp2(std::ceil(std::log2(std::max(gradient_bytes / kMegabyte, 0.5))));
@@ -66,7 +66,7 @@ Json bucket_sizes(double gradient_bytes) {
 
 Json batch_sizes(const TuneRequest& request) {
   for (const std::int64_t batch : request.batches) {
-    if (batch < 1) bad_input("--batches: {} is no number of images", batch);
+    if (batch < 1) bad_input("--batches: {} is not a number of images", batch);
   }
   if (!request.batches.empty()) return request.batches;
   const std::int64_t own = find_model(request.model).batch_size;

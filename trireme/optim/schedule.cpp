@@ -95,8 +95,8 @@ double parse_number(std::string_view item, std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
   if (item.empty() || error != std::errc{} || end != item.data() + item.size()) {
-    bad_input("piecewise learning rate '{}': '{}' is no number; expected LR0;E1;LR1;..., for example 0.1;30;0.01", text,
-              item);
+    bad_input("piecewise learning rate '{}': '{}' is not a number; expected LR0;E1;LR1;..., for example 0.1;30;0.01",
+              text, item);
   }
   return value;
 }

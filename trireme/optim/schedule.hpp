@@ -42,8 +42,8 @@ struct LearningRateSchedule {
 // Throws Error(bad_input) for a rate that is not finite or not above 0, and for any other number outside its range.
 void validate(const LearningRateSchedule& schedule);
 
-// "LR0;E1;LR1;...": a rate, then epoch and rate for each change. Throws Error(bad_input) for what is no number, rates
-// that are not above 0 and epochs that do not ascend, quoting the text.
+// "LR0;E1;LR1;...": a rate, then epoch and rate for each change. Throws Error(bad_input) for what is not a number,
+// rates that are not above 0 and epochs that do not ascend, quoting the text.
 PiecewiseRate parse_piecewise(std::string_view text);
 // global_batch / reference_batch, the factor of the linear scaling rule.
 double linear_scaling(std::int64_t global_batch, std::int64_t reference_batch = 256);

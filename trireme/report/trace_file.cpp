@@ -26,7 +26,7 @@ std::optional<perf::SpanKind> kind_of(const std::string& category) {
 
 double microseconds_of(const Json& event, const char* key) {
   const double value = event.at(key).get<double>();
-  if (!std::isfinite(value)) bad_input("\"{}\" is no number", key);
+  if (!std::isfinite(value)) bad_input("\"{}\" is not a number", key);
   return value;
 }
 

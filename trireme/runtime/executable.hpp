@@ -70,7 +70,7 @@ class Executable {
   // From now on gradients are treated so before they are applied; for a program that trains. The exchange makes the
   // transfers of options.exchange, in the first group of several; it is null if that is none.
   void set_exchange(GradientExchange* exchange, const GradientOptions& options);
-  // For an exchange that goes before this does: what a device has recorded of it is dropped. No run follows.
+  // For an exchange that goes before this does: what a device has captured of it is dropped. No run follows.
   void forget_exchange() noexcept;
   // What the last run with an exchange spent on updates and on waiting for gradients, in seconds.
   struct ExchangeTimes {

@@ -48,7 +48,7 @@ class Executable::Impl {
   friend class Executable;  // which says what its parts are in public
   class OnDevice;
 
-  // A schedule, and how it is walked: step by step on the host, in parts on a device, which records each.
+  // A schedule, and how it is walked: step by step on the host, in parts on a device, which captures each.
   struct Walk {
     struct Part {
       int first = 0, last = 0;  // steps

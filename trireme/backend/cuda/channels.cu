@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
     Pack<Element, Width> out;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
-      // A value that is no number stays one.
+      // A value that is not a number stays one.
       out.values[i] = from_float<Element>(relu && results[i] < 0 ? 0.0f : results[i]);
     }
     store_pack<Element, Width>(dst + at, out);
