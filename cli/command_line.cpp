@@ -28,7 +28,7 @@ namespace trireme {
 namespace {
 
 // One line, whatever the message was made of. A launcher that has started this process says it in its own way.
-int report(std::string message, int code) {
+int report_error(std::string message, int code) {
   std::ranges::replace(message, '\n', ' ');
   std::fflush(stdout);
   if (!cluster::report_error(message, code)) log_line("error: " + message);
@@ -134,7 +134,7 @@ int run(const std::vector<std::string>& arguments) {
     line.parse(arguments, !cluster::surrounding_launcher().empty());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return line.app().exit(error);  // --help, --version
-    return report(cli::explain(line.app(), error), exit_code(ErrorKind::bad_input));
+    return report_error(cli::explain(line.app(), error), exit_code(ErrorKind::bad_input));
   }
   return line.run();
 }
@@ -149,11 +149,11 @@ int command_line(int argc, char** argv, std::vector<Network> networks) {
     for (Network& network : networks) add_network(std::move(network));
     return run({argv + 1, argv + argc});
   } catch (const Error& error) {
-    return report(error.what(), exit_code(error.kind()));
+    return report_error(error.what(), exit_code(error.kind()));
   } catch (const std::bad_alloc&) {
-    return report("out of memory; a smaller --batch-size needs less", exit_code(ErrorKind::failed));
+    return report_error("out of memory; a smaller --batch-size needs less", exit_code(ErrorKind::failed));
   } catch (const std::exception& error) {
-    return report(fmt::format("internal error: {}", error.what()), exit_code(ErrorKind::failed));
+    return report_error(fmt::format("internal error: {}", error.what()), exit_code(ErrorKind::failed));
   }
 }
 

@@ -23,7 +23,7 @@ void add_threads_option(CLI::App& app, int& threads) {
 int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
 
 std::string counted(std::int64_t count, const std::string& one, const std::string& several) {
-  return fmt::format("{} {}", format_count(static_cast<double>(count)), count == 1 ? one : several);
+  return fmt::format("{} {}", format_count(count), count == 1 ? one : several);
 }
 
 ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(cluster::shows_progress()) {}

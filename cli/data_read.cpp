@@ -30,8 +30,6 @@ struct ReadOptions {
   bool json = false;
 };
 
-std::string integer(std::int64_t value) { return format_count(static_cast<double>(value)); }
-
 // One split, and what a survey of it found.
 struct SplitReport {
   data::Split split = data::Split::train;
@@ -82,7 +80,7 @@ std::string dimensions_text(const data::Survey& survey) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, entries.size()); ++i) {
     text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", extent(entries[i].first.first, entries[i].first.second),
-                        integer(entries[i].second));
+                        format_count(entries[i].second));
   }
   return entries.size() > kMost ? fmt::format("{} and {} more sizes", text, entries.size() - kMost) : text;
 }
@@ -108,7 +106,7 @@ void print_problems(const SplitReport& report) {
   const std::vector<std::string> problems = report.problem_texts();
   for (std::size_t i = 0; i < std::min(kMost, problems.size()); ++i) fmt::print("    {}\n", problems[i]);
   if (problems.size() > kMost) {
-    fmt::print("    and {} more; --json lists them\n", integer(problems.size() - kMost));
+    fmt::print("    and {} more; --json lists them\n", format_count(problems.size() - kMost));
   }
 }
 
@@ -117,14 +115,14 @@ void print_split(const SplitReport& report, int first) {
   const data::DatasetInfo& info = report.dataset->info();
   const std::int64_t size = report.dataset->size();
   fmt::print("\n{}: {}", data::to_string(report.split), samples_text(size));
-  if (survey.samples < size) fmt::print("; the figures below are of {}, taken at random", integer(survey.samples));
+  if (survey.samples < size) fmt::print("; the figures below are of {}, taken at random", format_count(survey.samples));
   fmt::print("\n  images   {}", dimensions_text(survey));
   if (info.channels > 0) fmt::print(", {} channel{}", info.channels, info.channels == 1 ? "" : "s");
   fmt::print(
       "\n  bytes    {}, {} each", format_bytes(static_cast<double>(survey.bytes)),
       format_bytes(static_cast<double>(survey.bytes) / static_cast<double>(std::max<std::int64_t>(1, survey.samples))));
-  if (survey.boxes > 0) fmt::print("\n  boxes    {}", integer(survey.boxes));
-  fmt::print("\n  broken   {}{}\n", integer(report.problems()), kInspected);
+  if (survey.boxes > 0) fmt::print("\n  boxes    {}", format_count(survey.boxes));
+  fmt::print("\n  broken   {}{}\n", format_count(report.problems()), kInspected);
   print_problems(report);
   if (const std::string others = data::other_files_text(info); !others.empty()) fmt::print("  there {}\n", others);
   fmt::print("\n");
@@ -133,15 +131,15 @@ void print_split(const SplitReport& report, int first) {
   report::Table classes({{"label", Align::right}, {"class"}, {"samples", Align::right}});
   for (const auto& [label, count] : survey.labels) {
     if (survey.labels.size() > kMostClasses && label >= static_cast<std::int32_t>(kMostClasses)) break;
-    classes.add_row({std::to_string(label), report.class_name(label), integer(count)});
+    classes.add_row({std::to_string(label), report.class_name(label), format_count(count)});
   }
   fmt::print("{}", classes.text());
   if (survey.labels.size() > kMostClasses) fmt::print("{} classes in all; --json lists them\n", survey.labels.size());
 
   report::Table samples({{"sample"}, {"label", Align::right}, {"size", Align::right}, {"bytes", Align::right}});
   for (const auto& [where, sample] : first_samples(report, first)) {
-    samples.add_row(
-        {where, std::to_string(sample.label), extent(sample.width, sample.height), integer(std::ssize(sample.bytes))});
+    samples.add_row({where, std::to_string(sample.label), extent(sample.width, sample.height),
+                     format_count(std::ssize(sample.bytes))});
   }
   if (first > 0) fmt::print("\n{}", samples.text());
 }
@@ -233,7 +231,7 @@ int verify(const ReadOptions& options) {
     for (const std::string& problem : report.broken_files) fmt::print("broken file: {}\n", problem);
     for (const auto& [index, problem] : report.survey.problems) fmt::print("broken sample: {}\n", problem);
     fmt::print("{}: {} read, {} broken\n", data::to_string(split), samples_text(report.survey.samples),
-               integer(report.problems()));
+               format_count(report.problems()));
     if (const std::string others = data::other_files_text(report.dataset->info()); !others.empty()) {
       fmt::print("{}: there {}\n", data::to_string(split), others);
     }

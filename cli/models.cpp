@@ -62,8 +62,6 @@ Json summary_json(const BuiltNetwork& network) {
           {"forward_macs", static_cast<std::int64_t>(network.counts.forward_macs)}};
 }
 
-std::string integer(std::int64_t value) { return format_count(static_cast<double>(value)); }
-
 void list_models(const ModelsOptions& options) {
   Json list = Json::array();
   report::Table table({{"model"},
@@ -77,9 +75,9 @@ void list_models(const ModelsOptions& options) {
     const auto network = build(info.name, options.step.num_classes);
     list.push_back(summary_json(*network));
     table.add_row({info.name, fmt::format("{0}x{0}x{1}", info.image_size, info.channels),
-                   integer(network->model.info.classes), integer(network->counts.parameters),
-                   integer(network->counts.gradient_tensors), fmt::format("{:.3f}", network->counts.forward_macs / 1e9),
-                   info.description});
+                   format_count(network->model.info.classes), format_count(network->counts.parameters),
+                   format_count(network->counts.gradient_tensors),
+                   fmt::format("{:.3f}", network->counts.forward_macs / 1e9), info.description});
   }
   if (options.json) return print(list);
   fmt::print("{}\nLayers of one: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
@@ -134,15 +132,15 @@ void show_layers(const ModelsOptions& options) {
                               {"parameters", layer.parameters},
                               {"forward_macs", static_cast<std::int64_t>(layer.macs)}});
     table.add_row({layer.name, layer.operation, to_string(layer.output),
-                   layer.parameters > 0 ? integer(layer.parameters) : "",
+                   layer.parameters > 0 ? format_count(layer.parameters) : "",
                    layer.macs > 0 ? format_count(layer.macs) : ""});
   }
   if (options.json) return print(json);
   table.add_rule();
-  table.add_row({"total", fmt::format("{} operations", layers.size()), "", integer(network->counts.parameters),
+  table.add_row({"total", fmt::format("{} operations", layers.size()), "", format_count(network->counts.parameters),
                  format_count(network->counts.forward_macs)});
   const Network& info = network->model.info;
-  fmt::print("{}: {}\n{} classes, {} gradient tensors\n\n{}", info.name, info.description, integer(info.classes),
+  fmt::print("{}: {}\n{} classes, {} gradient tensors\n\n{}", info.name, info.description, format_count(info.classes),
              network->counts.gradient_tensors, table.text());
 }
 

@@ -29,13 +29,13 @@ struct TrainArguments {
   std::string tensorboard, csv, record, trace;
 };
 
-struct Outcome {
+struct TrainOutcome {
   train::TrainingEnd end = train::TrainingEnd::done;
   std::vector<std::string> problems = {};  // what could not be written
 };
 
 // The first worker speaks for all.
-Outcome run_first(const TrainArguments& arguments, train::Trainer& trainer, const std::stop_token& stop) {
+TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
   lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, trainer);
   lab::TrainingRecord record(trainer);
@@ -46,7 +46,7 @@ Outcome run_first(const TrainArguments& arguments, train::Trainer& trainer, cons
   if (!arguments.tensorboard.empty()) {
     observers.push_back(&curves.emplace(arguments.tensorboard, trainer));
   }
-  Outcome outcome{.end = trainer.run(observers, stop)};
+  TrainOutcome outcome{.end = trainer.run(observers, stop)};
   // On a full disk one of them may still find room: each is tried, and all that failed is said.
   const auto attempt = [&outcome](const std::function<void()>& write) {
     try {
@@ -73,14 +73,16 @@ Outcome run_first(const TrainArguments& arguments, train::Trainer& trainer, cons
   return outcome;
 }
 
-void say_tuning() { std::fputs("timing the kernels of this network: once for each shape and CPU\n", stderr); }
+void say_timing_of_kernels() {
+  std::fputs("timing the kernels of this network: once for each shape and CPU\n", stderr);
+}
 
-Outcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
-                   const train::ProcessGroup& group, perf::Recorder* recorder, const std::stop_token& stop) {
+TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
+                        const train::ProcessGroup& group, perf::Recorder* recorder, const std::stop_token& stop) {
   const bool is_first = group.workers.rank() == 0;
-  train::Trainer trainer(config, group,
-                         {.on_tuning = is_first ? say_tuning : std::function<void()>(), .recorder = recorder});
-  return is_first ? run_first(arguments, trainer, stop) : Outcome{.end = trainer.run({}, stop)};
+  train::Trainer trainer(
+      config, group, {.on_tuning = is_first ? say_timing_of_kernels : std::function<void()>(), .recorder = recorder});
+  return is_first ? run_first(arguments, trainer, stop) : TrainOutcome{.end = trainer.run({}, stop)};
 }
 
 // Before anything takes time. What is not there yet is not made: the run may be refused for other reasons.
@@ -101,7 +103,7 @@ int run_train(const TrainArguments& arguments) {
   train::Job job(cluster, log_line);
   auto trace = start_trace(arguments.trace, job, size.workers, config.step.trace_steps);
   perf::Recorder* const recorder = recorder_of(trace);
-  Outcome outcome;
+  TrainOutcome outcome;
   if (job.is_server()) {
     job.serve(config.step.intra_threads, recorder);
   } else {

@@ -7,10 +7,18 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 set(TRIREME_SANITIZE "" CACHE STRING "Sanitizers for the whole build: empty, 'address,undefined' or 'thread'")
 
+# Several sources are compiled as one: parsing headers is most of the work. Off, each is compiled by itself, which is
+# what clang-tidy wants to see.
+option(TRIREME_UNITY "Compile several sources at a time" ON)
+set(CMAKE_UNITY_BUILD ${TRIREME_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+
+# Paths are relative to the sources, so that what one clone has compiled another finds.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_library(trireme_warnings INTERFACE)

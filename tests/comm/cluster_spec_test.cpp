@@ -51,7 +51,7 @@ TEST(ClusterSpec, TravelsAsJson) {
 }
 
 TEST(ClusterSpec, ReadsTheFormOfTfConfig) {
-  const testkit::TemporaryFolder folder;
+  const trireme::testkit::TemporaryFolder folder;
   std::ofstream(folder / "tf.json") << R"({"cluster": {"worker": ["a:1", "b:1"], "ps": ["a:2"]},
                                            "task": {"type": "ps", "index": 0}, "environment": "cloud"})";
   const ClusterDescription description = read_cluster_file(folder / "tf.json");

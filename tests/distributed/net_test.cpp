@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/distributed/launched_job.hpp"
+#include "tests/distributed/running_command.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/comm/world.hpp"
 
@@ -22,8 +23,6 @@ struct Protocol {
   const char* library;                  // as transport_versions() has it
   std::vector<const char*> transports;  // that a job has by it
 };
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 bool is_built(const Protocol& protocol) {
   const auto versions = comm::transport_versions();

@@ -8,11 +8,10 @@
 #include <string>
 
 #include "tests/distributed/launched_job.hpp"
+#include "tests/distributed/running_command.hpp"
 #include "tests/hosts/test_cluster.hpp"
 
 namespace trireme::testkit {
-
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class LaunchHosts : public ::testing::Test {
  protected:

@@ -91,6 +91,26 @@ TEST(Schedule, ServedValuesAreWaitedForBeforeTheirFirstUse) {
   EXPECT_TRUE(schedule.finishes.empty());
 }
 
+// Gradients that are applied for themselves are clipped for themselves.
+TEST(Schedule, WhatServersApplyOneByOneIsTransformedBeforeItLeaves) {
+  const TwoLayers two;
+  const GradientOptions options{.exchange = Exchange::serve_each, .accumulate = 2, .clip_norm = 1};
+  EXPECT_EQ(two.beside(two.schedule(options)),
+            (Steps{{wait, 1}, {wait, 0}, {accumulate, 0}, {accumulate, 1}, {transform, 0}, {start, 0}, {start, 1}}));
+  EXPECT_EQ(two.beside(two.schedule({.exchange = Exchange::serve_each, .clip_norm = 1}, {.on_host = false})),
+            (Steps{{wait, 1},
+                   {upload, 1},
+                   {wait, 0},
+                   {upload, 0},
+                   {download, 0},
+                   {download, 1},
+                   {transform, 0},
+                   {start, 0},
+                   {start, 1}}));
+  EXPECT_EQ(two.beside(two.schedule(options, {}, true)),
+            (Steps{{wait, 1}, {wait, 0}, {accumulate, 0}, {accumulate, 1}}));
+}
+
 TEST(Schedule, CollectingRunsOnlyAccumulate) {
   const TwoLayers two;
   const GradientOptions options{.exchange = Exchange::reduce, .accumulate = 2};

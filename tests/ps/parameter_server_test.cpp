@@ -42,6 +42,7 @@ struct Job {
   op::OptimizerKind optimizer = op::OptimizerKind::momentum;
   float learning_rate = 0.01f;
   int steps = 20;
+  GradientOptions gradients = {};
   std::function<void(int worker, int step)> before_step = {};
   std::string goes_on_from = {}, ends_with = {};  // checkpoints
   std::string backend = {};                       // empty: the default one
@@ -121,6 +122,7 @@ class WorkerRun {
     }
     if (rank_ == 0 && !job.goes_on_from.empty()) train::CheckpointFile(job.goes_on_from).restore(session_->variables());
     replicas_->attach(*session_, *step_);
+    if (job.gradients.transforms()) replicas_->exchange_gradients(*step_, job.gradients);
     fill_batch();
   }
 
@@ -185,7 +187,7 @@ Outcome train(const Job& job) {
   return of_first;
 }
 
-Values train_alone(op::OptimizerKind optimizer) {
+Values train_alone(op::OptimizerKind optimizer, const GradientOptions& gradients = {}) {
   Graph graph;
   const Model built = small_network(graph, kBatch);
   std::vector<Tensor> fetches{built.loss};
@@ -193,6 +195,7 @@ Values train_alone(op::OptimizerKind optimizer) {
   const auto backend = make_backend(backend_names().front());
   Session session(graph, *backend, {.seed = 7});
   Executable& step = session.prepare(fetches);
+  step.set_exchange(nullptr, gradients);
   fill_truncated_normal(step.input_f32(built.images), 0.0f, 1.0f, random_key(3, "images"));
   for (std::int64_t i = 0; i < kBatch; ++i) {
     step.input_i32(built.labels)[i] = static_cast<std::int32_t>(i % 5);
@@ -284,6 +287,27 @@ TEST(ParameterServer, EveryOptimizerTrainsLikeOneProcess) {
     job.optimizer = kind;
     expect_close(train(job).values, train_alone(kind), kind >= op::OptimizerKind::adam ? 1e-2 : 1e-4);
   }
+}
+
+// An asynchronous update is one worker's, so one worker trains like one process.
+TEST(ParameterServer, AsynchronousWorkersClipAndScaleTheirOwnGradients) {
+  const GradientOptions clipped{.clip_norm = 0.3};
+  const GradientOptions scaled{.lars = Lars{.coefficient = 0.05, .weight_decay = 0.01}};
+  for (const GradientOptions& gradients : {clipped, scaled}) {
+    Job job = tasks(1, 2);
+    job.options.mode = Mode::asynchronous;
+    job.options.chunk_elements = 5000;  // no server has all of a gradient
+    job.gradients = gradients;
+    const Values alone = train_alone(job.optimizer, gradients);
+    const Outcome on_host = train(job);
+    expect_close(on_host.values, alone, 1e-6);
+    job.backend = "reference";
+    const Outcome on_reference = train(job);
+    job.backend = "apart";
+    expect_equal(train(job).values, on_reference.values);
+  }
+  EXPECT_NE(train_alone(op::OptimizerKind::momentum, clipped)[0].second.f32()[0],
+            train_alone(op::OptimizerKind::momentum)[0].second.f32()[0]);
 }
 
 // The servers' state is in the checkpoint, and goes to other servers from there, however many they are.

@@ -25,7 +25,7 @@ class RunRecordFile : public ::testing::Test {
     return Json::parse(file);
   }
 
-  testkit::TemporaryFolder folder_;
+  trireme::testkit::TemporaryFolder folder_;
 };
 
 ErrorKind kind_of_check(const std::string& path) {

@@ -381,7 +381,7 @@ TEST(TraceFile, SaysWhatIsWrongAndWhere) {
 }
 
 TEST(TraceFile, IsReadAsItWasWritten) {
-  const testkit::TemporaryFolder folder;
+  const trireme::testkit::TemporaryFolder folder;
   const std::string path = folder / "trace.json";
   const std::vector<perf::SpanLabel> labels{{.name = "a \"name\"", .kind = perf::SpanKind::compute, .detail = "relu"},
                                             {.name = "bucket 3",
@@ -416,7 +416,7 @@ TEST(TraceFile, IsReadAsItWasWritten) {
 }
 
 TEST(TraceFile, OnlyRegularFilesAreWritten) {
-  const testkit::TemporaryFolder folder;
+  const trireme::testkit::TemporaryFolder folder;
   for (const std::string& path : {std::string("/dev/null"), std::string("-"), std::string(), folder.path().string(),
                                   folder / "missing/trace.json"}) {
     EXPECT_THROW(check_trace_path(path), Error) << path;
@@ -426,7 +426,7 @@ TEST(TraceFile, OnlyRegularFilesAreWritten) {
 }
 
 TEST(TraceFile, BrokenFilesAreNamed) {
-  const testkit::TemporaryFolder folder;
+  const trireme::testkit::TemporaryFolder folder;
   const std::string path = folder / "half.json";
   std::ofstream(path) << "{\"traceEvents\":[";
   std::ofstream(folder / "deep.json") << std::string(200'000, '[') + std::string(200'000, ']');

@@ -176,6 +176,35 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TransformOnDevice,
                                                           GradientOptions{.accumulate = 2, .clip_norm = 0.1}),
                                           testing::Bool()));
 
+// The host works on gradients: it sends the next batch before it waits for the first of them, once in every run.
+TEST(Device, TheNextBatchComesDuringAnExchangeThroughTheHost) {
+  const GradientOptions options{.accumulate = 2, .clip_norm = 0.1};
+  OnHost host;
+  host.step->set_exchange(nullptr, options);
+  std::vector<float> expected, curve;
+  for (int i = 0; i < 8; ++i) {
+    host.feed(i * kBatch);
+    host.step->run();
+    expected.push_back(host.step->output(0)[0]);
+  }
+  OnDevice device;
+  device.step->set_exchange(nullptr, options);
+  int runs = 0, sent = 0;
+  device.step->set_beside([&] {
+    EXPECT_EQ(sent, runs);
+    device.feed(++sent * kBatch);
+    device.step->send_inputs();
+  });
+  device.feed(0);
+  for (; runs < 8; ++runs) {
+    device.step->run();
+    curve.push_back(device.step->output(0)[0]);
+  }
+  EXPECT_EQ(sent, 8);
+  EXPECT_EQ(curve, expected);
+  EXPECT_EQ(device.values(), host.values());
+}
+
 // A program that uses a variable after its update: what follows waits for the exchange.
 TEST(Device, WhatFollowsAnUpdateFindsItDone) {
   const auto run = [](std::shared_ptr<Backend> backend) {

@@ -4,20 +4,16 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/random.hpp"
 
 namespace trireme {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Memory for kernels that do the same work, to run on one after the other: what is got from the system is touched once.
 class Workspace {
@@ -103,9 +99,9 @@ double measure(Kernel& kernel, bool thorough, double to_beat) {
   constexpr double kHopeless = 1.3;  // times what is to beat: no further run can make up for that
   double best = std::numeric_limits<double>::max(), spent = 0;
   for (int run = 0; run < kMostRuns; ++run) {
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     kernel.run({});
-    const double seconds = since(start);
+    const double seconds = seconds_since(start);
     best = std::min(best, seconds);
     spent += seconds;
     if (thorough) continue;
@@ -172,7 +168,7 @@ std::size_t Tuner::fastest_of(const std::string& problem, std::vector<Alternativ
     auto seconds = cache.find(problem, alternative.name);
     if (!seconds) {
       if (options_.on_first && cache.added() == 0) options_.on_first();
-      const auto start = Clock::now();
+      const auto start = SteadyClock::now();
       if (!workspace) workspace.emplace(alternatives, request, device_);
       workspace->bind(alternative.choice);
       try {
@@ -181,7 +177,7 @@ std::size_t Tuner::fastest_of(const std::string& problem, std::vector<Alternativ
         failure = error;
         continue;
       }
-      cache.add(problem, alternative.name, *seconds, since(start));
+      cache.add(problem, alternative.name, *seconds, seconds_since(start));
     }
     if (*seconds < best) {
       best = *seconds;

@@ -1,6 +1,7 @@
 // Numbers for people, through one formatter: GB = 1e9 bytes everywhere.
 #pragma once
 
+#include <concepts>
 #include <string>
 
 namespace trireme {
@@ -9,5 +10,10 @@ std::string format_bytes(double bytes);      // "102.2 MB"
 std::string format_count(double count);      // "25,559,081"
 std::string format_flops(double flops);      // "7.7 GFLOP"
 std::string format_seconds(double seconds);  // "1.23 s", "4.5 ms"
+
+template <std::integral Count>
+std::string format_count(Count count) {
+  return format_count(static_cast<double>(count));
+}
 
 }  // namespace trireme

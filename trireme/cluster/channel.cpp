@@ -39,7 +39,7 @@ UniqueFd make_socket() {
   return made;
 }
 
-void set_nonblocking(const UniqueFd& descriptor) {
+void add_nonblocking(const UniqueFd& descriptor) {
   fcntl(descriptor.get(), F_SETFL, fcntl(descriptor.get(), F_GETFL) | O_NONBLOCK);
 }
 
@@ -74,8 +74,8 @@ std::string to_frame(const nlohmann::json& message) {
 Channel::Channel(UniqueFd socket) : Channel(std::move(socket), UniqueFd()) {}
 
 Channel::Channel(UniqueFd input, UniqueFd output) : input_(std::move(input)), output_(std::move(output)) {
-  set_nonblocking(input_);
-  if (output_.is_open()) set_nonblocking(output_);
+  add_nonblocking(input_);
+  if (output_.is_open()) add_nonblocking(output_);
 }
 
 void Channel::send(const nlohmann::json& message) {

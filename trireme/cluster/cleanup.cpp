@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/cluster/environment.hpp"
@@ -56,10 +57,10 @@ std::vector<pid_t> processes_of_job(const std::string& job_id) {
 
 // Kills them until there are none.
 void end_processes_of_job(const std::string& job_id) {
-  const auto deadline = std::chrono::steady_clock::now() + 2s;  // a process in the kernel's hands may not go at once
+  const auto deadline = SteadyClock::now() + 2s;  // a process in the kernel's hands may not go at once
   for (auto pids = processes_of_job(job_id); !pids.empty(); pids = processes_of_job(job_id)) {
     for (const pid_t pid : pids) kill(pid, SIGKILL);
-    if (std::chrono::steady_clock::now() > deadline) return;
+    if (SteadyClock::now() > deadline) return;
     std::this_thread::sleep_for(2ms);
   }
 }

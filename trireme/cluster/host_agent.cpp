@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
@@ -102,8 +103,8 @@ void HostAgent::run() {
 }
 
 void HostAgent::say_the_rest() {
-  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
-  while (link_.channel().unsent_bytes() > 0 && std::chrono::steady_clock::now() < deadline) {
+  const auto deadline = SteadyClock::now() + kLastWords;
+  while (link_.channel().unsent_bytes() > 0 && SteadyClock::now() < deadline) {
     pollfd polled{link_.channel().output_descriptor(), POLLOUT, 0};
     poll(&polled, 1, 100);
     link_.flush();

@@ -15,6 +15,7 @@
 #include <memory>
 #include <sstream>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/greeting.hpp"
@@ -27,7 +28,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = 30s;
 constexpr int kNoSuchProgram = 127, kCannotBeRun = 126;
@@ -196,9 +196,9 @@ std::vector<HostAnswer> ask_hosts(const std::vector<RemoteHost>& hosts, const Ho
   std::vector<Probe> probes;
   probes.reserve(hosts.size());
   for (const RemoteHost& host : hosts) probes.emplace_back(host, reach);
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = SteadyClock::now() + kPatience;
   const auto is_over = [](const Probe& probe) { return probe.is_over(); };
-  while (!std::ranges::all_of(probes, is_over) && Clock::now() < deadline) {
+  while (!std::ranges::all_of(probes, is_over) && SteadyClock::now() < deadline) {
     std::vector<pollfd> polled;
     for (const Probe& probe : probes) {
       if (probe.is_over()) continue;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/cluster/channel.hpp"
 
 namespace trireme::cluster {
@@ -28,12 +29,12 @@ class HostLink {
 
   const Channel& channel() const { return channel_; }
   void send(const nlohmann::json& message) {
-    said_ = Clock::now();
+    said_ = SteadyClock::now();
     channel_.send(message);
   }
   // To be called at least each kInterval. Not on top of what the other end does not take.
   void keep_alive() {
-    if (Clock::now() - said_ >= kInterval && channel_.unsent_bytes() == 0) send({{"type", "alive"}});
+    if (SteadyClock::now() - said_ >= kInterval && channel_.unsent_bytes() == 0) send({{"type", "alive"}});
   }
   void flush() { channel_.flush(); }
   // As Channel has it.
@@ -41,7 +42,7 @@ class HostLink {
     const std::size_t before = messages.size();
     const bool open = channel_.receive(messages);
     if (messages.size() > before) {
-      heard_ = Clock::now();
+      heard_ = SteadyClock::now();
       has_heard_ = true;
     }
     std::erase_if(messages, [](const nlohmann::json& message) { return message["type"] == "alive"; });
@@ -49,14 +50,12 @@ class HostLink {
   }
   bool has_heard() const { return has_heard_; }  // anything, ever
   // For as long as nobody reads from here, nothing can be heard.
-  void excuse_silence() { heard_ = Clock::now(); }
-  bool is_silent() const { return Clock::now() - heard_ > kSilence; }
+  void excuse_silence() { heard_ = SteadyClock::now(); }
+  bool is_silent() const { return SteadyClock::now() - heard_ > kSilence; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   Channel channel_;
-  Clock::time_point heard_ = Clock::now(), said_ = Clock::now();
+  SteadyClock::time_point heard_ = SteadyClock::now(), said_ = SteadyClock::now();
   bool has_heard_ = false;
 };
 

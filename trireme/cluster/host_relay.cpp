@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/host_link.hpp"
 
@@ -18,11 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
-constexpr auto kLeaving = 4s;                       // for the agent to clean up
-constexpr auto kLastWords = 30s;                    // for the supervisor to take them
-constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the host has to wait
+constexpr auto kLeaving = 4s;                     // for the agent to clean up
+constexpr auto kFlushTimeout = 30s;               // for the supervisor to take them
+constexpr std::size_t kMostUnsent = 256U << 10U;  // the supervisor is slow: the host has to wait
 
 Channel awaiting_greeting(UniqueFd socket) {
   Channel channel(std::move(socket));
@@ -57,7 +57,7 @@ class HostRelay {
     bool runner_is_gone = false;  // to be closed when all is said
   };
   std::map<int, Connection> tasks_;
-  std::optional<Clock::time_point> leaving_until_ = {};
+  std::optional<SteadyClock::time_point> leaving_until_ = {};
   bool reading_ = true;      // from the host
   bool host_ended_ = false;  // it says nothing any more
 };
@@ -82,7 +82,7 @@ int HostRelay::run() {
       say_the_rest();
       return ending->exit_code();
     }
-    if (leaving_until_ && Clock::now() > *leaving_until_) {
+    if (leaving_until_ && SteadyClock::now() > *leaving_until_) {
       return host_ended_ ? give_up("its host has ended the connection") : 1;
     }
     if (!leaving_until_ && link_.is_silent()) {
@@ -100,7 +100,7 @@ void HostRelay::wait_for_something() {
     const bool has_unsent = connection.channel.unsent_bytes() > 0;
     polled.push_back({connection.channel.descriptor(), static_cast<short>(POLLIN | (has_unsent ? POLLOUT : 0)), 0});
   }
-  reading_ = unsent_bytes() < kEnoughUnsent && !host_ended_;
+  reading_ = unsent_bytes() < kMostUnsent && !host_ended_;
   if (!reading_ || !link_.has_heard()) link_.excuse_silence();
   const bool has_unsent = link_.channel().unsent_bytes() > 0;
   polled.push_back({host_ended_ ? -1 : link_.channel().descriptor(),
@@ -150,7 +150,7 @@ void HostRelay::listen_to_supervisor() {
 
 // The end of its input tells the agent to leave.
 void HostRelay::leave() {
-  leaving_until_ = Clock::now() + kLeaving;
+  leaving_until_ = SteadyClock::now() + kLeaving;
   link_.flush();
   shutdown(link_.channel().descriptor(), SHUT_WR);
 }
@@ -161,8 +161,8 @@ void HostRelay::report_lost(const std::string& reason) {
 
 // To the supervisor, for as long as it is there: the end of our input is its own.
 void HostRelay::say_the_rest() {
-  const auto deadline = Clock::now() + kLastWords;
-  while (unsent_bytes() > 0 && Clock::now() < deadline) {
+  const auto deadline = SteadyClock::now() + kFlushTimeout;
+  while (unsent_bytes() > 0 && SteadyClock::now() < deadline) {
     std::vector<pollfd> polled{{STDIN_FILENO, POLLIN, 0}};
     for (const auto& [task, connection] : tasks_) {
       if (connection.channel.unsent_bytes() > 0) polled.push_back({connection.channel.descriptor(), POLLOUT, 0});

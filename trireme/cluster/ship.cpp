@@ -15,6 +15,7 @@
 #include <string_view>
 #include <thread>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
 #include "trireme/base/new_file.hpp"
@@ -27,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kWrapper = R"sh(#!/bin/sh
 # Starts the program with the libraries that came with it.
@@ -155,7 +155,7 @@ class Delivery {
   std::chrono::milliseconds patience() const { return answer().empty() ? patience_.answer : patience_.progress; }
   // Not before it has answered: a shell that keeps talking is none.
   void note_progress() {
-    if (!answer().empty()) progress_ = Clock::now();
+    if (!answer().empty()) progress_ = SteadyClock::now();
   }
   void wait_for_something();
   void write_some();
@@ -167,12 +167,12 @@ class Delivery {
   std::string_view unsent_ = kReceive;
   bool is_asked_for_all_ = false;
   std::string said_, complaints_;
-  Clock::time_point progress_ = Clock::now();
+  SteadyClock::time_point progress_ = SteadyClock::now();
   std::optional<Ending> ending_;
 };
 
 void Delivery::run() {
-  while (!ending_ && !is_chattering() && Clock::now() - progress_ < patience()) {
+  while (!ending_ && !is_chattering() && SteadyClock::now() - progress_ < patience()) {
     wait_for_something();
     ending_ = receiver_.process.try_wait();  // asked first: what it has said is complete then
     read_some(receiver_.out, said_);
@@ -239,12 +239,12 @@ std::string problem_of(const Delivery& delivery, const HostReach& reach) {
 
 ShipResult ship_to_host(const Shipment& shipment, const std::vector<std::string>& command, const HostReach& reach,
                         const ShipPatience& patience) {
-  const Clock::time_point begun = Clock::now();
+  const SteadyClock::time_point begun = SteadyClock::now();
   Delivery delivery(shipment, command, patience);
   delivery.run();
   const std::string answer = delivery.answer();
   ShipResult result{.was_there = answer.starts_with("there ")};
-  result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  result.seconds = seconds_since(begun);
   const std::string folder = answer.substr(std::min(answer.size(), answer.find(' ') + 1));
   if (delivery.ending() && delivery.ending()->is_success() && folder.starts_with('/')) {
     result.program = folder + "/trireme";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/failure_log.hpp"
 #include "trireme/cluster/host_link.hpp"
@@ -38,8 +39,6 @@ class Supervisor {
   int run();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   enum class Phase {
     starting,  // runners connect
     running,
@@ -76,7 +75,7 @@ class Supervisor {
   void finish();
 
   bool is_failing() const { return phase_ >= Phase::settling; }
-  bool is_late() const { return Clock::now() >= deadline_; }
+  bool is_late() const { return SteadyClock::now() >= deadline_; }
   std::string starter_text(const StarterProcess& starter, const Ending& ending) const;
 
   JobDescription job_;
@@ -91,13 +90,13 @@ class Supervisor {
   std::vector<Channel> newcomers_;  // connected, but have not said who they are
   FailureLog failures_;
   Phase phase_ = Phase::starting;
-  Clock::time_point deadline_;               // of the phase
-  Clock::time_point answers_deadline_ = {};  // of settling, for hosts that do not answer
-  bool started_ = false;                     // the tasks were told to run
-  bool interrupted_ = false;                 // the workers were asked to end
-  bool asked_here_ = false;                  // by a signal to this process
-  bool killed_ = false;                      // the user did not want to wait
-  bool abandoned_ = false;                   // not even for the rest of the output
+  SteadyClock::time_point deadline_;               // of the phase
+  SteadyClock::time_point answers_deadline_ = {};  // of settling, for hosts that do not answer
+  bool started_ = false;                           // the tasks were told to run
+  bool interrupted_ = false;                       // the workers were asked to end
+  bool asked_here_ = false;                        // by a signal to this process
+  bool killed_ = false;                            // the user did not want to wait
+  bool abandoned_ = false;                         // not even for the rest of the output
 };
 
 Supervisor::Supervisor(JobDescription job, const Starter& starter, const SupervisorOptions& options)
@@ -107,7 +106,7 @@ Supervisor::Supervisor(JobDescription job, const Starter& starter, const Supervi
       guard_(options.program, listener_.address()),
       tasks_(job_),
       to_start_(starter(job_, guard_.folder())),
-      deadline_(Clock::now() + options.start_timeout) {
+      deadline_(SteadyClock::now() + options.start_timeout) {
   start(false);
 }
 
@@ -121,7 +120,7 @@ void Supervisor::start(bool after_hosts) {
 
 int Supervisor::run() {
   while (phase_ != Phase::over) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - SteadyClock::now());
     wait_for_events(std::clamp<std::chrono::milliseconds>(left, 0ms, 1h));
     advance();
   }
@@ -308,18 +307,18 @@ void Supervisor::fail_job(Failure failure) {
   const bool is_origin = failure.cause == Cause::not_started;
   failures_.add(std::move(failure));
   if (!is_failing()) begin_settling();
-  if (is_origin && phase_ == Phase::settling) deadline_ = Clock::now();
+  if (is_origin && phase_ == Phase::settling) deadline_ = SteadyClock::now();
 }
 
 void Supervisor::begin_settling() {
-  deadline_ = Clock::now() + (phase_ == Phase::starting ? kSettlingAtStart : kSettling);
+  deadline_ = SteadyClock::now() + (phase_ == Phase::starting ? kSettlingAtStart : kSettling);
   phase_ = Phase::settling;
   ping_hosts();
 }
 
 // A host that has gone makes tasks on others fail, who notice sooner than we do: what they say must not come first.
 void Supervisor::ping_hosts() {
-  answers_deadline_ = Clock::now() + kAnswering;
+  answers_deadline_ = SteadyClock::now() + kAnswering;
   for (const StarterProcess& starter : starters_) {
     if (!starter.start().reaches_other_host) continue;
     const std::vector<int>& tasks = starter.start().tasks;
@@ -338,7 +337,7 @@ void Supervisor::go_on() {
   }
   failures_ = {};
   phase_ = Phase::running;
-  deadline_ = Clock::now() + kNoDeadline;
+  deadline_ = SteadyClock::now() + kNoDeadline;
 }
 
 void Supervisor::advance() {
@@ -357,7 +356,7 @@ void Supervisor::advance() {
     }
   }
   if (phase_ == Phase::settling && is_late() && !tasks_.hosts_answer()) {
-    deadline_ = std::min(Clock::now() + 50ms, answers_deadline_);
+    deadline_ = std::min(SteadyClock::now() + 50ms, answers_deadline_);
   }
   if (phase_ == Phase::settling && (is_late() || tasks_.all_over())) {
     if (started_ && survives(job_, failures_.all(), tasks_.lost())) {
@@ -384,12 +383,12 @@ void Supervisor::run_tasks() {
   }
   started_ = true;
   phase_ = Phase::running;
-  deadline_ = Clock::now() + kNoDeadline;
+  deadline_ = SteadyClock::now() + kNoDeadline;
 }
 
 void Supervisor::begin_leaving() {
   phase_ = Phase::leaving;
-  deadline_ = Clock::now() + options_.servers_leave;
+  deadline_ = SteadyClock::now() + options_.servers_leave;
 }
 
 void Supervisor::begin_ending() {
@@ -406,7 +405,7 @@ void Supervisor::begin_ending() {
 
 void Supervisor::ask_to_end() {
   phase_ = Phase::ending;
-  deadline_ = Clock::now() + options_.grace;
+  deadline_ = SteadyClock::now() + options_.grace;
   tasks_.tell_all({{"type", "signal"}, {"signal", SIGTERM}});
 }
 
@@ -415,7 +414,7 @@ void Supervisor::begin_killing() {
   const bool nothing_runs = phase_ == Phase::starting;
   phase_ = nothing_runs ? Phase::over : Phase::killing;
   killed_ = true;
-  deadline_ = Clock::now() + kKilling;
+  deadline_ = SteadyClock::now() + kKilling;
   tasks_.tell_all({{"type", "signal"}, {"signal", SIGKILL}});
 }
 
@@ -425,7 +424,7 @@ void Supervisor::finish() {
   for (int task = 0; task < tasks_.count(); ++task) {
     if (tasks_[task].channel) tasks_[task].channel->send({{"type", "release"}});
   }
-  deadline_ = Clock::now() + kStartersLeave;
+  deadline_ = SteadyClock::now() + kStartersLeave;
   for (StarterProcess& starter : starters_) starter.let_go();
   const auto waits_for_starters = [this, all = failures_.empty() && !killed_] {
     return std::ranges::any_of(starters_, [all](const StarterProcess& starter) {

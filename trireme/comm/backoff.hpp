@@ -7,12 +7,12 @@
 #include <thread>
 #include <utility>
 
+#include "trireme/base/clock.hpp"
+
 namespace trireme::comm {
 
 class Backoff {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Whether to look again at once: so for the first few looks.
   bool spin() {
     if (looks_ >= kSpins) return false;
@@ -24,13 +24,13 @@ class Backoff {
   }
   // How long to sleep then; for those who can be woken before.
   std::chrono::microseconds next_sleep() { return std::exchange(sleep_, std::min(sleep_ * 2, kLongestSleep)); }
-  std::chrono::duration<double> waited() const { return Clock::now() - start_; }
+  std::chrono::duration<double> waited() const { return SteadyClock::now() - start_; }
 
  private:
   static constexpr int kSpins = 50;  // looks take some 100 ns each
   static constexpr std::chrono::microseconds kLongestSleep{100};
 
-  Clock::time_point start_ = Clock::now();
+  SteadyClock::time_point start_ = SteadyClock::now();
   int looks_ = 0;
   std::chrono::microseconds sleep_{5};
 };

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <span>
 
+#include "trireme/base/clock.hpp"
+
 namespace trireme::comm {
 namespace {
 
@@ -13,8 +15,7 @@ constexpr std::size_t kQuestions = 40;
 constexpr std::size_t kFastest = 9;  // whose median counts
 
 std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now().time_since_epoch()).count();
 }
 
 }  // namespace

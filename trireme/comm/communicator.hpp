@@ -113,7 +113,9 @@ class Communicator {
   // Collective over all ranks; bytes must be equal. nullptr, on all ranks alike, if the system refuses on any.
   std::unique_ptr<SharedMemory> share(std::int64_t bytes);
 
-  // For each single wait: how long without completion is an error.
+  // For each single wait: how long without completion is an error. Ranks that do not work in lock step (one evaluates,
+  // writes a checkpoint or is measured alone) wait for each other much longer.
+  static constexpr std::chrono::hours kUnevenTimeout{24};
   void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
   std::chrono::duration<double> timeout() const { return timeout_; }
   // What is being done, for error messages: "bucket 3 of step 17". Cheap enough to call for every bucket.

@@ -186,7 +186,7 @@ class IdxDataset final : public Dataset {
   DatasetInfo info_;
 };
 
-constexpr std::int64_t kSamplesPerPart = 1024;
+constexpr std::int64_t kCopiedPerPart = 1024;
 constexpr std::int64_t kMostLabels = 256;
 
 void append_big_endian(std::vector<std::byte>& bytes, std::int64_t value) {
@@ -224,7 +224,7 @@ class IdxWriter final : public SplitWriter {
     labels_.resize(source_.size());
   }
 
-  std::int64_t parts() const override { return (source_.size() + kSamplesPerPart - 1) / kSamplesPerPart; }
+  std::int64_t parts() const override { return (source_.size() + kCopiedPerPart - 1) / kCopiedPerPart; }
 
   std::int64_t write(std::int64_t part) override {
     const SampleRange range = range_of(part, parts(), source_.size());

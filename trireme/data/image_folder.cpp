@@ -137,7 +137,7 @@ class ImageFolder final : public Dataset {
   DatasetInfo info_;
 };
 
-constexpr std::int64_t kSamplesPerPart = 64;
+constexpr std::int64_t kFilesPerPart = 64;
 
 class ImageFolderWriter final : public SplitWriter {
  public:
@@ -156,7 +156,7 @@ class ImageFolderWriter final : public SplitWriter {
     }
   }
 
-  std::int64_t parts() const override { return (source_.size() + kSamplesPerPart - 1) / kSamplesPerPart; }
+  std::int64_t parts() const override { return (source_.size() + kFilesPerPart - 1) / kFilesPerPart; }
 
   std::int64_t write(std::int64_t part) override {
     const SampleRange range = range_of(part, parts(), source_.size());

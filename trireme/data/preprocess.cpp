@@ -16,8 +16,8 @@
 namespace trireme::data {
 namespace {
 
-using Colour = std::array<float, 3>;
-using Matrix = std::array<Colour, 3>;  // rows
+using Color = std::array<float, 3>;
+using Matrix = std::array<Color, 3>;  // rows
 
 constexpr float kBrightness = 32.0f / 255;  // added, at most
 constexpr float kLeastFactor = 0.5f, kMostFactor = 1.5f;
@@ -50,9 +50,9 @@ std::int64_t pixels_of(const AugmentedImage& image) { return std::int64_t{image.
 std::int64_t pixel_step(const AugmentedImage& image) { return image.channels_last ? image.channels : 1; }
 std::int64_t channel_step(const AugmentedImage& image) { return image.channels_last ? 1 : pixels_of(image); }
 
-Colour mean_of(const AugmentedImage& image) {
+Color mean_of(const AugmentedImage& image) {
   const std::int64_t pixels = pixels_of(image), step = pixel_step(image);
-  Colour mean{};
+  Color mean{};
   for (int channel = 0; channel < image.channels; ++channel) {
     double sum = 0;
     const float* values = image.values.data() + channel * channel_step(image);
@@ -62,14 +62,14 @@ Colour mean_of(const AugmentedImage& image) {
   return mean;
 }
 
-void apply(const Matrix& matrix, const Colour& offset, const AugmentedImage& image) {
+void apply(const Matrix& matrix, const Color& offset, const AugmentedImage& image) {
   const std::int64_t pixels = pixels_of(image), step = channel_step(image);
   for (std::int64_t i = 0; i < pixels; ++i) {
     float* pixel = image.values.data() + i * pixel_step(image);
-    Colour colour{};
+    Color colour{};
     for (int c = 0; c < image.channels; ++c) colour[c] = pixel[c * step];
     for (int c = 0; c < image.channels; ++c) {
-      const Colour& row = matrix[c];
+      const Color& row = matrix[c];
       const float value = row[0] * colour[0] + row[1] * colour[1] + row[2] * colour[2];
       pixel[c * step] = std::clamp(value + offset[c], 0.0f, 1.0f);
     }
@@ -86,9 +86,9 @@ void distort_colour(const AugmentedImage& image, std::uint64_t random_key) {
   const float contrast = between(kLeastFactor, kMostFactor, random[3]);
   const Matrix turn =
       image.channels == 3 ? turn_of_colours(saturation, angle) : Matrix{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
-  const Colour mean = mean_of(image);
+  const Color mean = mean_of(image);
   Matrix matrix{};
-  Colour offset{};
+  Color offset{};
   for (std::size_t i = 0; i < 3; ++i) {
     offset[i] = brightness;
     for (std::size_t j = 0; j < 3; ++j) {

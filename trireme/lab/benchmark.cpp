@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/local/run_local.hpp"
@@ -38,13 +39,9 @@ const BenchmarkConfig& checked(const BenchmarkConfig& config, comm::Communicator
   return config;
 }
 
-using SteadyClock = std::chrono::steady_clock;
-
 // With a limit on time, warm-up may take this share of it.
 constexpr double kWarmupShare = 0.25;
 constexpr std::int64_t kReserveAtMost = 1 << 20;
-// Workers that exchange nothing, or of which one is measured alone, may wait long for each other.
-constexpr auto kUnevenTimeout = std::chrono::hours(24);
 // Votes are summed over all workers: an interrupt weighs more than all the votes on time there could be.
 constexpr float kInterruptVote = 1 << 20;
 
@@ -52,10 +49,6 @@ constexpr float kInterruptVote = 1 << 20;
 double sum_over(comm::Communicator& workers, double own) {
   const std::vector<double> all = comm::all_gather_value(workers, own);
   return std::accumulate(all.begin(), all.end(), 0.0);
-}
-
-double seconds_since(SteadyClock::time_point start) {
-  return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
 }  // namespace
@@ -269,7 +262,7 @@ void Benchmark::run_baselines(const std::stop_token& stop) {
   if (config().on_gpu()) run_step();  // is recorded anew
   worker_.workers().set_context("baseline");
   const auto timeout = worker_.workers().timeout();
-  worker_.workers().set_timeout(kUnevenTimeout);
+  worker_.workers().set_timeout(comm::Communicator::kUnevenTimeout);
   const double together = sum_over(worker_.workers(), measure_alone(stop, true));
   const double alone = comm::all_gather_value(worker_.workers(), measure_alone(stop, worker_.workers().rank() == 0))[0];
   agree_on_interrupt(stop.stop_requested());
@@ -369,7 +362,7 @@ std::vector<ServerReport> Benchmark::server_reports() const {
 void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
   observer.on_start(setup_);
   Clock clock{.limit_seconds = config().max_seconds};
-  if (!worker_.in_lock_step()) worker_.workers().set_timeout(kUnevenTimeout);
+  if (!worker_.in_lock_step()) worker_.workers().set_timeout(comm::Communicator::kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
     barrier(false);

@@ -80,7 +80,7 @@ std::string recomputation_text(const BenchmarkSetup& setup) {
 
 std::string variables_text(const BenchmarkSetup& setup) {
   return fmt::format("{} trainable tensors, {} parameters, {} with running statistics", setup.counts.gradient_tensors,
-                     format_count(static_cast<double>(setup.counts.parameters)),
+                     format_count(setup.counts.parameters),
                      format_bytes(static_cast<double>(setup.memory.variable_bytes)));
 }
 

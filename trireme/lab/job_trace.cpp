@@ -192,12 +192,12 @@ std::string JobTrace::write(const std::string& path) {
   }
   writer.finish(facts(dropped));
   std::string line = fmt::format("trace: {} ({} spans); open it in ui.perfetto.dev, or `trireme report --trace {}`",
-                                 path, format_count(static_cast<double>(writer.spans())), path);
+                                 path, format_count(writer.spans()), path);
   std::int64_t all_dropped = 0;
   for (const std::int64_t each : dropped) all_dropped += each;
   if (all_dropped > 0)
-    line += fmt::format("\ntrace: {} spans found no room; fewer --trace-steps leave out none",
-                        format_count(static_cast<double>(all_dropped)));
+    line +=
+        fmt::format("\ntrace: {} spans found no room; fewer --trace-steps leave out none", format_count(all_dropped));
   return line;
 }
 

@@ -1,11 +1,11 @@
 #include "trireme/lab/network_all_reduce.hpp"
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/collectives.hpp"
@@ -17,7 +17,6 @@
 namespace trireme::lab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using comm::Algorithm;
 
 // Values of rank 0 that are whole numbers below 4096; the others' are larger by their rank. Sums of them are exact.
@@ -88,7 +87,7 @@ double AllReduceTest::sample(comm::AllReducer& reducer, std::span<const std::int
   const std::span<float> used = values_.first(static_cast<std::size_t>(sum_of(buckets)) / sizeof(float));
   fill(used, number, communicator_.rank());
   comm::barrier(communicator_);
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   for (std::int64_t i = 0; i < repetitions; ++i) {
     std::span<float> rest = used;
     for (const std::int64_t bytes : buckets) {
@@ -97,7 +96,7 @@ double AllReduceTest::sample(comm::AllReducer& reducer, std::span<const std::int
       rest = rest.subspan(count);
     }
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = seconds_since(start);
   try {
     verify(used, number, communicator_.size());
   } catch (const Error& error) {

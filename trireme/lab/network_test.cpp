@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/collectives.hpp"
@@ -16,14 +17,10 @@
 namespace trireme::lab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::array kModes{MessageMode::ping_pong, MessageMode::one_way, MessageMode::bidirectional};
 constexpr std::int64_t kMostSamples = 100, kLeastSamples = 2;
 // Messages in a row of the one-way test: so many, unless they are large.
 constexpr std::int64_t kBurstMessages = 64, kBurstBytes = 4 << 20;
-// Ranks that are not of the pair wait for as long as the pair takes.
-constexpr std::chrono::hours kPatience{24};
 
 std::int64_t burst_of(std::int64_t bytes) { return std::clamp<std::int64_t>(kBurstBytes / bytes, 1, kBurstMessages); }
 
@@ -31,8 +28,6 @@ std::int64_t burst_of(std::int64_t bytes) { return std::clamp<std::int64_t>(kBur
 std::int64_t messages_per_round(MessageMode mode, std::int64_t bytes) {
   return mode == MessageMode::ping_pong ? 2 : mode == MessageMode::one_way ? burst_of(bytes) : 1;
 }
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // The bytes of a sample: the words of a sequence that starts at another place for each. Neighbouring samples differ
 // from their first byte on, so that what was there before is not taken for what was to arrive.
@@ -236,7 +231,7 @@ void PairTest::wait_for_second() {
 double PairTest::ping_pong(std::size_t bytes, std::int64_t rounds) {
   if (is_first_) fill(bytes_of(out_, bytes), pattern(true));
   wait_for_second();
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   for (std::int64_t i = 0; i < rounds; ++i) {
     if (is_first_) {
       link_.send(bytes_of(out_, bytes));
@@ -257,7 +252,7 @@ double PairTest::one_way(std::size_t bytes, std::int64_t rounds) {
   if (is_first_) fill(bytes_of(out_, messages * bytes), pattern(true));
   std::byte acknowledgement{};
   wait_for_second();
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   for (std::int64_t i = 0; i < rounds; ++i) {
     if (is_first_) {
       link_.send(bytes_of(out_, messages * bytes), messages);
@@ -277,7 +272,7 @@ double PairTest::one_way(std::size_t bytes, std::int64_t rounds) {
 double PairTest::bidirectional(std::size_t bytes, std::int64_t rounds) {
   fill(bytes_of(out_, bytes), pattern(is_first_));
   wait_for_second();
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   for (std::int64_t i = 0; i < rounds; ++i) {
     link_.exchange(bytes_of(out_, bytes), bytes_of(in_, bytes));
     std::swap(out_, in_);
@@ -300,7 +295,7 @@ PairResult measure_pair(comm::Communicator& control, const NetworkTransport& tra
   const bool takes_part = control.rank() == pair.first || control.rank() == pair.second;
   if (takes_part) result.messages = measure_messages(control, transport, pair, options);
   const auto timeout = control.timeout();
-  control.set_timeout(kPatience);
+  control.set_timeout(comm::Communicator::kUnevenTimeout);
   comm::barrier(control);
   control.set_timeout(timeout);
   share_results(control, options, result);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/lab/study_record.hpp"
 #include "trireme/lab/trial.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -12,8 +12,6 @@
 
 namespace trireme::lab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 void add_record(CellState& cell, const Json& record) {
   if (has_failed(record)) {
@@ -99,11 +97,11 @@ SweepProgress Sweep::progress(std::size_t next) const {
 
 SweepResult Sweep::run(std::stop_token stop) {
   find_earlier_runs();
-  const Clock::time_point start = Clock::now();
+  const SteadyClock::time_point start = SteadyClock::now();
   for (std::size_t i = 0; i < setup_.schedule.size() && !result_.interrupted; ++i) {
     const ScheduledRun& next = setup_.schedule[i];
     if (!is_needed(next)) continue;
-    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    const double elapsed = seconds_since(start);
     if (!result_.left_out.empty() || !fits_budget(next, elapsed)) {
       result_.left_out.push_back(next);
       continue;

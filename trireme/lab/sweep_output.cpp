@@ -14,7 +14,7 @@
 namespace trireme::lab {
 namespace {
 
-constexpr std::size_t kBarWidth = 30;
+constexpr std::size_t kSweepBarWidth = 30;
 constexpr std::size_t kLongestError = 200;
 
 std::string plural(std::size_t count, const char* noun) {
@@ -79,9 +79,10 @@ std::string bar_text(const SweepProgress& progress, const std::string& cell, dou
   const double share = progress.runs_planned == 0
                            ? 1
                            : static_cast<double>(progress.runs_done) / static_cast<double>(progress.runs_planned);
-  const auto filled = static_cast<std::size_t>(share * kBarWidth);
-  return fmt::format("[{}{}] {} of {}{}; {}, {:.0f}s", std::string(filled, '#'), std::string(kBarWidth - filled, '.'),
-                     progress.runs_done, plural(progress.runs_planned, "run"), left_text(progress), cell, run_seconds);
+  const auto filled = static_cast<std::size_t>(share * kSweepBarWidth);
+  return fmt::format("[{}{}] {} of {}{}; {}, {:.0f}s", std::string(filled, '#'),
+                     std::string(kSweepBarWidth - filled, '.'), progress.runs_done,
+                     plural(progress.runs_planned, "run"), left_text(progress), cell, run_seconds);
 }
 
 void SweepText::on_start(const ScheduledRun& run, const SweepProgress& progress) {

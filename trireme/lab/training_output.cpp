@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <span>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
@@ -22,13 +23,13 @@
 namespace trireme::lab {
 namespace {
 
-constexpr double kRedrawSeconds = 0.1;
-constexpr int kBarWidth = 24;
+constexpr double kEpochRedrawSeconds = 0.1;
+constexpr int kEpochBarWidth = 24;
 
 std::string evaluation_text(const train::Trainer& trainer) {
   if (trainer.evaluated_samples() == 0) return "none";
   return fmt::format(
-      "{} images, {}, {}", format_count(static_cast<double>(trainer.evaluated_samples())),
+      "{} images, {}, {}", format_count(trainer.evaluated_samples()),
       trainer.config().evaluate_on == train::EvaluateOn::all ? "shared by all workers" : "by the first worker",
       trainer.evaluation_preprocessing());
 }
@@ -41,10 +42,6 @@ std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
   if (accuracy->broken > 0)
     text += fmt::format(" ({} images, {} broken left out)", accuracy->samples, accuracy->broken);
   return text;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
@@ -86,7 +83,7 @@ std::string banner(const train::Trainer& trainer) {
   const train::TrainingConfig& config = trainer.config();
   std::string steps =
       fmt::format("{:g} epoch{} of {} images, {} per update", config.epochs, config.epochs == 1 ? "" : "s",
-                  format_count(static_cast<double>(trainer.samples())), config.samples_per_update());
+                  format_count(trainer.samples()), config.samples_per_update());
   if (const std::string resumed = resumed_text(trainer); !resumed.empty()) steps += "; " + resumed;
   std::string text = banner(setup_of(trainer.worker()), steps);
   if (const std::int64_t unknown = trainer.unknown_steps(); unknown > 0) {
@@ -111,16 +108,17 @@ void TrainingText::on_step(const train::StepReport& report) {
 }
 
 void TrainingText::draw(const train::StepReport& report) {
-  const auto now = Clock::now();
-  if (line_.is_drawn() && std::chrono::duration<double>(now - drawn_).count() < kRedrawSeconds) return;
+  const auto now = SteadyClock::now();
+  if (line_.is_drawn() && std::chrono::duration<double>(now - drawn_).count() < kEpochRedrawSeconds) return;
   const double elapsed = seconds_since(start_);
   const auto steps_here = static_cast<double>(report.step - trainer_.first_step());
   const double left = elapsed / steps_here * static_cast<double>(report.steps - report.step);
   const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
-  const int filled = static_cast<int>(std::lround(done * kBarWidth));
+  const int filled = static_cast<int>(std::lround(done * kEpochBarWidth));
   const double speed = static_cast<double>(trainer_.config().samples_per_update()) / report.seconds;
   line_.draw(fmt::format("[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left", std::string(filled, '#'),
-                         std::string(kBarWidth - filled, '.'), report.epoch, report.loss, speed, format_seconds(left)));
+                         std::string(kEpochBarWidth - filled, '.'), report.epoch, report.loss, speed,
+                         format_seconds(left)));
   drawn_ = now;
 }
 

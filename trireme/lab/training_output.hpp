@@ -2,12 +2,12 @@
 // TensorBoard's curves, and the record. Used by `trireme train`, on the first worker.
 #pragma once
 
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/report/run_record.hpp"
 #include "trireme/report/terminal.hpp"
@@ -31,13 +31,12 @@ class TrainingText : public train::TrainerObserver {
   void on_end(const train::EndReport& report) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
   void draw(const train::StepReport& report);
 
   std::FILE* stream_;
   report::TerminalLine line_;
   const train::Trainer& trainer_;
-  Clock::time_point start_ = Clock::now(), drawn_ = {};
+  SteadyClock::time_point start_ = SteadyClock::now(), drawn_ = {};
 };
 
 // epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds: appended
@@ -88,9 +87,7 @@ class TrainingRecord : public train::TrainerObserver {
   Json json(const train::Trainer& trainer) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  Clock::time_point start_ = Clock::now();
+  SteadyClock::time_point start_ = SteadyClock::now();
   std::int64_t display_every_;
   double seconds_before_;  // of training, in earlier runs
   double loss_sum_ = 0;    // since the last point

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/cluster/child_process.hpp"
@@ -26,18 +27,15 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 constexpr auto kTick = 500ms;
 constexpr auto kLookAtLoad = 100ms;  // ticks of 10 ms
-constexpr std::size_t kLongestError = 500;
+constexpr std::size_t kLongestReason = 500;
 
 UniqueFd open_for_writing(const std::string& path) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.is_open()) fail(ErrorKind::failed, "cannot write '{}': {}", path, std::strerror(errno));
   return file;
 }
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Why a trial was made to end; none: it ended by itself.
 enum class Reason : std::uint8_t { none, limit, stop };
@@ -49,7 +47,7 @@ class RunningTrial {
 
   cluster::Ending wait(const std::stop_token& stop) {
     const std::stop_callback waker(stop, [this] { eventfd_write(wake_.get(), 1); });
-    Clock::time_point asked{};
+    SteadyClock::time_point asked{};
     for (;;) {
       if (const auto ending = process_.try_wait()) {
         process_.signal_group(SIGKILL);  // what it may have left
@@ -57,7 +55,7 @@ class RunningTrial {
       }
       if (reason_ == Reason::none && (stop.stop_requested() || seconds() > request_.limit_seconds)) {
         end_for(stop.stop_requested() ? Reason::stop : Reason::limit);
-        asked = Clock::now();
+        asked = SteadyClock::now();
       }
       if (reason_ != Reason::none && seconds_since(asked) > request_.grace_seconds) process_.signal_group(SIGKILL);
       sleep();
@@ -82,7 +80,7 @@ class RunningTrial {
 
   const TrialRequest& request_;
   UniqueFd wake_;
-  Clock::time_point start_ = Clock::now();
+  SteadyClock::time_point start_ = SteadyClock::now();
   cluster::ChildProcess process_;
   Reason reason_ = Reason::none;
 };
@@ -117,7 +115,7 @@ std::string complaint(const std::string& log) {
 }
 
 std::string shortened(std::string text) {
-  if (text.size() > kLongestError) text = text.substr(0, kLongestError) + " ...";
+  if (text.size() > kLongestReason) text = text.substr(0, kLongestReason) + " ...";
   return text;
 }
 

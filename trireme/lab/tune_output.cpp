@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kShownEstimates = 5;
 constexpr std::array<std::string_view, 3> kAlwaysTold{"workers", "num-intra-threads", "batch-size"};
-constexpr std::size_t kLongestError = 200;
+constexpr std::size_t kLongestShown = 200;
 
 const char* purpose(TuneRound round) {
   constexpr std::array<const char*, 3> kPurposes{"short trials of what the model thinks best or knows least about",
@@ -126,7 +126,7 @@ void TuneText::on_sample(const TuneSample& sample) {
 void TuneText::on_failure(const TuneTrial& trial, const std::string& error) {
   line_.erase();
   fmt::print(stream_, "{:>3}  {}: failed: {}\n", ++trials_, short_text(space_, trial.candidate),
-             error.substr(0, kLongestError));
+             error.substr(0, kLongestShown));
   std::fflush(stream_);
 }
 

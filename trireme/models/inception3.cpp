@@ -17,7 +17,7 @@ std::vector<Branch> module_a(std::int64_t pool_channels) {
   };
 }
 
-std::vector<Branch> module_b() {
+std::vector<Branch> grid_reduction() {
   return {
       branch({conv_valid(384, {3, 3}, 2)}),
       branch({conv(64), conv(96, {3, 3}), conv_valid(96, {3, 3}, 2)}),
@@ -68,7 +68,7 @@ Tensor inception3(LayerBuilder& layers, Tensor images) {
   x = add_module(layers, x, "mixed_a1", module_a(32));
   x = add_module(layers, x, "mixed_a2", module_a(64));
   x = add_module(layers, x, "mixed_a3", module_a(64));
-  x = add_module(layers, x, "mixed_b", module_b());
+  x = add_module(layers, x, "mixed_b", grid_reduction());
   x = add_module(layers, x, "mixed_c1", module_c(128));
   x = add_module(layers, x, "mixed_c2", module_c(160));
   x = add_module(layers, x, "mixed_c3", module_c(160));

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::parallel {
@@ -138,7 +138,7 @@ void AllReduceSync::work() noexcept {
 }
 
 void AllReduceSync::reduce_next(std::uint32_t number) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = SteadyClock::now();
   const std::size_t index = number - first_;
   const perf::ScopedSpan span(track_, labels_[index], static_cast<std::int64_t>(index) + 1);
   const GradientBucket& bucket = buckets_[index];
@@ -154,7 +154,7 @@ void AllReduceSync::reduce_next(std::uint32_t number) {
     agreed_ = vote_;
     vote_reducer_->reduce({&agreed_, 1}, comm::Reduction::sum);
   }
-  bucket_seconds_[index] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  bucket_seconds_[index] = seconds_since(start);
 }
 
 }  // namespace trireme::parallel

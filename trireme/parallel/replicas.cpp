@@ -119,9 +119,10 @@ void Replicas::set_exchange(Step& step, GradientOptions options) const {
   step.set_exchange(options.exchange == Exchange::none ? nullptr : sync_.get(), options);
 }
 
+void Replicas::exchange_gradients(Executable& step, const GradientOptions& options) { set_exchange(step, options); }
 void Replicas::exchange_gradients(BatchSplit& step, const GradientOptions& options) { set_exchange(step, options); }
 
-bool Replicas::is_served() const { return sync_->kind() == Exchange::serve; }
+bool Replicas::is_served() const { return trireme::is_served(sync_->kind()); }
 
 // A replica that is alone has nobody to reduce with.
 Exchange Replicas::exchange() const {

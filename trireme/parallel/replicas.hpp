@@ -61,6 +61,7 @@ class Replicas {
   void attach(Session& session, Executable& step);
   void attach(Session& session, BatchSplit& step);
   // Lets gradients be exchanged after other options say what else becomes of them, or again after they were not.
+  void exchange_gradients(Executable& step, const GradientOptions& options);
   void exchange_gradients(BatchSplit& step, const GradientOptions& options);
   // Collective: the same values for all, those of rank 0 (with the optimizer state) or of the servers. After replicas
   // went their own ways.

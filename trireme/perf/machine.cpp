@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/perf/cgroup.hpp"
 #include "trireme/perf/topology.hpp"
@@ -158,16 +159,16 @@ FreeMemory free_memory() {
 double current_load(std::chrono::milliseconds during) {
   constexpr std::chrono::milliseconds kBetweenLooks{5};
   const std::int64_t before = busy_ticks();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = SteadyClock::now();
   double runnable = 0;
   int looks = 0;
   do {
     std::this_thread::sleep_for(kBetweenLooks);
     runnable += std::max(runnable_threads() - 1, 0.0);
     ++looks;
-  } while (std::chrono::steady_clock::now() - start < during);
+  } while (SteadyClock::now() - start < during);
   const auto ticks = static_cast<double>(busy_ticks() - before);
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> passed = SteadyClock::now() - start;
   const double busy_cores = ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / passed.count();
   return std::max(busy_cores, runnable / looks);
 }

@@ -15,14 +15,13 @@
 #include <vector>
 
 #include "trireme/base/aligned_memory.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::perf {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Each kernel repeats x = x * factor + addend on accumulators that do not depend on each other. A core starts two
 // instructions per cycle, each ready after four or five: ten in flight hide that, and all of these fit the registers.
@@ -166,20 +165,18 @@ Variant widest(DataType type) {
 
 // Seconds from the first thread's start to the last one's end.
 double time_once(const Variant& variant, int threads, std::int64_t iterations) {
-  std::vector<Clock::time_point> starts(threads), ends(threads);
+  std::vector<SteadyClock::time_point> starts(threads), ends(threads);
 #pragma omp parallel num_threads(threads)
   {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
 #pragma omp barrier
-    starts[thread] = Clock::now();
+    starts[thread] = SteadyClock::now();
     variant.kernel(iterations, 0.5f, 1.0f);
-    ends[thread] = Clock::now();
+    ends[thread] = SteadyClock::now();
   }
   const auto last = *std::ranges::max_element(ends);
   return std::chrono::duration<double>(last - *std::ranges::min_element(starts)).count();
 }
-
-using Clock = std::chrono::steady_clock;
 
 // Four times the last level of all packages together, so that little of one pass is left for the next; bounded below
 // for machines that hide their caches, and above by what is free.
@@ -217,9 +214,9 @@ PassRates rates_of(double bytes, double seconds, Pass pass) {
   std::vector<double> rates;
   pass();
   for (double total = 0; rates.size() < kFewest || total < seconds;) {
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     pass();
-    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    const double elapsed = seconds_since(start);
     rates.push_back(bytes / elapsed);
     total += elapsed;
   }

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/base/clock.hpp"
+
 namespace trireme::perf {
 
 enum class SpanKind : std::uint8_t {
@@ -52,8 +54,7 @@ struct Span {
 };
 
 inline std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now().time_since_epoch()).count();
 }
 
 // The spans of one thread. One thread at a time adds to it; others read it when nobody does.

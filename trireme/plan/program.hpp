@@ -25,6 +25,8 @@ struct Buffer {
   std::int64_t bytes = 0;
   int first = 0, last = 0;  // instructions of the first write and the last use
   int shares = -1;          // buffer whose memory this one has (in place, or a view)
+
+  bool is_of_variable() const { return kind == MemoryKind::variable || kind == MemoryKind::shadow; }
 };
 
 struct Instruction {

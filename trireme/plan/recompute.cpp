@@ -18,7 +18,7 @@ constexpr int kBoundsTried = 32;
 // About what a CPU computes in the time that it takes to move a byte.
 constexpr double kFlopsPerByte = 10;
 
-bool is_source(const Node& node) { return node.inputs.empty(); }
+bool has_no_inputs(const Node& node) { return node.inputs.empty(); }
 
 bool is_convolution(const Node& node) { return node.as<op::Convolution>() != nullptr; }
 
@@ -29,7 +29,7 @@ bool is_matrix_product(const Node& node) {
 
 // Of operations with several outputs only batch norm: its statistics are kept.
 bool can_run_again(const Node& node, Recompute recompute) {
-  if (is_source(node) || is_update(node.op) || is_matrix_product(node)) return false;
+  if (has_no_inputs(node) || is_update(node.op) || is_matrix_product(node)) return false;
   if (is_convolution(node) && recompute != Recompute::full) return false;
   return node.outputs.size() == 1 || node.as<op::BatchNorm>() != nullptr;
 }
@@ -136,7 +136,7 @@ void RecomputeChoice::find_backward() {
 void RecomputeChoice::find_bytes() {
   first_number_.push_back(0);
   for (const Node& node : graph_.nodes()) {
-    for (const TensorType& output : node.outputs) bytes_.push_back(is_source(node) ? 0 : output.bytes());
+    for (const TensorType& output : node.outputs) bytes_.push_back(has_no_inputs(node) ? 0 : output.bytes());
     first_number_.push_back(bytes_.size());
   }
   // Gradients of variables have memory outside the arena.

@@ -11,10 +11,6 @@ namespace trireme {
 namespace {
 
 // Shadows are written with their variables.
-bool is_of_variable(const Buffer& buffer) {
-  return buffer.kind == MemoryKind::variable || buffer.kind == MemoryKind::shadow;
-}
-
 class Scheduler {
  public:
   Scheduler(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects)
@@ -51,6 +47,7 @@ class Scheduler {
     }
     // The host is done with giving work to a device before it waits for any of it.
     if (!place_.on_host) start_downloaded();
+    start_transformed();
     finish_all();
     if (served()) {
       for (const int id : program_.fetches) wait_for_values(id);
@@ -61,7 +58,7 @@ class Scheduler {
  private:
   const Instruction& instruction(int index) const { return program_.instructions[index]; }
   const Buffer& buffer(int id) const { return program_.buffers[id]; }
-  bool served() const { return options_.exchange == Exchange::serve; }
+  bool served() const { return is_served(options_.exchange); }
   bool on_device_alone() const { return options_.exchange == Exchange::reduce_on_device; }
   // Gradients are worked on in the host's memory, which is not that of the device.
   bool staged() const { return !place_.on_host && options_.changes_step() && !on_device_alone(); }
@@ -91,10 +88,11 @@ class Scheduler {
     if (options_.exchange != Exchange::none && schedule_.updates.empty()) {
       bad_input("a program without updates has no gradients to exchange; set the exchange of the one that trains");
     }
-    if (served() && options_.transforms()) {
+    if (options_.exchange == Exchange::serve && options_.transforms()) {
       bad_input(
-          "parameter servers apply gradients themselves: they can neither be clipped (--clip-norm) nor scaled by layer "
-          "(--lars); take --variable-update all_reduce");
+          "parameter servers apply the mean of all workers' gradients, and each server has a part of it: it can "
+          "neither "
+          "be clipped (--clip-norm) nor scaled by layer (--lars); take --async or --variable-update all_reduce");
     }
     if (on_device_alone() && (options_.accumulate > 1 || options_.transforms())) {
       bad_input(
@@ -154,8 +152,22 @@ class Scheduler {
     if (place_.group > 0) return;  // the first group does it for all
     if (options_.accumulate > 1) add(Action::accumulate, bucket);
     if (!exchanges()) return;
+    if (served() && options_.transforms()) {
+      held_.push_back(bucket);
+      return;
+    }
     add(Action::start, bucket);
     waited_.erase(bucket);
+  }
+
+  // Where servers apply each replica's gradients, the replica transforms its own before they leave.
+  void start_transformed() {
+    if (held_.empty()) return;
+    add(Action::transform);
+    for (const int bucket : held_) {
+      add(Action::start, bucket);
+      waited_.erase(bucket);
+    }
   }
 
   void start_downloaded() {
@@ -179,14 +191,14 @@ class Scheduler {
   bool uses_updated(const Instruction& next) const {
     return std::any_of(next.inputs.begin(), next.inputs.end(), [&](int id) {
       const Buffer& used = buffer(id);
-      if (!is_of_variable(used) && used.kind != MemoryKind::gradient) return false;
+      if (!used.is_of_variable() && used.kind != MemoryKind::gradient) return false;
       const auto found = bucket_of_.find(used.variable);
       return found != bucket_of_.end() && updated_.contains(found->second);
     });
   }
 
   void wait_for_values(int id) {
-    if (id < 0 || !is_of_variable(buffer(id))) return;
+    if (id < 0 || !buffer(id).is_of_variable()) return;
     const auto found = bucket_of_.find(buffer(id).variable);
     if (found == bucket_of_.end() || !waited_.insert(found->second).second) return;
     if (!place_.on_host) start_downloaded();
@@ -288,6 +300,7 @@ class Scheduler {
   std::set<int> after_gradients_;
   std::set<int> updated_;        // buckets whose update stands before here in the program
   std::vector<int> downloaded_;  // buckets that the host has still to work on
+  std::vector<int> held_;        // buckets that leave when all are transformed
   std::set<int> waited_;         // buckets whose new values are in place, where they are served
   int started_ = 0;              // buckets that are complete
   int finished_ = 0;             // buckets whose update is in the schedule

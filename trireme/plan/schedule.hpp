@@ -41,9 +41,11 @@ enum class Exchange : std::uint8_t {
   none,
   reduce,            // gradients become the mean over all replicas in the host's memory, then each replica applies them
   reduce_on_device,  // likewise, but the devices do it among themselves, as a part of their work
-  serve,  // gradients go to servers, which apply them; a run waits for the new values before it reads them, which may
-          // be in the next run
+  serve,       // gradients go to servers, which apply the mean over all replicas; a run waits for the new values before
+               // it reads them, which may be in the next run
+  serve_each,  // likewise, but each replica's gradients are an update of their own
 };
+constexpr bool is_served(Exchange exchange) { return exchange >= Exchange::serve; }
 
 // Layer-wise adaptive rate scaling (You, Gitman, Ginsburg 2017), for large batches: each weight's gradient, its decay
 // included, is scaled by coefficient · |w| / (|g| + decay · |w|). Biases and batch norm's parameters are left as they

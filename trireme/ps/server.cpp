@@ -8,14 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/backoff.hpp"
 
 namespace trireme::ps {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 // Workers compile, and time kernels, before they have anything to say.
 constexpr auto kSetupTimeout = std::chrono::hours(1);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/perf/recorder.hpp"
 #include "trireme/ps/messages.hpp"
 #include "trireme/ps/shard.hpp"
@@ -77,7 +78,7 @@ class Server {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<UpdatePool> pool_;
   Counters counters_;
-  std::chrono::steady_clock::time_point next_check_;
+  SteadyClock::time_point next_check_;
   bool training_ended_ = false;  // a worker has said so
   bool ended_well_ = false;
   std::atomic<bool> stopping_{false};

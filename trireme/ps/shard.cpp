@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/optim/apply_rule.hpp"
 
 namespace trireme::ps {
@@ -41,9 +42,7 @@ std::span<float> Shard::gradient(int worker) {
   return {static_cast<float*>(memory.at(0)), static_cast<std::size_t>(chunk_.elements)};
 }
 
-void Shard::add(int worker, const Header& header) {
-  waiting_.push_back({{worker, header}, std::chrono::steady_clock::now()});
-}
+void Shard::add(int worker, const Header& header) { waiting_.push_back({{worker, header}, SteadyClock::now()}); }
 
 void Shard::resume(int worker) {
   const std::uint64_t slowest = slowest_clock();
@@ -177,7 +176,7 @@ std::vector<Pull> Shard::take_pulls() {
   return std::exchange(pulls_, {});
 }
 
-std::optional<std::chrono::steady_clock::time_point> Shard::waiting_since() const {
+std::optional<SteadyClock::time_point> Shard::waiting_since() const {
   if (waiting_.empty() || updating_) return std::nullopt;
   return std::min_element(waiting_.begin(), waiting_.end(),
                           [](const Waiting& a, const Waiting& b) { return a.since < b.since; })

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "trireme/base/aligned_memory.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/ps/protocol.hpp"
 
 namespace trireme::ps {
@@ -76,13 +76,13 @@ class Shard {
   std::vector<Pull> take_pulls();
 
   // For the message of a wait that takes too long: since when somebody has been waiting, and for which workers.
-  std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
+  std::optional<SteadyClock::time_point> waiting_since() const;
   std::vector<int> missing() const;
 
  private:
   struct Waiting {
     Push push;
-    std::chrono::steady_clock::time_point since;
+    SteadyClock::time_point since;
     bool applied = false;
   };
   int required() const;  // gradients that a synchronous update waits for

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::ps {
@@ -181,7 +182,7 @@ void WorkerSync::enqueue(Order order) {
       case Order::Kind::leave:
         break;
     }
-    if (!busy_since_ && answers_missing_ > 0) busy_since_ = std::chrono::steady_clock::now();
+    if (!busy_since_ && answers_missing_ > 0) busy_since_ = SteadyClock::now();
   }
   ordered_.notify_one();
 }
@@ -235,7 +236,7 @@ void WorkerSync::end_step() {
     wait_until([&] { return !vote_missing_; });
   }
   const std::lock_guard lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = SteadyClock::now();
   if (busy_since_) {
     busy_seconds_ += std::chrono::duration<double>(now - *busy_since_).count();
     busy_since_ = now;

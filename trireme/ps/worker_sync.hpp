@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/parallel/gradient_sync.hpp"
 #include "trireme/perf/recorder.hpp"
 #include "trireme/ps/messages.hpp"
@@ -42,7 +43,9 @@ class WorkerSync : public parallel::GradientSync {
   void configure(const Graph& graph, SessionOptions& options) override;
   void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
 
-  Exchange kind() const override { return Exchange::serve; }
+  Exchange kind() const override {
+    return options_.mode == Mode::asynchronous ? Exchange::serve_each : Exchange::serve;
+  }
   void begin_step(std::uint64_t step) override;
   void start(int bucket) override;
   bool done(int bucket) override;
@@ -125,7 +128,7 @@ class WorkerSync : public parallel::GradientSync {
   void add_span(std::size_t bucket);
   void count_answer();
   void count_vote(int chunk, const Header& header);
-  void check_servers(std::chrono::steady_clock::time_point last_move) const;
+  void check_servers(SteadyClock::time_point last_move) const;
   void check_presence() const;
   bool is_idle() const;
   std::string name_of(int server) const;
@@ -154,7 +157,7 @@ class WorkerSync : public parallel::GradientSync {
   bool vote_missing_ = false;
   float agreed_ = 0;
   double busy_seconds_ = 0;  // since the last step ended
-  std::optional<std::chrono::steady_clock::time_point> busy_since_;
+  std::optional<SteadyClock::time_point> busy_since_;
   bool stopping_ = false, left_ = false;
   std::exception_ptr error_;
   std::atomic<bool> has_failed_{false}, end_was_called_{false};

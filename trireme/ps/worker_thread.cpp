@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/backoff.hpp"
@@ -10,8 +11,6 @@
 
 namespace trireme::ps {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 // A server that waits for another worker says so in time, and can name it: leave that to it.
 constexpr double kPatience = 1.5;
@@ -203,7 +202,7 @@ void WorkerSync::add_span(std::size_t bucket) {
 // With the mutex held.
 void WorkerSync::count_answer() {
   if (--answers_missing_ > 0) return;
-  busy_seconds_ += std::chrono::duration<double>(SteadyClock::now() - *busy_since_).count();
+  busy_seconds_ += seconds_since(*busy_since_);
   busy_since_.reset();
   changed_.notify_all();
 }
@@ -225,7 +224,7 @@ void WorkerSync::check_presence() const {
 
 void WorkerSync::check_servers(SteadyClock::time_point last_move) const {
   check_presence();
-  const double waited = std::chrono::duration<double>(SteadyClock::now() - last_move).count();
+  const double waited = seconds_since(last_move);
   for (int server = 0; server < std::ssize(servers_); ++server) {
     if (waited < kPatience * options_.timeout_seconds) continue;
     for (const int id : servers_[server].chunks) {

@@ -182,7 +182,7 @@ using perf::Verdict;
 
 constexpr const char* kFigure = "baseline-change";
 
-double percent(double ratio) { return 100 * (ratio - 1); }
+double change_in_percent(double ratio) { return 100 * (ratio - 1); }
 
 std::string verdict_text(const CellChange& change) {
   constexpr std::array<const char*, 4> kTexts{"faster", "slower", "no difference shown", "not enough runs to tell"};
@@ -208,9 +208,9 @@ FigureTable change_table(const BaselineComparison& comparison) {
                           {change.label},
                           number_cell(perf::median(change.old_speeds)),
                           number_cell(perf::median(change.new_speeds)),
-                          number_cell(percent(change.comparison.ratio)),
-                          number_cell(percent(change.comparison.interval.low)),
-                          number_cell(percent(change.comparison.interval.high)),
+                          number_cell(change_in_percent(change.comparison.ratio)),
+                          number_cell(change_in_percent(change.comparison.interval.low)),
+                          number_cell(change_in_percent(change.comparison.interval.high)),
                           {kind_text(change.comparison.interval)},
                           {fmt::format("{:.3f}", change.comparison.p), change.comparison.p},
                           {verdict_text(change)},
@@ -233,12 +233,12 @@ Figure change_figure(const BaselineComparison& comparison, const RecordSet& reco
     const CellChange& change = comparison.changes[i];
     figure.x.categories.push_back(change.label);
     figure.commands.push_back({change.label, change.command});
-    series.points.push_back(
-        {.x = static_cast<double>(i),
-         .y = percent(change.comparison.ratio),
-         .spread = perf::Interval{percent(change.comparison.interval.low), percent(change.comparison.interval.high),
-                                  change.comparison.interval.is_range},
-         .runs = static_cast<int>(change.new_speeds.size())});
+    series.points.push_back({.x = static_cast<double>(i),
+                             .y = change_in_percent(change.comparison.ratio),
+                             .spread = perf::Interval{change_in_percent(change.comparison.interval.low),
+                                                      change_in_percent(change.comparison.interval.high),
+                                                      change.comparison.interval.is_range},
+                             .runs = static_cast<int>(change.new_speeds.size())});
   }
   figure.series.push_back(std::move(series));
   if (!records.runs.empty()) figure.machine = records.runs.front().machine;

@@ -5,7 +5,7 @@
 namespace trireme::report {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string quoted_cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string result = "\"";
   for (const char c : text) {
@@ -21,13 +21,13 @@ std::string to_csv(const FigureTable& table) {
   std::string text;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (i > 0) text += ',';
-    text += quoted(table.columns[i].title);
+    text += quoted_cell(table.columns[i].title);
   }
   text += '\n';
   for (const auto& row : table.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i > 0) text += ',';
-      text += row[i].number ? fmt::format("{}", *row[i].number) : quoted(row[i].text);
+      text += row[i].number ? fmt::format("{}", *row[i].number) : quoted_cell(row[i].text);
     }
     text += '\n';
   }

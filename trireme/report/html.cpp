@@ -177,7 +177,7 @@ std::string warnings(const Document& document) {
   if (document.warnings.empty()) return "";
   std::string items;
   for (const std::string& warning : document.warnings) items += fmt::format("<li>{}</li>", xml_escaped(warning));
-  return fmt::format("<aside class=\"warnings\" role=\"note\"><h2>Mind this</h2><ul>{}</ul></aside>\n", items);
+  return fmt::format("<aside class=\"warnings\" role=\"note\"><h2>Warnings</h2><ul>{}</ul></aside>\n", items);
 }
 
 std::string findings(const Document& document) {

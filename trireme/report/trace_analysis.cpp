@@ -208,7 +208,7 @@ std::vector<std::string> remarks_on(const TraceFile& trace, const TraceSteps& st
     if (rank.is_lost) remarks.push_back(fmt::format("{} was lost: nothing of it is in the trace", rank.name));
     if (rank.dropped > 0) {
       remarks.push_back(fmt::format("{}: {} spans found no room and are missing here; trace fewer steps", rank.name,
-                                    format_count(static_cast<double>(rank.dropped))));
+                                    format_count(rank.dropped)));
     }
   }
   if (trace.ranks.size() > 1) remarks.push_back(fmt::format("clocks are aligned to {}", format_seconds(error)));

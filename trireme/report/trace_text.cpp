@@ -81,7 +81,7 @@ std::string server_text(const TraceAnalysis& analysis) {
   std::string text;
   for (const ServerTime& server : analysis.servers) {
     text += fmt::format("{} applied gradients {} times, busy with it {} of the time\n", server.name,
-                        format_count(static_cast<double>(server.updates)), percent(server.busy));
+                        format_count(server.updates), percent(server.busy));
   }
   return text;
 }

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
+#include <utility>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/runtime/executable_impl.hpp"
@@ -11,10 +12,6 @@
 namespace trireme {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Before anything is allocated for it: what it needs beside the variables, which are there. Half a percent goes to the
 // ends of pages.
@@ -202,7 +199,7 @@ void Executable::Impl::execute(std::size_t index, int thread) {
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.instructions[index]);
   const bool timed = profiling_ || (exchange_ != nullptr && applies_gradients(program_.instructions[index]));
   if (!timed) return run_kernel(index);
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   run_kernel(index);
   const double seconds = seconds_since(start);
   if (profiling_) profile_.seconds[index] += seconds;
@@ -218,14 +215,14 @@ void Executable::Impl::run_kernel(std::size_t index) {
 
 void Executable::Impl::wait_for_transfer(int bucket, int thread) {
   if (exchange_->done(bucket)) return;
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.wait, bucket + 1);
   exchange_->wait(bucket);
   exchange_times_.wait += seconds_since(start);
 }
 
 void Executable::Impl::end_exchange() {
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   const perf::ScopedSpan span(trace_.tracks.front(), trace_.end_exchange);
   exchange_->end_step();
   exchange_times_.wait += seconds_since(start);
@@ -274,6 +271,10 @@ void Executable::input_changed(Tensor placeholder) {
 
 void Executable::send_inputs() {
   if (impl_->on_device_) impl_->on_device_->send_inputs();
+}
+
+void Executable::set_beside(std::function<void()> work) {
+  if (impl_->on_device_) impl_->on_device_->set_beside(std::move(work));
 }
 
 std::span<float> Executable::input_f32(Tensor placeholder) {

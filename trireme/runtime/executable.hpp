@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -53,6 +54,9 @@ class Executable {
   void input_changed(Tensor placeholder);
   // What has changed so far is complete: a device begins to fetch it, beside the run that it is at, for the next one.
   void send_inputs();
+  // Called once in each run, on its thread, when the host would first wait for gradients of a device: a chance to send
+  // the next inputs. Not called if the host does not work on gradients; run() returns before the device is done then.
+  void set_beside(std::function<void()> work);
   void feed(Tensor placeholder, const HostTensor& value);  // checks the type
   bool needs(Tensor placeholder) const;
   std::vector<NodeId> placeholders() const;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "trireme/base/error.hpp"
 #include "trireme/runtime/executable_impl.hpp"
@@ -214,7 +215,12 @@ void Executable::Impl::OnDevice::download(int bucket) {
   set_stream(0);
 }
 
+void Executable::Impl::OnDevice::work_beside() {
+  if (std::exchange(works_beside_, false) && beside_) beside_();
+}
+
 void Executable::Impl::OnDevice::wait_for_download(int bucket) {
+  work_beside();
   const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.wait_for_device);
   device_.wait_event_on_host(downloaded_[bucket]);
 }
@@ -316,6 +322,7 @@ void Executable::Impl::OnDevice::add_device_span(double seconds) const {
 }
 
 void Executable::Impl::OnDevice::begin_run() {
+  works_beside_ = true;
   device_.record_time(kBeginTime);
   take_inputs();
   device_.set_context(owner_.context_);

@@ -132,6 +132,7 @@ class Executable::Impl::OnDevice {
   void* host_address(int buffer) const { return staging_.at(staged_.at(buffer)); }
   void input_changed(int buffer);
   void send_inputs();
+  void set_beside(std::function<void()> work) { beside_ = std::move(work); }
 
   // Streams of the steps, and the parts of a walk.
   void plan(Walk& walk) const;
@@ -152,7 +153,8 @@ class Executable::Impl::OnDevice {
 
  private:
   bool staged() const;
-  bool served() const { return owner_.gradient_options_.exchange == Exchange::serve; }
+  void work_beside();
+  bool served() const { return is_served(owner_.gradient_options_.exchange); }
   std::int64_t bytes_of(int buffer) const;
   void stage_buffers();
   void take_inputs();
@@ -167,6 +169,8 @@ class Executable::Impl::OnDevice {
   Impl& owner_;
   ComputeDevice& device_;
   const Program& program_;
+  std::function<void()> beside_;
+  bool works_beside_ = false;  // in this run, still
   // What is fed and fetched, on the host's side.
   DeviceMemory staging_;
   std::map<int, std::int64_t> staged_;  // buffer -> offset

@@ -16,10 +16,6 @@ constexpr std::int64_t kCacheLine = 64;  // groups must not write into each othe
 std::int64_t whole_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
 // Shadows are written with their variables.
-bool is_of_variable(const Buffer& buffer) {
-  return buffer.kind == MemoryKind::variable || buffer.kind == MemoryKind::shadow;
-}
-
 // Adds memory to the end of the last part where only padding lies between them, which is zero in all replicas.
 void add_part(std::vector<std::span<float>>& parts, std::span<float> part) {
   constexpr std::ptrdiff_t kPadding = 64 / sizeof(float);  // the store's alignment
@@ -196,7 +192,7 @@ int Executable::Impl::first_use(const std::vector<NodeId>& variables) const {
     for (const int id : program_.instructions[i].inputs) {
       const Buffer& buffer = program_.buffers[id];
       const bool is_one = std::find(variables.begin(), variables.end(), buffer.variable) != variables.end();
-      if (!program_.instructions[i].once && is_of_variable(buffer) && is_one) return static_cast<int>(i);
+      if (!program_.instructions[i].once && buffer.is_of_variable() && is_one) return static_cast<int>(i);
     }
   }
   return 0;

@@ -16,9 +16,6 @@
 namespace trireme::train {
 namespace {
 
-// Workers time kernels in turn, and may have uneven shares.
-constexpr auto kUnevenTimeout = std::chrono::hours(24);
-
 StepConfig resolve(StepOptions options, const TrainingState& state, int workers) {
   options.model = state.model;
   options.num_classes = state.classes;
@@ -40,7 +37,7 @@ CheckpointEvaluation::CheckpointEvaluation(const EvaluationOptions& options, com
       config_(resolve(options.step, checkpoint_->state(), workers.size())) {
   if (!config_.data.is_real()) bad_input("eval needs --data-dir");
   if (workers_.size() > 1) {
-    workers_.set_timeout(kUnevenTimeout);
+    workers_.set_timeout(comm::Communicator::kUnevenTimeout);
     Json same = to_json(config_);
     same["step of the checkpoint"] = checkpoint_->state().step;
     check_same_options(workers_, same);

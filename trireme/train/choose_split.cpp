@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <future>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/machine.hpp"
@@ -17,8 +17,6 @@
 
 namespace trireme::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A step of a trial should take no longer than this; where the batch is too large for that, a part of it is tried.
 constexpr double kTrialStepSeconds = 1;
@@ -31,8 +29,6 @@ constexpr double kWorthwhile = 1.02;
 constexpr double kInTheRunning = 1.1;
 // Trials may take this share of the memory that is free.
 constexpr double kMemoryShare = 0.6;
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // All that the speed of a step depends on.
 std::string problem_text(const StepConfig& config, int threads, const TuningOptions& tuning) {
@@ -117,9 +113,9 @@ class Trials {
     const int least_steps = config_.autotune == Autotune::full ? 6 : 2;  // the first also touches the memory
     double best = std::numeric_limits<double>::max(), spent = 0;
     for (int i = 0; i < least_steps || spent < kTrialSeconds; ++i) {
-      const auto start = Clock::now();
+      const auto start = SteadyClock::now();
       step.run(0);
-      const double seconds = since(start);
+      const double seconds = seconds_since(start);
       best = std::min(best, seconds);
       spent += seconds;
     }
@@ -158,12 +154,12 @@ std::vector<SplitTrial> run_trials(const StepConfig& config, int threads, const 
                                    const std::string& problem, const std::vector<int>& splits) {
   TuneCache& cache = *tuning.cache;
   if (tuning.on_first && cache.added() == 0) tuning.on_first();
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   const double spent = cache.seconds_spent();
   std::vector<SplitTrial> trials =
       Trials(config, threads, trial_batch(config, splits.back(), peak), tuning).run(splits);
   // Kernels that were timed on the way have been counted.
-  double seconds = since(start) - (cache.seconds_spent() - spent);
+  double seconds = seconds_since(start) - (cache.seconds_spent() - spent);
   for (const SplitTrial& trial : trials) {
     cache.add(problem, kept_name(trial.groups), 1 / trial.images_per_second, std::exchange(seconds, 0));
   }

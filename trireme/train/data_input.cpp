@@ -97,8 +97,7 @@ std::int64_t DataInput::count_bad_records(comm::Communicator& workers) const {
 
 std::string DataInput::describe() const {
   const data::DatasetInfo& info = dataset_->info();
-  std::string text =
-      fmt::format("{} ({}): {} images", info.format, config_.dir, format_count(static_cast<double>(dataset_->size())));
+  std::string text = fmt::format("{} ({}): {} images", info.format, config_.dir, format_count(dataset_->size()));
   if (info.height > 0) {
     text += fmt::format(" of {}x{}x{}", info.channels, info.height, info.width);
   } else if (images_.height > 0) {

@@ -24,8 +24,6 @@ std::string as_json(const std::vector<std::string>& names) {
   return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string count(std::int64_t value) { return format_count(static_cast<double>(value)); }
-
 std::string size_text(const data::Glimpse& images) {
   return images.height > 0 ? fmt::format("{}x{}", images.height, images.width) : "several sizes";
 }
@@ -103,7 +101,7 @@ std::optional<TrainedOn> trained_on(const Metadata& metadata) {
 
 std::string difference_in_training(const TrainedOn& before, const TrainedOn& now) {
   if (before.samples != now.samples) {
-    return fmt::format("{} images, and there are {} here", count(before.samples), count(now.samples));
+    return fmt::format("{} images, and there are {} here", format_count(before.samples), format_count(now.samples));
   }
   if (std::string classes = difference_in_classes(before, now); !classes.empty()) return classes;
   if (before.images.channels != now.images.channels) {

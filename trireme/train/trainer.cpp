@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/train/checkpoint.hpp"
@@ -16,14 +17,8 @@
 namespace trireme::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Workers may be busy with evaluation or checkpoints for long.
-constexpr auto kUnevenTimeout = std::chrono::hours(24);
 // A trace begins after so many updates, or half of them if there are fewer: the first ones are not as the others.
 constexpr std::int64_t kStepsBeforeTrace = 10;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
 
@@ -62,7 +57,7 @@ TrainingEnd Trainer::run_steps(const std::stop_token& stop) {
 void Trainer::finish() {
   comm::Communicator& workers = worker_->workers();
   trace_->set_recording(false);
-  workers.set_timeout(kUnevenTimeout);
+  workers.set_timeout(comm::Communicator::kUnevenTimeout);
   if (sync() != nullptr) sync()->rest();
   finish_checkpoints();
   workers.set_context("waiting for all workers to end");
@@ -83,7 +78,7 @@ TrainingEnd Trainer::evaluate_only(const std::stop_token& stop) {
 }
 
 void Trainer::run_step() {
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   StepReport report = run_update(config_->step.schedule.at(step_));
   report.seconds = seconds_since(start);
   report.step = ++step_;
@@ -154,7 +149,7 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const bool is_candidate = is_evaluated && config_->target_accuracy > 0 && goes_at_own_pace();
   const bool is_due = config_->checkpoint_every == 0 || step_ % config_->checkpoint_every == 0;
   if (is_last || is_due || is_candidate) save();
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   const Evaluation evaluation = is_evaluated ? evaluate(stop) : Evaluation();
   const double evaluation_seconds = seconds_since(start);
   tell([&](TrainerObserver& observer) {
@@ -212,7 +207,7 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   }
   if (!together) return added_up({&counted, 1});
   const auto timeout = workers.timeout();
-  workers.set_timeout(kUnevenTimeout);
+  workers.set_timeout(comm::Communicator::kUnevenTimeout);
   workers.set_context("adding up the evaluation");
   const std::vector<std::optional<Accuracy>> all = comm::all_gather_value(workers, counted);
   workers.set_timeout(timeout);

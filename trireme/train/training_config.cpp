@@ -34,9 +34,11 @@ void resolve_gradients(const TrainingOptions& options, TrainingConfig& config) {
     config.step.optimizer.weight_decay = 0;
   }
   const DistributionConfig& distribution = config.step.distribution;
-  if (config.gradients.transforms() && distribution.uses_servers()) {
-    bad_input("{}: parameter servers apply gradients as they are; take --variable-update all_reduce",
-              options.lars ? "--lars" : "--clip-norm");
+  if (config.gradients.transforms() && distribution.uses_servers() && !distribution.asynchronous) {
+    bad_input(
+        "{}: each parameter server has a part of the mean gradient, and its norm needs all of it; take --async, which "
+        "clips and scales each worker's gradients, or --variable-update all_reduce",
+        options.lars ? "--lars" : "--clip-norm");
   }
   if (!config.gradients.changes_step()) return;
   if (distribution.gpu_sums == GpuSums::always) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <utility>
 
 #include "trireme/backend/registry.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/data/formats.hpp"
@@ -18,8 +20,6 @@
 
 namespace trireme::train {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kTuningTimeout = std::chrono::hours(1);
 
@@ -128,7 +128,7 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   tuning_ = tuning_options(config, machine.cpu, options_.on_tuning);
   divide_cores();
   prepare();
-  setup_.prepare_seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  setup_.prepare_seconds = seconds_since(start);
   if (config_.on_gpu()) measure_gpu_peak();
   if (options_.recorder != nullptr) name_spans(*options_.recorder);
   if (input_) {
@@ -269,11 +269,21 @@ double Worker::take_batch() {
   const data::Batch& batch = next_batch();
   const perf::ScopedSpan span(trace_.track, trace_.place_batch);
   step_->set_batch(batch.images, batch.labels);
-  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+  return seconds_since(start);
 }
 
-// The batch after this step's is taken meanwhile. Where there is none, that is a matter of the step that wants it,
-// which may never come.
+// Beside a step on a device. If there is none, that is a matter of the step that wants it, which may never come.
+void Worker::take_next_batch() {
+  if (!std::exchange(wants_next_batch_, false)) return;
+  batch_is_there_ = true;
+  beside_seconds_ = 0;
+  try {
+    beside_seconds_ = take_batch();
+  } catch (const std::exception&) {
+    batch_problem_ = std::current_exception();
+  }
+}
+
 double Worker::run_step(double learning_rate, bool on_next_batch) {
   if (input_ == nullptr || !on_next_batch) {
     input_seconds_ = 0;
@@ -281,16 +291,12 @@ double Worker::run_step(double learning_rate, bool on_next_batch) {
   }
   if (batch_problem_) std::rethrow_exception(batch_problem_);
   input_seconds_ = batch_is_there_ ? 0 : take_batch();
+  batch_is_there_ = false;
+  wants_next_batch_ = !backend_->device().is_host();
   step_->start(learning_rate);
-  batch_is_there_ = !backend_->device().is_host();
-  double beside = 0;
-  try {
-    if (batch_is_there_) beside = take_batch();
-  } catch (const std::exception&) {
-    batch_problem_ = std::current_exception();
-  }
+  take_next_batch();  // if no exchange through the host has made time for it
   const double step_seconds = step_->wait();
-  if (batch_is_there_) input_seconds_ += std::max(0.0, beside - step_seconds);
+  if (batch_is_there_) input_seconds_ += std::max(0.0, beside_seconds_ - step_seconds);
   return step_->loss();
 }
 
@@ -319,6 +325,7 @@ void Worker::build() {
   replicas_ = make_replicas();
   const auto restore = workers_->rank() == 0 ? options_.restore : nullptr;
   step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank(), restore);
+  step_->executable().set_beside([this] { take_next_batch(); });
   setup_.model = step_->model().info;
   config.num_classes = setup_.model.classes;
   setup_.counts = count(step_->graph(), step_->model());

@@ -129,6 +129,7 @@ class Worker {
   void keep_new_timings();
   void describe_workers();
   double take_batch();
+  void take_next_batch();
   const data::Batch& next_batch();
   void name_spans(perf::Recorder& recorder);
 
@@ -142,7 +143,9 @@ class Worker {
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
+  bool wants_next_batch_ = false;     // while a step runs on a device
   bool batch_is_there_ = false;       // of the next step
+  double beside_seconds_ = 0;         // that taking it took
   std::exception_ptr batch_problem_;  // why it is not
   double input_seconds_ = 0;
   struct Trace {

@@ -8,6 +8,8 @@
 
 namespace trireme::cuda {
 
+constexpr const char* kImplementation = "own:cuda";  // what plans and profiles call the kernels of this folder
+
 // convolution.cpp
 KernelChoice make(const op::Convolution& operation, const KernelRequest& request, CudaDevice& device,
                   const Tuner& tuner);

@@ -6,8 +6,6 @@
 namespace trireme::cuda {
 namespace {
 
-constexpr const char* kImplementation = "own:cuda";
-
 LossRows rows_of(const Shape& shape) {
   const std::int64_t width = shape[shape.rank() - 1];
   return {.count = shape.elements() / width, .width = width};

@@ -8,8 +8,6 @@
 namespace trireme::cuda {
 namespace {
 
-constexpr const char* kImplementation = "own:cuda";
-
 // All gradients in one launch.
 class UnscaledRatesKernel final : public Kernel {
  public:

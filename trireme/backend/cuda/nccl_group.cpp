@@ -10,14 +10,13 @@
 #include <utility>
 
 #include "trireme/backend/cuda/check.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
-void check(ncclResult_t result, const char* what) {
+void check_nccl(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
   fail(ErrorKind::failed, "NCCL: {}: {}; NCCL_DEBUG=INFO in the environment tells more", what,
        ncclGetErrorString(result));
@@ -27,7 +26,7 @@ class NcclGroup final : public DeviceGroup {
  public:
   NcclGroup(CudaDevice& device, const ncclUniqueId& id, const GroupPlan& plan)
       : device_(device), timeout_(plan.timeout_seconds) {
-    check(ncclCommInitRank(&communicator_, plan.ranks, id, plan.rank), "GPUs cannot find each other");
+    check_nccl(ncclCommInitRank(&communicator_, plan.ranks, id, plan.rank), "GPUs cannot find each other");
     device_.set_waiting([this](cudaStream_t stream) { wait(stream); });
   }
   // Where another process is gone, what is under way never ends.
@@ -45,8 +44,9 @@ class NcclGroup final : public DeviceGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   void sum(float* values, std::int64_t elements, const float* factor) override {
-    check(ncclAllReduce(values, values, elements, ncclFloat, weighted_sum(factor), communicator_, device_.stream()),
-          "a sum cannot be started");
+    check_nccl(
+        ncclAllReduce(values, values, elements, ncclFloat, weighted_sum(factor), communicator_, device_.stream()),
+        "a sum cannot be started");
   }
 
  private:
@@ -56,13 +56,13 @@ class NcclGroup final : public DeviceGroup {
     auto next_look = start + kBetweenLooks;
     for (;;) {
       const cudaError_t state = cudaStreamQuery(stream);
-      if (state != cudaErrorNotReady) return cuda::check(state, "work on the GPU");
+      if (state != cudaErrorNotReady) return check(state, "work on the GPU");
       std::this_thread::yield();
       const auto now = SteadyClock::now();
       if (now < next_look) continue;
       next_look = now + kBetweenLooks;
       ncclResult_t problem = ncclSuccess;
-      check(ncclCommGetAsyncError(communicator_, &problem), "how its sums go");
+      check_nccl(ncclCommGetAsyncError(communicator_, &problem), "how its sums go");
       if (problem != ncclSuccess && problem != ncclInProgress) {
         give_up(ncclGetErrorString(problem));
       } else if (now - start > timeout_) {
@@ -80,8 +80,9 @@ class NcclGroup final : public DeviceGroup {
     const auto found = operations_.find(factor);
     if (found != operations_.end()) return found->second;
     ncclRedOp_t operation = ncclSum;
-    check(ncclRedOpCreatePreMulSum(&operation, const_cast<float*>(factor), ncclFloat, ncclScalarDevice, communicator_),
-          "a weighted sum");
+    check_nccl(
+        ncclRedOpCreatePreMulSum(&operation, const_cast<float*>(factor), ncclFloat, ncclScalarDevice, communicator_),
+        "a weighted sum");
     operations_.emplace(factor, operation);
     return operation;
   }
@@ -96,7 +97,7 @@ class NcclGroup final : public DeviceGroup {
 
 std::string name_nccl_group() {
   ncclUniqueId id;
-  check(ncclGetUniqueId(&id), "a group of GPUs cannot be named");
+  check_nccl(ncclGetUniqueId(&id), "a group of GPUs cannot be named");
   return {id.internal, sizeof(id.internal)};
 }
 

@@ -6,8 +6,6 @@
 namespace trireme::cuda {
 namespace {
 
-constexpr const char* kImplementation = "own:cuda";
-
 template <typename Operation>
 LrnGeometry geometry_of(const Operation& operation, const Shape& shape, const Layout& layout) {
   const std::int64_t image = shape[2] * shape[3];

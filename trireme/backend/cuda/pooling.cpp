@@ -7,8 +7,6 @@
 namespace trireme::cuda {
 namespace {
 
-constexpr const char* kImplementation = "own:cuda";
-
 PoolGeometry geometry_of(op::PoolKind kind, const op::Window& window, const Shape& src, const Shape& dst,
                          const Layout& layout) {
   const bool plain = layout.is_plain();

@@ -11,7 +11,6 @@
 namespace trireme::cuda {
 namespace {
 
-constexpr const char* kImplementation = "own:cuda";
 // Variables begin at multiples of so many elements: the store's alignment of 64 bytes. Only padding can lie between the
 // end of one and the next such multiple.
 constexpr std::int64_t kAlignment = 16;

@@ -13,13 +13,13 @@ struct Cells {
 };
 
 // Batch and channels are one list of images to pooling.
-struct Geometry {
+struct PoolGeometry {
   op::PoolKind kind;
   op::Window window;
   std::int64_t images;
   std::int64_t src_height, src_width, dst_height, dst_width;
 
-  Geometry(op::PoolKind kind_, const op::Window& window_, const Shape& src, const Shape& dst)
+  PoolGeometry(op::PoolKind kind_, const op::Window& window_, const Shape& src, const Shape& dst)
       : kind(kind_),
         window(window_),
         images(src[0] * src[1]),
@@ -44,7 +44,7 @@ struct Geometry {
 };
 
 // Position in the image of the maximum; of equal ones the first in row order.
-std::int64_t position_of_maximum(const Geometry& g, const float* image, const Cells& cells) {
+std::int64_t position_of_maximum(const PoolGeometry& g, const float* image, const Cells& cells) {
   std::int64_t best = cells.top * g.src_width + cells.left;
   for (std::int64_t h = cells.top; h < cells.bottom; ++h) {
     for (std::int64_t w = cells.left; w < cells.right; ++w) {
@@ -54,7 +54,7 @@ std::int64_t position_of_maximum(const Geometry& g, const float* image, const Ce
   return best;
 }
 
-double average(const Geometry& g, const float* image, const Cells& cells) {
+double average(const PoolGeometry& g, const float* image, const Cells& cells) {
   double sum = 0;
   for (std::int64_t h = cells.top; h < cells.bottom; ++h) {
     for (std::int64_t w = cells.left; w < cells.right; ++w) sum += image[h * g.src_width + w];
@@ -63,7 +63,7 @@ double average(const Geometry& g, const float* image, const Cells& cells) {
 }
 
 // Adds one output position's gradient to the cells that it came from. src is read for max only.
-void spread(const Geometry& g, const Cells& cells, double diff, const float* src, double* diff_src) {
+void spread(const PoolGeometry& g, const Cells& cells, double diff, const float* src, double* diff_src) {
   if (g.kind == op::PoolKind::max) {
     diff_src[position_of_maximum(g, src, cells)] += diff;
     return;
@@ -76,7 +76,7 @@ void spread(const Geometry& g, const Cells& cells, double diff, const float* src
 }  // namespace
 
 KernelChoice make(const op::Pool& operation, const KernelRequest& request) {
-  const Geometry g(operation.kind, operation.window, request.inputs[0].shape, request.node.outputs[0].shape);
+  const PoolGeometry g(operation.kind, operation.window, request.inputs[0].shape, request.node.outputs[0].shape);
   return plain_loops(request, [g](const Operands& operands, const RunContext&) {
     const float* src = operands.input(0);
     float* dst = operands.output();
@@ -96,7 +96,7 @@ KernelChoice make(const op::Pool& operation, const KernelRequest& request) {
 }
 
 KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request) {
-  const Geometry g(operation.kind, operation.window, operation.src_shape, request.inputs[0].shape);
+  const PoolGeometry g(operation.kind, operation.window, operation.src_shape, request.inputs[0].shape);
   const bool relu = operation.activation == op::Activation::relu;
   KernelChoice choice = plain_loops(request, [g, relu](const Operands& operands, const RunContext&) {
     const float* diff_dst = operands.input(0);

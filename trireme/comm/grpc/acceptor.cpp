@@ -235,7 +235,7 @@ void Acceptor::accept_one() {
       pollfd asked{each.connection.get(), 0, 0};
       return poll(&asked, 1, 0) > 0;
     });
-    unproven_.push_back({std::move(second), host_of(address), port_of(address), Clock::now()});
+    unproven_.push_back({std::move(second), host_of(address), port_of(address), SteadyClock::now()});
   }
   hand_on_(connection.release());
 }
@@ -248,7 +248,7 @@ void Acceptor::enforce_limits() {
     return floods;
   });
   while (!unproven_.empty() &&
-         (unproven_.size() > most_unproven_ || Clock::now() - unproven_.front().since > kLongestUnproven)) {
+         (unproven_.size() > most_unproven_ || SteadyClock::now() - unproven_.front().since > kLongestUnproven)) {
     shutdown(unproven_.front().connection.get(), SHUT_RDWR);
     unproven_.pop_front();
   }

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <list>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/comm/grpc/grpc_world.hpp"
 
@@ -32,12 +32,11 @@ class Acceptor {
   void set_proven(const std::string& peer);
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Unproven {
     UniqueFd connection;  // a second descriptor of it
     std::string host;     // of the other side, and its port
     int port = 0;
-    Clock::time_point since;
+    SteadyClock::time_point since;
   };
 
   void watch();

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/comm/grpc/grpc_support.hpp"
 #include "trireme/comm/grpc/proof.hpp"
 
@@ -23,7 +24,7 @@ constexpr std::size_t kTimeBytes = 8, kRandomBytes = 16;
 
 std::uint64_t seconds_now() {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::seconds>(SteadyClock::now().time_since_epoch()).count());
 }
 
 // The most significant byte first, so that challenges are in the order of their age.
@@ -118,7 +119,7 @@ bool Authenticator::use_up(const std::string& challenge) {
 void Authenticator::report(const std::string& line) {
   if (!log_) return;
   const std::lock_guard lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = SteadyClock::now();
   if (now - window_start_ > kWindow) {
     window_start_ = now;
     lines_ = 0;

@@ -6,13 +6,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <set>
 #include <string>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/comm/grpc/control.pb.h"
 #include "trireme/comm/grpc/grpc_world.hpp"
 
@@ -52,7 +52,7 @@ class Authenticator {
   std::atomic<std::int64_t> refused_{0};
 
   std::mutex mutex_;
-  std::chrono::steady_clock::time_point window_start_{};
+  SteadyClock::time_point window_start_{};
   int lines_ = 0;                // in this window
   std::int64_t unreported_ = 0;  // of earlier windows as well
 };

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/grpc/listener.hpp"
@@ -19,8 +20,6 @@
 
 namespace trireme::comm::rpc {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLongestLeave{10000};
 // One that is refused stays for a moment, so that the others hear the same from it, and not nothing.
@@ -197,12 +196,12 @@ class GrpcWorld : public RpcWorld {
  private:
   // Returns when all have joined.
   void wait_for_all() {
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     std::chrono::duration<double> next_line = std::chrono::seconds(3), next_announcement = kAnnounceEvery;
     std::size_t announced = 0;
     while (!roster_.all_joined()) {
       roster_.wait_for_change(std::chrono::milliseconds(100));
-      const std::chrono::duration<double> waited = Clock::now() - start;
+      const std::chrono::duration<double> waited = SteadyClock::now() - start;
       check_failure();
       check_lost();
       if (waited > options_.join_timeout && !roster_.all_joined()) give_up();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::comm::rpc {
@@ -192,8 +193,8 @@ void Listener::leave(std::chrono::milliseconds longest) {
   post([this] {
     for (IncomingCall* const call : call_server_.calls) call->finish(grpc::Status::OK);
   });
-  const auto until = std::chrono::steady_clock::now() + longest;
-  while (std::chrono::steady_clock::now() < until) {
+  const auto until = SteadyClock::now() + longest;
+  while (SteadyClock::now() < until) {
     bool is_empty = false;
     post_and_wait([&] { is_empty = call_server_.calls.empty(); });
     if (is_empty) return;

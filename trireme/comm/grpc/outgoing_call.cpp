@@ -56,7 +56,7 @@ OutgoingCall::OutgoingCall(const Caller& caller, int task, const char* method, g
 
 void OutgoingCall::open(OpenOptions options, std::function<void(const Outcome&)> then) {
   open_options_ = options;
-  until_ = Clock::now() + options.timeout;
+  until_ = SteadyClock::now() + options.timeout;
   then_ = std::move(then);
   request_challenge();
 }
@@ -91,7 +91,7 @@ void OutgoingCall::request_challenge() {
   claim.set_nonce(random_bytes(kNonceBytes));
   claim_ = claim.SerializeAsString();
   renew_context();
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - SteadyClock::now());
   context_->set_deadline(after(std::max(left, std::chrono::milliseconds(1))));
   context_->set_wait_for_ready(open_options_.waits_for_listener);
   call_ = stub_.PrepareCall(context_.get(), kChallengeMethod, &queue_);
@@ -131,7 +131,7 @@ void OutgoingCall::on_failed() {
     const bool is_gone = !open_options_.waits_for_listener && says_nobody_listens(words);
     const std::lock_guard lock(mutex_);
     last_error_ = "gRPC says: " + words;
-    if (!is_cancelled_ && !is_gone && Clock::now() < until_) {
+    if (!is_cancelled_ && !is_gone && SteadyClock::now() < until_) {
       pause_.Set(&queue_, after(with_jitter(next_pause_)), paused_.tag());
       next_pause_ = std::min(2 * next_pause_, kLongestPause);
       return;

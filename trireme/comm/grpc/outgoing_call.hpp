@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/comm/grpc/grpc_support.hpp"
 #include "trireme/comm/grpc/roster.hpp"
 
@@ -56,8 +57,6 @@ class OutgoingCall {
   std::string last_error() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void request_challenge();
   void on_challenged();
   void on_answered();
@@ -73,7 +72,7 @@ class OutgoingCall {
   grpc::GenericStub stub_;
   std::string claim_, challenge_;
   OpenOptions open_options_{};
-  Clock::time_point until_;
+  SteadyClock::time_point until_;
   std::function<void(const Outcome&)> then_;
 
   mutable std::mutex mutex_;                      // of these three, and of the pause

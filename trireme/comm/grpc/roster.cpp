@@ -5,15 +5,14 @@
 
 #include <algorithm>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/comm/grpc/proof.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::comm::rpc {
 namespace {
 
-std::int64_t steady_nanoseconds() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
+std::int64_t steady_nanoseconds() { return SteadyClock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 std::string describe_process(const Identity& identity) {
   return fmt::format("process {} on {}", identity.pid(), identity.host());

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/comm/grpc/outgoing_call.hpp"
 
 namespace trireme::comm::rpc {
@@ -149,7 +150,7 @@ class PeerQueue {
   }
 
   // Whether all streams have ended.
-  bool wait_for_end(std::chrono::steady_clock::time_point until) {
+  bool wait_for_end(SteadyClock::time_point until) {
     std::unique_lock lock(mutex);
     return ended_.wait_until(lock, until, [&] { return open_streams_ == 0; });
   }
@@ -325,7 +326,7 @@ Sender::Sender(const Caller& caller, Roster& roster)
 
 Sender::~Sender() {
   for (const auto& peer : peers_) peer->cancel();
-  for (const auto& peer : peers_) peer->wait_for_end(std::chrono::steady_clock::now() + std::chrono::hours(1));
+  for (const auto& peer : peers_) peer->wait_for_end(SteadyClock::now() + std::chrono::hours(1));
   shared_->queue.Shutdown();
   thread_.join();
 }
@@ -340,17 +341,17 @@ bool Sender::post(int task, const FrameHeader& header, std::span<const std::byte
 }
 
 void Sender::leave(std::chrono::milliseconds longest) {
-  const auto until = std::chrono::steady_clock::now() + longest;
+  const auto until = SteadyClock::now() + longest;
   for (const auto& peer : peers_) peer->leave();
   for (const auto& peer : peers_) peer->wait_for_end(until);
 }
 
 bool Sender::break_off(std::chrono::milliseconds longest) {
-  const auto until = std::chrono::steady_clock::now() + longest;
+  const auto until = SteadyClock::now() + longest;
   for (const auto& peer : peers_) peer->break_off();
   for (const auto& peer : peers_) peer->wait_for_end(until);
   while (shared_->borrowed->load(std::memory_order_acquire) > 0) {
-    if (std::chrono::steady_clock::now() > until) return false;
+    if (SteadyClock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;

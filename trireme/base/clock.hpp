@@ -1,0 +1,14 @@
+// The clock that durations are measured with: nobody sets it.
+#pragma once
+
+#include <chrono>
+
+namespace trireme {
+
+using SteadyClock = std::chrono::steady_clock;
+
+inline double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+}  // namespace trireme
