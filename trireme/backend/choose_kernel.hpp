@@ -1,4 +1,4 @@
-// From a request to the factory of its operation, for the choose() of every backend.
+// Calls the factory for a request's operation. Every backend's choose() uses it.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace trireme {
 
-// make(operation) with the node's operation by its own type. A source is an error: the plan gives it memory, no kernel.
+// Calls make(operation) with the node's operation in its own type. Error(failed) for a source, which has no kernel.
 template <typename Make>
 KernelChoice choose_kernel(const KernelRequest& request, Make make) {
   return std::visit(

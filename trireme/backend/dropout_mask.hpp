@@ -1,6 +1,5 @@
-// Which elements a dropout operation keeps in one run. Every backend asks here, so that all give the same mask: it
-// depends on the run's seed, the operation, the step, the sample's place in the global batch and the logical row-major
-// position inside the sample, and on nothing else (layout, threads, processes).
+// Which elements dropout keeps in one run. Depends only on the run's seed, the operation, the step, the sample's index
+// in the global batch and the row-major position in the sample, so all backends agree; cuda/dropout.cu repeats this.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ class DropoutMask {
     key_ = (std::uint64_t{mixed[0]} << 32) | mixed[1];
   }
 
-  // Bits of the positions 4·block to 4·block + 3 of a sample of this process.
+  // Random bits for positions 4·block to 4·block + 3 of a sample of this process.
   RandomBlock bits(std::int64_t sample, std::int64_t block) const {
     return philox(key_, step_, static_cast<std::uint64_t>((first_sample_ + sample) * blocks_per_sample_ + block));
   }
@@ -30,7 +29,6 @@ class DropoutMask {
   bool keeps(std::int64_t sample, std::int64_t position) const {
     return keeps(bits(sample, position / 4)[position % 4]);
   }
-  // Of the elements that are kept.
   float scale() const { return 1.0f / (1.0f - rate_); }
 
  private:

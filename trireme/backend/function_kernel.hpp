@@ -1,6 +1,4 @@
-// The kernel class of everything that the backends compute with loops of their own: it keeps the bound memory and calls
-// a function over it. The factories of the backends capture in the function what it needs (shapes, the operation) when
-// the kernel is chosen.
+// The kernel class for what backends compute with their own loops: keeps the bound memory and calls a function on it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +11,7 @@
 
 namespace trireme {
 
-// The memory of a kernel with types; positions as listed at the operation's struct.
+// Typed access to a kernel's memory; positions as listed at the operation's struct.
 class Operands {
  public:
   explicit Operands(const KernelMemory& memory) : memory_(memory) {}
@@ -26,7 +24,6 @@ class Operands {
   Element* output(std::size_t i = 0) const {
     return static_cast<Element*>(memory_.outputs[i]);
   }
-  // Updates write their variable inputs.
   float* variable(std::size_t i) const { return static_cast<float*>(memory_.inputs[i]); }
   std::span<float* const> states(std::size_t pair) const {
     if (memory_.optimizer_state.empty()) return {};  // the rule keeps none
@@ -59,8 +56,7 @@ class FunctionKernel final : public Kernel {
   KernelMemory memory_;
 };
 
-// A choice whose kernel calls function(operands, context), with the plain layout and the graph's type for every input
-// and output; the caller changes the formats that the function takes otherwise.
+// A choice whose kernel calls function(operands, context). All formats are plain, of the graph's type, until changed.
 template <typename Function>
 KernelChoice function_kernel(const KernelRequest& request, std::string implementation, Function function) {
   KernelChoice choice;

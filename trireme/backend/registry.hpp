@@ -1,4 +1,4 @@
-// The backends of this build, by name. The one place that knows which were compiled in.
+// The backends of this build, by name. The only place that knows which were compiled in.
 #pragma once
 
 #include <memory>
@@ -12,18 +12,16 @@ namespace trireme {
 class Backend;
 struct TuningOptions;
 
-// "reference" and, where found when building, "onednn" and "cuda"; "cuda:1" is the second GPU. An unknown name is
-// Error(bad_input) that lists them, and so is a GPU that is not there.
-// Where a backend has several kernels for an operation, tuning (backend/tuner.hpp) says how it chooses.
+// "reference" and, if the build found them, "onednn" and "cuda" ("cuda:1": the second GPU). Error(bad_input) for an
+// unknown name or GPU number, Error(unavailable) without CUDA or a GPU. tuning: how to choose between kernels.
 std::shared_ptr<Backend> make_backend(std::string_view name);
 std::shared_ptr<Backend> make_backend(std::string_view name, TuningOptions tuning);
-// Those that run on this machine.
+// Those that run on this machine, the default first.
 std::vector<std::string> backend_names();
-// That this process can use.
 int gpu_count();
-// The fastest one for this machine's CPU.
+// The fastest backend for the CPU.
 std::string default_backend();
-// Name and version, at run time, of the libraries that the backends of this build use.
+// Names and versions of the backends' libraries: oneDNN's as loaded, CUDA's as of the build.
 std::vector<std::pair<std::string, std::string>> library_versions();
 
 }  // namespace trireme

@@ -18,10 +18,10 @@
 namespace trireme {
 namespace {
 
-// Raised when the meaning of problems or kernels changes: old files are then left alone under their own name.
+// Raise it when the meaning of problems or kernels changes; old files then stay untouched under their own name.
 constexpr int kVersion = 2;
 
-// Held while the file is merged and replaced; a file of its own, because the cache itself is renamed over.
+// Held while the file is merged and replaced. A separate file, because the cache itself is renamed over.
 UniqueFd locked(const std::string& path) {
   UniqueFd file(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
   if (!file.is_open())
@@ -97,7 +97,7 @@ TuneCache::Entries TuneCache::parse(const nlohmann::json& json) {
 void TuneCache::write(const Entries& entries) const {
   NewFile file(path_);
   file.write(nlohmann::json{{"version", kVersion}, {"entries", entries}}.dump(1) + "\n");
-  file.commit_unsynced();  // times can be taken again
+  file.commit_unsynced();  // times can be measured again
 }
 
 int TuneCache::added() const {
@@ -119,7 +119,7 @@ void TuneCache::save() {
   if (error)
     fail(ErrorKind::failed, "cannot make the folder '{}' of the tune cache: {}", folder.string(), error.message());
   const UniqueFd held = locked(path_ + ".lock");
-  // What others have measured meanwhile stays; where both have, ours is newer.
+  // What others saved meanwhile stays; if both have an entry, ours is newer.
   Entries merged = read();
   for (const auto& [problem, kernels] : entries_) {
     for (const auto& [kernel, seconds] : kernels) merged[problem][kernel] = seconds;

@@ -1,6 +1,5 @@
-// Times that kernels were measured to take, kept in a file so that the second start costs nothing. Several processes
-// may use one file: it is read once, and written aside, merged with what others have saved meanwhile, and renamed,
-// under a lock. A file that cannot be read counts as empty.
+// Measured kernel times, kept in a file so that a second start costs nothing. Processes may share it: save() merges
+// what others wrote and renames a new file over it, under a lock. An unreadable file counts as empty.
 #pragma once
 
 #include <map>
@@ -13,27 +12,25 @@ namespace trireme {
 
 class TuneCache {
  public:
-  // An empty path keeps everything in memory only.
+  // An empty path keeps everything in memory.
   explicit TuneCache(std::string path = "");
 
-  // Seconds of a kernel on a problem. Both are texts; a problem says all that matters: shapes, layouts, threads, CPU,
-  // version of the library.
+  // Seconds of a kernel on a problem, which names all that matters: shapes, layouts, threads, CPU, library version.
   std::optional<double> find(const std::string& problem, const std::string& kernel) const;
-  // The fastest kernel of those known for a problem.
   std::optional<std::string> fastest(const std::string& problem) const;
-  // spent: what measuring took in all.
+  // spent: seconds that measuring took.
   void add(const std::string& problem, const std::string& kernel, double seconds, double spent = 0);
-  // Writes what is new. Error(failed) if the file cannot be written.
+  // Writes new entries. Error(failed) if the file cannot be written.
   void save();
-  // All entries as the text of a file, for another process, which takes them over with merge().
+  // All entries in the file's format, for another process to merge().
   std::string text() const;
   void merge(const std::string& text);
 
   const std::string& path() const { return path_; }
-  // What was added by this process: how many times, and what measuring them took.
+  // By this process, and the seconds it spent measuring.
   int added() const;
   double seconds_spent() const;
-  // Below XDG_CACHE_HOME or ~/.cache; empty if there is neither.
+  // In XDG_CACHE_HOME or ~/.cache; empty if there is neither.
   static std::string default_path();
 
  private:

@@ -15,7 +15,7 @@
 namespace trireme {
 namespace {
 
-// Memory for kernels that do the same work, to run on one after the other: what is got from the system is touched once.
+// One piece of memory for all alternatives in turn, so that pages are touched only once.
 class Workspace {
  public:
   Workspace(const std::vector<Tuner::Alternative>& alternatives, const KernelRequest& request, ComputeDevice& device)
@@ -30,21 +30,20 @@ class Workspace {
   void bind(KernelChoice& choice) const { choice.kernel->bind(place(choice).first); }
 
  private:
-  // Touched, so that no page is first touched while the clock runs; and with no denormal numbers, which are slow. As
-  // bf16 it is 0.5 and 0 in turn.
+  // Touches every page before the clock runs, and avoids denormals, which are slow. As bf16: 0.5 and 0 in turn.
   void fill_host(std::int64_t bytes) const {
     auto* const values = static_cast<float*>(memory_.at(0));
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < bytes / 4; ++i) values[i] = 0.5f;
   }
-  // With numbers of all kinds of bits: GPUs are faster, because cooler, on numbers that are simple.
+  // Random bits: on simple numbers a GPU stays cooler and is faster than in real work.
   void fill(ComputeDevice& device, std::int64_t bytes) const {
     constexpr std::int64_t kPiece = 16 << 20;
     const DeviceMemory piece = device.allocate_staging(std::min(bytes, kPiece));
     auto* const halves = static_cast<std::uint16_t*>(piece.at(0));
     for (std::int64_t i = 0; i < piece.bytes() / 2; i += 4) {
       const RandomBlock random = philox(1, 2, static_cast<std::uint64_t>(i));
-      // As bf16, and so as f32: between 2^-7 and 2 in size; as fp16 between 1 and 2.
+      // Magnitudes: between 2^-7 and 2 as bf16 or f32, between 1 and 2 as fp16.
       for (std::int64_t j = 0; j < 4; ++j) halves[i + j] = static_cast<std::uint16_t>((random[j] & 0x83ffU) | 0x3c00U);
     }
     for (std::int64_t at = 0; at < bytes; at += kPiece)
@@ -54,7 +53,7 @@ class Workspace {
   static std::int64_t bytes_of(const Shape& shape, const Format& format) {
     return TensorDesc{format.dtype, shape, format.layout}.bytes();
   }
-  // Where a kernel's memory lies, and how much it is.
+  // The addresses of a kernel's memory, and its size in bytes.
   std::pair<KernelMemory, std::int64_t> place(const KernelChoice& choice) const {
     std::int64_t end = 0;
     const auto take = [&](std::int64_t bytes) {
@@ -77,7 +76,7 @@ class Workspace {
   DeviceMemory memory_;
 };
 
-// Of a kernel that is done later: the shortest of several, after one that may have to load or compile it.
+// For kernels that run asynchronously: the best of several runs, after one that may load or compile the kernel.
 double measure_on(ComputeDevice& device, Kernel& kernel) {
   constexpr int kRuns = 5;
   kernel.run({});
@@ -92,11 +91,11 @@ double measure_on(ComputeDevice& device, Kernel& kernel) {
   return best;
 }
 
-// to_beat: the time of the fastest so far.
+// to_beat: the fastest time so far.
 double measure(Kernel& kernel, bool thorough, double to_beat) {
   constexpr int kMostRuns = 8;
-  constexpr double kEnough = 0.01;   // seconds that tell; short kernels are noisy and cheap to repeat
-  constexpr double kHopeless = 1.3;  // times what is to beat: no further run can make up for that
+  constexpr double kEnough = 0.01;   // seconds; short kernels are noisy and cheap to repeat
+  constexpr double kHopeless = 1.3;  // times to_beat: no further run can make up for that
   double best = std::numeric_limits<double>::max(), spent = 0;
   for (int run = 0; run < kMostRuns; ++run) {
     const auto start = SteadyClock::now();
@@ -105,7 +104,7 @@ double measure(Kernel& kernel, bool thorough, double to_beat) {
     best = std::min(best, seconds);
     spent += seconds;
     if (thorough) continue;
-    // The first run also warms caches up, which shows where it is short.
+    // The first run also warms the caches, which shows in short kernels.
     if (spent > kEnough || (run > 0 && best > kHopeless * to_beat)) break;
   }
   return best;

@@ -1,5 +1,4 @@
-// The backend for NVIDIA GPUs: convolutions by cuDNN, matrix products by cuBLAS, everything else by kernels of its own.
-// Made by the registry.
+// The backend for NVIDIA GPUs: convolutions by cuDNN, matrix products by cuBLAS, own kernels. Made by the registry.
 #pragma once
 
 #include <memory>
@@ -11,17 +10,17 @@
 
 namespace trireme::cuda {
 
-// Error(bad_input) if there is no such GPU, or no driver.
+// Error(unavailable) if the machine has no usable GPU or driver, Error(bad_input) if it has no GPU of this number.
 std::unique_ptr<Backend> make_backend(TuningOptions tuning, int gpu = 0);
 
-// How many GPUs can be used; where none, why.
+// problem: why there are none.
 struct Gpus {
   int count = 0;
   std::string problem = {};
 };
 Gpus find_gpus();
 
-// Of CUDA's libraries: name and version.
+// Names and versions of CUDA's libraries that this was built with.
 std::vector<std::pair<std::string, std::string>> library_versions();
 
 }  // namespace trireme::cuda

@@ -1,6 +1,5 @@
-// Batch normalisation backward. The first pass reads src and the incoming gradient and sums; the second reads them
-// again and writes diff_src. Where the masked gradient goes to an addend as well, the first pass writes it, and the
-// second reads that instead of what it was made of.
+// Batch normalization backward. The first pass reads src and the gradient and sums; the second reads them again and
+// writes diff_src. If an addend gets the masked gradient, the first pass writes it and the second reads that.
 #include <cstddef>
 
 #include "trireme/backend/cuda/batch_norm_tiles.cuh"
@@ -9,10 +8,10 @@
 namespace trireme::cuda {
 namespace {
 
-// Where the activation has let the gradient through.
+// How to tell where the activation let the gradient through.
 enum class Mask : std::uint8_t { none, dst, src };
 
-// What the sums lead to. diff_src = gradient·scale + src·slope + offset, per channel.
+// Results of the sums, per channel. diff_src = gradient·scale + src·slope + offset.
 struct Results {
   double count;
   float* diff_beta;
@@ -20,7 +19,7 @@ struct Results {
   float* slope;
   float* offset;
 
-  // From the sums of the gradient, and of its products with src − mean.
+  // From the sums of the gradient and of gradient·(src − mean).
   __device__ void write(const Parameters& parameters, std::int64_t channel, double sum, double products) const {
     const double deviation = sqrt(static_cast<double>(parameters.variance[channel]) + parameters.epsilon);
     const double scale = (parameters.gamma == nullptr ? 1.0 : parameters.gamma[channel]) / deviation;
@@ -32,7 +31,7 @@ struct Results {
   }
 };
 
-// What the gradient before the activation is made of.
+// The operands of the gradient before the activation.
 template <typename Element>
 struct Gradient {
   const Element* src;
@@ -41,12 +40,12 @@ struct Gradient {
   const Element* dst;
 };
 
-// One pack of each tensor that a form of the gradient reads.
+// One pack of each tensor that this form of the gradient reads.
 template <typename Element, int N, Mask kMask, bool kSum>
 struct Loaded {
   Pack<Element, N> src, diff, more, dst;
 
-  // Said where nobody reads src, or the others, after this.
+  // kLastOf...: nobody reads src, or the others, after this.
   template <bool kLastOfSrc, bool kLastOfGradient>
   __device__ void load(const Gradient<Element>& from, std::int64_t at) {
     src = one<kLastOfSrc>(from.src + at);
@@ -85,7 +84,7 @@ struct Loaded {
   }
 };
 
-// So many rows at a time that some twelve loads of a thread are under way.
+// Rows at a time, so that about twelve loads of a thread are in flight.
 template <Mask kMask, bool kSum>
 inline constexpr int kRowsAtATime = 12 / (2 + (kSum ? 1 : 0) + (kMask == Mask::dst ? 1 : 0));
 
@@ -279,7 +278,7 @@ class Passes {
   const Results& results_;
 };
 
-// function(mask, sum) as constants.
+// function(mask, sum) with compile-time constants.
 template <typename Function>
 void with_form(const NormBackward& arguments, Function function) {
   const auto with_mask = [&](auto sum) {

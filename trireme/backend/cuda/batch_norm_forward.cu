@@ -1,11 +1,11 @@
-// Batch normalisation forward: statistics (reads src once), then the normalisation (reads src and addend, writes dst).
+// Batch normalization forward: statistics (reads src), then the normalization (reads src and addend, writes dst).
 #include "trireme/backend/cuda/batch_norm_tiles.cuh"
 #include "trireme/backend/cuda/check.hpp"
 
 namespace trireme::cuda {
 namespace {
 
-// The deviations from a pivot, here the channel's first value, give a variance that does not drown in the mean.
+// Deviations from a pivot, the channel's first value, avoid cancellation if the mean is large.
 struct FinishStatistics {
   double count;
   float* mean;

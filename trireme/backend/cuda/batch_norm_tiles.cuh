@@ -1,16 +1,13 @@
-// How the kernels of batch normalisation divide a tensor over blocks and threads, and how sums per channel come
-// together. Used by batch_norm_forward.cu and batch_norm_backward.cu.
+// How batch normalization kernels divide a tensor over blocks and threads and combine sums per channel.
 //
 // Channels last, the tensor is a matrix of rows x packs; a pack is the channels that a thread reads at once and keeps
-// for all its rows. A block covers a tile of neighbouring packs, and so many rows at a time as it has threads for. All
-// blocks together go over the tensor as one front, the sums from its beginning to its end, the second pass backwards:
-// what was read last is in the L2 cache still.
+// for all its rows. A block covers a tile of neighboring packs and as many rows at a time as it has threads for. Blocks
+// advance together, forward for the sums and backward in the second pass, which reads what is still in the L2 cache. In
+// plain order the rows are planes (one sample, one channel): a block sums the planes of one channel, and the second
+// pass takes all planes in order.
 //
-// In plain order the same picture has the planes (one sample, one channel) as rows; a block sums the planes of one
-// channel, and the second pass takes planes as they come.
-//
-// Sums are of f32 in a thread and in a block, of which each adds up few hundreds, and of f64 over blocks. Every
-// addition has its place in a fixed order: results repeat to the bit.
+// Sums are f32 in a thread and in a block, over a few hundred terms each, and f64 across blocks. The order of additions
+// is fixed: results repeat to the bit.
 #pragma once
 
 #include <type_traits>
@@ -20,13 +17,13 @@
 
 namespace trireme::cuda {
 
-// Of a pass that sums: one block per multiprocessor, so that few partial sums are left over. 1,024 threads of up to 64
-// registers for the statistics; half of each where more has to be kept per channel.
+// For a pass that sums: one block per multiprocessor, to leave few partial sums. Statistics use 1,024 threads of up to
+// 64 registers; gradients keep more per channel and use half the threads.
 inline constexpr int kStatisticsThreads = 1024;
 inline constexpr int kGradientThreads = 512;
-// Of one row; narrow tiles have fewer partial sums each, wide ones read longer stretches of memory.
+// Of a tile's row. Narrow tiles have fewer partial sums each, wide ones read longer stretches of memory.
 inline constexpr int kTileBytes = 256;
-// Of the second pass.
+// For the second pass.
 inline constexpr int kApplyThreads = 256;
 inline constexpr int kApplyBlocks = 4;  // per multiprocessor
 inline constexpr int kGradientApplyBlocks = 3;
@@ -37,7 +34,7 @@ struct Tiles {
   int width;   // packs of a tile: threads side by side
   int tiles;   // of a row
   int height;  // rows that a block covers at a time
-  int blocks;  // that share a tile
+  int blocks;  // sharing a tile
   int grid() const { return tiles * blocks; }
 };
 
@@ -45,7 +42,7 @@ inline int ceil_div(std::int64_t a, std::int64_t b) { return static_cast<int>((a
 
 inline Tiles make_tiles(std::int64_t rows, std::int64_t packs, int most_packs, int threads, int blocks) {
   Tiles tiles{.rows = rows, .packs = static_cast<int>(packs), .width = 0, .tiles = 0, .height = 0, .blocks = 0};
-  tiles.width = ceil_div(packs, ceil_div(packs, most_packs));  // tiles of about one width
+  tiles.width = ceil_div(packs, ceil_div(packs, most_packs));  // tiles of about equal width
   tiles.tiles = ceil_div(packs, tiles.width);
   tiles.height = threads / tiles.width;
   const int share = blocks / tiles.tiles;
@@ -53,13 +50,13 @@ inline Tiles make_tiles(std::int64_t rows, std::int64_t packs, int most_packs, i
   return tiles;
 }
 
-// The tiles of a pass that sums rows of `channels` elements, N at a time.
+// The tiles of a pass that sums rows of `channels` elements, `pack` at a time.
 inline Tiles summing_tiles(const NormShape& shape, int pack, int threads, int multiprocessors) {
   const int most = kTileBytes / (pack * static_cast<int>(size_of(shape.type)));
   return make_tiles(shape.per_channel(), shape.channels / pack, most, threads, multiprocessors);
 }
 
-// As many neighbours as a thread takes at a time.
+// Elements that a thread takes at a time.
 inline int pack_size(const NormShape& shape) {
   const int most = 16 / static_cast<int>(size_of(shape.type));
   return (shape.channels_last ? shape.channels : shape.inner) % most == 0 ? most : 1;
@@ -70,18 +67,17 @@ inline Tiles most_summing_tiles(const NormShape& shape, int multiprocessors) {
   return summing_tiles(shape, pack_size(shape), kGradientThreads, multiprocessors);
 }
 
-// What the blocks of such a pass leave for the last one.
+// For the partial sums that blocks leave for the last one.
 inline std::int64_t partial_sum_bytes(const NormShape& shape, int multiprocessors) {
   if (!shape.channels_last) return 0;
   const Tiles tiles = most_summing_tiles(shape, multiprocessors);
   return static_cast<std::int64_t>(tiles.grid()) * tiles.width * pack_size(shape) * static_cast<int>(sizeof(float2));
 }
 
-// The place of a thread.
 struct Position {
   int x, y;         // in the tile
   int pack;         // of the row
-  int tile, block;  // of the blocks that share the tile
+  int tile, block;  // block: among those that share the tile
   bool active;
 
   __device__ explicit Position(const Tiles& tiles)
@@ -130,7 +126,7 @@ __device__ inline Pack<Element, N> pack_of(const float (&values)[N]) {
   return pack;
 }
 
-// A pack that nobody reads again soon: it should not push others out of the caches.
+// Loads a pack that is not read again soon, without pushing others out of the caches.
 template <typename Element, int N>
 __device__ inline Pack<Element, N> load_last(const Element* from) {
   if constexpr (sizeof(Element) * N == 16) {
@@ -141,7 +137,7 @@ __device__ inline Pack<Element, N> load_last(const Element* from) {
   }
 }
 
-// Those of a pack's channels from an array of one per channel; all the same where there is none.
+// Loads a pack's channels from an array with one value per channel; `otherwise` if there is none.
 template <int N>
 __device__ inline void load_channels(const float* from, int channel, float (&values)[N], float otherwise) {
   constexpr int kAtOnce = N % 4 == 0 ? 4 : 1;
@@ -153,21 +149,20 @@ __device__ inline void load_channels(const float* from, int channel, float (&val
   }
 }
 
-// Two sums of each channel of a pack.
 template <int N>
 struct Sums {
   float first[N] = {};
   float second[N] = {};
 };
 
-// What the threads of a block tell each other: first those of its rows, then, in the last block, those that add blocks.
+// Shared memory of a block: for the sums of its rows, then, in the last block, for sums over blocks.
 template <int kThreads, int N>
 union BlockMemory {
   float rows[2 * N][kThreads / 2];
   double2 blocks[kThreads];
 };
 
-// Adds up what the rows of a block have: the sums are in the threads of y 0 afterwards. Called by all threads.
+// Sums over the rows of a block; threads with y == 0 get the result. Called by all threads.
 template <int kThreads, int N>
 __device__ inline void sum_rows(BlockMemory<kThreads, N>& told, const Tiles& tiles, const Position& at, Sums<N>& sums) {
   for (int left = tiles.height; left > 1;) {
@@ -194,8 +189,7 @@ __device__ inline void sum_rows(BlockMemory<kThreads, N>& told, const Tiles& til
   }
 }
 
-// Leaves a block's sums for the last one of its tile to end, which is told so: it sees those of all others then. Called
-// by all threads.
+// Publishes a block's sums; true in the last block of a tile, which can then read all others. Called by all threads.
 template <int N>
 __device__ inline bool is_last_of_tile(const Sums<N>& sums, const Tiles& tiles, const Position& at, float2* partials,
                                        unsigned* counters) {
@@ -217,7 +211,7 @@ __device__ inline bool is_last_of_tile(const Sums<N>& sums, const Tiles& tiles, 
   return last;
 }
 
-// finish(channel, sum of first, sum of second) for each channel of the tile, from what all blocks have left.
+// Calls finish(channel, sum of first, sum of second) for each channel of the tile, with totals over all blocks.
 template <int kThreads, int N, typename Finish>
 __device__ inline void sum_blocks(BlockMemory<kThreads, N>& told, const Tiles& tiles, const Position& at,
                                   const float2* partials, Finish finish) {
@@ -246,7 +240,7 @@ __device__ inline void sum_blocks(BlockMemory<kThreads, N>& told, const Tiles& t
   finish(channel, sum.x, sum.y);
 }
 
-// One channel in plain order: the planes of its samples, by the threads of one block side by side.
+// One channel in plain order: the planes of its samples, shared by the threads of one block.
 struct Planes {
   std::int64_t batch, channels;
   int packs;   // of a plane
@@ -265,7 +259,6 @@ inline Planes make_planes(const NormShape& shape, int pack, int threads) {
   return planes;
 }
 
-// The place of a thread among the planes.
 struct PlanePosition {
   int x, y;
   bool active;
@@ -276,7 +269,7 @@ struct PlanePosition {
   }
 };
 
-// The two sums over a block, in all its threads. Called by all of them.
+// The two sums over a block, returned to all its threads. Called by all of them.
 template <int kThreads, int N>
 __device__ inline float2 sum_block(const Sums<N>& sums) {
   __shared__ float2 told[kThreads / 32];
@@ -295,8 +288,8 @@ __device__ inline float2 sum_block(const Sums<N>& sums) {
   return make_float2(warp_sum(mine.x), warp_sum(mine.y));
 }
 
-// What the forward pass multiplies with and adds, in an arithmetic that no optimisation changes: the backward pass
-// finds out with the same what the activation has let through.
+// The forward pass's factor and summand, in arithmetic that no optimization changes: the backward pass repeats it to
+// find what the activation let through.
 struct Affine {
   float scale, shift;
 
@@ -307,15 +300,14 @@ struct Affine {
   __device__ static float at(float value, float scale, float shift) { return __fmaf_rn(value, scale, shift); }
 };
 
-// What a normalisation has per channel.
 struct Parameters {
   const float* mean;
   const float* variance;
-  const float* gamma;  // or null: 1
-  const float* beta;   // or null: 0
+  const float* gamma;  // null: 1
+  const float* beta;   // null: 0
   float epsilon;
 
-  // Of a pack's channels.
+  // For the channels of a pack.
   template <int N>
   __device__ void load(int channel, float (&scale)[N], float (&shift)[N]) const {
     float means[N], variances[N];
@@ -331,7 +323,7 @@ struct Parameters {
     }
   }
 
-  // The same for all of a pack: neighbours of one plane.
+  // One channel for all of a pack: neighbors in a plane.
   template <int N>
   __device__ void repeat(std::int64_t channel, float (&scale)[N], float (&shift)[N]) const {
     const Affine affine(mean[channel], variance[channel], epsilon, gamma == nullptr ? 1.0f : gamma[channel],
@@ -344,7 +336,7 @@ struct Parameters {
   }
 };
 
-// function(Element{}, std::integral_constant<int, N>{}): N neighbours at a time if there are always so many.
+// function(Element{}, std::integral_constant<int, N>{}): N elements at a time if all rows are whole packs, else 1.
 template <typename Function>
 void with_pack(const NormShape& shape, Function function) {
   with_element(shape.type, [&]<typename Element>(Element) {

@@ -11,7 +11,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBlocksPerMultiprocessor = 8;
 
-// BoxCopy in indices as wide as the tensors need. The innermost axis of `to` counts in steps of a pack.
+// BoxCopy with indices as wide as needed. The innermost axis of `to` counts packs.
 template <typename Index>
 struct Box {
   Index packs;
@@ -21,7 +21,7 @@ struct Box {
   std::int64_t shift[4];
 };
 
-// One pack of `to` per turn. whole: packs of both lie at the same places, so that one is either all there or all zero.
+// One pack of `to` per iteration. whole: packs of both tensors coincide, so each is either all there or all zero.
 template <typename From, typename To, int Width, typename Index>
 __global__ void __launch_bounds__(kThreads)
     copy_box(const Box<Index> box, const From* __restrict__ from, To* __restrict__ to, bool whole) {

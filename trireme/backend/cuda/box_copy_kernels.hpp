@@ -1,6 +1,4 @@
-// Copies between tensors of rank 4 that differ in extents, layout or element type: a larger one is filled up with
-// zeros, of a smaller one the middle is taken. Convolutions make the problem that cuDNN likes out of the one there is
-// with it.
+// Copies between tensors of rank 4 that differ in extents, layout or type. Convolutions make cuDNN's problem with it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,8 +10,7 @@
 
 namespace trireme::cuda {
 
-// to[i] = from[i - shift] where that lies in from, else 0, for every position i of `to`. Axes are in the order of the
-// memory of `to`, outermost first, so that its elements are numbered as they lie.
+// to[i] = from[i - shift] if inside from, else 0, for all i of `to`. Axes in memory order of `to`, outermost first.
 struct BoxCopy {
   std::array<std::int64_t, 4> to_extents, from_extents, from_strides, shift;
   DataType to_type, from_type;

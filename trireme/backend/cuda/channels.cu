@@ -10,8 +10,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBlocksPerMultiprocessor = 8;
 
-// One pack per turn. Its elements are neighbours along the channels (inner is 1), or of one channel (inner is a
-// multiple of the pack).
+// One pack per iteration: neighboring channels (inner is 1), or one channel (inner is a multiple of the pack).
 template <typename Element, int Width, typename Index>
 __global__ void __launch_bounds__(kThreads)
     apply_epilogue(Index packs, Index channel_steps, Index inner_steps, const Element* src,
@@ -38,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
     Pack<Element, Width> out;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
-      // A value that is not a number stays one.
+      // NaN stays NaN.
       out.values[i] = from_float<Element>(relu && results[i] < 0 ? 0.0f : results[i]);
     }
     store_pack<Element, Width>(dst + at, out);
@@ -56,13 +55,13 @@ void launch_epilogue_as(cudaStream_t stream, const ChannelLoops& loops, const Ep
       epilogue.bias, static_cast<const Element*>(epilogue.addend), static_cast<Element*>(epilogue.dst), epilogue.relu);
 }
 
-// Of the sums of partial sums.
+// For summing partial sums.
 constexpr int kChannelsPerBlock = 32, kRowsPerBlock = 8;
 
-// Into how many chunks the outer axis is cut, whose sums are taken side by side.
+// The number of chunks of the outer axis, which are summed in parallel.
 std::int64_t chunks_of(const ChannelLoops& loops) {
   constexpr std::int64_t kMostChunks = 512;
-  constexpr std::int64_t kRows = 64, kElements = 16384;  // that are worth a block: of many channels, or of one
+  constexpr std::int64_t kRows = 64, kElements = 16384;  // worth a block: rows of many channels, or elements of one
   const std::int64_t wanted = loops.inner == 1 ? loops.outer / kRows : loops.outer * loops.inner / kElements;
   const std::int64_t most = loops.outer < kMostChunks ? loops.outer : kMostChunks;
   return wanted < 1 ? 1 : (wanted < most ? wanted : most);
@@ -72,8 +71,7 @@ __host__ __device__ inline std::int64_t chunk_begin(std::int64_t outer, std::int
   return outer * chunk / chunks;
 }
 
-// partials[chunk][channel] of inner == 1: Width channels per thread, threadIdx.x over the channels, threadIdx.y over
-// the rows of the chunk.
+// partials[chunk][channel] if inner == 1: threadIdx.x over channels, Width each; threadIdx.y over rows of the chunk.
 template <typename Element, int Width>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(std::int64_t outer, std::int64_t channels, const Element* __restrict__ src, float* __restrict__ partials) {
@@ -102,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// partials[chunk][channel] of inner > 1: a block has one channel of one chunk.
+// partials[chunk][channel] if inner > 1: one block per channel and chunk.
 template <typename Element>
 __global__ void __launch_bounds__(kThreads) sum_planes(std::int64_t outer, std::int64_t channels, std::int64_t inner,
                                                        const Element* __restrict__ src, float* __restrict__ partials) {

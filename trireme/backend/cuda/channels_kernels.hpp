@@ -1,5 +1,4 @@
-// Loops over the channels of a tensor: what follows a convolution or a matrix product where the library does not do it
-// itself (bias, addend, ReLU), and the gradient of a bias.
+// Loops over channels: bias, addend and ReLU after a product if the library does not fuse them; the gradient of a bias.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,14 +9,13 @@
 
 namespace trireme::cuda {
 
-// A tensor as outer x channels x inner, row-major: of channels last inner is 1, of the plain layout outer is the batch.
+// A tensor as outer x channels x inner, row-major. Channels last: inner is 1; plain: outer is the batch.
 struct ChannelLoops {
   std::int64_t outer = 0, channels = 0, inner = 0;
   std::int64_t elements() const { return outer * channels * inner; }
 };
 
-// dst = src + bias of the channel + addend, negative values cut off if relu. No bias or addend where nullptr. dst may
-// be src or addend.
+// dst = src + bias of the channel + addend, at least 0 if relu. bias and addend may be null; dst may be src or addend.
 struct Epilogue {
   const void* src = nullptr;
   const float* bias = nullptr;
@@ -28,8 +26,7 @@ struct Epilogue {
 void launch_epilogue(cudaStream_t stream, const ChannelLoops& loops, DataType type, const Epilogue& epilogue,
                      int multiprocessors);
 
-// sums[channel] = the sum over all else, in an order that depends on the extents alone. The scratch memory is for
-// partial sums.
+// sums[channel] = sum over all other axes, in an order that depends only on the extents. scratch: for partial sums.
 std::int64_t channel_sums_scratch_bytes(const ChannelLoops& loops);
 void launch_channel_sums(cudaStream_t stream, const ChannelLoops& loops, DataType type, const void* src, float* sums,
                          float* scratch);

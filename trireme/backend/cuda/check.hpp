@@ -1,5 +1,4 @@
-// From the error codes of CUDA's libraries to Error(failed). Device code includes this, so nothing of fmt is here: nvcc
-// does not take its checks of format strings for constant expressions.
+// Turns CUDA libraries' errors into Error(failed). Device code includes this: no fmt, nvcc rejects its format checks.
 #pragma once
 
 #include <cublasLt.h>
@@ -14,7 +13,7 @@ void check(cudaError_t code, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 
-// Where a kernel is asked to work on elements of a type that it is not compiled for.
+// Error(failed): a kernel is not compiled for this element type.
 [[noreturn]] void no_kernel_for(DataType type);
 
 }  // namespace trireme::cuda

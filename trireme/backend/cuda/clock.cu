@@ -14,7 +14,7 @@ __global__ void count_clock(double* cycles_per_second) {
   constexpr unsigned long long kDuration = 1000000;
   const unsigned long long start = nanoseconds();
   unsigned long long begin = start;
-  while (begin == start) begin = nanoseconds();  // the timer moves in steps: from one to another
+  while (begin == start) begin = nanoseconds();  // the timer moves in steps: wait for the next one
   const long long first = clock64();
   unsigned long long end = begin;
   while (end - begin < kDuration) end = nanoseconds();

@@ -7,13 +7,12 @@ namespace trireme::cuda {
 namespace {
 
 constexpr std::int64_t kMostWorkspaceBytes = 1LL << 30;
-constexpr std::size_t kMostEngines = 12;  // that are built and timed, of each way
+constexpr std::size_t kMostEngines = 12;  // that are built and timed, per way
 
-// Of the inputs and outputs.
+// Makes a choice with the formats of its inputs and outputs.
 using Formats = KernelChoice (*)(const ConvolutionWork&, const ConvolutionWay&);
 
-// Finds the fastest engine of cuDNN for a convolution: the one that is known, else by timing those that cuDNN's
-// heuristics name.
+// Finds cuDNN's fastest engine for a convolution: a known one, else by timing those that cuDNN's heuristics name.
 class Search {
  public:
   Search(ConvolutionWork work, Formats formats, const KernelRequest& request, CudaDevice& device, const Tuner& tuner)
@@ -40,7 +39,7 @@ class Search {
   }
 
  private:
-  // All that the time of a convolution depends on, beside the machine.
+  // Everything besides the machine that the time depends on.
   std::string problem_text() const {
     return fmt::format("{} | src {} | weights {} | dst {} | {} | groups {} | {} | diff_weights {} | {}{}{}",
                        label_of(request_.node.op), to_string(work_.src), to_string(work_.weights), to_string(work_.dst),
@@ -64,7 +63,7 @@ class Search {
     return std::nullopt;
   }
 
-  // By the name of a way, of which any engine will do, or of an alternative.
+  // name: of a way, with any engine, or of an alternative.
   std::optional<KernelChoice> forced(const std::string& name) {
     for (const ConvolutionWay& way : ways_) {
       const auto graph = way.name == name ? graph_of(way) : nullptr;
@@ -109,7 +108,7 @@ class Search {
     }
   }
 
-  // Nothing where cuDNN refuses: its heuristics also name engines that turn out not to take the problem.
+  // Nothing if cuDNN refuses: its heuristics also name engines that cannot run the problem.
   std::optional<KernelChoice> build(const ConvolutionWay& way, const std::shared_ptr<const OperationGraph>& graph,
                                     const EngineConfig& engine) {
     try {
@@ -134,19 +133,18 @@ class Search {
   const Tuner& tuner_;
   bool tensor_cores_;
   std::vector<ConvolutionWay> ways_;
-  std::string refusals_;  // what cuDNN said to each, a line each
+  std::string refusals_;  // cuDNN's errors, one per line
 };
 
 Format activation(const ConvolutionWork& work) { return {work.layout, work.type}; }
 
-// The layout that the gradient of the weights is wanted in, else the one of the activations, which the weights have
-// too.
+// The layout requested for the weights' gradient, else that of the activations, which the weights have too.
 Format diff_weights_format(const KernelRequest& request, const Layout& layout) {
   const Layout* const wish = request.output_wish.empty() ? nullptr : request.output_wish[0];
   return wish != nullptr && is_simple(*wish) ? *wish : layout;
 }
 
-// Whether src may come in a layout for images: it has to be brought into another format anyway.
+// Whether src may come in an image layout: it needs a reorder anyway.
 bool comes_as_image(const KernelRequest& request, std::int64_t groups) {
   const TensorDesc& src = request.inputs[0];
   return request.precision != Precision::fp32 && groups == 1 && src.shape[1] <= kMostImageChannels &&

@@ -13,23 +13,23 @@ namespace {
 
 using enum ConvolutionDirection;
 
-// Convolutions of images with few channels, folded: if the window moves by two pixels, two by two pixels of src are
-// one pixel of four times the channels, over which a window of half the size moves by one. Tensor cores then have whole
-// vectors of channels to multiply, and fewer products are with the zeros that fill up the channels.
+// Folded convolutions of images with few channels: if the window moves by two pixels, 2 x 2 pixels of src become one
+// pixel of four times the channels, and a window of half the size moves by one. Tensor cores then multiply whole
+// vectors of channels, and fewer products are with the zeros that fill up the channels.
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The window along one axis.
 struct FoldedAxis {
   std::int64_t taps;           // of the folded window
-  std::int64_t before, after;  // its padding; after may be negative where nothing reads the end of src
-  std::int64_t shift;          // of the first tap of the work in the unfolded taps
+  std::int64_t before, after;  // its padding; after may be negative if nothing reads the end of src
+  std::int64_t shift;          // of the work's first tap among the unfolded taps
 };
 
 FoldedAxis folded_axis(const ConvolutionWork& work, const ConvolutionWay& way, std::size_t axis) {
   const std::int64_t kernel = work.window.kernel[axis], pad = work.window.pad_before[axis];
   if (way.fold == 1) return {kernel, pad, work.window.pad_after[axis], 0};
-  // Window o begins at pixel fold·o − pad, that is in the folded pixel o − before, shift pixels behind its begin.
+  // Window o begins at pixel fold·o − pad: in folded pixel o − before, shift pixels after its start.
   const int image_axis = static_cast<int>(axis) + 2;
   FoldedAxis folded{};
   folded.before = ceil_div(pad, way.fold);
@@ -44,7 +44,7 @@ FoldedAxis folded_axis(const ConvolutionWork& work, const ConvolutionWay& way, s
   return folded;
 }
 
-// The ways for a work whose src is an image. One of them folds nothing and only has its channels filled up.
+// The ways if src is an image. One of them folds nothing and only fills up the channels.
 std::vector<ConvolutionWay> folded_ways(const ConvolutionWork& work) {
   const op::Window& window = work.window;
   const bool asymmetric = window.pad_before != window.pad_after;
@@ -71,15 +71,15 @@ std::vector<ConvolutionWay> folded_ways(const ConvolutionWork& work) {
   return ways;
 }
 
-// src, as its memory in image_layout is seen by cuDNN.
+// The shape that cuDNN sees in src's memory in image_layout.
 Shape folded_src(const ConvolutionWork& work, const ConvolutionWay& way) {
   return {work.src[0], way.src_channels, ceil_div(work.src[2], way.fold), ceil_div(work.src[3], way.fold)};
 }
 
-// The weights as cuDNN has them, seen as weights of the work: with taps of zeros around, in a layout that folds them.
+// cuDNN's weights in the work's terms: with zero taps around them, in a layout that folds them.
 struct FoldedWeights {
   TensorDesc desc;
-  std::array<std::int64_t, 4> shift;  // of the work's weights in them, by axis
+  std::array<std::int64_t, 4> shift;  // of the work's weights within them, by axis
 };
 
 FoldedWeights folded_weights(const ConvolutionWork& work, const ConvolutionWay& way) {
@@ -89,7 +89,7 @@ FoldedWeights folded_weights(const ConvolutionWork& work, const ConvolutionWay& 
           .shift = {0, 0, height.shift, width.shift}};
 }
 
-// Changes src, weights and window of a problem into those of the folded one.
+// Changes a problem's src, weights and window to the folded ones.
 void fold(const ConvolutionWork& work, const ConvolutionWay& way, ConvolutionProblem& problem) {
   problem.src = folded_src(work, way);
   problem.weights[1] = way.src_channels;
@@ -102,7 +102,7 @@ void fold(const ConvolutionWork& work, const ConvolutionWay& way, ConvolutionPro
   }
 }
 
-// Parts of a kernel's scratch memory, one after the other.
+// Lays out a kernel's scratch memory.
 class ScratchParts {
  public:
   std::int64_t add(std::int64_t bytes) {
@@ -179,10 +179,10 @@ class ConvolutionKernel final : public Kernel {
   }
 
  private:
-  // A tensor that cuDNN has otherwise than the work: copied before cuDNN reads it, or after it has written it.
+  // A tensor that cuDNN needs in another form: copied before cuDNN reads it, or after cuDNN has written it.
   struct Copy {
     bool needed = false;
-    std::int64_t at = 0;  // in the scratch memory
+    std::int64_t at = 0;  // offset in the scratch
     std::function<void(const void* from, void* to)> launch = {};
   };
 
@@ -200,7 +200,7 @@ class ConvolutionKernel final : public Kernel {
     };
   }
 
-  // The same for weights that cuDNN has folded.
+  // The same for folded weights.
   void place_folded(Copy& copied, const TensorDesc& works, const FoldedWeights& cudnns) {
     copied.needed = true;
     copied.at = parts_.add(cudnns.desc.bytes());
@@ -221,7 +221,7 @@ class ConvolutionKernel final : public Kernel {
     if (copied.needed) copied.launch(from, to);
   }
 
-  // The tensors of the forward operation, or their gradients, in the memory of this one.
+  // The forward operation's tensors, or their gradients, in this kernel's memory.
   void* src() const { return work_.direction == backward_data ? memory_.outputs[0] : memory_.inputs[0]; }
   void* weights() const { return work_.direction == backward_weights ? memory_.outputs[0] : memory_.inputs[1]; }
   void* dst() const {
@@ -251,7 +251,7 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t step) { return (value +
 std::vector<ConvolutionWay> ways_of(const ConvolutionWork& work, bool tensor_cores) {
   const bool asymmetric = work.window.pad_before != work.window.pad_after;
   const std::int64_t channels = work.src[1];
-  // Tensor cores take channels by 16 bytes.
+  // Tensor cores take channels in units of 16 bytes.
   const std::int64_t whole = rounded_up(channels, 16 / size_of(work.type));
   const bool few_channels =
       tensor_cores && work.groups == 1 && work.layout == Layout::channels_last(4) && whole != channels;
@@ -264,7 +264,7 @@ std::vector<ConvolutionWay> ways_of(const ConvolutionWork& work, bool tensor_cor
     if (asymmetric)
       ways.push_back({.name = "padded", .pad_src = true, .src_channels = channels, .weights_type = work.type});
     if (few_channels) {
-      // Where src is copied anyway, the padding goes along.
+      // src is copied anyway, so the copy can include the padding.
       ways.push_back({.name = fmt::format("{}_channels", whole),
                       .pad_src = asymmetric,
                       .src_channels = whole,

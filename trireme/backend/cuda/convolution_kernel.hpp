@@ -1,5 +1,4 @@
-// A convolution in one of the ways that lead to cuDNN: the problem as it is, or copied into a larger one that cuDNN has
-// (better) engines for. Made by the factories in convolution.cpp.
+// A convolution by cuDNN, as it is or copied into a larger problem with (better) engines. Made by convolution.cpp.
 #pragma once
 
 #include "trireme/backend/cuda/convolution_problem.hpp"
@@ -7,40 +6,38 @@
 
 namespace trireme::cuda {
 
-// What is to be computed.
 struct ConvolutionWork {
   ConvolutionDirection direction = ConvolutionDirection::forward;
   Shape src, weights, dst;
   op::Window window;
   std::int64_t groups = 1;
-  Layout layout;                  // of src and dst, and of weights that are read
-  DataType type = DataType::f32;  // of the same
+  Layout layout;                  // of src and dst, and of weights if read
+  DataType type = DataType::f32;  // of the same tensors
   After after = {};
-  Format diff_weights{Layout::plain(4)};  // as they are wanted
+  Format diff_weights{Layout::plain(4)};  // as requested
   bool diff_bias = false;
-  bool image = false;  // src has few channels and can come in each image_layout
+  bool image = false;  // src has few channels and can come in any image_layout
 };
 
-// How: each of these leads to another problem for cuDNN.
+// Each way is a different problem for cuDNN.
 struct ConvolutionWay {
   std::string name;
   bool pad_src = false;                   // the window's padding becomes part of a copy of src
-  std::int64_t src_channels = 0;          // with more, of zeros, in a copy of src and weights
-  bool fused = false;                     // what follows the convolution is cuDNN's too
-  DataType weights_type = DataType::f32;  // that cuDNN reads, or writes into a copy where another one is wanted
-  int fold = 0;                           // src comes in image_layout(fold); 0: in the layout of the work
-  bool wide = false;                      // folded, with taps of zeros that make the padding symmetric
+  std::int64_t src_channels = 0;          // if more than src has: zeros in a copy of src and weights
+  bool fused = false;                     // cuDNN also does what follows the convolution
+  DataType weights_type = DataType::f32;  // that cuDNN reads or writes; copied if another is wanted
+  int fold = 0;                           // src comes in image_layout(fold); 0: in the work's layout
+  bool wide = false;                      // folded, with zero taps that make the padding symmetric
 };
 
-// The format that src comes in, or goes.
+// The format of src, or of its gradient.
 Format src_format(const ConvolutionWork& work, const ConvolutionWay& way);
 
-// The ways that are worth trying, likely ones first.
+// The ways worth trying, the most promising first.
 std::vector<ConvolutionWay> ways_of(const ConvolutionWork& work, bool tensor_cores);
 
 ConvolutionProblem problem_of(const ConvolutionWork& work, const ConvolutionWay& way);
 
-// kernel and scratch_bytes of the choice.
 void set_kernel(KernelChoice& choice, const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
                 CudaDevice& device);
 

@@ -27,7 +27,7 @@ std::shared_ptr<const OperationGraph> make_graph(const ConvolutionProblem& probl
   const GraphTensor dst = tensor(ConvolutionTensor::dst, problem.dst, problem.type);
   int left = after.bias + after.add + after.relu;
   std::int64_t next_virtual = id_of(ConvolutionTensor::first_virtual);
-  // The result of an operation: dst if none follows.
+  // An operation's result: dst if no other operation follows.
   const auto result = [&] {
     if (left-- == 0) return dst;
     return GraphTensor{.id = next_virtual++, .shape = problem.dst, .layout = problem.layout, .is_virtual = true};
@@ -36,7 +36,7 @@ std::shared_ptr<const OperationGraph> make_graph(const ConvolutionProblem& probl
   GraphTensor last = result();
   graph->add_convolution(problem.direction, problem.window, tensor(ConvolutionTensor::src, problem.src, problem.type),
                          tensor(ConvolutionTensor::weights, problem.weights, problem.weights_type), last);
-  // The addend first: so are the patterns that cuDNN has kernels for beside those it compiles.
+  // The addend first, as in the patterns for which cuDNN has prebuilt kernels.
   if (after.add) {
     const GraphTensor sum = result();
     graph->add_sum(last, tensor(ConvolutionTensor::addend, problem.dst, problem.type), sum);

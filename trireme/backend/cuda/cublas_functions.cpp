@@ -1,4 +1,4 @@
-// cuBLAS's functions, found in its library when they are first called.
+// cuBLAS's functions, looked up in its library at the first call.
 #include <cublasLt.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// cuDNN's functions, found in its library when they are first called.
+// cuDNN's functions, looked up in its library at the first call.
 #include <cudnn_graph.h>
 
 #include "trireme/backend/cuda/library.hpp"

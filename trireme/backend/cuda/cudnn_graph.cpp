@@ -12,7 +12,7 @@
 namespace trireme::cuda {
 namespace {
 
-// What cuDNN calls the type of an attribute with such values. Others do not compile.
+// cuDNN's attribute type for a value type. Other types do not compile.
 template <typename Value>
 constexpr cudnnBackendAttributeType_t kAttributeType = Value::no_type_of_an_attribute;
 template <>
@@ -43,7 +43,7 @@ cudnnDataType_t to_cudnn(DataType type) {
   return type == DataType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
 }
 
-// The attributes of a convolution's operation, which has others for each direction.
+// The attributes of a convolution, which differ by direction.
 struct ConvolutionAttributes {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t description, src, weights, dst, alpha, beta;

@@ -1,6 +1,5 @@
-// cuDNN's graph API with owners and types: tensors and operations are put into an operation graph, cuDNN's heuristics
-// name engines for it, and an engine with its knobs becomes an execution plan, which runs on memory given as a variant
-// pack. Every refusal of cuDNN is an Error(failed), which who tries engines catches. Used by convolution_problem.
+// Owners for cuDNN's graph API: tensors and operations form a graph, heuristics name engines for it, and an engine with
+// its knobs becomes an execution plan. Error(failed) if cuDNN refuses. Used by the convolution*.cpp files.
 #pragma once
 
 #include <cudnn.h>
@@ -19,7 +18,6 @@
 
 namespace trireme::cuda {
 
-// Owns one descriptor of cuDNN.
 class BackendDescriptor {
  public:
   explicit BackendDescriptor(cudnnBackendDescriptorType_t type);
@@ -36,7 +34,6 @@ class BackendDescriptor {
   template <typename Value>
   Value get_value(cudnnBackendAttributeName_t name) const;
   void get_descriptor(cudnnBackendAttributeName_t name, BackendDescriptor& into) const;
-  // At most so many values, as many as there are.
   template <typename Value>
   std::vector<Value> get_values(cudnnBackendAttributeName_t name, std::int64_t most) const;
   std::vector<BackendDescriptor> get_descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
@@ -52,11 +49,11 @@ class BackendDescriptor {
   std::unique_ptr<void, Destroy> descriptor_;
 };
 
-// An engine of cuDNN with a value for each of its knobs. The name says both and is enough to make it again.
+// A cuDNN engine with a value for each knob. The name contains both and is enough to rebuild it.
 struct EngineConfig {
   std::int64_t engine = 0;
   std::vector<std::pair<int, std::int64_t>> knobs = {};  // type and value
-  std::vector<cudnnBackendNumericalNote_t> notes = {};   // known of those that heuristics gave
+  std::vector<cudnnBackendNumericalNote_t> notes = {};   // only known for engines from heuristics
 
   bool has(cudnnBackendNumericalNote_t note) const;
   std::string name() const;  // "engine4,2=17,13=1"
@@ -65,8 +62,7 @@ struct EngineConfig {
 
 enum class ConvolutionDirection : std::uint8_t { forward, backward_data, backward_weights };
 
-// A tensor of rank 4. Plans are given the memory of each by its number; a virtual one is between operations and has
-// none.
+// A tensor of rank 4. Plans get its memory by ID; a virtual tensor between operations has none.
 struct GraphTensor {
   std::int64_t id = 0;
   Shape shape;
@@ -75,15 +71,14 @@ struct GraphTensor {
   bool is_virtual = false;
 };
 
-// Operations in their order, computed as one. Sums are f32.
+// Operations in order, computed as one. Sums are f32.
 class OperationGraph {
  public:
-  // src, weights and dst are the forward operation's, or the gradients of these where the direction writes them.
+  // src, weights and dst of the forward operation, or their gradients if the direction writes these.
   void add_convolution(ConvolutionDirection direction, const op::Window& window, const GraphTensor& src,
                        const GraphTensor& weights, const GraphTensor& dst);
   void add_sum(const GraphTensor& a, const GraphTensor& b, const GraphTensor& dst);
   void add_relu(const GraphTensor& src, const GraphTensor& dst);
-  // After the last operation.
   void finalize(cudnnHandle_t handle);
 
   std::vector<EngineConfig> heuristics(cudnnBackendHeurMode_t mode) const;
@@ -99,13 +94,13 @@ class OperationGraph {
   BackendDescriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
 };
 
-// One way to compute a graph, compiled.
+// A compiled way to compute a graph.
 class ExecutionPlan {
  public:
   ExecutionPlan(std::shared_ptr<const OperationGraph> graph, const EngineConfig& config, cudnnHandle_t handle);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  // Memory for execute(), made once: addresses by the tensors' numbers.
+  // The memory for execute(), made once: addresses by tensor ID.
   static BackendDescriptor bind(const std::map<std::int64_t, void*>& tensors, void* workspace);
   void execute(cudnnHandle_t handle, const BackendDescriptor& memory) const;
 

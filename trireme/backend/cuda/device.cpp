@@ -74,7 +74,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   void* values = nullptr;
   check(cudaMalloc(&values, sizeof(RunValues)), "memory for the values of a run");
   run_values_ = static_cast<RunValues*>(values);
-  check(cudaMemset(run_values_, 0, sizeof(RunValues)), "memory cannot be cleared");  // as the staged ones are
+  check(cudaMemset(run_values_, 0, sizeof(RunValues)), "memory cannot be cleared");  // like the staged ones
   staged_values_ = allocate_staging(sizeof(RunValues));
 }
 
@@ -145,7 +145,7 @@ DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
   void* memory = nullptr;
   const cudaError_t code = cudaMalloc(&memory, bytes);
   if (code == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // it stays otherwise, and the next call would report it
+    cudaGetLastError();  // clears the error, which the next call would report
     const auto free = static_cast<double>(free_bytes());
     throw OutOfMemory(
         fmt::format("{}: {} for {} do not fit: {} of {} are free", name(), format_bytes(static_cast<double>(bytes)),
@@ -173,7 +173,7 @@ DeviceMemory CudaDevice::allocate_staging(std::int64_t bytes) {
 
 DeviceMemory CudaDevice::use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) {
   if (cudaHostRegister(memory.get(), bytes, cudaHostRegisterDefault) != cudaSuccess) {
-    cudaGetLastError();  // copies work without too, one after the other
+    cudaGetLastError();  // copies also work unpinned, just not asynchronously
     return {std::move(memory), bytes};
   }
   void* const address = memory.get();
@@ -211,7 +211,7 @@ void CudaDevice::set_context(const RunContext& context) {
   auto* const staged = static_cast<RunValues*>(staged_values_.at(0));
   const RunValues values{context.seed, context.step, context.sample_offset};
   if (std::memcmp(staged, &values, sizeof(values)) == 0) return;
-  wait_for_stream(stream());  // the last values may still be read from here
+  wait_for_stream(stream());  // the last upload may still read from here
   *staged = values;
   upload(run_values_, staged, sizeof(values));
 }
@@ -232,9 +232,9 @@ std::unique_ptr<DeviceGraph> CudaDevice::capture(const std::function<void()>& wo
 }
 
 int CudaDevice::record_event() {
-  constexpr std::size_t kMostSignals = 8192;  // more than a step has; taken again when they have long passed
+  constexpr std::size_t kMostSignals = 8192;  // more than a step needs; reused long after they have passed
   if (next_signal_ == events_.size() && next_signal_ < kMostSignals) {
-    // A host that waits leaves its core to others.
+    // A waiting host thread leaves its core to others.
     check(cudaEventCreateWithFlags(&events_.emplace_back(), cudaEventDisableTiming | cudaEventBlockingSync),
           "an event");
   }

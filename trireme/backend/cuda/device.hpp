@@ -1,5 +1,4 @@
-// One NVIDIA GPU as the place where kernels run: its memory, the streams that work goes to, the handles of its
-// libraries, and steps captured as CUDA graphs. Made by the cuda backend; every kernel of the backend has it.
+// One NVIDIA GPU: memory, streams, library handles, and steps captured as CUDA graphs. Made by the cuda backend.
 #pragma once
 
 #include <cublasLt.h>
@@ -42,7 +41,7 @@ class CudaDevice final : public ComputeDevice {
   int record_event() override;
   void wait_event(int event) override;
   void wait_event_on_host(int event) override;
-  // By NCCL, where the build has it.
+  // By NCCL, if the build and the machine have it.
   bool has_groups() const override;
   std::string name_group() override;
   std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;
@@ -53,7 +52,7 @@ class CudaDevice final : public ComputeDevice {
   void record_time(int index) override;
   double seconds_between(int first, int second) override;
 
-  // While a group is joined, waiting for a stream is the group's matter: others may be gone.
+  // A joined group takes over waiting for streams, because other processes may be gone.
   void set_waiting(std::function<void(cudaStream_t)> wait) { wait_ = std::move(wait); }
   bool is_idle() const;
 
@@ -61,7 +60,7 @@ class CudaDevice final : public ComputeDevice {
   cudaStream_t stream() const { return streams_[current_]; }
   cudnnHandle_t cudnn() const;  // of the current stream
   cublasLtHandle_t cublas() const { return cublas_; }
-  const RunValues* run_values() const { return run_values_; }  // in the GPU's memory
+  const RunValues* run_values() const { return run_values_; }  // in GPU memory
   int multiprocessors() const { return properties_.multiProcessorCount; }
   const cudaDeviceProp& properties() const { return properties_; }
   std::string versions() const;  // GPU, driver, CUDA, cuDNN, cuBLAS: what timings depend on
@@ -71,18 +70,18 @@ class CudaDevice final : public ComputeDevice {
   void wait_for_stream(cudaStream_t stream);
 
   static constexpr int kComputeStreams = 4;
-  static constexpr int kStreams = kComputeStreams + 3;  // with those of an exchange and of inputs
+  static constexpr int kStreams = kComputeStreams + 3;  // plus two for exchange, one for inputs
 
   int ordinal_;
   cudaDeviceProp properties_{};
   int current_ = 0;
-  std::shared_ptr<std::int64_t> bytes_ = std::make_shared<std::int64_t>(0);  // allocated; memory may outlive this
+  std::shared_ptr<std::int64_t> bytes_ = std::make_shared<std::int64_t>(0);  // allocated; memory may outlive the device
   std::array<cudaStream_t, kStreams> streams_{};
   mutable std::array<cudnnHandle_t, kStreams> cudnn_{};
   cublasLtHandle_t cublas_ = nullptr;
   RunValues* run_values_ = nullptr;
   DeviceMemory staged_values_;
-  std::vector<cudaEvent_t> events_;  // taken in turn
+  std::vector<cudaEvent_t> events_;  // used in turn
   std::size_t next_signal_ = 0;
   std::vector<cudaEvent_t> times_;
   std::function<void(cudaStream_t)> wait_;

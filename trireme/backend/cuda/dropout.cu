@@ -6,14 +6,14 @@
 namespace trireme::cuda {
 namespace {
 
-// DropoutMask of trireme/backend/dropout_mask.hpp, with the run's values from the GPU's memory. A block of random bits
-// is for four neighbours of a sample in row-major order.
+// DropoutMask of trireme/backend/dropout_mask.hpp, with the run's values from GPU memory. A block of random bits serves
+// four neighbors of a sample in row-major order.
 struct Mask {
   float rate, scale;
   std::uint64_t operation_key;
   std::int64_t blocks_per_sample;
 
-  // The same for all elements; every thread of a block must come here.
+  // The same for all elements. Must be called by every thread of a block.
   __device__ std::uint64_t shared_key(const RunValues& values) const {
     __shared__ std::uint64_t key;
     if (threadIdx.x == 0) {
@@ -23,7 +23,7 @@ struct Mask {
     __syncthreads();
     return key;
   }
-  // block counts over all samples of this process.
+  // block: counted over all samples of this process.
   __device__ uint4 bits(std::uint64_t key, const RunValues& values, std::int64_t block) const {
     const std::int64_t place = values.sample_offset * blocks_per_sample + block;
     return philox(key, values.step, static_cast<std::uint64_t>(place));
@@ -33,7 +33,7 @@ struct Mask {
   }
 };
 
-// Row-major samples of a multiple of four elements: blocks follow each other in memory.
+// For row-major samples of a multiple of four elements: blocks are contiguous in memory.
 template <typename Element>
 __global__ void dropout_whole_blocks(Mask mask, std::int64_t blocks, const RunValues* values, const Element* src,
                                      Element* dst) {
@@ -49,7 +49,7 @@ __global__ void dropout_whole_blocks(Mask mask, std::int64_t blocks, const RunVa
   store_values<Element, 4>(dst + 4 * block, four);
 }
 
-// Any other: one element per thread, which draws a whole block for it.
+// For all others: one element per thread, which draws a whole block for it.
 template <typename Element>
 __global__ void dropout_elements(Mask mask, std::int64_t elements, std::int64_t channels, std::int64_t pixels,
                                  const RunValues* values, const Element* src, Element* dst) {

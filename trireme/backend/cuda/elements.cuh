@@ -1,5 +1,4 @@
-// What the device code of this backend has in common: elements of f32, bf16 and fp16, read and written several at a
-// time, computed in f32; sums over warps and blocks; from a type known when running to one known when compiling.
+// Shared by device code: f32, bf16 and fp16 elements, accessed several at a time, computed in f32; type dispatch.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -31,13 +30,13 @@ __device__ inline Element from_float(float value) {
   }
 }
 
-// Two neighbours of the narrow types, which many instructions take at once.
+// Two neighbors of a narrow type, which many instructions take at once.
 using Bf16Pair = __nv_bfloat162;
 using Fp16Pair = __half2;
 template <typename Element>
 using PairOf = std::conditional_t<std::is_same_v<Element, Bf16>, Bf16Pair, Fp16Pair>;
 
-// A shift and a mask: cheaper than the conversions.
+// A shift and a mask are cheaper than the conversions.
 __device__ inline float2 to_float2(Bf16Pair pair) {
   const unsigned bits = reinterpret_cast<const unsigned&>(pair);
   return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u));
@@ -53,16 +52,16 @@ __device__ inline Pair from_float2(float low, float high) {
   }
 }
 
-// N neighbours, read and written in one access of up to 16 bytes.
+// N neighbors, read and written in accesses of up to 16 bytes.
 template <typename Element, int N>
 struct alignas(sizeof(Element) * N) Pack {
   Element values[N];
 };
-// The most that one access takes.
+// Elements in one access of 16 bytes.
 template <typename Element>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(Element));
 
-// What one access moves. Said, since of structures such as pairs of bf16 the compiler would move each member alone.
+// The type of one access. Explicit, because the compiler would move each member of structures such as bf16 pairs alone.
 template <std::size_t kBytes>
 using Access = std::conditional_t<
     kBytes % 16 == 0, uint4,
@@ -105,7 +104,7 @@ inline int blocks_for(std::int64_t items, int per_block, int most) {
   return static_cast<int>(blocks < most ? (blocks > 0 ? blocks : 1) : most);
 }
 
-// function(Element{}) with the element type of a tensor that is stored as f32, bf16 or fp16.
+// function(Element{}) with the element type of f32, bf16 or fp16 tensors; Error(failed) for others.
 template <typename Function>
 void with_element(DataType type, Function function) {
   if (type == DataType::bf16) {

@@ -9,8 +9,8 @@
 namespace trireme::cuda {
 namespace {
 
-// The format of a result whose operands of the same shape, if any, lie in memory like it: channels last where one of
-// them is so, in the type of what comes; as f32 where a variable's gradient is wanted.
+// The wished layout in f32 (gradients of variables); else channels last if an operand of the result's shape is, in the
+// operands' narrow type if one has it.
 Format binary_format(const KernelRequest& request) {
   const Shape& shape = request.node.outputs[0].shape;
   if (const Layout* wish = simple_wish(request)) return *wish;
@@ -30,7 +30,7 @@ Format broadcast_format(const op::Broadcast& operation, const KernelRequest& req
   return rank == 4 ? activation_format(request, rank) : Format(Layout::plain(rank));
 }
 
-// Samples as they lie in memory.
+// Samples in memory order.
 DropoutMap dropout_map(const op::Dropout& operation, const Shape& shape, const Format& format) {
   const std::int64_t per_sample = shape.elements() / shape[0];
   const bool row_major = format.layout.is_plain() || shape[1] == per_sample || shape[1] == 1;
@@ -52,7 +52,7 @@ KernelChoice make(const op::Unary& operation, const KernelRequest& request, Cuda
 }
 
 KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, CudaDevice& device) {
-  // The forward pass's tensor stays as it is; the gradient comes to it.
+  // The forward pass's tensor keeps its format; the gradient is brought to it.
   const Format format = as_it_comes(request.inputs[1]);
   const FlatTensor tensor{request.inputs[1].shape.elements(), format.dtype};
   KernelChoice choice = function_kernel(request, "own", [=, &device](const Operands& operands, const RunContext&) {

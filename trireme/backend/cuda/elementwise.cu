@@ -9,10 +9,10 @@ namespace trireme::cuda {
 namespace {
 
 __device__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-// The normal distribution's density.
+// Density of the normal distribution.
 __device__ float normal_density(float x) { return 0.3989422804f * expf(-0.5f * x * x); }
 
-// The kind is a constant wherever these are called, so that one case is left.
+// kind is a compile-time constant in all calls, so only one case remains.
 __device__ __forceinline__ float evaluate(op::UnaryKind kind, float alpha, float beta, float x) {
   switch (kind) {
     case op::UnaryKind::relu:
@@ -51,7 +51,7 @@ __device__ __forceinline__ float evaluate(op::UnaryKind kind, float alpha, float
   return x;
 }
 
-// data is dst or src, as backward_uses_dst says.
+// data: dst or src, see backward_uses_dst.
 __device__ __forceinline__ float derivative(op::UnaryKind kind, float alpha, float beta, float data) {
   switch (kind) {
     case op::UnaryKind::relu:
@@ -115,7 +115,7 @@ __device__ __forceinline__ float evaluate(op::BinaryKind kind, float a, float b)
 constexpr std::size_t kUnaryKinds = static_cast<std::size_t>(op::UnaryKind::affine) + 1;
 constexpr std::size_t kBinaryKinds = static_cast<std::size_t>(op::BinaryKind::greater_equal) + 1;
 
-// function(constant) with the kind as a constant.
+// function(constant) with the kind as a compile-time constant.
 template <typename Kind, typename Function, std::size_t... kKinds>
 void with_kind(Kind kind, std::index_sequence<kKinds...>, Function function) {
   const auto call_if = [&](auto constant) {
@@ -124,7 +124,7 @@ void with_kind(Kind kind, std::index_sequence<kKinds...>, Function function) {
   (call_if(std::integral_constant<Kind, static_cast<Kind>(kKinds)>{}), ...);
 }
 
-// Calls function(first element, constant of their number) for this thread's pack: full ones but for the last.
+// function(first element, their number as a constant) for this thread's pack; only the last pack may not be full.
 template <typename Element, typename Function>
 __device__ __forceinline__ void for_flat_pack(std::int64_t elements, Function function) {
   constexpr int kWidth = kPack<Element>;
@@ -154,7 +154,7 @@ __global__ void unary_kernel(std::int64_t elements, float alpha, float beta, con
 template <typename Element, op::UnaryKind kKind>
 __global__ void unary_backward_kernel(std::int64_t elements, float alpha, float beta, const Element* diff_dst,
                                       const Element* data, Element* diff_src) {
-  if (kKind == op::UnaryKind::clip) {  // clipped elements are equal to the bounds as they were stored
+  if (kKind == op::UnaryKind::clip) {  // clipped elements equal the bounds as stored
     alpha = to_float(from_float<Element>(alpha));
     beta = to_float(from_float<Element>(beta));
   }

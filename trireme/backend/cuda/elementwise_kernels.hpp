@@ -1,5 +1,4 @@
-// Launches of the kernels that treat each element by itself. Defined in elementwise.cu and dropout.cu, used by the
-// factories of elementwise.cpp.
+// Launches elementwise kernels. Defined in elementwise.cu and dropout.cu, used by elementwise.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +9,6 @@
 
 namespace trireme::cuda {
 
-// A tensor that is treated without regard to where its elements belong.
 struct FlatTensor {
   std::int64_t elements;
   DataType type;
@@ -21,8 +19,7 @@ void launch_unary(cudaStream_t stream, const op::Unary& operation, const FlatTen
 void launch_unary_backward(cudaStream_t stream, const op::UnaryBackward& operation, const FlatTensor& tensor,
                            const void* diff_dst, const void* data, void* diff_src);
 
-// dst is dense in the order of the walk, which goes by packs of the width: 1 or full_pack(dst_type). a and b are read
-// at its offsets.
+// dst is dense in the order of the walk, over packs of width 1 or full_pack(dst_type); a and b are read at its offsets.
 struct BinaryMap {
   op::Binary operation;
   int width;
@@ -39,7 +36,7 @@ struct BroadcastMap {
 };
 void launch_broadcast(cudaStream_t stream, const BroadcastMap& map, const void* src, void* dst);
 
-// Samples in memory order: row-major ones, or pixels x channels where pixels is not 1.
+// Samples in memory order: row-major if pixels is 1, else pixels x channels.
 struct DropoutMap {
   op::Dropout operation;
   std::int64_t samples, channels, pixels;

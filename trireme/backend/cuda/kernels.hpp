@@ -1,6 +1,4 @@
-// One factory per operation: the overload set that the CUDA backend visits a node's operation with. Each is defined in
-// the file of its family; the device code that it launches is in the .cu file beside. Those with several kernels to
-// choose from get the tuner.
+// The CUDA backend's factories: one overload per operation. Those with several kernels to choose from get the tuner.
 #pragma once
 
 #include "trireme/backend/cuda/device.hpp"
@@ -8,7 +6,7 @@
 
 namespace trireme::cuda {
 
-constexpr const char* kImplementation = "own:cuda";  // what plans and profiles call the kernels of this folder
+constexpr const char* kImplementation = "own:cuda";  // the name of own kernels in plans and profiles
 
 // convolution.cpp
 KernelChoice make(const op::Convolution& operation, const KernelRequest& request, CudaDevice& device,

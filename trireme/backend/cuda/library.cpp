@@ -25,8 +25,7 @@ bool Library::is_there() const {
   return open(problem) != nullptr;
 }
 
-// Opening it again returns the same handle. Where the loader does not look, it may lie where it was when this was
-// built.
+// dlopen returns the same handle every time. If the loader does not find the library, tries the build's folders.
 void* Library::open(std::string& problem) const {
   std::string folders = TRIREME_CUDA_LIBRARIES;
   std::string path = file_;

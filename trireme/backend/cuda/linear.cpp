@@ -10,22 +10,22 @@ namespace {
 
 constexpr int kMostAlgorithms = 8;
 
-// A matrix product with what comes before and after, and which of a kernel's inputs are its factors.
+// A matrix product with its prologue and epilogue, and which inputs are its factors.
 struct ProductWork {
   MatrixProductProblem problem;
   std::size_t a = 0, b = 1;
   bool bias = false, relu = false;  // after the product; problem.bias and problem.relu: by cuBLAS
-  bool diff_bias = false;           // output 1: the sums of the columns of a, which is transposed
+  bool diff_bias = false;           // output 1: sums over the columns of a, which is transposed
 };
 
 class ProductKernel final : public Kernel {
  public:
-  static constexpr std::int64_t kAlignment = 256;  // that cuBLAS wants of its workspace
+  static constexpr std::int64_t kAlignment = 256;  // that cuBLAS wants for its workspace
 
   ProductKernel(const ProductWork& work, const MatrixProduct::Algorithm& algorithm, CudaDevice& device)
       : work_(work), product_(work.problem), algorithm_(algorithm), device_(device) {}
 
-  // From the first aligned byte of the scratch memory on: the workspace of cuBLAS, then the sums.
+  // From the first aligned byte of the scratch on: cuBLAS's workspace, then the sums.
   static std::int64_t sums_at(const MatrixProduct::Algorithm& algorithm) {
     return (algorithm.workspace_bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
@@ -76,7 +76,7 @@ class ProductKernel final : public Kernel {
   KernelMemory memory_;
 };
 
-// The fastest of the algorithms that cuBLAS suggests. formats(work) are the choice's inputs and outputs.
+// The fastest algorithm that cuBLAS suggests. formats(work): the choice's inputs and outputs.
 template <typename Formats>
 KernelChoice fastest_product(ProductWork work, const Formats& formats, const KernelRequest& request, CudaDevice& device,
                              const Tuner& tuner) {
@@ -104,7 +104,7 @@ KernelChoice fastest_product(ProductWork work, const Formats& formats, const Ker
   return tuner.fastest(text, std::move(alternatives), request);
 }
 
-// src and weights in one layout, so that the trailing extents of both are one axis of a matrix.
+// One layout for src and weights, so that the trailing axes of both are one axis of a matrix.
 Layout shared_layout(const TensorDesc& preferred, const KernelRequest& request) {
   return is_simple(preferred.layout) ? preferred.layout : activation_layout(request, preferred.shape.rank());
 }
@@ -115,7 +115,7 @@ KernelChoice make(const op::FullyConnected& operation, const KernelRequest& requ
                   const Tuner& tuner) {
   const Shape& weights = request.inputs[1].shape;
   const DataType type = activation_type(request.precision);
-  // Weights that are there already stay as they are.
+  // Weights that already have a layout keep it.
   const Layout layout = shared_layout(request.inputs[request.input_open[1] ? 0 : 1], request);
   const ProductWork work{.problem = {.rows = request.inputs[0].shape[0],
                                      .columns = weights[0],

@@ -11,10 +11,10 @@ LossRows rows_of(const Shape& shape) {
   return {.count = shape.elements() / width, .width = width};
 }
 
-// Rows lie one after the other, in the type that they come in.
+// Contiguous rows, in the input's type.
 Format rows_as_they_come(const TensorDesc& input) { return {Layout::plain(input.shape.rank()), input.dtype}; }
 
-// Gradients go back to the layers in the type that these work in.
+// Gradients go back in the type of the layers' activations.
 Format gradient_format(const KernelRequest& request) {
   return {Layout::plain(request.node.outputs[0].shape.rank()), activation_type(request.precision)};
 }

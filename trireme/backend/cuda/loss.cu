@@ -1,4 +1,4 @@
-// Each row is taken by one block of threads, and its sums are made in an order that does not change.
+// One block of threads per row; sums have a fixed order.
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/elements.cuh"
 #include "trireme/backend/cuda/loss_kernels.hpp"
@@ -9,10 +9,10 @@ namespace {
 constexpr int kMostThreads = 256;
 constexpr int kWarp = 32;
 
-// A warp does short rows alone.
+// One warp is enough for short rows.
 int threads_for(std::int64_t width) { return width <= 4 * kWarp ? kWarp : kMostThreads; }
 
-// The values of all threads, combined, in every thread.
+// Combines the values of all threads; every thread gets the result.
 template <typename Value, typename Combine>
 __device__ Value over_block(Value value, Combine combine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
@@ -41,7 +41,7 @@ __device__ float not_a_number() { return __int_as_float(0x7fffffff); }
 
 __device__ bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
 
-// Logits are shifted by their maximum, so that no exponential overflows.
+// Logits are shifted by their maximum to avoid overflow.
 struct RowSums {
   float maximum;
   float exponentials;
@@ -77,7 +77,7 @@ template <typename From, typename To>
 __global__ void __launch_bounds__(kMostThreads)
     softmax_backward(std::int64_t width, const From* diff_dst, const float* dst, To* diff_src) {
   const std::int64_t begin = blockIdx.x * width;
-  float expected = 0;  // the mean of diff_dst under the row's probabilities
+  float expected = 0;  // mean of diff_dst under the row's probabilities
   for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x)
     expected += to_float(diff_dst[begin + i]) * dst[begin + i];
   expected = block_sum(expected);
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kMostThreads)
   write_probabilities(row, width, sums, probabilities + blockIdx.x * width);
 
   const float log_sum = logf(sums.exponentials);
-  float everywhere = 0;  // −sum of the logarithms of all probabilities
+  float everywhere = 0;  // −sum of the log of all probabilities
   if (smoothing > 0) {
     for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x)
       everywhere += log_sum - (to_float(row[i]) - sums.maximum);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kMostThreads)
                            const float* diff_losses, Element* diff_logits) {
   const std::int32_t label = labels[blockIdx.x];
   const float diff_loss = diff_losses[blockIdx.x];
-  // A label that is no class must not train anything silently.
+  // A label that is not a class must not train anything silently.
   const float everywhere = is_class(label, width) ? smoothing / static_cast<float>(width) : not_a_number();
   for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
     const float target = everywhere + (i == label ? 1 - smoothing : 0.0f);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kMostThreads) find_hits(std::int64_t width, st
   std::int32_t greater = 0;
   if (is_class(label, width)) {
     const float own = to_float(row[label]);
-    // "Not less or equal", so that a NaN never counts as right.
+    // "Not less or equal", so that NaN never counts as correct.
     for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) greater += !(to_float(row[i]) <= own) ? 1 : 0;
   }
   greater = block_sum(greater);

@@ -1,4 +1,4 @@
-// The device code of softmax, its losses and accuracies: launched by loss.cpp, defined in loss.cu.
+// Launches softmax, its losses and accuracies. Defined in loss.cu, used by loss.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kVector = 4;
-// Vectors of a thread, all of which are on their way before the first is looked at.
+// Vectors per thread, all loaded before the first is used.
 constexpr int kVectorsPerThread = static_cast<int>(kGradientPiece) / (kThreads * kVector);
 static_assert(kVectorsPerThread * kThreads * kVector == kGradientPiece);
 
@@ -17,10 +17,10 @@ __global__ void begin_rates(UnscaledRatesLaunch launch) {
   launch.rates[1] = 1.0f / *launch.scale;
 }
 
-// Infinite or not a number: all bits of the exponent are set.
+// Infinite or NaN: all exponent bits are set.
 __device__ bool overflows(float value) { return (__float_as_uint(value) & 0x7f800000u) == 0x7f800000u; }
 
-// Every thread that finds an overflow writes the same.
+// All threads that find an overflow write the same value.
 __global__ void __launch_bounds__(kThreads) refuse_overflow(const GradientPiece* pieces, float* factor) {
   const GradientPiece piece = pieces[blockIdx.x];
   const int count = static_cast<int>(piece.elements);

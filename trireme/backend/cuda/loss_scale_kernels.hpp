@@ -1,5 +1,4 @@
-// The device code of loss scaling: launched by loss_scale.cpp, defined in loss_scale.cu. All pointers are to the GPU's
-// memory.
+// Launches loss scaling. Defined in loss_scale.cu, used by loss_scale.cpp. All pointers are to GPU memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,13 +7,13 @@
 
 namespace trireme::cuda {
 
-// Neighbouring values of a gradient, which begin at a multiple of 16 bytes.
+// Contiguous values of a gradient, aligned to 16 bytes.
 struct GradientPiece {
   const float* values = nullptr;
   std::int64_t elements = 0;
 };
 
-// The most elements of a piece, which one block of threads looks at.
+// The most elements of a piece, which one block of threads checks.
 inline constexpr std::int64_t kGradientPiece = 8192;
 
 struct UnscaledRatesLaunch {

@@ -6,7 +6,7 @@
 namespace trireme::cuda {
 namespace {
 
-// Bytes that all memory is aligned to: variables in a narrow type the least.
+// Alignment of all memory in bytes; variables in a narrow type have the least.
 constexpr std::uint32_t kAlignment = 16;
 constexpr std::size_t kMostWorkspaceBytes = 32 << 20;
 
@@ -56,7 +56,7 @@ std::string MatrixProduct::Algorithm::name() const {
   return text;
 }
 
-// cuBLAS has matrices by columns: there a row-major matrix is its transpose, and dstᵀ = bᵀ·aᵀ.
+// cuBLAS is column-major: it sees a row-major matrix as its transpose, and dstᵀ = bᵀ·aᵀ.
 MatrixProduct::Matrix MatrixProduct::matrix(DataType type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   check(cublasLtMatrixLayoutCreate(&layout, to_cuda(type), static_cast<std::uint64_t>(columns),
@@ -73,7 +73,7 @@ MatrixProduct::MatrixProduct(const MatrixProductProblem& p) : problem_(to_string
   set(product, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(product, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
-  // For the suggestions, which look at its alignment alone.
+  // A placeholder for the suggestions, which only depend on its alignment.
   if (p.bias) set_bias(reinterpret_cast<const void*>(std::uintptr_t{kAlignment}));
   a_ = p.transpose_a ? matrix(p.type, p.inner, p.rows) : matrix(p.type, p.rows, p.inner);
   b_ = p.transpose_b ? matrix(p.type, p.columns, p.inner) : matrix(p.type, p.inner, p.columns);

@@ -1,5 +1,4 @@
-// Products of row-major matrices by cuBLAS, with the algorithms that it suggests for them. Used by the kernels in
-// linear.cpp.
+// Products of row-major matrices by cuBLAS, with the algorithms that it suggests. Used by linear.cpp.
 #pragma once
 
 #include <cublasLt.h>
@@ -12,8 +11,8 @@
 
 namespace trireme::cuda {
 
-// dst: rows x columns = ReLU?(a·b + bias of the column). a: rows x inner in memory, inner x rows if transposed; b:
-// inner x columns, columns x inner if transposed. bias has the type of dst.
+// dst (rows x columns) = ReLU?(a·b + bias of the column). In memory a is rows x inner, or inner x rows if transposed; b
+// is inner x columns, or columns x inner if transposed. bias has dst's type.
 struct MatrixProductProblem {
   std::int64_t rows = 0, columns = 0, inner = 0;
   bool transpose_a = false, transpose_b = false;
@@ -29,7 +28,7 @@ class MatrixProduct {
   struct Algorithm {
     cublasLtMatmulAlgo_t algorithm{};
     std::int64_t workspace_bytes = 0;
-    std::string name() const;  // the same for the same algorithm of one version of cuBLAS
+    std::string name() const;  // stable within one version of cuBLAS
   };
   struct Memory {
     const void* a = nullptr;
@@ -40,7 +39,7 @@ class MatrixProduct {
 
   explicit MatrixProduct(const MatrixProductProblem& problem);
 
-  // What cuBLAS suggests, best first; none where it cannot.
+  // cuBLAS's suggestions, best first; none if it has no algorithm.
   std::vector<Algorithm> algorithms(cublasLtHandle_t handle, int most) const;
   void set_bias(const void* bias);
   void run(cublasLtHandle_t handle, const Algorithm& algorithm, const Memory& memory, cudaStream_t stream) const;
@@ -54,7 +53,7 @@ class MatrixProduct {
   using Matrix = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, Destroy>;
   static Matrix matrix(DataType type, std::int64_t rows, std::int64_t columns);
 
-  std::string problem_;  // in words
+  std::string problem_;  // as text
   Product product_;
   Matrix a_, b_, dst_;
 };

@@ -1,4 +1,4 @@
-// NCCL's functions, found in its library when they are first called.
+// NCCL's functions, looked up in its library at the first call.
 #include <nccl.h>
 
 #include "trireme/backend/cuda/library.hpp"

@@ -29,7 +29,7 @@ class NcclGroup final : public DeviceGroup {
     check_nccl(ncclCommInitRank(&communicator_, plan.ranks, id, plan.rank), "GPUs cannot find each other");
     device_.set_waiting([this](cudaStream_t stream) { wait(stream); });
   }
-  // Where another process is gone, what is under way never ends.
+  // Aborts if work is pending: it never ends if another process is gone.
   ~NcclGroup() override {
     device_.set_waiting({});
     if (communicator_ == nullptr) return;
@@ -75,7 +75,7 @@ class NcclGroup final : public DeviceGroup {
     fail(ErrorKind::failed, "NCCL: {}: a worker is gone or stuck; NCCL_DEBUG=INFO in the environment tells more", why);
   }
 
-  // The factor is read when a sum begins, so that a recorded one follows it.
+  // The GPU reads the factor when a sum begins, so a captured sum uses the current value.
   ncclRedOp_t weighted_sum(const float* factor) {
     const auto found = operations_.find(factor);
     if (found != operations_.end()) return found->second;

@@ -1,4 +1,4 @@
-// GPUs of several processes that sum in each other's memory, by NCCL. Made by CudaDevice, in builds that found NCCL.
+// A group of GPUs in several processes that sum through NCCL. Made by CudaDevice in builds with NCCL.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace trireme::cuda {
 
-bool has_nccl();  // this machine
+bool has_nccl();  // on this machine
 std::string name_nccl_group();
-// Collective. A GPU can be in a group once.
+// Collective. A group can have each GPU only once.
 std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const GroupPlan& plan);
-std::string nccl_version();  // that the build found
+std::string nccl_version();  // of the build
 
 }  // namespace trireme::cuda

@@ -1,4 +1,4 @@
-// Batch normalisation on the GPU: from the operations' operands to the launches of batch_norm_kernels.hpp.
+// Batch normalization on the GPU: maps operands to the launches of batch_norm_kernels.hpp.
 #include "trireme/backend/cuda/batch_norm_kernels.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
@@ -14,8 +14,7 @@ NormShape norm_shape(const TensorDesc& src, const Format& format) {
   return {batch, channels, inner, channels_last, format.dtype};
 }
 
-// Calls launch(place, operands) with memory of its own for the counters, which have to be zero when it is run the first
-// time.
+// Calls launch(place, operands) with its own memory for the counters, which must be zero at the first run.
 template <typename Launch>
 class NormKernel final : public Kernel {
  public:
@@ -43,7 +42,7 @@ class NormKernel final : public Kernel {
   DeviceMemory counters_;
 };
 
-// The tensors of src's shape have src's format, as it comes; the others are vectors of f32.
+// Tensors of src's shape take src's format; the others are f32 vectors.
 template <typename Launch>
 KernelChoice norm_kernel(const KernelRequest& request, CudaDevice& device, Launch launch) {
   const TensorDesc& src = request.inputs[0];
@@ -64,7 +63,7 @@ KernelChoice norm_kernel(const KernelRequest& request, CudaDevice& device, Launc
   return choice;
 }
 
-// dst over the addend or over src.
+// dst may overwrite the addend or src.
 void allow_in_place(bool add, const KernelRequest& request, KernelChoice& choice) {
   if (add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
   choice.in_place.emplace_back(0, 0);

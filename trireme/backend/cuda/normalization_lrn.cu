@@ -1,5 +1,5 @@
-// With channels last and the neighbours that networks have, a thread computes a pack of channels from that pack and the
-// two beside it. Everything else goes element by element.
+// With channels last and common neighborhoods, a thread computes a pack of channels from that pack and the two beside
+// it. Everything else is computed element by element.
 #include <type_traits>
 
 #include "trireme/backend/cuda/check.hpp"
@@ -12,13 +12,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kChannels = 8;  // of a pack
 
-// scale^−beta; a scale is above 0.
+// scale^−beta, for scale > 0.
 __device__ float power(float scale, float beta) { return exp2f(-beta * __log2f(scale)); }
 
 __device__ std::int64_t thread_index() { return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
 
-// The channels of a pack, after those of the pack before and followed by those of the next; zeros where there is
-// none, which add nothing to any sum.
+// The channels of the previous pack, this pack and the next; zeros if there is none, which add nothing to any sum.
 template <typename Element>
 struct Neighbourhood {
   float values[3 * kChannels];
@@ -32,9 +31,9 @@ struct Neighbourhood {
       for (int i = 0; i < kChannels; ++i) values[side * kChannels + i] = to_float(loaded.values[i]);
     }
   }
-  // By their distance from the first channel of the pack.
+  // channel: relative to the pack's first.
   __device__ float operator[](int channel) const { return values[kChannels + channel]; }
-  // With so many neighbours on either side.
+  // kReach: neighbors on either side.
   template <int kReach>
   __device__ float scale(const LrnGeometry& g, int channel) const {
     float squares = 0;
@@ -67,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t pack = index % packs;
   const Neighbourhood<Element> cells(src + index * kChannels, pack == 0, pack == packs - 1);
   const Neighbourhood<Element> diffs(diff_dst + index * kChannels, pack == 0, pack == packs - 1);
-  // What each channel and its neighbours send back through their scales, and directly.
+  // What each channel and its neighbors pass back through their scales, and directly.
   float through_scale[kChannels + 2 * kReach], direct[kChannels];
 #pragma unroll
   for (int c = -kReach; c < kChannels + kReach; ++c) {
@@ -86,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
   store_pack<Element, kChannels>(diff_src + index * kChannels, result);
 }
 
-// The channels of one place, in any layout and with any number of neighbours.
+// The channels of one position, in any layout, with any number of neighbors.
 template <typename Element>
 struct Column {
   const LrnGeometry& g;
@@ -137,7 +136,7 @@ __global__ void __launch_bounds__(kThreads)
 
 unsigned blocks_of(std::int64_t items) { return static_cast<unsigned>((items + kThreads - 1) / kThreads); }
 
-// function(reach) for the channels on either side, where they are neighbours in memory and whole packs; 0 otherwise.
+// function(kReach) if channels are contiguous and whole packs, for common sizes; function(0) otherwise.
 template <typename Function>
 void with_reach(const LrnGeometry& g, Function function) {
   const bool packs = g.inner == 1 && g.channels % kChannels == 0;

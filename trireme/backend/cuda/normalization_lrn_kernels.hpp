@@ -1,4 +1,4 @@
-// The device code of local response normalisation: launched by normalization_lrn.cpp, defined in normalization_lrn.cu.
+// Launches local response normalization. Defined in normalization_lrn.cu, used by normalization_lrn.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,12 +9,12 @@
 
 namespace trireme::cuda {
 
-// A tensor as outer x channels x inner: channels last has an inner extent of 1.
+// A tensor as outer x channels x inner; with channels last, inner is 1.
 struct LrnGeometry {
   std::int64_t outer = 1;
   std::int64_t channels = 1;
   std::int64_t inner = 1;
-  std::int64_t size = 5;  // neighbouring channels, odd
+  std::int64_t size = 5;  // number of neighboring channels, odd
   float alpha_per_cell = 0;
   float beta = 0;
   float k = 1;

@@ -1,4 +1,4 @@
-// What a GPU can do at most: one large matrix product through cuBLAS, one large copy.
+// Measures a GPU's peak: one large matrix product by cuBLAS, one large copy.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +15,7 @@ constexpr std::int64_t kSide = 8192;
 constexpr std::int64_t kCopiedBytes = 1LL << 30;
 constexpr int kRuns = 5;
 
-// Some rows of random numbers: on zeros a GPU is faster than it will be.
+// Random numbers: a GPU is unrealistically fast on zeros.
 std::vector<std::byte> random_rows(DataType type) {
   constexpr std::int64_t kRows = 64;
   const TensorDesc desc{type, {kRows, kSide}, Layout::plain(2)};

@@ -1,4 +1,4 @@
-// The generator of trireme/base/random.hpp on the GPU: the same bits at the same place.
+// The generator of trireme/base/random.hpp for the GPU; must give the same bits.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ KernelChoice make(const op::Pool& operation, const KernelRequest& request, CudaD
 
 KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request, CudaDevice& device) {
   const bool max = operation.kind == op::PoolKind::max;
-  // src and dst of the forward pass are there already; the gradient comes to them.
+  // src and dst of the forward pass keep their format; the gradient is brought to it.
   const Format format = as_it_comes(request.inputs[max ? 1 : 0]);
   const PoolGeometry geometry =
       geometry_of(operation.kind, operation.window, operation.src_shape, request.inputs[0].shape, format.layout);

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kPoolThreads)
   for (std::int64_t image = blockIdx.z; image < g.images; image += gridDim.z) {
     const Unit* const from = src + image * src_units;
     if constexpr (kMax) {
-      // Not a number: what is greatest is what is there.
+      // Starts from NaN: the maximum of NaN and a value is the value.
       Pack<Unit, N> best = filled<Unit, N>(__int_as_float(0x7fffffff));
       for_each_cell<Window, Unit, N>(g, from, place, packs, [&](const Pack<Unit, N>& cell, bool, unsigned) {
         for (int k = 0; k < N; ++k) best.values[k] = max_of(best.values[k], cell.values[k]);
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kPoolThreads)
   }
 }
 
-// One window that is the whole image: a thread takes a pack of channels of an image.
+// For one window that is the whole image: one pack of channels of an image per thread.
 constexpr int kImageThreads = 64;
 
 template <typename Unit, int N>

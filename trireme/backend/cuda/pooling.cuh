@@ -1,5 +1,4 @@
-// What the kernels of pooling have in common: the units that they work on, windows known when compiling or only when
-// running, and which thread takes which place of an image.
+// Shared by the pooling kernels: units of work, windows, and which thread takes which position.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 namespace trireme::cuda {
 
-// Units are what one instruction compares: an element, or two of a narrow type.
+// A unit is what one instruction compares: an element, or two of a narrow type.
 template <typename Unit>
 inline constexpr int kElements = std::is_same_v<Unit, Bf16Pair> || std::is_same_v<Unit, Fp16Pair> ? 2 : 1;
 
@@ -24,7 +23,7 @@ __device__ inline Element max_of(Element a, Element b) {
   }
 }
 
-// All bits of the elements of a that are greater.
+// All bits set in the elements of a that are greater.
 __device__ inline unsigned greater_bits(float a, float b) { return a > b ? ~0u : 0u; }
 template <typename Unit>
 __device__ inline unsigned greater_bits(Unit a, Unit b) {
@@ -85,7 +84,7 @@ __device__ inline Pack<Unit, N> to_pack(const float* values) {
   return pack;
 }
 
-// Windows of the sizes that networks have most, so that loops over their cells are unrolled.
+// The most common window sizes, so that loops over their cells are unrolled.
 template <int kSize_, int kStep_>
 struct FixedWindow {
   static constexpr bool kFixed = true;
@@ -105,12 +104,12 @@ struct AnyWindow {
   __device__ static int stride_width(const PoolGeometry& g) { return g.stride_width; }
 };
 
-// Cells of a window along one axis that are inside the image.
+// Cells of a window inside the image, along one axis.
 __device__ inline int cells_inside(int begin, int kernel, int extent) {
   return min(begin + kernel, extent) - max(begin, 0);
 }
 
-// 1 / what the average of the window at (row, column) of dst is divided by.
+// 1 / the divisor of the average at (row, column) of dst.
 template <typename Window>
 __device__ inline float average_weight(const PoolGeometry& g, int row, int column) {
   const int height = Window::kernel_height(g), width = Window::kernel_width(g);
@@ -120,8 +119,8 @@ __device__ inline float average_weight(const PoolGeometry& g, int row, int colum
   return 1.0f / static_cast<float>(rows * columns);
 }
 
-// A thread takes one pack of channels at one place of an image, in every image that its block takes: blocks are
-// neighbouring packs and columns of a few rows, whose windows overlap.
+// A thread takes one pack of channels at one position, in every image that its block takes. A block has neighboring
+// packs and columns of a few rows, whose windows overlap.
 struct PoolPlace {
   int row, column, pack;
 };
@@ -132,9 +131,9 @@ __device__ inline PoolPlace pool_place(int packs) {
   return {static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y), column, x - column * packs};
 }
 
-// visit(cell, inside, position in the window) for each cell of the window at a place of dst, in row order. A cell
-// outside the image comes as the nearest one inside, with the position of that one, which is in the window too: all
-// cells can be on their way before the first is looked at, and of equal cells the first one inside comes first.
+// visit(cell, inside, position in the window) for each cell of dst's window, in row order. A cell outside the image is
+// replaced by the nearest one inside (also in the window) and its position: all loads can be issued before the first
+// result is used, and of equal cells the first one inside still comes first.
 template <typename Window, typename Unit, int N, typename Visit>
 __device__ void for_each_cell(const PoolGeometry& g, const Unit* __restrict__ image, const PoolPlace& place, int packs,
                               Visit visit) {
@@ -169,8 +168,7 @@ inline PoolGrid pool_grid(int height, int width, int packs, std::int64_t images)
           dim3(static_cast<unsigned>(columns), static_cast<unsigned>(rows))};
 }
 
-// function(Unit{}, N, Window{}): units in packs of 16 bytes where the channels are whole packs, single elements
-// otherwise.
+// function(Unit{}, N, Window{}): units in packs of 16 bytes if the channels are whole packs, else single elements.
 template <typename Function>
 void with_units_and_window(DataType type, const PoolGeometry& g, Function function) {
   constexpr std::integral_constant<int, 4> kWhole;

@@ -1,5 +1,4 @@
-// The gradients of pooling. Each thread gathers what one place of src, or a few neighbours, get from the windows that
-// cover them.
+// The gradients of pooling. A thread gathers one position of src, or a few neighbors, from the windows that cover it.
 #include <cmath>
 
 #include "trireme/backend/cuda/check.hpp"
@@ -8,8 +7,8 @@
 namespace trireme::cuda {
 namespace {
 
-// The windows that cover a cell along one axis, from the last to the first: window last − i sees the cell at its
-// position offset + i·stride. Of fixed windows as many as there can be, whether they cover this cell or not.
+// The windows that cover a cell along one axis, last to first: window last − i sees the cell at its position offset +
+// i·stride. For fixed windows, count is the maximum, whether they all cover this cell or not.
 struct Cover {
   int last, offset, count;
 };
@@ -21,15 +20,14 @@ __device__ Cover cover(int cell, int pad, int kernel, int stride, int windows) {
     constexpr int kCount = (Window::kSize + Window::kStep - 1) / Window::kStep;
     return {last, (cell + pad) % stride, kCount};
   } else {
-    const int before = cell + pad - kernel;  // the last place where a window ends before the cell
+    const int before = cell + pad - kernel;  // the last position where a window ends before the cell
     const int first = before < 0 ? 0 : before / stride + 1;
     const int end = min(last + 1, windows);
     return {end - 1, cell + pad - (end - 1) * stride, end - first};
   }
 }
 
-// The windows of dst that cover a place of src, each with the place's position in it:
-// visit(row of dst, column of dst, row in the window, column in the window).
+// visit(row of dst, column of dst, row in the window, column in the window) for all windows over a position of src.
 template <typename Window, typename Visit>
 __device__ void for_each_window(const PoolGeometry& g, const PoolPlace& place, Visit visit) {
   const int kernel_height = Window::kernel_height(g), kernel_width = Window::kernel_width(g);
@@ -49,17 +47,17 @@ __device__ void for_each_window(const PoolGeometry& g, const PoolPlace& place, V
   }
 }
 
-// A cell of a window, by its number in row order; kNowhere: no cell of it gets the gradient.
+// A cell's index in its window, in row order; kNowhere: no cell gets the gradient.
 template <typename Window>
 using WindowCell = std::conditional_t<Window::kFixed, std::uint8_t, std::uint16_t>;
 constexpr unsigned kNowhere = 0xffff;
 
-// For each element of dst the first cell with the maximum. relu: none where the maximum is not positive.
+// The first cell with the maximum, for each element of dst. relu: none if the maximum is not positive.
 template <typename Unit, int N, typename Window>
 __global__ void __launch_bounds__(kPoolThreads) find_maxima(const PoolGeometry g, const Unit* __restrict__ src,
                                                             WindowCell<Window>* __restrict__ maxima, bool relu) {
   constexpr int kPackElements = N * kElements<Unit>;
-  constexpr unsigned kEach = kElements<Unit> == 2 ? 0x10001 : 1;  // times a position: that of each element of a unit
+  constexpr unsigned kEach = kElements<Unit> == 2 ? 0x10001 : 1;  // repeats a position for each element of a unit
   const int packs = g.channels / kPackElements;
   const PoolPlace place = pool_place(packs);
   if (place.row >= g.dst_height || place.column >= g.dst_width) return;
@@ -69,7 +67,7 @@ __global__ void __launch_bounds__(kPoolThreads) find_maxima(const PoolGeometry g
   for (std::int64_t image = blockIdx.z; image < g.images; image += gridDim.z) {
     Pack<Unit, N> best = filled<Unit, N>(-INFINITY);
     unsigned positions[N] = {};
-    bool first = true;  // which nothing has to be less than
+    bool first = true;  // always counts as greater
     for_each_cell<Window, Unit, N>(
         g, src + image * src_units, place, packs, [&](const Pack<Unit, N>& cell, bool, unsigned position) {
           for (int k = 0; k < N; ++k) {
@@ -90,7 +88,7 @@ __global__ void __launch_bounds__(kPoolThreads) find_maxima(const PoolGeometry g
   }
 }
 
-// sums[i] += diff[i] where the maximum is at this cell
+// sums[i] += diff[i] if the maximum is at this cell.
 template <int kCount, typename Cell>
 __device__ inline void add_where(const Pack<Cell, kCount>& maxima, int cell, const float* diff, float* sums) {
   for (int i = 0; i < kCount; ++i) {
@@ -98,8 +96,7 @@ __device__ inline void add_where(const Pack<Cell, kCount>& maxima, int cell, con
   }
 }
 
-// Where windows move by kStep cells, kStep x kStep cells are in the same few windows, each at places that are known
-// when compiling: one thread takes them together.
+// With stride kStep, kStep x kStep cells share the same windows at constant positions: one thread takes them together.
 template <typename Unit, int N, typename Window>
 __global__ void __launch_bounds__(kPoolThreads)
     gather_of_maxima(const PoolGeometry g, const Unit* __restrict__ diff_dst,

@@ -1,4 +1,4 @@
-// The device code of pooling: launched by pooling.cpp, defined in pooling.cu and pooling_backward.cu.
+// Launches pooling. Defined in pooling.cu and pooling_backward.cu, used by pooling.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace trireme::cuda {
 
-// Channels are the innermost axis. A plain tensor is seen as images of one channel each.
+// Channels are innermost. A plain tensor counts as images of one channel each.
 struct PoolGeometry {
   std::int64_t images = 0;
   int channels = 1;
@@ -18,13 +18,13 @@ struct PoolGeometry {
   int kernel_height = 1, kernel_width = 1;
   int stride_height = 1, stride_width = 1;
   int pad_top = 0, pad_left = 0;
-  bool divide_by_inside = false;  // averages: by the cells inside the image, not by the size of the kernel
+  bool divide_by_inside = false;  // averages divide by the cells inside the image, not the kernel size
 };
 
 void launch_max_pool(cudaStream_t stream, const PoolGeometry& geometry, DataType type, const void* src, void* dst);
 void launch_average_pool(cudaStream_t stream, const PoolGeometry& geometry, DataType type, const void* src, void* dst);
 
-// In two steps: where the maximum of each window is, by its position in the window, then what each cell gets.
+// Two steps: find the position of each window's maximum within the window, then gather each cell's gradient.
 inline constexpr std::int64_t kMostWindowCells = 65535;
 std::int64_t max_pool_backward_scratch_bytes(const PoolGeometry& geometry, DataType type);
 

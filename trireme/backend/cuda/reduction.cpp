@@ -11,20 +11,20 @@
 namespace trireme::cuda {
 namespace {
 
-// Work that fills a multiprocessor's memory pipes: so many blocks of the column kernel, warps of the other.
+// Work that saturates a multiprocessor's memory pipes: blocks of the column kernel, warps of the term kernel.
 constexpr std::int64_t kBlocksPerMultiprocessor = 4;
 constexpr std::int64_t kWarpsPerMultiprocessor = 32;
-// Fewer terms of each thread than this are not worth a slice of their own.
+// Fewer terms per thread are not worth another slice.
 constexpr std::int64_t kLeastTerms = 8;
-// Slices of columns that the second launch takes without becoming the longer one.
+// Slices that the second launch handles without taking longer than the first.
 constexpr std::int64_t kMostSlices = 512;
 
 constexpr int kLanes = 32;
-constexpr int kLeastLanes = 4;  // two sectors of memory in each row
+constexpr int kLeastLanes = 4;  // two memory sectors per row
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// kept and reduced positions of the same tensor
+// kept, reduced: positions of the same tensor
 bool has_columns(const Box& kept, const Box& reduced) {
   return reduced.axes() == 1 && (kept.axes() == 1 || kept.axes() == 2) && kept.stride(kept.axes() - 1) == 1;
 }
@@ -33,7 +33,7 @@ int lanes_for(std::int64_t packs) {
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min<std::int64_t>(packs, kLanes))));
 }
 
-// Narrower blocks where there would be less than one for each multiprocessor: their threads have fewer rows each.
+// Narrows blocks if there would be fewer than multiprocessors; their threads then have fewer rows each.
 void fill_multiprocessors(ColumnReduction& reduction, int multiprocessors) {
   const auto blocks = [&] {
     return ceil_divide(reduction.columns, reduction.lanes * reduction.width) * reduction.outer;
@@ -41,11 +41,10 @@ void fill_multiprocessors(ColumnReduction& reduction, int multiprocessors) {
   while (reduction.lanes > kLeastLanes && blocks() < multiprocessors) reduction.lanes /= 2;
 }
 
-// A sum or maximum over axes of a tensor, planned when a kernel is chosen: which of the kernels of
-// reduction_kernels.hpp, in how many slices.
+// A planned sum or maximum over axes of a tensor: which kernel of reduction_kernels.hpp, in how many slices.
 class Reduction {
  public:
-  // Of a tensor in a simple layout. reduces: by axis. Results are dense, in the order that `results` gives the axes.
+  // src has a simple layout. reduces: by axis. Results are dense, with axes in the order of `results`.
   Reduction(const TensorDesc& src, const std::vector<bool>& reduces, const Layout& results, const ReductionTypes& types,
             const CudaDevice& device);
 
@@ -148,15 +147,14 @@ void Reduction::run(cudaStream_t stream, const void* src, void* dst, void* scrat
   launch_column_reduction(stream, last, {accumulation, DataType::f32, types_.dst, types_.scale}, scratch, dst);
 }
 
-// By axis; no axes mean all.
+// By axis; no axes means all.
 std::vector<bool> reduced_axes(const std::vector<int>& axes, int rank) {
   std::vector<bool> reduces(rank, axes.empty());
   for (const int axis : axes) reduces[axis] = true;
   return reduces;
 }
 
-// Sums of activations that are activations themselves have their type and, with all axes kept, their layout. Others are
-// f32: losses, gradients of variables.
+// Activations take the input's type and, if all axes are kept, layout. Others are f32: losses, variables' gradients.
 Format result_format(const KernelRequest& request, const Format& src) {
   const Layout* const wish = simple_wish(request);
   const int rank = request.node.outputs[0].shape.rank();
@@ -192,7 +190,7 @@ KernelChoice make(const op::Reduce& operation, const KernelRequest& request, Cud
                              .src = src.dtype,
                              .dst = dst.dtype,
                              .scale = mean ? static_cast<float>(1.0 / static_cast<double>(terms)) : 1.0f};
-  // Without the reduced axes, a result of fewer axes is plain.
+  // If reduced axes are dropped, the result is plain.
   const Layout order = operation.keep_dims ? dst.layout : Layout::plain(shape.rank());
   return reduction_kernel(
       request, src, dst,

@@ -26,7 +26,7 @@ __device__ void add_terms(Values<kWidth>& totals, const Pack<Src, kWidth>& terms
   for (int i = 0; i < kWidth; ++i) totals.at[i] = with_term<kAccumulation>(totals.at[i], to_float(terms.values[i]));
 }
 
-// Of the packs at address(begin), address(begin + step) and so on: several are loaded before the first is used.
+// Accumulates the packs at address(begin), address(begin + step), ...; loads several before it uses the first.
 template <Accumulation kAccumulation, typename Src, int kWidth, typename Address>
 __device__ Values<kWidth> accumulated(std::int64_t begin, std::int64_t end, std::int64_t step, Address address) {
   constexpr int kBatch = 4;
@@ -55,7 +55,7 @@ __device__ void store_any(void* data, DataType type, std::int64_t at, float valu
   }
 }
 
-// The part of the terms that belongs to a slice.
+// The terms of a slice.
 struct Part {
   std::int64_t begin, end;
 
@@ -66,7 +66,7 @@ struct Part {
   }
 };
 
-// A block is `lanes` threads wide along the columns, and has a row of them for each of its groups of rows.
+// A block has rows of `lanes` threads along the columns, one row per group of rows.
 template <typename Src, int kWidth, Accumulation kAccumulation>
 __global__ void __launch_bounds__(kReductionThreads)
     column_kernel(ColumnReduction reduction, std::int64_t chunks, ReductionTypes types, const Src* src, void* dst) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kReductionThreads)
   for (int i = 0; i < kWidth; ++i) store_any(dst, types.dst, to + i, shared[i][thread] * types.scale);
 }
 
-// One warp for each result and slice.
+// One warp per result and slice.
 template <typename Src, int kWidth, Accumulation kAccumulation>
 __global__ void __launch_bounds__(kReductionThreads)
     term_kernel(const __grid_constant__ TermReduction reduction, ReductionTypes types, const Src* src, void* dst) {
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kReductionThreads)
   if (thread % kWarp == 0) store_any(dst, types.dst, warp, total * types.scale);
 }
 
-// function(Src{}, constant of the width, constant of the accumulation).
+// function(Src{}, width, accumulation), both as compile-time constants.
 template <typename Function>
 void with_types(const ReductionTypes& types, int width, Function function) {
   with_packs(types.src, width, [&](auto element, auto pack) {

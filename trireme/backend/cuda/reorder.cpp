@@ -41,7 +41,7 @@ KernelChoice same_order(const TensorDesc& from, const Format& to, CudaDevice& de
   return choice;
 }
 
-// A box in the order of dst, whose tensor is src.
+// box: in the order of dst, over src.
 bool is_transposition(const Box& box) {
   return (box.axes() == 2 || box.axes() == 3) && box.stride(box.axes() - 2) == 1;
 }
@@ -87,7 +87,7 @@ DigitOrder digits_of(const Shape& shape, const Layout& layout) {
   return order;
 }
 
-// A fold of image_layout that the layout is, or 0.
+// The fold for which this is image_layout, or 0.
 int fold_of(const Format& format) {
   for (const int fold : {1, 2}) {
     if (format.dtype != DataType::i32 && format.layout == image_layout(fold, format.dtype)) return fold;

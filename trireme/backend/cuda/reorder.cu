@@ -25,9 +25,9 @@ __global__ void convert_kernel(std::int64_t elements, const From* src, To* dst) 
   }
 }
 
-// A tile goes through shared memory, so that both sides are read and written along their rows.
+// Tiles pass through shared memory, so that both sides are accessed along their rows.
 constexpr int kTile = 32;
-constexpr int kTileRows = 8;  // of threads: each thread has four elements of a tile
+constexpr int kTileRows = 8;  // of threads: each has four elements of a tile
 
 template <typename From, typename To>
 __global__ void transpose_kernel(Transposition shape, const From* src, To* dst) {
@@ -83,7 +83,7 @@ __global__ void image_transpose_kernel(Transposition shape, FastDivide runs, std
   }
 }
 
-// A thread writes 16 bytes of a folded pixel, which is [row][column][channel], so many times at the stride of a block.
+// 16-byte units of folded pixels ([row][column][channel]) that a thread writes, a block's threads apart.
 constexpr int kUnitsPerThread = 4;
 
 struct FoldedImages {

@@ -1,5 +1,4 @@
-// What changes from run to run and kernels read from the GPU's memory, since a recorded step has no other arguments
-// than those it was recorded with. Set by CudaDevice::set_context().
+// Values that change from run to run, in GPU memory because a captured step keeps its arguments. See set_context().
 #pragma once
 
 #include <cstdint>

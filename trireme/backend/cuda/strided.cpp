@@ -26,8 +26,8 @@ Strides broadcast_strides(const TensorDesc& from, const Shape& to) {
   return strides;
 }
 
-// Granlund and Montgomery's round-up method: quotient = (high half of multiplier · dividend + dividend) >> shift, whose
-// sum stays in 32 bits since the dividend is below 2^31.
+// Granlund and Montgomery's round-up method: quotient = (high half of multiplier · dividend + dividend) >> shift. The
+// sum stays in 32 bits because the dividend is below 2^31.
 FastDivide::FastDivide(std::int64_t divisor_) : divisor(checked_positions(divisor_)) {
   while ((std::uint64_t{1} << shift) < divisor) ++shift;
   const std::uint64_t excess = (std::uint64_t{1} << shift) - divisor;

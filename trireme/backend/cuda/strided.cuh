@@ -1,5 +1,4 @@
-// From a position of a walk to offsets in the tensors, and tensors whose element type is
-// known only when running.
+// Offsets in tensors from positions of a walk, and loads from tensors whose element type is known only at run time.
 #pragma once
 
 #include <type_traits>
@@ -23,7 +22,7 @@ struct Offsets {
 template <int kTensors>
 __device__ inline Offsets<kTensors> offsets_at(const Walk<kTensors>& walk, std::uint32_t position) {
   Offsets<kTensors> offsets;
-  // Unrolled, so that the walk is read from the kernel's arguments by fixed addresses.
+  // Unrolled, so that the walk is read from the kernel's arguments at fixed addresses.
 #pragma unroll
   for (int axis = 0; axis < kMaxAxes; ++axis) {
     if (axis >= walk.axes) break;
@@ -36,7 +35,7 @@ __device__ inline Offsets<kTensors> offsets_at(const Walk<kTensors>& walk, std::
   return offsets;
 }
 
-// The position of this thread where each has one.
+// This thread's position, if each has one.
 __device__ inline std::uint32_t thread_position() { return blockIdx.x * kThreads + threadIdx.x; }
 inline unsigned blocks_of_threads(std::int64_t positions) {
   return static_cast<unsigned>((positions + kThreads - 1) / kThreads);
@@ -64,7 +63,7 @@ __device__ inline void store_values(Element* to, const Values<kWidth>& values) {
   store_pack<Element, kWidth>(to, pack);
 }
 
-// Neighbours, or the first one for all of them.
+// Contiguous elements, or the first one for all of them.
 template <typename Element, int kWidth>
 __device__ inline Values<kWidth> load_maybe_repeated(const Element* from, bool repeated) {
   if (!repeated) return load_values<Element, kWidth>(from);
@@ -75,7 +74,7 @@ __device__ inline Values<kWidth> load_maybe_repeated(const Element* from, bool r
   return values;
 }
 
-// From an offset on. Every thread takes the same branch.
+// All threads take the same branch.
 template <int kWidth>
 __device__ inline Values<kWidth> load_any(const void* data, DataType type, std::int64_t offset, bool repeated) {
   if (type == DataType::bf16)
@@ -85,7 +84,7 @@ __device__ inline Values<kWidth> load_any(const void* data, DataType type, std::
   return load_maybe_repeated<float, kWidth>(static_cast<const float*>(data) + offset, repeated);
 }
 
-// function(Element{}, std::integral_constant<int, width>{}): the width is 1 or what fills 16 bytes.
+// function(Element{}, std::integral_constant<int, width>{}); width is 1 or fills 16 bytes.
 template <typename Function>
 void with_packs(DataType type, int width, Function function) {
   with_element(type, [&]<typename Element>(Element element) {

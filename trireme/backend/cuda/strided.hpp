@@ -1,5 +1,4 @@
-// Where the elements of a box lie in several tensors at once: the idea behind broadcasting, slicing, padding,
-// reordering and reduction. For the factories, which make a Walk of it for the GPU.
+// Where the elements of a box are in several tensors at once. Factories make a Walk of it for the GPU.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +9,14 @@
 
 namespace trireme::cuda {
 
-using Strides = std::vector<std::int64_t>;  // elements between neighbours, by axis of the shape
+using Strides = std::vector<std::int64_t>;  // elements between neighbors, by axis of the shape
 
-// Of a layout without blocks.
+// For layouts without blocks.
 Strides axis_strides(const Shape& shape, const Layout& layout);
-// Of a tensor that is read as if it had the shape `to`: 0 along axes that are repeated.
+// Strides that read a tensor as if it had shape `to`: 0 along repeated axes.
 Strides broadcast_strides(const TensorDesc& from, const Shape& to);
 
-// A box whose axes are ordered as memory is, outermost first: axes of extent 1 are left out, and neighbours that are
-// one run in every tensor are joined.
+// Axes in memory order, outermost first, without those of extent 1; axes contiguous in every tensor are merged.
 class Box {
  public:
   Box(const Shape& shape, const Layout& order, const std::vector<Strides>& tensors);
@@ -27,14 +25,13 @@ class Box {
   std::int64_t extent(int axis) const { return extents_[axis]; }
   std::int64_t stride(int axis, int tensor = 0) const { return strides_[axis][tensor]; }
   std::int64_t positions() const;
-  // Whether so many neighbours of the innermost axis can be taken at once: they are neighbours, aligned to their
-  // number, in each tensor, or one element that is repeated.
+  // Whether `width` innermost elements can be read at once: contiguous and aligned in each tensor, or one repeated.
   bool allows_packs(int width) const;
-  // The widest packs that dst can be written in, where it is dense in the box's order: of 16 bytes, or single elements.
+  // The widest packs for writing dst, if it is dense in the box's order: 16 bytes or single elements.
   int pack_width(DataType dst) const { return allows_packs(full_pack(dst)) ? full_pack(dst) : 1; }
-  // Whether the only tensor holds the box as one run in the box's order.
+  // Whether the only tensor holds the box contiguously in the box's order.
   bool is_one_run() const { return axes() == 0 || (axes() == 1 && stride(0) == 1); }
-  // Over packs of the width.
+  // Over packs of `width` elements.
   template <int kTensors>
   Walk<kTensors> walk(int width = 1) const;
 

@@ -1,5 +1,4 @@
-// Tensors in layouts without blocks, as cuDNN and this backend's own loops are told of them: strides, loops over
-// channels, copies into larger and smaller tensors. For host code; device code sees the plain numbers alone.
+// Tensors in layouts without blocks for cuDNN and own kernels: strides, loops over channels, copies. For host code.
 #pragma once
 
 #include <array>
@@ -15,7 +14,6 @@ using Extents4 = std::array<std::int64_t, 4>;
 
 inline Extents4 extents_of(const Shape& shape) { return {shape[0], shape[1], shape[2], shape[3]}; }
 
-// Elements between neighbours along each axis of a tensor of rank 4.
 inline Extents4 strides_of(const Shape& shape, const Layout& layout) {
   Extents4 strides{};
   std::int64_t stride = 1;
@@ -35,7 +33,7 @@ inline ChannelLoops channel_loops(const Shape& shape, const Layout& layout) {
                        : ChannelLoops{.outer = shape[0], .channels = shape[1], .inner = inner};
 }
 
-// shift: by how much the values move along each axis, in the order of the shape.
+// shift: how far values move along each axis of the shape.
 inline BoxCopy box_copy(const TensorDesc& from, const TensorDesc& to, const Extents4& shift) {
   BoxCopy copy{};
   copy.to_type = to.dtype;

@@ -11,8 +11,7 @@
 namespace trireme::cuda {
 namespace {
 
-// One format for all tensors of a concat or a split: channels last where one of them is so, a narrow type where
-// one of them has it.
+// One format for all tensors of a concat or split: channels last or a narrow type if any of them has it.
 Format common_format(const std::vector<TensorDesc>& tensors) {
   Format format = as_it_comes(tensors[0]);
   for (const TensorDesc& tensor : tensors) {
@@ -22,9 +21,9 @@ Format common_format(const std::vector<TensorDesc>& tensors) {
   return format;
 }
 
-// The parts of a tensor along an axis, as launches of up to kMostParts each.
+// The parts of a tensor along an axis, in launches of up to kMostParts each.
 std::vector<Join> joins_of(const Shape& whole, const std::vector<std::int64_t>& sizes, int axis, const Format& format) {
-  // Axes inside of the axis belong to its runs, those outside are rows.
+  // Axes inside this one extend its runs; axes outside are rows.
   std::int64_t inner = 1, rows = 1;
   bool outside = true;
   for (const int a : format.layout.order) {
@@ -60,12 +59,11 @@ std::vector<Join> joins_of(const Shape& whole, const std::vector<std::int64_t>& 
   return joins;
 }
 
-// Where a box begins in a tensor.
 std::int64_t first_element(const std::vector<std::int64_t>& begin, const Strides& strides) {
   return std::inner_product(begin.begin(), begin.end(), strides.begin(), std::int64_t{0});
 }
 
-// A box of the shape between two tensors of one format, beginning at begin in the larger one.
+// A tensor of a box move, and where the box begins in it.
 struct Placed {
   const Shape& tensor;
   std::vector<std::int64_t> begin;
@@ -171,7 +169,7 @@ KernelChoice make(const op::Reshape&, const KernelRequest& request, CudaDevice& 
     if (from == to) return;
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device.stream()), "a copy of a tensor");
   });
-  // Batch x channels x 1 x 1 lies in row-major order whichever layout it is said to have.
+  // Batch x channels x 1 x 1 is row-major in memory in any simple layout.
   const Format format = as_it_comes(src);
   const Layout plain = Layout::plain(src.shape.rank());
   const bool row_major = Box(src.shape, plain, {axis_strides(src.shape, format.layout)}).is_one_run();

@@ -5,7 +5,7 @@
 namespace trireme::cuda {
 namespace {
 
-// function(Unit{}) with a type of so many bytes.
+// function(Unit{}) with a type of this many bytes.
 template <typename Function>
 void with_unit(std::int64_t bytes, Function function) {
   if (bytes == 16) {

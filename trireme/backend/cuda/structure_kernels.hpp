@@ -1,4 +1,4 @@
-// Launches of the kernels that move elements without computing. Defined in structure.cu, used by structure.cpp.
+// Launches kernels that only move elements. Defined in structure.cu, used by structure.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,20 +9,19 @@
 
 namespace trireme::cuda {
 
-// Elements are moved in units: of 16 bytes where everything is a multiple of it, else one by one. Counts are in units.
+// Elements move in units: 16 bytes if everything is a multiple of that, else single elements. Counts are in units.
 
-inline constexpr int kMostParts = 16;  // of one launch
+inline constexpr int kMostParts = 16;  // per launch
 
-// Concat and split of tensors without blocks, along any axis: a row of the whole tensor is a row of each part, one
-// after the other.
+// Concat and split of tensors without blocks along any axis: a row of the whole is a row of each part in turn.
 struct Join {
   std::int64_t unit_bytes;
   std::uint32_t positions;   // in the columns of these parts
   FastDivide columns;        // of these parts together
-  std::int64_t whole_row;    // of all parts, where there are more than one launch takes
+  std::int64_t whole_row;    // of all parts, also those of other launches
   std::int64_t whole_first;  // column of the first of these parts
   int parts;
-  std::uint32_t begins[kMostParts + 1];  // columns, from the first of these parts on; the end of the last
+  std::uint32_t begins[kMostParts + 1];  // first columns, relative to the first of these parts; then the end
 };
 struct JoinMemory {
   void* whole;
@@ -31,7 +30,6 @@ struct JoinMemory {
 void launch_concat(cudaStream_t stream, const Join& join, const JoinMemory& memory);
 void launch_split(cudaStream_t stream, const Join& join, const JoinMemory& memory);
 
-// A box of src to a box of dst.
 struct BoxMove {
   std::int64_t unit_bytes;
   Walk<2> walk;                       // src, dst; over units, offsets in units

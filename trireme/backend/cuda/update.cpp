@@ -11,10 +11,10 @@
 namespace trireme::cuda {
 namespace {
 
-// Variables begin at multiples of so many elements: the store's alignment of 64 bytes. Only padding can lie between the
+// Variables begin at multiples of this many elements (the store's alignment of 64 bytes), with only padding between the
 // end of one and the next such multiple.
 constexpr std::int64_t kAlignment = 16;
-// Of an element of a shadow, which is bf16 or f16.
+// Of an element of a shadow: bf16 or f16.
 constexpr std::int64_t kShadowBytes = sizeof(std::uint16_t);
 
 bool lies_behind(const void* array, const void* other, std::int64_t bytes) {
@@ -22,8 +22,7 @@ bool lies_behind(const void* array, const void* other, std::int64_t bytes) {
   return static_cast<const std::byte*>(array) + bytes == other;
 }
 
-// Whether all memory of `next` comes directly after that of `range`. Padding has zero gradients and values, and stays
-// zero under every rule.
+// Whether `next` directly follows `range` in all arrays. Every rule keeps padding zero.
 bool continues(const UpdateRange& range, const UpdateRange& next) {
   const std::int64_t elements = (range.elements + kAlignment - 1) / kAlignment * kAlignment;
   const std::int64_t f32_bytes = elements * size_of(DataType::f32);
@@ -33,7 +32,7 @@ bool continues(const UpdateRange& range, const UpdateRange& next) {
          lies_behind(range.shadow, next.shadow, elements * kShadowBytes);
 }
 
-// The part of a range, all arrays of which go on to its end.
+// Part of a range, in all its arrays.
 UpdateRange part_of(const UpdateRange& range, std::int64_t begin, std::int64_t elements) {
   const auto from = [begin](auto* array) { return array == nullptr ? nullptr : array + begin; };
   UpdateRange part{.values = from(range.values),
@@ -53,10 +52,10 @@ DeviceMemory uploaded(const std::vector<Piece>& pieces, CudaDevice& device) {
   return table;
 }
 
-// All variables of an operation, in one launch.
+// All variables of an operation in one launch.
 class UpdateKernel final : public Kernel {
  public:
-  // scaled: the factor of the gradients follows the learning rate.
+  // scaled: the gradients' factor follows the learning rate.
   UpdateKernel(const op::OptimizerRule& rule, bool scaled, DataType shadow_type, std::vector<std::int64_t> elements,
                CudaDevice& device)
       : rule_(rule), scaled_(scaled), shadow_type_(shadow_type), elements_(std::move(elements)), device_(device) {}
@@ -117,7 +116,7 @@ class UpdateKernel final : public Kernel {
   UpdateLaunch launch_;
 };
 
-// The same for averages.
+// All averages of an operation in one launch.
 class AverageKernel final : public Kernel {
  public:
   AverageKernel(op::MovingAverage operation, std::vector<std::int64_t> elements, CudaDevice& device)
@@ -151,8 +150,8 @@ class AverageKernel final : public Kernel {
   int count_ = 0;
 };
 
-// Of an update of pairs from the first input on: variables stay as they are, and what comes to each has the same order.
-// Returns the elements of each variable, with the padding of its layout.
+// For pairs from input `first` on: variables keep their layout and their values get the same. Returns the elements of
+// each variable, with the padding of its layout.
 std::vector<std::int64_t> take_pairs(const KernelRequest& request, std::size_t first, KernelChoice& choice) {
   std::vector<std::int64_t> elements;
   for (std::size_t i = first; i < request.inputs.size(); i += 2) {

@@ -7,11 +7,11 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kVector = 4;
-// Vectors of a thread, all of which are on their way before the first is used.
+// Vectors per thread, all loaded before the first is used.
 constexpr int kVectorsPerThread = static_cast<int>(kUpdatePiece) / (kThreads * kVector);
 static_assert(kVectorsPerThread * kThreads * kVector == kUpdatePiece);
 
-// N neighbours of a piece while a thread works on them.
+// N elements of a piece while a thread works on them.
 template <typename Optimizer, int N>
 struct Elements {
   static constexpr int kStates = static_cast<int>(Optimizer::kStates.size());
@@ -24,7 +24,7 @@ struct Elements {
   }
   __device__ void apply(const op::OptimizerRule& rule, const op::Rates<float>& rates, float gradient_factor) {
     for (int i = 0; i < N; ++i) {
-      // Rounded by itself: a factor of 1 changes no result.
+      // Rounded separately: a factor of 1 must not change any result.
       const float unscaled = __fmul_rn(gradient_factor, gradient.values[i]);
       float state[op::kMostStates];
       for (int s = 0; s < kStates; ++s) state[s] = states[s].values[i];

@@ -1,5 +1,4 @@
-// Where the elements of a box lie in several tensors at once, as the GPU sees it: no more than numbers. Made by Box
-// (strided.hpp) when a kernel is chosen, an argument of kernels (strided.cuh).
+// Where a box's elements are in several tensors, as plain numbers for kernels (strided.cuh). Made by Box (strided.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,13 +7,13 @@
 
 namespace trireme::cuda {
 
-// Elements that fill one access of 16 bytes.
+// Elements in one 16-byte access.
 inline int full_pack(DataType type) { return static_cast<int>(16 / size_of(type)); }
 
-// The same as 32 bits; Error(bad_input) where positions on the GPU would overflow them.
+// Converts to 32 bits; Error(bad_input) from 2^31 on.
 std::uint32_t checked_positions(std::int64_t positions);
 
-// Division by a number that is known beforehand, as a product and a shift; right for dividends below 2^31.
+// Division by a fixed number as a product and a shift; correct for dividends below 2^31.
 struct FastDivide {
   std::uint32_t divisor = 1;
   std::uint32_t multiplier = 1;
@@ -26,7 +25,6 @@ struct FastDivide {
 
 inline constexpr int kMaxAxes = 8;
 
-// The positions of a box in order, and where each lies in kTensors tensors.
 template <int kTensors>
 struct Walk {
   std::uint32_t positions = 1;

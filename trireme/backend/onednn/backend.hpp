@@ -1,4 +1,4 @@
-// The CPU backend: oneDNN's primitives on its own layouts, and own vectorised kernels where oneDNN has none that fits.
+// The CPU backend: oneDNN's primitives on oneDNN's layouts, and own vectorized kernels if oneDNN has none that fits.
 #pragma once
 
 #include <memory>

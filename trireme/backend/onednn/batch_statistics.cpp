@@ -41,7 +41,7 @@ void strip_moments(const Strips& strips, std::int64_t index, const Element* x, d
     fold_columns(panel, deviations, deviation);
     fold_columns(panel, squares, square);
     for (std::int64_t lane = 0; lane < strip.width; ++lane) {
-      // The centre is a rounded mean: what it is off by is in the deviations.
+      // The center is a rounded mean; the deviations hold its error.
       const double off = deviation[lane] / count;
       lanes[lane].merge(count, means[lane] + off, square[lane] - off * deviation[lane]);
     }

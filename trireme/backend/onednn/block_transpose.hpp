@@ -1,12 +1,11 @@
-// Turns a block of 16 x 16 weights for AVX-512: the two blocked layouts of weights differ by that. Used by
-// winograd_kernels.cpp.
+// Transposes 16 x 16 weights with AVX-512, between the two blocked layouts of weights. Used by winograd_kernels.cpp.
 #pragma once
 
 #include "trireme/backend/onednn/winograd_transform.hpp"
 
 namespace trireme::onednn::winograd {
 
-// to[column][row] = from[row][column], by halves: pairs, quarters, eighths, halves of the lanes change places.
+// to[column][row] = from[row][column], in four rounds that swap ever larger parts of the vectors.
 TRIREME_AVX512_INLINE inline void transpose(const float* from, float* to) {
   __m512 a[kLanes], b[kLanes];
 #pragma GCC unroll 16
@@ -23,7 +22,7 @@ TRIREME_AVX512_INLINE inline void transpose(const float* from, float* to) {
     a[i + 2] = _mm512_maskz_shuffle_ps(0xffff, b[i + 1], b[i + 3], 0x44);
     a[i + 3] = _mm512_maskz_shuffle_ps(0xffff, b[i + 1], b[i + 3], 0xee);
   }
-  // a[4·q + c] has column 4·k + c of rows 4·q .. 4·q + 3 in its quarter k.
+  // a[4·q + c] has column 4·k + c of rows 4·q to 4·q + 3 in its quarter k.
 #pragma GCC unroll 4
   for (int c = 0; c < 4; ++c) {
     const __m512 low01 = _mm512_maskz_shuffle_f32x4(0xffff, a[c], a[4 + c], 0x44);

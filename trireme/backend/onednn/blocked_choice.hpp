@@ -1,5 +1,4 @@
-// Our own convolutions as kernels of the plan: what is the same for all of them, so that a family says only where it
-// applies and how it computes. Used by winograd_forward.cpp and winograd_gradient.cpp.
+// Makes plan kernels of own convolutions. Used by winograd_forward.cpp and winograd_gradient.cpp.
 #pragma once
 
 #include <omp.h>
@@ -13,19 +12,18 @@
 
 namespace trireme::onednn {
 
-// Layouts that the other kernels of a convolution have. Activations must be in these, so that the kernels compare;
-// weights are taken in the first that is possible, which saves the plan a reorder.
+// Layouts of the convolution's other kernels. Activations must have these, to compare; weights the first possible one.
 struct OwnLayouts {
   Layout src, dst;
   std::vector<Layout> weights;
 };
 
-// Whether the machine and the layouts allow our own convolutions, whatever the window.
+// Whether CPU and layouts allow own convolutions, whatever the window.
 inline bool blocked_possible(std::int64_t groups, const OwnLayouts& layouts) {
   return has_avx512() && groups == 1 && layouts.src == blocked_activations() && layouts.dst == blocked_activations();
 }
 
-// A layout and the order of its blocks, of the first of the layouts that has one.
+// The first layout that has an order of blocks, and this order.
 struct OrderedWeights {
   Layout layout;
   WeightsOrder order;
@@ -36,11 +34,10 @@ OrderedWeights first_possible(const Shape& shape, std::vector<Layout> layouts, c
   for (Layout& layout : layouts) {
     if (const auto order = order_of(shape, layout)) return {std::move(layout), *order};
   }
-  return {};  // not reached: the last one is possible
+  return {};  // not reached: the last layout is always possible
 }
 
-// compute(problem, threads) makes an object with scratch_bytes() and run(arguments) that may be copied; threads: the
-// most that run() uses.
+// compute(problem, threads) returns a copyable object with scratch_bytes() and run(arguments) on at most `threads`.
 template <typename Compute>
 KernelChoice blocked_choice(const char* implementation, const op::Convolution& operation, const KernelRequest& request,
                             const OwnLayouts& layouts, const Compute& compute) {

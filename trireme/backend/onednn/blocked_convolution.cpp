@@ -5,7 +5,7 @@
 namespace trireme::onednn {
 namespace {
 
-// Axis whose index is the row of a block, where the layout is one of the two: 1 for ABcd16b16a, 0 for ABcd16a16b.
+// The axis that a block's rows index: 1 for ABcd16b16a, 0 for ABcd16a16b, nothing for other layouts.
 std::optional<int> row_axis(const Layout& layout) {
   if (layout.order != Layout::plain(4).order || layout.blocks.size() != 2) return std::nullopt;
   const Layout::Block& rows = layout.blocks[0];

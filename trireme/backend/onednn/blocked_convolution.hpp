@@ -1,5 +1,4 @@
-// What our own convolutions share: activations in layout aBcd16b, weights in blocks of 16x16 channels, and the problem
-// and memory of a convolution in these terms. Used by the files winograd_*.
+// Layouts, problem and arguments of own convolutions: activations in aBcd16b, weights in blocks of 16x16 channels.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +8,32 @@
 
 namespace trireme::onednn {
 
-inline constexpr std::int64_t kLanes = 16;  // channels of a block: the floats of a vector of AVX-512
+inline constexpr std::int64_t kLanes = 16;  // channels of a block: the floats of an AVX-512 vector
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 Layout blocked_activations();
 Layout blocked_weights();
 
-// Extents of activations.
 struct Images {
   std::int64_t count = 0, blocks = 0, height = 0, width = 0;  // blocks of channels
 
   explicit Images(const Shape& shape);
 };
 
-// Where the blocks of the weights lie. A convolution sums over the "inner" channels and has "outer" ones in its
-// results: its in and out, or the other way round for its gradient in src.
+// Where weight blocks are. A convolution sums over "inner" channels (in, or out for the gradient of src) into "outer".
 struct WeightsOrder {
-  std::int64_t inner_stride = 0, outer_stride = 0;  // floats from one block to the next
-  bool rows_are_inner = true;                       // the order inside of a block: taps, then 16 rows, then 16 lanes
-  bool flipped = false;                             // the taps in reverse
+  std::int64_t inner_stride = 0, outer_stride = 0;  // floats between blocks
+  bool rows_are_inner = true;                       // a block is [tap][16 rows][16 lanes]
+  bool flipped = false;                             // taps in reverse
 
-  // Nothing for other layouts than ABcd16b16a and ABcd16a16b.
+  // Nothing unless the layout is ABcd16b16a or ABcd16a16b.
   static std::optional<WeightsOrder> forward(const Shape& weights, const Layout& layout);
   static std::optional<WeightsOrder> backward_data(const Shape& weights, const Layout& layout);
 };
 
-// dst = activation(src by weights + bias + addend), or the gradient of that in the weights, with src and dst as they
-// are in forward. The gradient in src is of the first form: src and dst change places, as the order of the weights
-// says.
+// dst = activation(src by weights + bias + addend), or its gradient for the weights. The gradient for src is the former
+// with src and dst swapped and the matching weights order.
 struct BlockedProblem {
   Images src, dst;
   WeightsOrder weights;

@@ -1,4 +1,4 @@
-// Own kernels that compute per channel, over any layout that channel_view knows: batch norm and bias.
+// Own kernels that compute per channel, for any layout that channel_view can express: batch norm and bias.
 #pragma once
 
 #include "trireme/backend/onednn/channel_loops.hpp"
@@ -6,14 +6,12 @@
 
 namespace trireme::onednn {
 
-// src, the first input, as the kernel below sees it.
 inline ChannelView view_of_src(const KernelRequest& request) {
   const TensorDesc& src = request.inputs[0];
   return *channel_view(src.shape, viewable(src.shape, src.layout));
 }
 
-// A kernel that calls function(Element{}, operands, context) with src's type. Every input and output of src's shape has
-// its format.
+// A kernel that calls function(Element{}, operands, context) with src's type; tensors of src's shape have its format.
 template <typename Function>
 KernelChoice channel_kernel(const KernelRequest& request, Function function) {
   const TensorDesc& src = request.inputs[0];
@@ -32,9 +30,8 @@ KernelChoice channel_kernel(const KernelRequest& request, Function function) {
   return choice;
 }
 
-// y = activation((x − mean)·scale + shift + addend): the last part of batch norm in training, the whole of it in
-// inference, and bias. One value per channel and padded lane; padded lanes have zeros, which keeps the padding of y
-// zero.
+// y = activation((x − mean)·scale + shift + addend): bias, inference batch norm, and the last pass of training's. One
+// value per channel and padded lane; zeros in padded lanes keep the padding of y zero.
 struct ChannelAffine {
   using Columns = AffineColumns;
   float *mean, *scale, *shift;
@@ -56,12 +53,11 @@ struct ChannelAffine {
   }
 };
 
-// Shares the work among the threads of the OpenMP region it is called in. values: ChannelAffine or another with
-// columns.
+// Shares the work among the threads of the calling OpenMP region. values: ChannelAffine or another class with Columns.
 template <typename Values, typename Tensors>
 void apply_channels(const Strips& strips, const Values& values, const Tensors& tensors) {
   typename Values::Columns columns;
-  std::int64_t prepared = -1;  // the first channel that the columns are for: neighbouring strips share them
+  std::int64_t prepared = -1;  // first channel that the columns are for; neighboring strips share them
 #pragma omp for schedule(static)
   for (std::int64_t i = 0; i < strips.count(); ++i) {
     const Strip strip = strips[i];
@@ -72,7 +68,7 @@ void apply_channels(const Strips& strips, const Values& values, const Tensors& t
     for_each_panel(strip, [&](const Panel& panel) { apply_columns(panel, columns, tensors); });
   }
 }
-// One group of strips, by the calling thread; from the last to the first, because what was read last is in the cache.
+// One group of strips, on the calling thread; from last to first, because what was read last is still in the cache.
 template <typename Values, typename Tensors>
 void apply_channels(const Strips& strips, std::int64_t group, const Values& values, const Tensors& tensors) {
   const std::int64_t begin = group * strips.per_group();

@@ -5,7 +5,7 @@
 namespace trireme::onednn {
 namespace {
 
-// Each loop is a template over the width: a full panel has a constant one, so that its sums stay in registers.
+// Loops are templates over the width: a full panel has a constant one, so that its sums stay in registers.
 constexpr std::int64_t kAnyWidth = 0;
 
 template <std::int64_t Width>
@@ -72,7 +72,7 @@ TRIREME_INLINE void affine_any(const Panel& panel, const AffineColumns& columns,
   }
 }
 
-// The gradient before the activation: a row of it, with what it is made of.
+// The gradient before the activation, row by row.
 template <bool kMore, bool kMask, typename Element>
 struct GradientRows {
   const Element* diff;
@@ -150,7 +150,7 @@ TRIREME_INLINE void gradient_any(const Panel& panel, const GradientColumns& colu
                              : gradient_of<kAnyWidth, kMore, kMask>(panel, columns, operands);
 }
 
-// What is left to do where the first pass has kept d.
+// The operands of the second pass if the first has stored d.
 template <typename Element>
 TRIREME_INLINE GradientOperands<Element> of_kept(const GradientOperands<Element>& operands) {
   return {.x = operands.x,

@@ -1,5 +1,5 @@
-// The vector loops over panels (see channel_view.hpp) that batch norm, bias and channel reductions are made of. Arrays
-// called columns have one value per column of the panel. Activations are float or BFloat16, everything else is float.
+// Vector loops over panels (channel_view.hpp) for batch norm, bias and channel reductions. "columns" arrays have one
+// value per column of the panel. Activations are float or BFloat16, everything else is float.
 #pragma once
 
 #include "trireme/backend/onednn/channel_view.hpp"
@@ -29,7 +29,7 @@ struct AffineOperands {
 void apply_columns(const Panel& panel, const AffineColumns& columns, const AffineOperands<float>& operands);
 void apply_columns(const Panel& panel, const AffineColumns& columns, const AffineOperands<BFloat16>& operands);
 
-// d is diff + more where dst > 0; more and dst may be null, then it is diff, everywhere.
+// d = diff + more if dst > 0, else 0. more may be null (nothing to add), dst too (no mask).
 template <typename Element>
 struct GradientOperands {
   const Element* x;
@@ -37,16 +37,16 @@ struct GradientOperands {
   const Element* more;
   const Element* dst;
   Element* diff_x;
-  Element* diff_addend;  // null: not asked for
+  Element* diff_addend;  // null: not wanted
 };
-// diffs[j] = sum of d, products[j] = sum of d·(x − mean[j]); diff_addend = d, which may be diff or more.
+// diffs[j] = sum of d, products[j] = sum of d·(x − mean[j]). diff_addend = d; it may be diff or more.
 void gradient_sums(const Panel& panel, const float* mean, const GradientOperands<float>& operands, float* diffs,
                    float* products);
 void gradient_sums(const Panel& panel, const float* mean, const GradientOperands<BFloat16>& operands, float* diffs,
                    float* products);
 
-// diff_x = of_diff·d + of_x·(x − mean) + constant, with d from diff_addend where there is one. diff_x may be x, and
-// without diff_addend diff or more.
+// diff_x = of_diff·d + of_x·(x − mean) + constant, with d from diff_addend if given. diff_x may be x or, without
+// diff_addend, diff or more.
 struct GradientColumns {
   alignas(64) float mean[kPanelWidth], of_diff[kPanelWidth], of_x[kPanelWidth], constant[kPanelWidth];
 };

@@ -3,9 +3,9 @@
 namespace trireme::onednn {
 namespace {
 
-// Elements of a strip, about: large enough to be worth a task, small enough to give every thread some.
+// Approximate elements of a strip: enough to be worth a task, few enough to give every thread some.
 constexpr std::int64_t kStripElements = 32768;
-// Elements of a group that stay in the cache, of several tensors.
+// Elements of a group that stay in the cache, for several tensors.
 constexpr std::int64_t kGroupElements = 1 << 18;
 
 }  // namespace
@@ -50,7 +50,7 @@ DataType common_type(const std::vector<TensorDesc>& inputs) {
 }
 
 Strips::Strips(const ChannelView& view) : view_(view) {
-  // With one block the batch goes on where a sample ends: one long list of rows.
+  // With one block, samples follow each other in memory: one long list of rows.
   if (view_.blocks == 1) {
     view_.positions *= view_.batch;
     view_.batch = 1;

@@ -1,7 +1,6 @@
-// An activation as the own kernels see it, whatever its layout: batch x blocks x positions x lanes, where channel
-// block·lanes + lane is axis 1. Plain layouts have one lane per block, channels-last ones have one block, blocked ones
-// have 8 or 16 lanes. Strips cut it into pieces of memory by shape alone, so sums do not depend on the number of
-// threads.
+// An activation as own kernels see it in any layout: batch x blocks x positions x lanes; channel (axis 1) is
+// block·lanes + lane. Plain layouts have one lane per block, channels-last ones one block, blocked ones 8 or 16 lanes.
+// Strips divide it by shape alone, so sums do not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -23,24 +22,23 @@ struct ChannelView {
   }
 };
 
-// Nothing for layouts of another form (axes in another order, other axes blocked) and below rank 2.
+// Nothing for other layouts (axes in another order, other axes blocked) and ranks below 2.
 std::optional<ChannelView> channel_view(const Shape& shape, const Layout& layout);
 
-// The layout itself where channel_view can express it, else plain.
+// The layout itself if channel_view can express it, else plain.
 Layout viewable(const Shape& shape, const Layout& layout);
 
-// The layout for a kernel that wants its inputs in the same one: the first blocked layout among them, because what
-// comes from and goes to a convolution is best left as it is; else that of the first.
+// For kernels whose inputs must agree: the first blocked layout, since convolutions want it; else the first input's.
 const Layout& common_layout(const std::vector<TensorDesc>& inputs);
-// The type for a kernel that wants its inputs in the same one: bf16 where one of them is.
+// For kernels whose inputs must agree: bf16 if any input has it.
 DataType common_type(const std::vector<TensorDesc>& inputs);
 
-// Lanes that one strip has at the most; also what the loops over a strip work on at once.
+// The most lanes of a strip, and the columns that loops take at once.
 inline constexpr std::int64_t kPanelWidth = 64;
-// Rows whose values are added up in float before they go into a double.
+// Rows that are summed in float before they go into a double.
 inline constexpr std::int64_t kPanelRows = 128;
 
-// Rows of neighbouring channels: row r, lane l is at offset + r·stride + l and belongs to channel first_channel + l.
+// Rows of neighboring channels: row r, lane l is at offset + r·stride + l and belongs to channel first_channel + l.
 struct Strip {
   std::int64_t offset, rows, stride, width, first_channel;
 };
@@ -54,8 +52,7 @@ class Strips {
   std::int64_t per_group() const { return per_group_; }
   std::int64_t group_width() const { return group_width_; }
   std::int64_t rows(std::int64_t index) const { return (*this)[index].rows; }
-  // Whether threads are kept busy with whole groups, which lie in few pieces of memory: whoever goes over a group twice
-  // then finds in the cache what it has read before.
+  // Whether whole groups keep all threads busy and fit the cache, so that a second pass over a group hits the cache.
   bool worth_grouping(int threads) const;
   Strip operator[](std::int64_t index) const;
 
@@ -64,9 +61,8 @@ class Strips {
   std::int64_t groups_, group_width_, chunk_rows_, chunks_, per_group_;
 };
 
-// A part of a strip that the vector loops take in one go: at most kPanelRows rows of at most kPanelWidth columns.
-// Column j has the strip's lane j % lanes: where lanes fit the width, several rows of the strip make one row of the
-// panel.
+// A part of a strip for one call of a vector loop: at most kPanelRows x kPanelWidth. Column j has the strip's lane j %
+// lanes: if lanes divide the width, several rows of the strip make one row of the panel.
 struct Panel {
   std::int64_t offset, rows, stride, width, lanes;
 };
@@ -86,7 +82,7 @@ void for_each_panel(const Strip& strip, Body body) {
 
 // values[channel] of a strip's channels, repeated over a panel's columns.
 void spread_lanes(const Strip& strip, const float* values, float* columns);
-// Adds a panel's columns to the lanes that they belong to.
+// Adds a panel's columns to their lanes.
 void fold_columns(const Panel& panel, const float* columns, double* lanes);
 
 }  // namespace trireme::onednn

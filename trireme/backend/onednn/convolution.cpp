@@ -12,7 +12,7 @@ using dnnl::memory;
 
 namespace {
 
-// One convolution in the library's terms. The three tensors are src, weights and dst, or their gradients.
+// A convolution in the library's terms. The tensors are src, weights and dst, or their gradients.
 struct Problem {
   Shape src, weights, dst;
   op::Window window;
@@ -34,7 +34,7 @@ struct Problem {
   memory::desc bias_desc() const { return bias ? to_desc(Shape{weights[0]}, Layout::plain(1)) : memory::desc(); }
 };
 
-// What to ask the library for: a layout, or its own choice where there is none.
+// Layouts to ask the library for; it chooses those that are absent.
 struct Candidate {
   std::optional<Layout> src, weights, dst;
 };
@@ -58,14 +58,13 @@ std::optional<ConvolutionProblem> describe(const Problem& problem, const Candida
   return result;
 }
 
-// The formats of an accepted candidate.
 template <typename PrimitiveDesc>
 struct Found {
   PrimitiveDesc desc;
   Format src, weights, dst;
 };
 
-// The memory descriptors of a primitive descriptor by the names that all three directions share.
+// A primitive descriptor's memory descriptors, under the same names in all three directions.
 struct Tensors {
   memory::desc src, weights, dst;
 };
@@ -79,7 +78,7 @@ Tensors tensors(const dnnl::convolution_backward_weights::primitive_desc& desc) 
   return {desc.src_desc(), desc.diff_weights_desc(), desc.diff_dst_desc()};
 }
 
-// What the library has for a candidate under an algorithm, if the plan can express the layouts it wants.
+// What the library has for a candidate and algorithm, if the plan can express its layouts.
 template <typename PrimitiveDesc>
 std::optional<Found<PrimitiveDesc>> attempt(const Problem& problem, const Candidate& candidate,
                                             dnnl::algorithm algorithm, const Create<PrimitiveDesc>& create) {
@@ -102,8 +101,8 @@ std::optional<Found<PrimitiveDesc>> attempt(const Problem& problem, const Candid
                               {std::move(*dst), problem.type}};
 }
 
-// The first candidate that the library has generated code for, as good as for the last one; else the last one that it
-// has any code for. The last candidate is the one with the most freedom.
+// The first candidate with generated code for the same instruction set as the last possible candidate, else that one.
+// The last candidate is the one with the most freedom.
 template <typename PrimitiveDesc>
 std::optional<Found<PrimitiveDesc>> find(const Problem& problem, const std::vector<Candidate>& candidates,
                                          const Create<PrimitiveDesc>& create) {
@@ -121,7 +120,7 @@ std::optional<Found<PrimitiveDesc>> find(const Problem& problem, const std::vect
   return fallback;
 }
 
-// All that the time of a convolution depends on, beside the machine.
+// Everything besides the machine that the time depends on.
 std::string problem_text(const Problem& problem, const KernelRequest& request, const Format& src, const Format& dst) {
   return fmt::format("{} | src {} {} | weights {} | dst {} {} | {} | groups {}", label_of(request.node.op),
                      to_string(problem.src), src.name(), to_string(problem.weights), to_string(problem.dst), dst.name(),
@@ -131,14 +130,13 @@ std::string problem_text(const Problem& problem, const KernelRequest& request, c
 constexpr const char* kChannelsLast = "channels_last";
 constexpr const char* kInFp32 = "in_fp32";
 
-// The layouts of activations and weights, for kernels that know f32 alone.
+// For kernels that know only f32.
 template <typename PrimitiveDesc>
 OwnLayouts layouts_of(const Found<PrimitiveDesc>& found) {
   return {.src = found.src.layout, .dst = found.dst.layout, .weights = {found.weights.layout}};
 }
 
-// The kernel for a request in f32, made to read and write activations as like does. Its weights are f32, as the
-// variable is.
+// The f32 kernel for a request, wrapped to read and write activations as `like` does. Weights are f32, as the variable.
 template <typename Operation>
 KernelChoice in_fp32(const Operation& operation, const KernelRequest& request, const KernelChoice& like,
                      const dnnl::engine& engine, const Tuner& tuner) {
@@ -157,8 +155,8 @@ KernelChoice in_fp32(const Operation& operation, const KernelRequest& request, c
   return with_reorders(std::move(inner), request, inputs, like.outputs, engine);
 }
 
-// The direct convolution in bf16, or what is fastest in f32 with conversions around it: the library has shapes that it
-// is much slower for in bf16, and Winograd in f32 alone. Nothing where it has no code made for bf16.
+// The direct convolution in bf16, or the fastest f32 kernel with conversions around it: for some shapes the library is
+// much slower in bf16, and it has Winograd only in f32. Nothing if it has no generated code for bf16.
 template <typename Operation, typename PrimitiveDesc, typename Complete>
 std::optional<KernelChoice> fastest_in_bf16(const Operation& operation, const Problem& problem,
                                             const std::vector<Candidate>& candidates, const KernelRequest& request,
@@ -170,14 +168,14 @@ std::optional<KernelChoice> fastest_in_bf16(const Operation& operation, const Pr
   alternatives.push_back({"direct", complete(*direct)});
   if (tuner.options().autotune != Autotune::off || tuner.options().force == kInFp32)
     alternatives.push_back({kInFp32, in_fp32(operation, request, alternatives.front().choice, engine, tuner)});
-  // What is fastest in f32 is another kernel without Winograd.
+  // Without Winograd, another f32 kernel may be fastest.
   const std::string text = problem_text(problem, request, direct->src, direct->dst);
   return tuner.fastest(tuner.options().exact ? text + " | exact" : text, std::move(alternatives), request);
 }
 
-// The direct convolution and, if there are some for the same activations, Winograd's of the library and our own,
-// whichever is fastest here. Tuning in full also tries channels last, with reorders of all that is read and written, so
-// that the neighbours stay as they are. complete() makes a kernel of what was found.
+// The fastest of the direct convolution and, if possible for the same activations, Winograd by the library and our own.
+// Full tuning also tries channels last with reorders of all inputs and outputs, so that the neighbors stay as they are.
+// complete() makes a kernel of what was found.
 template <typename Operation, typename PrimitiveDesc, typename Complete>
 KernelChoice fastest(const Operation& operation, const Problem& problem, const std::vector<Candidate>& candidates,
                      const std::optional<Layout>& weights, const KernelRequest& request, const Tuner& tuner,
@@ -202,7 +200,7 @@ KernelChoice fastest(const Operation& operation, const Problem& problem, const s
     }
   }
   if (!tuner.options().exact) {
-    // With padding that differs between the sides, the library's backward data is wrong (seen with 2.6.3).
+    // With asymmetric padding, the library's backward data is wrong (seen with 2.6.3).
     const bool symmetric = problem.window.pad_before == problem.window.pad_after;
     for (const auto& of_weights : {weights, std::optional<Layout>()}) {
       if (!symmetric) break;
@@ -225,7 +223,7 @@ std::optional<Layout> forced_layout(DataFormat format) {
   return std::nullopt;
 }
 
-// The library keeps channels last only when asked for on both sides.
+// The library keeps channels last only if asked for it on both sides.
 std::optional<Layout> beside(const Layout& given) {
   if (given == Layout::channels_last(4)) return given;
   return std::nullopt;
@@ -236,8 +234,8 @@ std::optional<Layout> given_weights(const KernelRequest& request, std::size_t in
   return request.inputs[input].layout;
 }
 
-// Each list once with the weights that there are (or are wished for), then with weights of the library's choice; plain
-// weights last but one, for groups whose blocks the plan's layouts cannot express.
+// Each candidate with the given (or wished) weights, then with the library's choice; plain weights last but one, for
+// groups whose blocks the plan's layouts cannot express.
 std::vector<Candidate> with_weights(const std::vector<Candidate>& candidates, const std::optional<Layout>& weights) {
   std::vector<Candidate> result;
   for (const Candidate& candidate : candidates) {
@@ -250,8 +248,7 @@ std::vector<Candidate> with_weights(const std::vector<Candidate>& candidates, co
   return result;
 }
 
-// The layout that the gradient of the weights comes in beside these activations: what the variable is best kept in
-// where other kernels read copies of it.
+// The layout of the weights' gradient for these activations: best for the variable if other kernels read copies of it.
 std::optional<Layout> gradient_layout(Problem problem, const Layout& src, const Layout& dst,
                                       const dnnl::engine& engine) {
   problem.weights_type = DataType::f32;
@@ -278,7 +275,7 @@ KernelChoice forward_kernel(const op::Convolution& operation,
     set_kernel(choice, engine, found.desc, std::move(arguments));
     return choice;
   }
-  // The sum is taken with what dst holds: the addend, by being the same memory or by a copy.
+  // The library adds to what dst holds: the addend, in the same memory or copied there.
   const int addend = operation.bias ? 3 : 2;
   choice.inputs.push_back(found.dst);
   choice.in_place = {{addend, 0}};
@@ -292,7 +289,7 @@ KernelChoice forward_kernel(const op::Convolution& operation,
   return choice;
 }
 
-// The candidates for the activations: as forced, else as wished for or as beside what is there, else free.
+// Candidates for the activations: the forced layout, else those in `free` and then the library's choice.
 std::vector<Candidate> candidates_for(const KernelRequest& request, std::vector<Candidate> free) {
   if (const auto forced = forced_layout(request.data_format)) return {{forced, {}, forced}};
   free.push_back({});
@@ -321,7 +318,7 @@ std::optional<KernelChoice> convolution(const op::Convolution& operation, const 
   const std::vector<Candidate> candidates = candidates_for(request, std::move(free));
   using PrimitiveDesc = dnnl::convolution_forward::primitive_desc;
   const Create<PrimitiveDesc> create = [&](const ConvolutionProblem& described) {
-    // For inference the library would have Winograd's weights in an order that only it knows.
+    // For inference, the library would store Winograd's weights in an order only it knows.
     const bool training = request.training || described.algorithm == dnnl::algorithm::convolution_winograd;
     return convolution_forward(engine, described, training, attributes);
   };
@@ -409,7 +406,7 @@ std::optional<KernelChoice> convolution(const op::ConvolutionBackwardWeights& op
   return fastest(operation, problem, candidates, wish, request, tuner, engine, create, complete);
 }
 
-// In the precision that is asked for, or in f32 where the library has nothing for bf16.
+// In the requested precision, or in f32 if the library has nothing for bf16.
 template <typename Operation>
 KernelChoice in_precision(const Operation& operation, const KernelRequest& request, const dnnl::engine& engine,
                           const Tuner& tuner) {

@@ -14,19 +14,19 @@ using dnnl::prop_kind;
 
 namespace {
 
-// Every function below would rather return nothing than throw when no implementation fits.
+// Functions below return an empty descriptor instead of throwing if no implementation fits.
 constexpr bool kAllowEmpty = true;
 
 prop_kind forward_kind(bool training) { return training ? prop_kind::forward_training : prop_kind::forward_inference; }
 
-// The same tensor with the order left to the library: for the forward hints that backward descriptors are made from.
+// The same tensor in any order, for the forward hints that backward descriptors need.
 memory::desc any_order(const memory::desc& desc, memory::data_type type) {
   const memory::dims dims = dims_of(desc);
   return dims.empty() ? desc : memory::desc(dims, type, memory::format_tag::any);
 }
 memory::desc any_order(const memory::desc& desc) { return any_order(desc, type_of(desc)); }
 
-// The forward operation that a backward one is asked for with: one that is always there, so all in one type.
+// The forward problem for a backward hint: one that always exists, so all in one type.
 template <typename Problem>
 Problem any_order(Problem problem) {
   const memory::data_type type = type_of(problem.src);
@@ -87,7 +87,7 @@ memory::dims dims_of(const memory::desc& desc) { return desc.get_dims(); }
 
 memory::data_type type_of(const memory::desc& desc) { return desc.get_data_type(); }
 
-// 3.x keeps blocked orders behind its list of named formats: the one that puts every element of this tensor there.
+// In 3.x, blocked orders exist only as named formats: finds the one with this order.
 std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims& dims, const Blocking& wanted) {
   if (wanted.blocks.empty()) return memory::desc(dims, type, wanted.strides);
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
@@ -216,7 +216,7 @@ memory::dims dims_of(const memory::desc& desc) { return desc.dims(); }
 memory::data_type type_of(const memory::desc& desc) { return desc.data_type(); }
 
 std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims& dims, const Blocking& wanted) {
-  // Made with plain strides and changed afterwards: the library checks strides against extents, without blocks.
+  // Set after creation with plain strides: the library checks strides against extents, ignoring blocks.
   memory::dims plain(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) plain[i - 1] = plain[i] * dims[i];
   memory::desc desc(dims, type, plain);

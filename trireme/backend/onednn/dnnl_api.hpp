@@ -1,6 +1,5 @@
-// The one place that speaks oneDNN's version-dependent API: memory descriptors with blocks, and primitive descriptors.
-// Everything else of the backend uses these functions and the parts of the API that 2.x and 3.x share.
-// A function that finds no implementation returns an empty primitive descriptor.
+// The only place that uses oneDNN's version-dependent API (blocked memory descriptors, primitive descriptors); the rest
+// uses this and what 2.x and 3.x share. Returns an empty primitive descriptor if there is no implementation.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -13,27 +12,27 @@
 
 namespace trireme::onednn {
 
-// How a memory descriptor orders its elements; nothing for formats that strides and blocks cannot express.
+// How a memory descriptor orders its elements; blocking() returns nothing if strides and blocks cannot express it.
 struct Blocking {
   dnnl::memory::dims padded_dims;
   dnnl::memory::dims strides;  // between outermost blocks
   std::vector<Layout::Block> blocks;
 };
-// Whether both put every element at the same place: the strides of axes with one block only do not matter.
+// Whether both put every element at the same place; strides of axes with a single block do not matter.
 bool same_order(const Blocking& a, const Blocking& b);
 std::optional<Blocking> blocking(const dnnl::memory::desc& desc);
 dnnl::memory::dims dims_of(const dnnl::memory::desc& desc);
 dnnl::memory::data_type type_of(const dnnl::memory::desc& desc);
-// Nothing where the library has no such order.
+// Nothing if the library has no such order.
 std::optional<dnnl::memory::desc> make_desc(dnnl::memory::data_type type, const dnnl::memory::dims& dims,
                                             const Blocking& wanted);
 std::int64_t bytes_of(const dnnl::memory::desc& desc);
 
-// Memory for scratch comes from the plan in every primitive.
+// Attributes that let the plan provide the scratchpad; every primitive uses them.
 dnnl::primitive_attr user_scratchpad();
 
 struct ConvolutionProblem {
-  dnnl::memory::desc src, weights, bias, dst;  // diff_* in their places for backward; bias may be empty
+  dnnl::memory::desc src, weights, bias, dst;  // for backward: diff_* instead; bias may be empty
   dnnl::memory::dims strides, dilates, pad_before, pad_after;
   dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
@@ -64,7 +63,7 @@ struct PoolingProblem {
   dnnl::memory::desc src, dst;
   dnnl::memory::dims strides, kernel, pad_before, pad_after;
 };
-// Without a workspace: what max pooling's backward needs is found again from src and dst.
+// Without a workspace: the backward pass of max pooling finds the maxima again from src and dst.
 dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine& engine, const PoolingProblem& problem);
 dnnl::pooling_backward::primitive_desc pooling_backward(const dnnl::engine& engine, const PoolingProblem& problem);
 
@@ -80,7 +79,6 @@ struct EltwiseProblem {
 };
 dnnl::eltwise_forward::primitive_desc eltwise_forward(const dnnl::engine& engine, const EltwiseProblem& problem);
 dnnl::eltwise_backward::primitive_desc eltwise_backward(const dnnl::engine& engine, const EltwiseProblem& problem);
-// Appends y = eltwise(y) to the operations that follow a primitive.
 void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha, float beta);
 
 dnnl::softmax_forward::primitive_desc softmax_forward(const dnnl::engine& engine, const dnnl::memory::desc& data,
@@ -91,9 +89,9 @@ dnnl::softmax_backward::primitive_desc softmax_backward(const dnnl::engine& engi
 dnnl::reorder::primitive_desc reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
                                       const dnnl::memory::desc& to);
 
-// Whether this machine multiplies bf16 with instructions of its own.
+// Whether the CPU has instructions for bf16 products.
 bool has_fast_bf16();
-// Lanes of the layouts that the convolutions of this machine like best: 16 with AVX-512, 8 below.
+// Lanes of the layouts that convolutions prefer: 16 with AVX-512, else 8.
 int preferred_channel_block();
 std::string library_version();
 

@@ -14,7 +14,7 @@ namespace trireme::onednn {
 namespace {
 
 struct Eltwise {
-  dnnl::algorithm from_src, from_dst;  // from_dst: where backward reads dst
+  dnnl::algorithm from_src, from_dst;  // from_dst: if backward reads dst
   float alpha, beta;
 };
 
@@ -103,9 +103,9 @@ TRIREME_INLINE void binary_run_of(const op::Binary& operation, const A* a, const
 template <typename Element>
 struct Run {
   const Element* values;
-  const float* scalar;  // null: none
+  const float* scalar;
 
-  // Element i of the run of a tensor, or its one value, which is never stored as bf16.
+  // From element i of a tensor on, or its one value, which is never stored as bf16.
   static Run at(const Operands& operands, std::size_t input, bool is_scalar, std::int64_t i) {
     return is_scalar ? Run{nullptr, operands.input(input)} : Run{operands.input<Element>(input) + i, nullptr};
   }
@@ -157,7 +157,7 @@ KernelChoice binary_same_layout(const op::Binary& operation, const KernelRequest
   return choice;
 }
 
-// Whether zeros in the padding give zeros: of two tensors both have them there, else they meet the scalar.
+// Whether zeros in the padding stay zeros. Two tensors both have zeros there; a single one meets the scalar.
 bool keeps_zeros(op::BinaryKind kind, bool two_tensors) {
   switch (kind) {
     case op::BinaryKind::multiply:
@@ -175,7 +175,7 @@ bool keeps_zeros(op::BinaryKind kind, bool two_tensors) {
   return false;
 }
 
-// Offsets per row of the last axis, for tensors that are repeated along some axes: plain layouts.
+// For plain layouts: strides of a tensor that is repeated along some axes, 0 along these.
 std::vector<std::int64_t> repeated_strides(const Shape& from, const Shape& to) {
   std::vector<std::int64_t> strides(to.rank(), 0);
   std::int64_t stride = 1;
@@ -228,8 +228,7 @@ TRIREME_SIMD void scaled_copy(const float* src, float scale, BFloat16* dst, std:
   scaled_copy_of(src, scale, dst, count);
 }
 
-// batch x channels values over all positions, straight into the format that convolutions like: the backward of a mean
-// over the image.
+// Spreads batch x channels values over all positions, as convolutions prefer: the gradient of a mean over the image.
 template <typename Element>
 KernelChoice broadcast_over_image(const op::Broadcast& operation, const KernelRequest& request,
                                   const ChannelView& view) {
@@ -255,7 +254,7 @@ KernelChoice broadcast_over_image(const op::Broadcast& operation, const KernelRe
   });
 }
 
-// The library's logarithm is off by 3e-6 for arguments near 1, where the result itself is small.
+// The library's logarithm is off by 3e-6 near 1, where the result itself is small.
 KernelChoice exact_log(const KernelRequest& request) {
   const TensorDesc& src = request.inputs[0];
   const std::int64_t elements = src.shape.elements();
@@ -318,7 +317,7 @@ KernelChoice dropout(const op::Dropout& operation, const KernelRequest& request)
   return choice;
 }
 
-// The layout in which a new activation is best made.
+// The best layout for a new activation.
 Layout fresh_layout(const KernelRequest& request, int rank) {
   if (const auto wish = wished(request)) return *wish;
   if (request.data_format == DataFormat::nhwc) return Layout::channels_last(rank);
@@ -345,12 +344,12 @@ KernelChoice make(const op::Unary& operation, const KernelRequest& request, cons
 KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, const dnnl::engine& engine) {
   Eltwise eltwise = eltwise_of(operation.kind, operation.alpha, operation.beta);
   if (operation.kind == op::UnaryKind::clip && request.inputs[1].dtype == DataType::bf16) {
-    // Clipped elements are equal to the bounds as they were stored.
+    // Clipped elements equal the bounds as stored.
     eltwise.alpha = BFloat16(eltwise.alpha);
     eltwise.beta = BFloat16(eltwise.beta);
   }
   const bool uses_dst = op::backward_uses_dst(operation.kind);
-  // The forward pass's tensor stays as it is; the gradient comes to it.
+  // The forward pass's tensor keeps its format; the gradient is brought to it.
   const Format format = request.inputs[1].format();
   const dnnl::memory::desc data = to_desc(request.inputs[1]);
   const auto desc =

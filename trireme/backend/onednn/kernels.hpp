@@ -1,5 +1,4 @@
-// One factory per operation: the overload set that the oneDNN backend visits a node's operation with. Each is
-// defined in the file of its family. Those with several kernels to choose from get the tuner.
+// The oneDNN backend's factories: one overload per operation. Those with several kernels to choose from get the tuner.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -74,9 +73,8 @@ KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& req
 
 // reorder.cpp
 KernelChoice make_reorder(const TensorDesc& from, const Format& to, const dnnl::engine& engine);
-// A kernel that works in other formats than its neighbours, made to look as if it did not: what it reads is reordered
-// into scratch memory first, what it writes afterwards. So it can be timed, reorders included, beside kernels that need
-// none. inputs, outputs: the formats that the result is to have.
+// Wraps a kernel that uses other formats: reorders its inputs into scratch memory first and its outputs afterwards, so
+// that it can be timed, reorders included, against kernels that need none. inputs, outputs: the result's formats.
 KernelChoice with_reorders(KernelChoice inner, const KernelRequest& request, const std::vector<Format>& inputs,
                            const std::vector<Format>& outputs, const dnnl::engine& engine);
 

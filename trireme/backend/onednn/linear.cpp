@@ -12,8 +12,7 @@ using dnnl::memory;
 
 namespace {
 
-// Layouts of src and weights to ask the library for, its own choice where there is none. dst is batch x out, always
-// plain.
+// Layouts to ask the library for; it chooses those that are absent. dst (batch x out) is always plain.
 struct Candidate {
   std::optional<Layout> src, weights;
 };
@@ -49,8 +48,7 @@ struct Found {
   Layout src, weights;
 };
 
-// The first candidate that the library has fast code for (matrix multiplication counts), else the last one that it has
-// any for.
+// The first candidate for which the library has fast code (matrix multiplication counts), else the last possible one.
 template <typename PrimitiveDesc, typename Create>
 Found<PrimitiveDesc> find(const Problem& problem, const std::vector<Candidate>& candidates, const std::string& name,
                           Create create) {
@@ -73,10 +71,10 @@ Found<PrimitiveDesc> find(const Problem& problem, const std::vector<Candidate>& 
   return std::move(*slow);
 }
 
-// One matrix in all three directions: the weights' trailing axes in src's order. Training needs no reorder then.
+// The weights' trailing axes in src's order: one matrix in all three directions, so training needs no reorder.
 Layout weights_like(const Layout& src) { return src; }
 
-// The library's kernel or, where there is one, the own one for the same src, whichever is faster here.
+// The faster of the library's kernel and, if there is one, our own for the same src.
 KernelChoice fastest(const Problem& problem, const LinearLayouts& layouts, KernelChoice library,
                      std::optional<KernelChoice> own, const KernelRequest& request, const Tuner& tuner) {
   std::vector<Tuner::Alternative> alternatives;
@@ -121,7 +119,7 @@ KernelChoice make(const op::FullyConnected& operation, const KernelRequest& requ
     arguments.push_back(Argument::input(DNNL_ARG_BIAS, found.desc.bias_desc(), 2));
   }
   set_kernel(choice, engine, found.desc, std::move(arguments));
-  // Weights that are there already stay as they are.
+  // Weights that already have a layout keep it.
   const Layout like_src = weights_like(found.src);
   const bool free = request.input_open[1] || request.inputs[1].layout == like_src;
   const LinearLayouts layouts{found.src, free ? like_src : found.weights};
@@ -183,7 +181,7 @@ KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const Kern
 }
 
 KernelChoice make(const op::MatMul& operation, const KernelRequest& request, const dnnl::engine& engine) {
-  // A transposed matrix is the plain one with its axes named the other way round.
+  // A transposed matrix is the plain one with its axes swapped.
   const auto matrix = [](const Shape& shape, bool transposed) {
     return transposed ? to_desc(Shape{shape[1], shape[0]}, Layout{.order = {1, 0}, .blocks = {}})
                       : to_desc(shape, Layout::plain(2));

@@ -10,23 +10,22 @@
 namespace trireme::onednn {
 namespace {
 
-// The innermost loops work on tiles of sums that stay in vector registers, see vectors.hpp. A tile is kTileRows x
-// kTileVectors sums: of the 32 or 16 registers it leaves enough for what the sums are made of.
+// Tiles of kTileRows x kTileVectors sums stay in vector registers (vectors.hpp) and leave enough for the operands.
 template <typename Isa>
 constexpr int kTileRows = Isa::kWidth / 2;
 constexpr int kTileVectors = 3;
 
-// sums[row][sample] += row of weights · sample of src, over a piece of the columns, per lane of the vector.
+// sums[row][sample] += row of weights · sample of src over some columns, per lane of the vector.
 struct DotTile {
   const float* weights;
   const float* src;
   std::int64_t stride;  // of both
   std::int64_t columns;
-  // Weights of the tile after this one. The hardware's own prefetch starts anew with each short run of a row, too late.
+  // Weights of the next tile, to prefetch: the hardware's prefetcher restarts at each short run of a row, too late.
   const float* next;
   float* sums;
   std::int64_t sums_stride;  // from row to row
-  bool first;                // sums begin at zero
+  bool first;                // sums start at zero
 };
 
 template <typename Isa, int kRows, int kSamples>
@@ -59,11 +58,11 @@ struct RankTile {
   std::int64_t factor_row, factor_term;  // strides
   const float* x;
   std::int64_t terms;
-  const float* next;  // x of the tile after this one; null: x is in the cache
+  const float* next;  // x of the next tile, to prefetch; null: x is in the cache
   float* y;
   std::int64_t stride;  // of x and y
   bool first;           // y is written, not added to
-  bool stream;          // around the cache; y is aligned to the vector then
+  bool stream;          // non-temporal stores; y must be aligned to the vector
 };
 
 template <typename Isa, int kRows, int kVectors>
@@ -96,7 +95,7 @@ TRIREME_INLINE void rank_tile(const RankTile& t) {
   }
 }
 
-// The tile with these extents, which are known only now: one of kRows x kSamples and all smaller ones.
+// Dispatches to the tile with these extents: kRows x kSamples or smaller.
 template <typename Isa, int kRows = kTileVectors, int kSamples = kTileRows<Isa>>
 TRIREME_INLINE void dot_tile(std::int64_t rows, std::int64_t samples, const DotTile& tile) {
   if (rows < kRows) {
@@ -119,9 +118,9 @@ TRIREME_INLINE void rank_tile(std::int64_t rows, std::int64_t vectors, const Ran
   }
 }
 
-// The three products for small batches, where the time is that of reading or writing the weights once. All matrices are
-// row-major; rows of src and weights have the same columns. What they are for: rows of whole vectors of the widest
-// instruction set, samples and (forward, at once) rows whose sums fit the cache.
+// The three products for small batches, limited by reading or writing the weights once. All matrices are row-major; src
+// and weights have rows of the same columns. Limits: rows of whole vectors of the widest instruction set; samples and
+// (in forward, at once) rows whose sums fit the cache.
 constexpr std::int64_t kLinearColumns = 16;
 constexpr std::int64_t kLinearBatch = 32;
 constexpr std::int64_t kLinearRows = 48;
@@ -135,8 +134,7 @@ struct Range {
   std::int64_t begin, end;
 };
 
-// dst[n][o] = src[n] · weights[o] + bias[o] for the rows o of weights in a range, at least 0 with relu; bias may be
-// null.
+// dst[n][o] = src[n] · weights[o] + bias[o] for a range of rows o of weights, at least 0 with relu; bias may be null.
 struct LinearForward {
   LinearSizes sizes;
   const float *src, *weights, *bias;
@@ -144,15 +142,15 @@ struct LinearForward {
   bool relu;
 };
 
-// diff_src[n][k] = sum over o of diff_dst[n][o]·weights[o][k] for the columns k in a range of whole vectors.
+// diff_src[n][k] = sum over o of diff_dst[n][o]·weights[o][k] for a range of columns k, in whole vectors.
 struct LinearBackwardData {
   LinearSizes sizes;
   const float *diff_dst, *weights;
   float* diff_src;
 };
 
-// diff_weights[o][k] = sum over n of diff_dst[n][o]·src[n][k], diff_bias[o] = sum over n of diff_dst[n][o], for the
-// rows o in a range; diff_bias may be null. stream: diff_weights, aligned to 64 bytes, is written around the cache.
+// diff_weights[o][k] = sum over n of diff_dst[n][o]·src[n][k] and diff_bias[o] = sum over n of diff_dst[n][o] for a
+// range of rows o; diff_bias may be null. stream: non-temporal stores to diff_weights, which is aligned to 64 bytes.
 struct LinearBackwardWeights {
   LinearSizes sizes;
   const float *src, *diff_dst;
@@ -160,8 +158,7 @@ struct LinearBackwardWeights {
   bool stream;
 };
 
-// Columns that are worked on at once: those of a few samples stay in the first level of the cache while the rows of
-// weights go by.
+// Columns at once: those of a few samples stay in the L1 cache while rows of weights pass.
 constexpr std::int64_t kPieceColumns = 960;
 // Rows of weights that are added to diff_src at once.
 constexpr std::int64_t kPieceRows = 16;
@@ -269,7 +266,7 @@ TRIREME_AVX2 void compute_avx2(const Work& work, const Range& range) {
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Equal parts of about the block's size, in whole units, a multiple of the threads' number of them.
+// Equal parts of at most about `block`, in whole units; their number is about a multiple of the threads.
 class Shares {
  public:
   Shares(std::int64_t total, std::int64_t block, std::int64_t unit) : total_(total) {

@@ -1,5 +1,4 @@
-// Own kernels for fully connected layers of small batches, with AVX-512 or AVX2. Made by linear.cpp beside the
-// library's; the tuner takes the faster.
+// Own fully connected kernels for small batches, for AVX-512 or AVX2. linear.cpp offers them to the tuner.
 #pragma once
 
 #include <optional>
@@ -13,8 +12,7 @@ struct LinearLayouts {
   Layout src, weights;
 };
 
-// Nothing if they do not apply: layouts of another form, rows that are not a multiple of a vector, larger batches,
-// other CPUs.
+// Nothing if not applicable: other layouts, rows that are not whole vectors, larger batches, other CPUs.
 std::optional<KernelChoice> own_linear(const op::FullyConnected& operation, const KernelRequest& request,
                                        const LinearLayouts& layouts);
 std::optional<KernelChoice> own_linear(const op::FullyConnectedBackwardData& operation, const KernelRequest& request,

@@ -21,7 +21,7 @@ struct Rows {
 
 bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
 
-// Probabilities of one row; returns log(sum(exp)).
+// Writes the probabilities of a row; returns log(sum(exp)).
 double softmax_row(const float* values, std::int64_t count, float* probabilities) {
   const float maximum = *std::max_element(values, values + count);
   double sum = 0;
@@ -131,7 +131,7 @@ KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& reques
           if (!is_class(labels[row], rows.width)) continue;
           const float* values = logits + row * rows.width;
           const float own = values[labels[row]];
-          // "Not less or equal", so that a NaN never counts as right.
+          // "Not less or equal", so that NaN never counts as correct.
           std::int64_t greater = 0;
           for (std::int64_t c = 0; c < rows.width; ++c) greater += !(values[c] <= own) ? 1 : 0;
           if (greater < k) ++hits;

@@ -30,7 +30,7 @@ Blocking dense_blocking(const memory::dims& dims, const Layout& layout) {
   return result;
 }
 
-// A scalar is one element to the library.
+// To the library a scalar is one element.
 memory::dims dims_of(const Shape& shape) { return shape.rank() == 0 ? memory::dims{1} : memory::dims(shape.dims()); }
 
 memory::data_type type_of(DataType type) {
@@ -47,8 +47,7 @@ memory::data_type type_of(DataType type) {
   return memory::data_type::f32;
 }
 
-// Where strides are equal, an axis with more than one block lies outside of those with one, else its stride would be
-// less.
+// Of axes with equal strides, those with several blocks are outside those with one; else their stride would be smaller.
 std::vector<int> order_of(const Blocking& blocking) {
   const auto sizes = block_sizes(blocking.strides.size(), blocking.blocks);
   std::vector<int> order = Layout::plain(static_cast<int>(sizes.size())).order;
@@ -108,7 +107,7 @@ std::optional<memory::desc> to_grouped_desc(const Shape& weights, std::int64_t g
   const std::int64_t out = weights[0] / groups;
   const memory::dims dims{groups, out, weights[1], weights[2], weights[3]};
   const std::int64_t out_block = block_sizes(4, layout.blocks)[0];
-  // Blocks of axis 0 are blocks of groups where a group has one output, and must not cross groups otherwise.
+  // Blocks of axis 0 are blocks of groups if a group has one output; otherwise they must not cross groups.
   const bool of_groups = out == 1;
   if (!of_groups && out % out_block != 0) return std::nullopt;
   Layout grouped;
@@ -132,7 +131,7 @@ std::optional<Layout> from_grouped_desc(const memory::desc& desc, const std::vec
     if (candidate && same_order(*blocking(*candidate), *found)) return *layout;
   }
   Layout layout;
-  const int joined = dims[1] == 1 ? 1 : 0;  // the axis that has one element or is part of the other: left out
+  const int joined = dims[1] == 1 ? 1 : 0;  // left out: the axis that has one element or is part of the other
   for (int axis : order_of(*found)) {
     if (axis != joined) layout.order.push_back(axis <= 1 ? 0 : axis - 1);
   }

@@ -1,5 +1,4 @@
-// Between the plan's layouts and oneDNN's memory descriptors, in both directions. Used by every kernel that runs a
-// primitive of the library.
+// Converts between the plan's layouts and oneDNN's memory descriptors, for all kernels that run oneDNN primitives.
 #pragma once
 
 #include <optional>
@@ -10,7 +9,7 @@
 
 namespace trireme::onednn {
 
-// The layout in which the first output is wished for.
+// The layout wished for the first output.
 std::optional<Layout> wished(const KernelRequest& request);
 
 dnnl::memory::desc to_desc(const TensorDesc& tensor);
@@ -18,12 +17,12 @@ dnnl::memory::desc to_desc(const Shape& shape, const Layout& layout, DataType ty
 // The library chooses the order.
 dnnl::memory::desc any_desc(const Shape& shape, DataType type = DataType::f32);
 
-// The layout of a descriptor; nothing where the plan's form cannot express it. Where one of the preferred layouts puts
-// every element of this shape at the same place, that one, so that no reorder is planned between equal orders.
+// Nothing if the plan cannot express the descriptor. A preferred layout that puts every element of this shape at the
+// same place wins, to avoid reorders between equal orders.
 std::optional<Layout> to_layout(const dnnl::memory::desc& desc, const std::vector<const Layout*>& preferred = {});
 
-// Weights of a grouped convolution have an axis more in oneDNN: groups x out/groups x in/groups x height x width. The
-// forms that are the same memory as four axes can go both ways.
+// Grouped weights have an axis more in oneDNN: groups x out/groups x in/groups x height x width. These convert if the
+// memory is the same with four axes.
 std::optional<dnnl::memory::desc> to_grouped_desc(const Shape& weights, std::int64_t groups, const Layout& layout,
                                                   DataType type = DataType::f32);
 dnnl::memory::desc any_grouped_desc(const Shape& weights, std::int64_t groups, DataType type = DataType::f32);

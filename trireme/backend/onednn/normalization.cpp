@@ -14,13 +14,11 @@ namespace {
 
 constexpr auto kDoubleBytes = static_cast<std::int64_t>(sizeof(double));
 
-// Batch statistics over all groups of cores that a batch is split over, or over all replicas (see
-// RunContext::statistics_groups): each tells its own, two numbers per channel, they meet, and each computes the same
-// totals. Called inside an OpenMP region by all its threads.
+// Batch statistics over all groups of cores or all replicas (see RunContext::statistics_groups): each publishes two
+// numbers per channel, waits for the others and computes the same totals. Called by all threads of an OpenMP region.
 std::int64_t told_bytes(const ChannelView& view) { return 2 * view.channels * kDoubleBytes; }
 
-// Publishes of(channel), a pair of doubles of this group, for every channel, and waits for the other groups. Nothing to
-// do for a single group.
+// Publishes of(channel), a pair of doubles, for every channel and waits for the other groups, if there are any.
 template <typename OfChannel>
 void tell_groups(const ChannelView& view, const Operands& operands, const RunContext& context, OfChannel of) {
   if (context.statistics_groups == 1) return;
@@ -35,7 +33,7 @@ void tell_groups(const ChannelView& view, const Operands& operands, const RunCon
   context.share_statistics(operands.shared_blocks(), told_bytes(view));
 }
 
-// The statistics of one channel over all groups from those of each; every group has the same number of samples.
+// A channel's statistics over all groups; every group has the same number of samples.
 Moments joined_moments(const Operands& operands, const RunContext& context, std::int64_t channel) {
   Moments all;
   for (int group = 0; group < context.statistics_groups; ++group) {
@@ -59,7 +57,7 @@ Sums joined_sums(const Operands& operands, const RunContext& context, std::int64
   return all;
 }
 
-// Groups of cores meet once, between the passes over everything; one group goes over few channels at a time, twice.
+// Several groups meet once, between passes over everything; a single one does both passes for few channels at a time.
 bool goes_by_group(const Strips& strips, const RunContext& context) {
   return context.statistics_groups == 1 && strips.worth_grouping(omp_get_max_threads());
 }
@@ -69,7 +67,7 @@ void for_each_strip(const Strips& strips, std::int64_t group, Body body) {
   for (std::int64_t i = group * strips.per_group(); i < (group + 1) * strips.per_group(); ++i) body(i);
 }
 
-// Padded lanes too.
+// Includes padded lanes.
 template <typename Body>
 void for_each_channel(const Strips& strips, std::int64_t group, Body body) {
   const Strip strip = strips[group * strips.per_group()];
@@ -125,7 +123,7 @@ void normalize(const op::BatchNorm& operation, const ChannelView& view, const Op
   }
 }
 
-// One value per channel and padded lane, as GradientColumns wants them.
+// One value per channel and padded lane, for GradientColumns.
 struct ChannelGradient {
   using Columns = GradientColumns;
   float *mean, *of_diff, *of_x, *constant;
@@ -146,7 +144,7 @@ struct ChannelGradient {
   }
 };
 
-// The operands of a backward pass under their names; null where absent.
+// The operands of a backward pass by name; null if absent.
 template <typename Element>
 struct BackwardOperands {
   GradientOperands<Element> loops;
@@ -170,12 +168,11 @@ struct BackwardOperands {
   }
 };
 
-// With d the gradient that the activation let through, m the mean, i = 1/sqrt(variance + epsilon), M values per
-// channel:
+// d: the gradient that the activation let through, m: mean, i = 1/sqrt(variance + epsilon), M: values per channel.
 //   diff_beta = sum d,  diff_gamma = i·P with P = sum d·(x − m)
 //   diff_src = gamma·i·(d − diff_beta/M − (x − m)·i²·P/M)
-// Of several groups, each gives the sums over its own samples as gradients (their mean is taken by the update), and
-// diff_src with the sums over all.
+// Of several groups, each returns gradients summed over its own samples (the update takes their mean), and diff_src
+// with the sums over all groups.
 template <typename Element>
 void normalize_backward(const op::BatchNormBackward& operation, const ChannelView& view, const Operands& operands,
                         const RunContext& context) {
@@ -184,7 +181,7 @@ void normalize_backward(const op::BatchNormBackward& operation, const ChannelVie
   auto* partials = operands.scratch<double>();
   const ChannelGradient gradient(view, operands.scratch<float>(partial_count(strips) * kDoubleBytes));
   const auto count = static_cast<double>(view.per_channel() * context.statistics_groups);
-  // The padded lanes are read with the rest.
+  // Padded lanes are read too.
   const auto set_mean = [&](std::int64_t channel) {
     gradient.mean[channel] = channel < view.channels ? named.mean[channel] : 0;
   };
@@ -330,8 +327,8 @@ KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request
   choice.outputs = {layout};
   choice.implementation = backward.impl_info_str();
 
-  // What the forward pass leaves for backward is not kept between them (the plan would have to hold it all that time)
-  // but found again: dst and workspace lie in the scratch, then the library's own scratchpad.
+  // Keeping the forward pass's dst and workspace would cost memory all this time: they are computed again, into the
+  // scratch, which also holds the library's scratchpad.
   const auto aligned = [](std::int64_t bytes) { return (bytes + 63) / 64 * 64; };
   const dnnl::memory::desc workspace = forward.workspace_desc();
   const std::int64_t workspace_at = aligned(bytes_of(data));

@@ -1,4 +1,4 @@
-// What this backend computes without the library, as kernels. Used by the files of the families.
+// Makes kernels of what this backend computes without oneDNN. Used by the files of all families.
 #pragma once
 
 #include "trireme/backend/function_kernel.hpp"
@@ -11,8 +11,7 @@ KernelChoice own_kernel(const KernelRequest& request, Function function) {
   return function_kernel(request, "own", std::move(function));
 }
 
-// function(Element{}) with the type that activations are stored in; it returns the same type for both. An own kernel is
-// a template over what it reads and writes and computes in float.
+// function(Element{}) with the storage type of activations. Own kernels are templates over it and compute in float.
 template <typename Function>
 auto with_element(DataType type, Function function) {
   return type == DataType::bf16 ? function(BFloat16{}) : function(float{});

@@ -37,33 +37,31 @@ PoolingProblem problem_of(op::PoolKind kind, const op::Window& window, const mem
           .pad_after = {window.pad_after[0], window.pad_after[1]}};
 }
 
-// One plane of one image, which the loop of max pooling's backward pass goes over at a time:
-// positions of src and dst times lanes, some of which are worked on.
+// A plane of an image for the backward loop of max pooling: positions of src and dst times lanes.
 struct MaxPoolPlane {
   op::Window window;
   std::int64_t src_height, src_width, dst_height, dst_width;
-  std::int64_t lanes;  // from one position to the next
-  std::int64_t width;  // lanes that are worked on
-  bool relu;           // the gradient is that of relu too: nothing flows where src is not positive
-  bool stream;         // diff_src is written around the cache: floats that are aligned, and no two windows overlap
+  std::int64_t lanes;  // distance between positions
+  std::int64_t width;  // lanes to process
+  bool relu;           // includes the gradient of relu: 0 if src is not positive
+  bool stream;         // non-temporal stores to diff_src: aligned floats, and no windows overlap
 
   bool overlaps() const { return window.kernel[0] > window.stride[0] || window.kernel[1] > window.stride[1]; }
 };
 
-// The pointers are at the first lane. The first cell of a window whose value is the maximum gets the gradient. Every
-// cell of diff_src is written, and read only where windows overlap.
+// Pointers to the first lane. The first cell of a window that equals the maximum gets the gradient. Every cell of
+// diff_src is written; it is read only if windows overlap.
 template <typename Element>
 struct MaxPoolOperands {
   const Element *diff_dst, *src, *dst;
   Element* diff_src;
 };
 
-// Cells of src.
 struct Cells {
   std::int64_t h_begin, h_end, w_begin, w_end;
 };
 
-// Cells above this row and left of this column have been written by earlier windows.
+// Earlier windows have written the cells above this row and left of this column.
 struct Written {
   std::int64_t rows, columns;
 };
@@ -77,7 +75,7 @@ TRIREME_INLINE void write(Element* to, const Vector<Isa>& value) {
   }
 }
 
-// Lanes that have given their gradient away hold zero in rest.
+// rest is zero in lanes whose gradient has found its cell.
 template <typename Isa, bool kStream, typename Element>
 TRIREME_INLINE void spread_window(const MaxPoolPlane& p, const Cells& cells, const Written& written, std::int64_t out,
                                   std::int64_t lane, const MaxPoolOperands<Element>& o) {
@@ -85,7 +83,7 @@ TRIREME_INLINE void spread_window(const MaxPoolPlane& p, const Cells& cells, con
   Vector<Isa> best, rest, value;
   load<Isa>(o.dst + out + lane, best);
   load<Isa>(o.diff_dst + out + lane, rest);
-  // Where the largest value is not positive, the activation lets nothing through.
+  // If the largest value is not positive, relu lets nothing through.
   if (p.relu) rest = best > zero ? rest : zero;
   for (std::int64_t h = cells.h_begin; h < cells.h_end; ++h) {
     for (std::int64_t w = cells.w_begin; w < cells.w_end; ++w) {
@@ -142,7 +140,7 @@ TRIREME_INLINE void spread(const MaxPoolPlane& p, const MaxPoolOperands<Element>
   clear(p, {rows, p.src_height, 0, p.src_width}, o.diff_src);
 }
 
-// Only floats are written around the cache.
+// Only floats have non-temporal stores.
 template <typename Isa>
 TRIREME_INLINE void spread_any(const MaxPoolPlane& plane, const MaxPoolOperands<float>& operands) {
   plane.stream ? spread<Isa, true>(plane, operands) : spread<Isa, false>(plane, operands);
@@ -179,10 +177,10 @@ void spread_to_maxima(const MaxPoolPlane& plane, const MaxPoolOperands<Element>&
 
 KernelChoice max_backward(const op::PoolBackward& operation, const KernelRequest& request) {
   const Shape& dst_shape = request.inputs[0].shape;
-  // src and dst of the forward pass are there already; the gradient comes to them.
+  // src and dst of the forward pass keep their format; the gradient is brought to it.
   const Layout layout = viewable(operation.src_shape, request.inputs[1].layout);
   ChannelView src_view = *channel_view(operation.src_shape, layout);
-  // An image of one position can be seen in two ways; dst may have more positions, and only one of the ways then.
+  // An image with one position has two possible views; dst may have more positions and then only one.
   if (layout.is_plain()) {
     src_view.blocks = src_view.channels;
     src_view.lanes = 1;
@@ -196,7 +194,7 @@ KernelChoice max_backward(const op::PoolBackward& operation, const KernelRequest
                               .width = 0,
                               .relu = operation.activation == op::Activation::relu,
                               .stream = false};
-  // Vectors are aligned where the lanes of a position are.
+  // Vectors are aligned if the lanes of a position are.
   const bool may_stream = !geometry.overlaps() && src_view.lanes % Avx512::kWidth == 0;
   const DataType type = request.inputs[1].dtype;
   KernelChoice choice = with_element(type, [&]<typename Element>(Element) {

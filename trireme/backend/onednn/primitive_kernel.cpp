@@ -37,7 +37,7 @@ void PrimitiveKernel::bind(const KernelMemory& memory) {
 
 void PrimitiveKernel::run(const RunContext&) {
   for (const BoundStep& step : bound_) {
-    // The C interface: the C++ one builds its list of arguments anew in every call.
+    // The C API: the C++ one builds its argument list in every call.
     const dnnl_status_t status = dnnl_primitive_execute(step.primitive, stream_.get(),
                                                         static_cast<int>(step.arguments.size()), step.arguments.data());
     if (status != dnnl_success) {

@@ -1,5 +1,4 @@
-// The kernel that runs primitives of oneDNN: memory objects and argument lists are made when it is bound, a run only
-// executes. Made by the families' files from primitive descriptors.
+// The kernel that runs oneDNN primitives. bind() makes memory objects and argument lists, so run() only executes.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 
 namespace trireme::onednn {
 
-// Where the memory of an argument comes from: the kernel's inputs or outputs by position, or bytes into the scratch.
+// Where an argument's memory is: an input or output by position, or a byte offset into the scratch.
 struct Argument {
   enum class Place : std::uint8_t { input, output, scratch };
   int id = 0;  // DNNL_ARG_*
@@ -35,7 +34,7 @@ struct Argument {
 struct Step {
   dnnl::primitive primitive;
   std::vector<Argument> arguments;
-  // A copy from the first argument to the second: nothing to do when the plan gave both the same memory.
+  // A copy from the first argument to the second, skipped if the plan gave both the same memory.
   bool copy = false;
 };
 
@@ -57,7 +56,7 @@ class PrimitiveKernel final : public Kernel {
   std::vector<BoundStep> bound_;
 };
 
-// A step with its scratchpad at the beginning of the choice's scratch: one step runs at a time, so all share it.
+// A step with its scratchpad at the start of the choice's scratch; steps run one at a time, so all share it.
 template <typename PrimitiveDesc>
 Step make_step(KernelChoice& choice, const PrimitiveDesc& desc, std::vector<Argument> arguments, bool copy = false) {
   const dnnl::memory::desc scratchpad = desc.scratchpad_desc();
@@ -67,7 +66,7 @@ Step make_step(KernelChoice& choice, const PrimitiveDesc& desc, std::vector<Argu
   return {dnnl::primitive(desc.get()), std::move(arguments), copy};
 }
 
-// Completes a choice with a kernel of one primitive: adds its scratchpad and takes the implementation's name.
+// Completes a choice with a kernel of one primitive: its scratchpad and the implementation's name.
 template <typename PrimitiveDesc>
 void set_kernel(KernelChoice& choice, const dnnl::engine& engine, const PrimitiveDesc& desc,
                 std::vector<Argument> arguments) {
@@ -77,7 +76,7 @@ void set_kernel(KernelChoice& choice, const dnnl::engine& engine, const Primitiv
   choice.kernel = std::make_unique<PrimitiveKernel>(engine, std::move(steps));
 }
 
-// Whether the library has code made for this machine behind an implementation's name, and for which instructions.
+// What an implementation's name tells: reference code, code generated for this CPU, and the instruction set.
 bool is_reference(std::string_view implementation);
 bool is_generated(std::string_view implementation);
 std::string_view instruction_set(std::string_view implementation);

@@ -10,7 +10,7 @@
 namespace trireme::onednn {
 namespace {
 
-// Elements that are added up in float before they go into a double; also one task's work is a multiple of it.
+// Elements summed in float before they go into a double; a task is a multiple of this.
 constexpr std::int64_t kRun = 1024;
 constexpr std::int64_t kTask = 16 * kRun;
 
@@ -30,7 +30,7 @@ TRIREME_SIMD float square_run(const float* values, std::int64_t count) {
 
 std::int64_t task_count(std::int64_t elements) { return (elements + kTask - 1) / kTask; }
 
-// The sum over a flat array of what a run function gives, in an order that the number of threads does not change.
+// The sum of run_sum over a flat array, in an order that does not depend on the number of threads.
 template <typename RunSum>
 double flat_sum(const float* values, std::int64_t elements, double* partials, RunSum run_sum) {
   const std::int64_t tasks = task_count(elements);
@@ -50,7 +50,7 @@ struct ImageReduction {
   ChannelView view;
   op::ReduceKind kind;
 
-  // The lanes from `lane` on of one sample's block, at most a panel's width, into dst: batch x channels.
+  // Reduces the lanes from `lane` on of one sample's block, at most a panel's width, into dst (batch x channels).
   template <typename Element>
   void reduce(const Element* src, std::int64_t n, std::int64_t block, std::int64_t lane, Element* dst) const {
     const std::int64_t first = block * view.lanes + lane;
@@ -115,7 +115,7 @@ KernelChoice reduce_all(const op::Reduce& operation, const KernelRequest& reques
   return choice;
 }
 
-// Any axes of a plain tensor: positions of kept axes give the results, positions of reduced ones the terms of each.
+// Any axes of a plain tensor: kept positions give the results, reduced positions the terms of each.
 struct AxisWalk {
   std::vector<std::int64_t> extents, strides;
 

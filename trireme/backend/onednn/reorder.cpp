@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::int64_t kAlignment = 64;
 
-// Where a tensor is for the inner kernel: where the plan has it, or in the scratch, with a reorder between.
+// Where the inner kernel has a tensor: in the plan's memory, or reordered in the scratch.
 struct Copy {
-  std::unique_ptr<Kernel> reorder;  // none: the plan's memory is used as it is
+  std::unique_ptr<Kernel> reorder;  // null: uses the plan's memory
   std::int64_t at = 0;              // bytes into the scratch
 };
 
@@ -56,7 +56,7 @@ class ReorderedKernel final : public Kernel {
     KernelMemory memory;
     memory.inputs = {from};
     memory.outputs = {to};
-    memory.scratch = scratch;  // the inner kernel's: they do not run at the same time
+    memory.scratch = scratch;  // shared with the inner kernel: they never run at the same time
     reorder.bind(memory);
   }
 
@@ -84,7 +84,7 @@ KernelChoice make_reorder(const TensorDesc& from, const Format& to, const dnnl::
 
 KernelChoice with_reorders(KernelChoice inner, const KernelRequest& request, const std::vector<Format>& inputs,
                            const std::vector<Format>& outputs, const dnnl::engine& engine) {
-  std::int64_t copies = 0;  // bytes, in front of the scratch that the kernels share
+  std::int64_t copies = 0;  // bytes, before the scratch that the kernels share
   std::int64_t scratch = inner.scratch_bytes;
   const auto described = [](const Shape& shape, const Format& format) {
     return TensorDesc{format.dtype, shape, format.layout};

@@ -17,13 +17,12 @@ std::int64_t block_size(const Layout& layout, int axis) {
   return size;
 }
 
-// A box of a tensor's memory as row-major axes: the outer parts of its axes in the layout's order, then the blocks,
-// which are axes like others here.
+// A box of a tensor's memory as row-major axes: the outer parts of its axes in the layout's order, then its blocks.
 struct PhysicalBox {
   std::vector<std::int64_t> extents, strides;
   std::int64_t first = 0;  // elements before the box
 
-  // The box of the given size that begins at begin; nothing if it cuts a block (it may end inside the last one).
+  // The box of this size from `begin` on; nothing if it cuts a block (it may end inside the last one).
   static std::optional<PhysicalBox> make(const Shape& shape, const Layout& layout,
                                          const std::vector<std::int64_t>& begin,
                                          const std::vector<std::int64_t>& size) {
@@ -51,8 +50,8 @@ struct PhysicalBox {
   }
 };
 
-// Copies a box of elements of so many bytes between two tensors of one layout; the boxes have equal extents. run()
-// shares the rows among the threads of the OpenMP region it is called in, and does not wait for them.
+// Copies a box of elements between two tensors of one layout; both boxes have the same extents. run() shares the rows
+// among the threads of the calling OpenMP region, without a barrier.
 class BoxCopy {
  public:
   BoxCopy(const PhysicalBox& from, const PhysicalBox& to, std::int64_t element_bytes)
@@ -87,7 +86,7 @@ class BoxCopy {
   }
 
  private:
-  std::vector<std::int64_t> extents_, from_strides_, to_strides_;  // of the axes outside of a contiguous run
+  std::vector<std::int64_t> extents_, from_strides_, to_strides_;  // of the axes outside a contiguous run
   std::int64_t from_first_, to_first_, element_bytes_, rows_ = 1, run_ = 1;
 };
 
@@ -108,9 +107,8 @@ TRIREME_SIMD void copy_lanes(const BFloat16* src, BFloat16* dst, std::int64_t po
   copy_lanes_of(src, dst, positions, lanes, length);
 }
 
-// Copies channels between two tensors in blocked layout where the copy begins inside a block, which BoxCopy cannot do.
-// Both have the same batch, positions and lanes; part's channels are whole's channels from begin on. The copies share
-// the work among the threads of the OpenMP region they are called in, and do not wait for them.
+// Copies channels between blocked tensors if the copy begins inside a block, which BoxCopy cannot do. Both tensors have
+// the same batch, positions and lanes; part's channels are whole's from `begin` on. Work is shared as in BoxCopy.
 class LaneCopy {
  public:
   LaneCopy(const ChannelView& whole, const ChannelView& part, std::int64_t begin) : whole_(whole), part_(part) {
@@ -140,7 +138,7 @@ class LaneCopy {
   }
 
  private:
-  // Neighbouring lanes that lie in one block on both sides.
+  // Neighboring lanes that are in one block on both sides.
   struct Run {
     std::int64_t whole_block, whole_lane, part_block, part_lane, length;
   };
@@ -161,7 +159,7 @@ class LaneCopy {
   std::vector<Run> runs_;
 };
 
-// Zeroes the lanes behind the last channel; shared among threads as above.
+// Zeroes the lanes after the last channel; work is shared as above.
 template <typename Element>
 void clear_padding(const ChannelView& view, Element* data) {
   if (!view.padded()) return;
@@ -181,16 +179,15 @@ void fill(Element* values, std::int64_t elements, Element value) {
   for (std::int64_t i = 0; i < elements; ++i) values[i] = value;
 }
 
-// Boxes of a tensor that are tensors by themselves: concat and pad put them into the whole, split and slice take them
-// out of it.
+// Boxes of a tensor that are tensors themselves: concat and pad put them into the whole, split and slice take them out.
 struct Parts {
   Shape whole;
   std::vector<Shape> shapes = {};
-  std::vector<std::vector<std::int64_t>> begins = {};  // where each lies in the whole
-  bool put = true;                                     // into the whole; else taken out of it
+  std::vector<std::vector<std::int64_t>> begins = {};  // position in the whole
+  bool put = true;                                     // into the whole; else out of it
   std::optional<float> fill = {};                      // for what no part covers
 
-  // Behind those that there are.
+  // After the existing parts.
   void append(const Shape& shape, int axis) {
     std::vector<std::int64_t> begin(whole.rank(), 0);
     for (const Shape& before : shapes) begin[axis] += before[axis];
@@ -202,11 +199,11 @@ struct Parts {
     for (const Shape& shape : shapes) sum += shape.elements();
     return put ? whole.elements() : sum;
   }
-  // Whether writing the value everywhere would also write it into lanes that must hold zeros.
+  // Whether writing `fill` everywhere would also hit lanes that must stay zero.
   bool fills_padding(const Layout& layout) const {
     return fill.value_or(0) != 0 && layout.elements(whole) != whole.elements();
   }
-  // Whether the parts differ from the whole on axis 1 alone, in a layout with blocks of that axis.
+  // Whether the parts differ from the whole only on axis 1, which the layout blocks.
   bool are_channels(const Layout& layout) const {
     for (const Shape& shape : shapes) {
       for (int axis = 0; axis < whole.rank(); ++axis) {
@@ -246,7 +243,7 @@ KernelChoice copy_boxes(const KernelRequest& request, const Parts& parts, const 
   });
 }
 
-// Channels in blocks, with parts that begin inside one.
+// For blocked channels with parts that begin inside a block.
 template <typename Element>
 KernelChoice copy_channels(const KernelRequest& request, const Parts& parts, const Layout& layout) {
   const ChannelView whole = *channel_view(parts.whole, layout);

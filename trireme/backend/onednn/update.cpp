@@ -9,13 +9,13 @@
 namespace trireme::onednn {
 namespace {
 
-// A piece of one variable: the unit of work, so that many small variables cost one parallel region together.
+// A piece of one variable, the unit of work: many small variables need only one parallel region.
 struct Piece {
   std::size_t pair;
   RuleRange range;
 };
 
-// Of all variables: inputs first, first + 2, ...
+// The variables are inputs first, first + 2, ...
 std::vector<Piece> pieces_of(const KernelRequest& request, std::size_t first) {
   std::vector<Piece> pieces;
   for (std::size_t pair = 0; first + 2 * pair < request.inputs.size(); ++pair) {
@@ -34,7 +34,7 @@ std::int64_t elements_of(const std::vector<Piece>& pieces) {
   return total;
 }
 
-// Variables stay as they are, and what comes to each has the same order.
+// Variables keep their layout; the values that come to them get the same.
 void take_values_as_variables(const KernelRequest& request, std::size_t first, KernelChoice& choice) {
   for (std::size_t i = first; i < request.inputs.size(); i += 2) {
     choice.inputs[i] = choice.inputs[i + 1] = request.inputs[i].layout;
@@ -53,7 +53,7 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
     const op::Rates<float> rates = op::rates_at(operation.rule, *operands.input(0), context.step);
     const float factor = scaled ? operands.input(0)[1] : 1.0f;
     if (factor == 0) return;
-    // Each group updates a share of the values, which all of them use.
+    // Each group updates a share of the values; all groups use all of them.
     const std::int64_t begin = count * context.group / context.groups;
     const std::int64_t end = count * (context.group + 1) / context.groups;
 #pragma omp parallel for schedule(static) if (total / context.groups > kParallelElements)
@@ -106,7 +106,7 @@ KernelChoice make(const op::Assign&, const KernelRequest& request, const dnnl::e
   return choice;
 }
 
-// Scaling the loss is the reference's: only GPUs store gradients in a type that needs it.
+// The reference's loss scaling: only GPUs store gradients in a type that needs it.
 KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request, const dnnl::engine&) {
   return reference::make(operation, request);
 }

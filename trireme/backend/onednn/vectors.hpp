@@ -1,6 +1,5 @@
-// Loops that are written with vectors of a set width, where the compiler's own vectorisation does not keep tiles in
-// registers. A loop is a template over the instruction set; a function marked for that set calls it, and whoever calls
-// that function has asked the CPU first.
+// Loops with vectors of fixed width, if the compiler does not keep tiles in registers. A loop is a template over the
+// instruction set, called by a function marked for that set; its callers must check the CPU first.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@
 
 namespace trireme::onednn {
 
-// kWidth floats in a vector; kStreams: whether it can be written around the cache.
+// kWidth: floats per vector; kStreams: whether it has non-temporal stores.
 struct Avx512 {
   static constexpr int kWidth = 16;
   static constexpr bool kStreams = true;
@@ -32,7 +31,7 @@ struct Baseline {
   static constexpr int kWidth = 4;
   static constexpr bool kStreams = false;
 };
-// For what is left over behind the last vector.
+// For the rest after the last full vector.
 struct Scalar {
   static constexpr int kWidth = 1;
   static constexpr bool kStreams = false;
@@ -41,7 +40,7 @@ struct Scalar {
 #if defined(__x86_64__)
 inline bool has_avx512() { return __builtin_cpu_supports("avx512f") != 0; }
 inline bool has_avx2() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0; }
-// Streamed values must be written before other threads are told that they are.
+// Makes streamed values visible before other threads learn of them.
 inline void finish_streams() { __builtin_ia32_sfence(); }
 #else
 inline bool has_avx512() { return false; }
@@ -49,7 +48,7 @@ inline bool has_avx2() { return false; }
 inline void finish_streams() {}
 #endif
 
-// May lie at any address.
+// Unaligned.
 template <typename Isa>
 struct VectorOf {
   typedef float type __attribute__((vector_size(Isa::kWidth * sizeof(float)), aligned(sizeof(float)), may_alias));
@@ -70,7 +69,7 @@ TRIREME_INLINE const Vector<Isa>& vector_at(const float* values) {
   return *reinterpret_cast<const Vector<Isa>*>(values);
 }
 
-// A vector of floats from memory and to it, converted where the memory has bf16; rounding is that of BFloat16.
+// Loads and stores float vectors; bf16 memory is converted, rounded like BFloat16.
 template <typename Isa>
 struct BitsOf {
   typedef std::uint32_t words __attribute__((vector_size(Isa::kWidth * sizeof(std::uint32_t))));
@@ -87,7 +86,7 @@ TRIREME_INLINE void load(const BFloat16* values, Vector<Isa>& to) {
     to = *values;
   } else {
     using Bits = BitsOf<Isa>;
-    // Copied: GCC 12 takes a vector that is converted in place for aligned, whatever its type says.
+    // Copied: GCC 12 assumes that a vector converted in place is aligned, whatever its type says.
     typename Bits::halves halves;
     __builtin_memcpy(&halves, values, sizeof(halves));
     to = reinterpret_cast<Vector<Isa>>(__builtin_convertvector(halves, typename Bits::words) << 16);
@@ -112,8 +111,7 @@ TRIREME_INLINE void store(BFloat16* to, const Vector<Isa>& value) {
   }
 }
 
-// Writes around the cache, for results that are larger than it: the memory is not read first. to: aligned to the
-// vector.
+// Non-temporal store, for results larger than the cache: memory is not read first. to: aligned to the vector.
 template <typename Isa>
 TRIREME_INLINE void stream(float* to, const Vector<Isa>& value) {
   static_assert(Isa::kStreams);
@@ -124,13 +122,13 @@ TRIREME_INLINE void stream(float* to, const Vector<Isa>& value) {
 #endif
 }
 
-// Results of this size are gone from the cache before anyone reads them.
+// Larger results leave the cache before anyone reads them.
 inline constexpr std::int64_t kStreamBytes = 32 << 20;
 inline bool can_stream(const void* to, std::int64_t bytes) {
   return bytes > kStreamBytes && reinterpret_cast<std::uintptr_t>(to) % 64 == 0;
 }
 
-// Fetches a line into the second level of the cache. An address beyond the end does no harm: it is never read.
+// Prefetches a line into the L2 cache. Addresses past the end do no harm: they are never read.
 TRIREME_INLINE void prefetch(const float* address) { __builtin_prefetch(address, 0, 2); }
 
 }  // namespace trireme::onednn

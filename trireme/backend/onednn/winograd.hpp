@@ -1,6 +1,5 @@
-// Own convolution by Winograd's F(4x4, 3x3) for AVX-512, as kernels of the plan: it works on blocks of tiles whose
-// transformed values stay in the cache, where the library's is bound by memory. Offered to the tuner by convolution.cpp
-// beside the library's kernels; rounds more than the direct sum does.
+// Own convolution by Winograd's F(4x4, 3x3) for AVX-512. Transformed values stay in the cache, while the library's is
+// bound by memory. convolution.cpp offers it to the tuner; it rounds more than the direct sum.
 #pragma once
 
 #include "trireme/backend/onednn/blocked_choice.hpp"
@@ -9,7 +8,6 @@ namespace trireme::onednn::winograd {
 
 inline constexpr const char* kImplementation = "own_wino_4x3:avx512";
 
-// Whether the machine, the window and the layouts allow it.
 bool possible(const op::Window& window, std::int64_t groups, const OwnLayouts& layouts);
 
 KernelChoice choice(const op::Convolution& operation, const KernelRequest& request, const OwnLayouts& layouts);

@@ -10,18 +10,18 @@
 namespace trireme::onednn::winograd {
 namespace {
 
-// Transformed weights up to this many bytes are kept whole, from one block of tiles to the next; larger ones would come
-// from memory each time, and are rather made again from the weights, which are a quarter of that.
+// Transformed weights up to this many bytes are kept. Larger ones would come from memory for every block of tiles; they
+// are made again from the weights, which are a quarter of the size.
 constexpr std::int64_t kKeptWeights = 12 << 20;
-constexpr std::int64_t kCacheOfCore = 384 << 10;    // of a core's own cache, for the values of one block of tiles
-constexpr std::int64_t kCacheOfAll = 12 << 20;      // of the shared cache, for the values of all
-constexpr std::int64_t kBlockProducts = 384 << 10;  // and for the products that wait to be transformed back
+constexpr std::int64_t kCacheOfCore = 384 << 10;    // bytes of transformed values that a thread keeps
+constexpr std::int64_t kCacheOfAll = 12 << 20;      // the same if all threads share them
+constexpr std::int64_t kBlockProducts = 384 << 10;  // bytes of products that wait to be transformed back
 constexpr std::int64_t kFloat = sizeof(float);
 
-// The next stride that is an odd number of cache lines, so that the points of a tile do not fall into the same sets.
+// An odd number of cache lines, so that the points of a tile do not fall into the same sets.
 std::int64_t odd_lines(std::int64_t floats) { return (floats / kLanes | 1) * kLanes; }
 
-// Rows per group so that `shares` threads with whole groups each are done first; large groups need fewer loads.
+// Rows per group that finish first with `shares` threads of whole groups each; large groups need fewer loads.
 int rows_for(std::int64_t tiles, std::int64_t shares) {
   int best = 1;
   double least = std::numeric_limits<double>::max();
@@ -35,7 +35,7 @@ int rows_for(std::int64_t tiles, std::int64_t shares) {
   return best;
 }
 
-// dst = activation(convolution of src by 3x3 weights in steps of 1 + bias + addend).
+// dst = activation(3x3 convolution of src with stride 1 + bias + addend).
 class Forward {
  public:
   using Arguments = ConvolutionArguments;
@@ -226,7 +226,7 @@ class Forward {
   std::int64_t resident_ = 1;  // groups whose transformed values are kept at once
   bool by_tiles_ = true;       // threads share tiles; else outer channels
   std::int64_t panels_ = 0;
-  std::int64_t point_values_ = 0, group_values_ = 0;    // floats from one point, one group to the next
+  std::int64_t point_values_ = 0, group_values_ = 0;    // floats between points, between groups
   std::int64_t point_weights_ = 0, panel_weights_ = 0;  // the same for points and panels of weights
   std::int64_t group_products_ = 0;
   std::int64_t bias_at_ = 0, weights_at_ = 0, values_at_ = 0, products_at_ = 0, scratch_floats_ = 0;
@@ -249,8 +249,7 @@ KernelChoice choice(const op::Convolution& operation, const KernelRequest& reque
 
 KernelChoice choice(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
                     const OwnLayouts& layouts) {
-  // The same sum with the roles of the activations changed: a value of diff_src depends on the 3x3 values of diff_dst
-  // that it went into.
+  // The same sum with activations swapped: a value of diff_src depends on the 3x3 values of diff_dst that it went into.
   const op::Pair pad{2 - operation.window.pad_before[0], 2 - operation.window.pad_before[1]};
   return blocked_choice(kImplementation, operation, request, layouts,
                         [&](const BlockedProblem& problem, int threads) { return Forward(problem, pad, threads); });

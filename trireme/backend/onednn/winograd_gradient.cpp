@@ -12,15 +12,14 @@ namespace {
 constexpr std::int64_t kFloat = sizeof(float);
 constexpr std::int64_t kOwnSums = 3 << 20;         // bytes of sums up to which every thread has its own
 constexpr std::int64_t kCacheOfCore = 1536 << 10;  // bytes of transformed values that a thread works on
-constexpr std::int64_t kCacheOfAll = 20 << 20;     // the same where all threads share them
-constexpr std::int64_t kSumsOfAll = 20 << 20;      // bytes of sums that stay in the shared cache beside them
+constexpr std::int64_t kCacheOfAll = 20 << 20;     // the same if all threads share them
+constexpr std::int64_t kSumsOfAll = 20 << 20;      // bytes of sums that stay in the shared cache with these
 constexpr std::int64_t kPairFloats = kPoints * kLanes * kLanes;  // sums of a pair of channel blocks
-constexpr std::int64_t kSumPoint = kInput + 1;  // where a transformed gradient has the sum of its values
+constexpr std::int64_t kSumPoint = kInput + 1;  // the point that holds the sum of a transformed gradient's values
 
-// The gradient of a 3x3 convolution's weights by the transposed form of Winograd's F(4x4, 3x3): diff_weights =
-// Gᵀ[sum over tiles of (A diff_dst Aᵀ) ⊙ (Bᵀ src B)]G. Tiles are taken in blocks that stay in a cache; the sums over
-// tiles are kept for every pair of 16 channels of src ("inner") and 16 of dst ("outer"), for all of them or for some of
-// the outer ones at a time.
+// The gradient of a 3x3 convolution's weights by the transposed F(4x4, 3x3): diff_weights = Gᵀ[sum over tiles of (A
+// diff_dst Aᵀ) ⊙ (Bᵀ src B)]G. Works on blocks of tiles that stay in a cache; sums are kept for every pair of 16
+// channels of src ("inner") and 16 of dst ("outer"), for all outer ones or some at a time.
 class WeightsGradient {
  public:
   using Arguments = GradientArguments;
@@ -52,7 +51,7 @@ class WeightsGradient {
     values_at_ = bias_at_ + outer * kLanes;
     gradients_at_ = values_at_ + inner * block_stride_;
     sums_at_ = gradients_at_ + outer_pass_ * block_stride_;
-    // All tiles at once: sums go on to the weights right away.
+    // With all tiles at once, sums go on to the weights right away.
     const std::int64_t pairs = !by_tiles_ && resident_ >= count ? threads_ : inner * outer_pass_;
     thread_floats_ = sums_at_ + pairs * kPairFloats;
     scratch_floats_ = by_tiles_ ? threads_ * thread_floats_ : thread_floats_;
@@ -115,7 +114,7 @@ class WeightsGradient {
     const std::int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
     float* const own = arguments.scratch + thread * thread_floats_;
     const Range mine{tiles_.count() * thread / threads, tiles_.count() * (thread + 1) / threads};
-    // A thread without tiles takes part with sums of none.
+    // A thread without tiles contributes empty sums.
     for (std::int64_t begin = mine.begin; begin == mine.begin || begin < mine.end; begin += resident_) {
       const Range tiles{begin, std::min(begin + resident_, mine.end)};
       const std::int64_t count = tiles.end - tiles.begin;
@@ -189,13 +188,13 @@ class WeightsGradient {
   op::Pair pad_;
   Tiling tiles_;
   int threads_;
-  bool by_tiles_ = true;         // each thread has its tiles and sums of its own; else its pairs of channels
+  bool by_tiles_ = true;         // threads have their own tiles and sums; else their own pairs of channels
   std::int64_t resident_ = 1;    // tiles whose transformed values are kept at once
   std::int64_t outer_pass_ = 1;  // blocks of outer channels whose sums are kept at once
   std::int64_t point_stride_ = 0,
-               block_stride_ = 0;  // floats from one point, one block of transformed values to the next
+               block_stride_ = 0;  // floats between points, between blocks of transformed values
   std::int64_t bias_at_ = 0, values_at_ = 0, gradients_at_ = 0, sums_at_ = 0;
-  std::int64_t thread_floats_ = 0;  // by_tiles_: all of the above once per thread
+  std::int64_t thread_floats_ = 0;  // if by_tiles_: all of the above, per thread
   std::int64_t scratch_floats_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace trireme::onednn::winograd {
 namespace {
 
-// Takes the place of rows outside of the image.
+// Replaces rows outside the image.
 alignas(64) constexpr float kZeroRow[kInput * kLanes] = {};
 
 bool inside(std::int64_t first, std::int64_t count, std::int64_t extent) {
@@ -99,7 +99,7 @@ TRIREME_AVX512 void load_input(const Images& images, const float* src, const Til
     return;
   }
   __mmask16 column[kInput];
-  std::int64_t offset[kInput];  // of the nearest column that there is, so that nothing else is asked of memory
+  std::int64_t offset[kInput];  // of the nearest existing column, so that no other memory is read
 #pragma GCC unroll 6
   for (int i = 0; i < kInput; ++i) {
     row[i] = inside(tile.row + i, 1, images.height) ? plane + (tile.row + i) * width + tile.column * kLanes : kZeroRow;

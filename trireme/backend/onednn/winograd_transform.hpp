@@ -1,6 +1,6 @@
-// The transforms of Winograd's F(4x4, 3x3) on vectors of 16 channels: Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A for 6x6 values d,
-// 3x3 weights g and 4x4 results Y (Lavin and Gray, 2016), and the transposed ones that the gradient of the weights
-// needs. Used by the winograd_*.cpp files, from functions that are compiled for AVX-512.
+// Winograd's F(4x4, 3x3) transforms on vectors of 16 channels: Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A for 6x6 values d, 3x3
+// weights g and 4x4 results Y (Lavin and Gray, 2016), and their transposes for the gradient of the weights. Used by
+// winograd_*.cpp in functions compiled for AVX-512.
 #pragma once
 
 #include <immintrin.h>
@@ -10,16 +10,16 @@
 #include "trireme/backend/onednn/blocked_convolution.hpp"
 #include "trireme/backend/onednn/vectors.hpp"
 
-// The functions are parts of their callers: registers hold what goes from one to the next.
+// Always inlined, so that values stay in registers between these functions.
 #define TRIREME_AVX512_INLINE __attribute__((target("avx512f,fma"), always_inline))
 
 namespace trireme::onednn::winograd {
 
 inline constexpr std::int64_t kOutput = 4;                // extent of a tile's results
-inline constexpr std::int64_t kInput = 6;                 // extent of the values that they depend on
+inline constexpr std::int64_t kInput = 6;                 // extent of the values they depend on
 inline constexpr std::int64_t kPoints = kInput * kInput;  // products per tile and pair of channels
 
-// Array of lanes: std::array's operators would be calls that are not compiled for AVX-512.
+// std::array's operators would be calls that are not compiled for AVX-512.
 template <int size>
 struct Vectors {
   __m512 v[size];
@@ -34,15 +34,14 @@ TRIREME_AVX512_INLINE inline __m512 minus(__m512 a, float factor, __m512 b) {
   return _mm512_fnmadd_ps(lanes(factor), b, a);
 }
 
-// The same pointer, of which the compiler no longer knows where it comes from: it would compute the addresses of all
-// points first, and spill them.
+// Hides where the pointer comes from; else the compiler computes the addresses of all points first and spills them.
 template <typename Element>
 TRIREME_AVX512_INLINE inline Element* opaque(Element* pointer) {
   asm("" : "+r"(pointer));
   return pointer;
 }
 
-// Rows 1 to 4 of Bᵀ d, which need d1 .. d4 alone.
+// Rows 1 to 4 of Bᵀ d, which need only d1 to d4.
 TRIREME_AVX512_INLINE inline Vectors<4> input_middle(__m512 d1, __m512 d2, __m512 d3, __m512 d4) {
   const __m512 even = minus(d4, 4, d2), odd = minus(d3, 4, d1);
   const __m512 even2 = _mm512_sub_ps(d4, d2), odd2 = _mm512_sub_ps(d3, d1);
@@ -57,8 +56,7 @@ TRIREME_AVX512_INLINE inline Vectors<6> input_row(const __m512* d) {
       {input_edge(d[0], d[2], d[4]), middle.v[0], middle.v[1], middle.v[2], middle.v[3], input_edge(d[1], d[3], d[5])}};
 }
 
-// Bᵀ d B; load(i, j) gives d, store(i, values) takes row i of the results. The values of some rows are loaded again
-// instead of being kept: 36 of them do not fit the registers.
+// Bᵀ d B: load(i, j) returns d, store(i, values) takes row i. Loads some values twice: 36 do not fit the registers.
 template <typename Load, typename Store>
 TRIREME_AVX512_INLINE inline void transform_input(const Load& load, const Store& store) {
   {
@@ -93,7 +91,7 @@ TRIREME_AVX512_INLINE inline Vectors<4> output_row(const __m512* m) {
   return o;
 }
 
-// Aᵀ M A; load(point) gives M, row(i, values) takes the four results of a row.
+// Aᵀ M A: load(point) returns M, row(i, values) takes the four results of a row.
 template <typename Load, typename Row>
 TRIREME_AVX512_INLINE inline void transform_output(const Load& load, const Row& row) {
   __m512 columns[4][6];
@@ -124,7 +122,7 @@ TRIREME_AVX512_INLINE inline Vectors<6> weights_row(__m512 g0, __m512 g1, __m512
   return o;
 }
 
-// G g Gᵀ; load(tap) gives g, store(point, value) takes the results.
+// G g Gᵀ: load(tap) returns g, store(point, value) takes the results.
 template <typename Load, typename Store>
 TRIREME_AVX512_INLINE inline void transform_weights(const Load& load, const Store& store) {
   __m512 rows[6][3];
@@ -149,8 +147,7 @@ TRIREME_AVX512_INLINE inline Vectors<6> gradient_row(__m512 y0, __m512 y1, __m51
   return {{y0, _mm512_add_ps(even, odd), _mm512_sub_ps(even, odd), plus(even2, 2, odd2), minus(even2, 2, odd2), y3}};
 }
 
-// A y Aᵀ; load(i, j) gives the gradient of a tile's results, store(i, values) takes row i of the results. Their point
-// (1, 1) is the sum of all y.
+// A y Aᵀ: load(i, j) returns a tile's gradient, store(i, values) takes row i; point (1, 1) is the sum of all y.
 template <typename Load, typename Store>
 TRIREME_AVX512_INLINE inline void transform_gradient(const Load& load, const Store& store) {
   __m512 rows[6][4];
@@ -173,7 +170,7 @@ TRIREME_AVX512_INLINE inline Vectors<3> weights_gradient_row(const __m512* s) {
            plus(s[5], 1.0f / 6, _mm512_sub_ps(sum2, sum))}};
 }
 
-// Gᵀ S G; load(point) gives S, store(tap, value) takes the results.
+// Gᵀ S G: load(point) returns S, store(tap, value) takes the results.
 template <typename Load, typename Store>
 TRIREME_AVX512_INLINE inline void transform_weights_gradient(const Load& load, const Store& store) {
   __m512 rows[3][6];

@@ -1,4 +1,4 @@
-// The oracle of all tests: plain loops over plain layouts, accumulating in float64.
+// The oracle for all tests: plain loops over plain layouts, summing in float64.
 #pragma once
 
 #include <memory>

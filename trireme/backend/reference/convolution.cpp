@@ -4,8 +4,7 @@
 namespace trireme::reference {
 namespace {
 
-// The geometry that the three operations share. Tensors are batch x channels x height x width; weights are
-// out x in-per-group x kernel height x kernel width.
+// Tensors: batch x channels x height x width; weights: out x in-per-group x kernel height x kernel width.
 struct Geometry {
   op::Window window;
   std::int64_t batch;
@@ -34,21 +33,20 @@ struct Geometry {
   std::int64_t dst_at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
     return ((n * dst_channels + c) * dst_height + h) * dst_width + w;
   }
-  // c is the input channel inside the group.
+  // c: the input channel within the group.
   std::int64_t weights_at(std::int64_t o, std::int64_t c, std::int64_t kh, std::int64_t kw) const {
     return ((o * src_per_group + c) * kernel_height() + kh) * kernel_width() + kw;
   }
 
-  // The first input channel of an output channel's group, and the other way round.
+  // The first input channel of an output channel's group, and the reverse.
   std::int64_t first_src_channel(std::int64_t dst_channel) const { return dst_channel / dst_per_group * src_per_group; }
   std::int64_t first_dst_channel(std::int64_t src_channel) const { return src_channel / src_per_group * dst_per_group; }
 
-  // The cell of src that output position out sees through kernel cell k, along axis 0 (height) or 1 (width); it may
-  // lie in the padding.
+  // The src cell that output `out` sees through kernel cell k along axis 0 (height) or 1 (width); may be padding.
   std::int64_t src_position(std::size_t axis, std::int64_t out, std::int64_t k) const {
     return out * window.stride[axis] - window.pad_before[axis] + k * window.dilation[axis];
   }
-  // The output position that sees src cell in through kernel cell k, or -1 where there is none.
+  // The output that sees src cell `in` through kernel cell k, or -1.
   std::int64_t dst_position(std::size_t axis, std::int64_t in, std::int64_t k) const {
     const std::int64_t shifted = in + window.pad_before[axis] - k * window.dilation[axis];
     const std::int64_t extent = axis == 0 ? dst_height : dst_width;

@@ -10,7 +10,7 @@ namespace trireme::reference {
 namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-// The normal distribution's density and its integral.
+// Density and cumulative distribution function of the normal distribution.
 double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }
 double normal_integral(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 
@@ -90,7 +90,7 @@ double derivative_from_src(op::UnaryKind kind, double alpha, double beta, double
   return 1;
 }
 
-// For the kinds of backward_uses_dst: the derivative at the src that gave y.
+// For kinds with backward_uses_dst: the derivative at the src that gave y.
 double derivative_from_dst(op::UnaryKind kind, double alpha, double beta, double y) {
   switch (kind) {
     case op::UnaryKind::elu:

@@ -1,5 +1,4 @@
-// One factory per operation: the overload set that the reference backend visits a node's operation with. Each is
-// defined in the file of its family.
+// The reference backend's factories: one overload per operation, defined in the file of its family.
 #pragma once
 
 #include "trireme/plan/backend.hpp"

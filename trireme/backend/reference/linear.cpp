@@ -4,7 +4,7 @@
 namespace trireme::reference {
 namespace {
 
-// A matrix in memory, read by row and column; transposed() exchanges the two.
+// A matrix read by row and column; transposed() swaps the two.
 struct MatrixView {
   const float* data;
   std::int64_t row_stride, column_stride;
@@ -18,7 +18,7 @@ struct ProductExtents {
   std::int64_t rows, columns, inner;
 };
 
-// dst: rows x columns, row-major, = activation(a·b + bias); bias has one value per column, or is null.
+// dst (rows x columns, row-major) = activation(a·b + bias); bias: one value per column, or null.
 void multiply(const ProductExtents& extents, const MatrixView& a, const MatrixView& b, const float* bias,
               op::Activation activation, float* dst) {
 #pragma omp parallel for schedule(static)
@@ -35,7 +35,7 @@ void multiply(const ProductExtents& extents, const MatrixView& a, const MatrixVi
   multiply(extents, a, b, nullptr, op::Activation::none, dst);
 }
 
-// diff_bias[channel] = the sum of diff_dst over the other axes.
+// diff_bias[channel] = sum of diff_dst over the other axes.
 void sum_per_channel(const ChannelView& view, const float* diff_dst, float* diff_bias) {
 #pragma omp parallel for schedule(static)
   for (std::int64_t channel = 0; channel < view.channels; ++channel) {

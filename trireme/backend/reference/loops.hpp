@@ -1,4 +1,4 @@
-// The loops of the reference backend as kernels, and what they are made of. Used by the factories of kernels.hpp.
+// Makes kernels of the reference backend's loops, with helpers for these. Used by the factories of kernels.hpp.
 #pragma once
 
 #include "trireme/backend/function_kernel.hpp"
@@ -10,8 +10,7 @@ KernelChoice plain_loops(const KernelRequest& request, Loop loop) {
   return function_kernel(request, "plain loops", std::move(loop));
 }
 
-// The same for a loop that reads element i of an input before it writes element i of the output, and no other element:
-// each input of the output's shape may share its memory.
+// For loops that read element i of the inputs, and no other, before writing element i: inputs may share dst's memory.
 template <typename Loop>
 KernelChoice elementwise_loops(const KernelRequest& request, Loop loop) {
   KernelChoice choice = plain_loops(request, std::move(loop));
@@ -26,11 +25,10 @@ inline double activate(double value, op::Activation activation) {
   return activation == op::Activation::relu && value < 0 ? 0 : value;
 }
 
-// Index arithmetic over row-major tensors. One idea serves broadcasting, slicing, padding, concatenation and reduction:
-// walk the positions of one shape in row-major order, and find each in another tensor by that tensor's strides.
+// Row-major index arithmetic: walk one shape in order and find each position in another tensor by that one's strides.
 using Strides = std::vector<std::int64_t>;
 
-// Elements between neighbours along each axis.
+// Elements between neighbors along each axis.
 inline Strides row_major_strides(const Shape& shape) {
   Strides strides(shape.rank());
   std::int64_t stride = 1;
@@ -41,7 +39,7 @@ inline Strides row_major_strides(const Shape& shape) {
   return strides;
 }
 
-// Strides by which a tensor of shape `from` is read as if it had shape `to`: 0 along axes that are repeated.
+// Strides that read a tensor of shape `from` as if it had shape `to`: 0 along repeated axes.
 inline Strides broadcast_strides(const Shape& from, const Shape& to) {
   const Strides own = row_major_strides(from);
   Strides strides(to.rank(), 0);
@@ -52,7 +50,7 @@ inline Strides broadcast_strides(const Shape& from, const Shape& to) {
   return strides;
 }
 
-// Where the position-th element (row-major) of a box lies in a tensor with these strides, from the box's first element.
+// Offset of a box's position-th element (row-major) from its first one, in a tensor with these strides.
 inline std::int64_t strided_offset(std::int64_t position, const Shape& box, const Strides& strides) {
   std::int64_t offset = 0;
   for (int axis = box.rank() - 1; axis >= 0; --axis) {
@@ -62,7 +60,7 @@ inline std::int64_t strided_offset(std::int64_t position, const Shape& box, cons
   return offset;
 }
 
-// A tensor seen as outer x channels x inner around axis 1: batch x channels x the product of the rest.
+// A tensor as batch x channels x inner, the product of all other axes.
 struct ChannelView {
   std::int64_t batch, channels, inner;
 
@@ -71,7 +69,6 @@ struct ChannelView {
   std::int64_t offset(std::int64_t n, std::int64_t channel, std::int64_t i = 0) const {
     return (n * channels + channel) * inner + i;
   }
-  // Elements that share a channel.
   std::int64_t per_channel() const { return batch * inner; }
 };
 

@@ -16,7 +16,7 @@ struct Rows {
       : count(shape.elements() / shape[shape.rank() - 1]), width(shape[shape.rank() - 1]) {}
 };
 
-// log of the sum of exp, shifted by the maximum so that it does not overflow.
+// log(sum(exp)), shifted by the maximum to avoid overflow.
 double log_sum_exp(const float* values, std::int64_t count) {
   const double maximum = *std::max_element(values, values + count);
   double sum = 0;
@@ -30,8 +30,7 @@ void softmax_row(const float* src, std::int64_t count, double normalizer, float*
 
 bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
 
-// The probability that the target gives to a class; NaN throughout for a label that is not a class, so that a wrong
-// label is seen in the loss and cannot train anything silently.
+// The target's probability for a class. NaN if the label is not a class, so that it shows and cannot train silently.
 struct Target {
   double on_label, everywhere;
   std::int32_t label;
@@ -66,7 +65,7 @@ KernelChoice make(const op::SoftmaxBackward&, const KernelRequest& request) {
 #pragma omp parallel for schedule(static)
     for (std::int64_t row = 0; row < rows.count; ++row) {
       const std::int64_t begin = row * rows.width, end = begin + rows.width;
-      double expected = 0;  // the mean of diff_dst under the row's probabilities
+      double expected = 0;  // mean of diff_dst under the row's probabilities
       for (std::int64_t i = begin; i < end; ++i) expected += static_cast<double>(diff_dst[i]) * dst[i];
       for (std::int64_t i = begin; i < end; ++i) diff_src[i] = static_cast<float>(dst[i] * (diff_dst[i] - expected));
     }
@@ -87,7 +86,7 @@ KernelChoice make(const op::SoftmaxCrossEntropy& operation, const KernelRequest&
       const Target target(labels[row], operation.label_smoothing, rows.width);
       double loss = 0;  // −sum of target · log(probability)
       for (std::int64_t c = 0; c < rows.width; ++c) {
-        if (target.at(c) != 0) loss += target.at(c) * (normalizer - values[c]);  // 0·infinity is 0 here
+        if (target.at(c) != 0) loss += target.at(c) * (normalizer - values[c]);  // 0·infinity counts as 0
       }
       losses[row] = static_cast<float>(loss);
     }
@@ -120,7 +119,7 @@ KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& reques
       if (!is_class(labels[row], rows.width)) continue;
       const float* values = logits + row * rows.width;
       const float own = values[labels[row]];
-      // "Not less or equal", so that a NaN never counts as right.
+      // "Not less or equal", so that NaN never counts as correct.
       const auto greater = std::count_if(values, values + rows.width, [own](float other) { return !(other <= own); });
       if (greater < operation.k) ++hits;
     }

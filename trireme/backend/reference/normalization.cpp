@@ -28,7 +28,7 @@ Moments channel_moments(const ChannelView& view, const float* src, std::int64_t 
   return {mean, squares / count};
 }
 
-// dst = activation(gamma·(src − mean)/sqrt(variance + epsilon) + beta + addend), of one channel.
+// dst = activation(gamma·(src − mean)/sqrt(variance + epsilon) + beta + addend) for one channel.
 struct Affine {
   double mean, inverse_stddev, gamma, beta;
 
@@ -49,7 +49,7 @@ void normalize_channel(const ChannelView& view, std::int64_t channel, const Affi
   }
 }
 
-// The memory of a backward pass under its names; null where an operand is absent.
+// The operands of a backward pass by name; null if absent.
 struct BackwardOperands {
   const float *src, *mean, *variance, *gamma, *diff_dst, *diff_more, *dst, *beta;
   float *diff_src, *diff_beta, *diff_gamma, *diff_addend;
@@ -70,7 +70,7 @@ struct BackwardOperands {
     diff_addend = operation.add ? operands.output(next) : nullptr;
   }
 
-  // What the forward operation did with a channel.
+  // What the forward pass did with a channel.
   Affine affine(std::int64_t channel, double epsilon) const {
     return {{mean[channel], variance[channel]},
             epsilon,
@@ -111,7 +111,7 @@ void backward_channel(const ChannelView& view, std::int64_t channel, double epsi
   }
 }
 
-// Local response normalisation: dst = src·scale^−beta with scale = k + alpha/size · sum of src² over the neighbourhood.
+// Local response normalization: dst = src·scale^−beta with scale = k + alpha/size · sum of src² over the neighbors.
 struct LocalResponse {
   ChannelView view;
   op::Lrn parameters;
@@ -133,7 +133,7 @@ struct LocalResponse {
     return parameters.k + alpha_per_cell() * squares;
   }
 
-  // src reaches dst of its own channel directly, and of every neighbour through the neighbour's scale.
+  // src affects dst of its own channel directly, and of every neighbor through the neighbor's scale.
   double diff_src(const float* src, const float* diff_dst, std::int64_t n, std::int64_t channel, std::int64_t i) const {
     const double beta = parameters.beta;
     double through_scales = 0;

@@ -6,13 +6,13 @@
 namespace trireme::reference {
 namespace {
 
-// The cells of the image that one output position sees: rows [top, bottom), columns [left, right).
+// The image cells that one output sees: rows [top, bottom), columns [left, right).
 struct Cells {
   std::int64_t top, bottom, left, right;
   std::int64_t count() const { return (bottom - top) * (right - left); }
 };
 
-// Batch and channels are one list of images to pooling.
+// Pooling sees batch and channels as one list of images.
 struct PoolGeometry {
   op::PoolKind kind;
   op::Window window;
@@ -34,7 +34,6 @@ struct PoolGeometry {
     return {std::max<std::int64_t>(top, 0), std::min(top + window.kernel[0], src_height),
             std::max<std::int64_t>(left, 0), std::min(left + window.kernel[1], src_width)};
   }
-  // What an average divides by.
   double divisor(const Cells& cells) const {
     const bool inside = kind == op::PoolKind::average_inside;
     return static_cast<double>(inside ? cells.count() : window.kernel[0] * window.kernel[1]);
@@ -43,7 +42,7 @@ struct PoolGeometry {
   std::int64_t dst_elements() const { return dst_height * dst_width; }
 };
 
-// Position in the image of the maximum; of equal ones the first in row order.
+// Position of the maximum in the image; the first in row order if several are equal.
 std::int64_t position_of_maximum(const PoolGeometry& g, const float* image, const Cells& cells) {
   std::int64_t best = cells.top * g.src_width + cells.left;
   for (std::int64_t h = cells.top; h < cells.bottom; ++h) {
@@ -62,7 +61,7 @@ double average(const PoolGeometry& g, const float* image, const Cells& cells) {
   return sum / g.divisor(cells);
 }
 
-// Adds one output position's gradient to the cells that it came from. src is read for max only.
+// Adds an output's gradient to the cells that it came from. Reads src only for max.
 void spread(const PoolGeometry& g, const Cells& cells, double diff, const float* src, double* diff_src) {
   if (g.kind == op::PoolKind::max) {
     diff_src[position_of_maximum(g, src, cells)] += diff;

@@ -7,8 +7,8 @@
 namespace trireme::reference {
 namespace {
 
-// src's extents on the axes that the reduction keeps, and on those it reduces; 1 on the others. A position in the one
-// plus a position in the other is an element of src.
+// src's extents on the kept and on the reduced axes, 1 on the others. A position in one plus a position in the other is
+// an element of src.
 struct ReducedShapes {
   Shape kept, reduced;
 

@@ -11,7 +11,7 @@ namespace {
 
 using AxisOffsets = std::vector<std::vector<std::int64_t>>;
 
-// Where the position-th element in row-major order lies.
+// The offset of the position-th element in row-major order.
 std::int64_t offset_of(std::int64_t position, const AxisOffsets& offsets) {
   std::int64_t sum = 0;
   for (auto axis = offsets.rbegin(); axis != offsets.rend(); ++axis) {

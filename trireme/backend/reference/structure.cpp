@@ -10,14 +10,14 @@ namespace {
 // A box inside a larger row-major tensor.
 struct Box {
   Shape shape;
-  Strides outer_strides;  // of the tensor that the box is in
+  Strides outer_strides;  // of the tensor around the box
   std::int64_t first = 0;
 
   Box(Shape shape_, const Shape& outer, const std::vector<std::int64_t>& begin)
       : shape(std::move(shape_)), outer_strides(row_major_strides(outer)) {
     for (std::size_t axis = 0; axis < begin.size(); ++axis) first += begin[axis] * outer_strides[axis];
   }
-  // A box that fills the tensor but for one axis.
+  // A box that spans the tensor on all other axes.
   static Box along(int axis, std::int64_t begin, const Shape& shape, const Shape& outer) {
     std::vector<std::int64_t> corner(outer.rank(), 0);
     corner[axis] = begin;
@@ -25,7 +25,7 @@ struct Box {
   }
 };
 
-// From the tensor that holds the box to the box's elements by themselves, and back.
+// Copies the box out of its tensor into dense memory, and back.
 void extract(const Box& box, const float* outer, float* inner) {
   const std::int64_t elements = box.shape.elements();
 #pragma omp parallel for schedule(static)
@@ -88,7 +88,7 @@ KernelChoice make(const op::Slice& operation, const KernelRequest& request) {
 KernelChoice make(const op::Reshape&, const KernelRequest& request) {
   KernelChoice choice =
       plain_loops(request, [bytes = request.node.outputs[0].bytes()](const Operands& operands, const RunContext&) {
-        std::memmove(operands.output(), operands.input(0), bytes);  // memmove: the two may be the same memory
+        std::memmove(operands.output(), operands.input(0), bytes);  // memmove: both may be the same memory
       });
   choice.in_place.emplace_back(0, 0);
   return choice;
