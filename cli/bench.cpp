@@ -1,4 +1,4 @@
-// `trireme bench`: how fast this machine trains a network on synthetic images or a data set.
+// `trireme bench`: measures how fast this machine trains a network on synthetic images or a data set.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
   std::fputs(lab::to_text(profile, peak, setup.config.profile_rows).c_str(), stream);
 }
 
-// Rank 0 speaks for all workers.
+// Only rank 0 prints.
 void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_token stop) {
   lab::BenchmarkText text(text_stream);
   if (cluster::shows_progress()) {
@@ -66,14 +66,14 @@ void say_tuning() {
 }
 
 struct Outcome {
-  bool interrupted = false;  // on any of the workers
+  bool interrupted = false;  // on any worker
   double images_per_second = 0;
 };
 
-// A failure after the options were found good is part of the record: it is written before the error goes on to main().
+// If the run fails after the options were checked, writes the record before passing the error on to main().
 Outcome run_first(const lab::BenchmarkConfig& config, const train::ProcessGroup& group, perf::Recorder* recorder,
                   const std::string& record_path, std::stop_token stop) {
-  // Text goes where it cannot mix with a record on stdout.
+  // Keep text apart from a record on stdout.
   std::FILE* text_stream = record_path == "-" ? stderr : stdout;
   report::RunRecord record = lab::start_record(config);
   std::optional<lab::Benchmark> benchmark;
@@ -91,7 +91,7 @@ Outcome run_first(const lab::BenchmarkConfig& config, const train::ProcessGroup&
     record.error = error.what();
     try {
       write_record();
-    } catch (const std::exception& second) {  // the first error is the one to end with
+    } catch (const std::exception& second) {  // report the first error
       log_line(second.what());
     }
     throw;
@@ -117,7 +117,7 @@ std::string record_of(const std::string& path, const std::string& device) {
   return path.empty() ? path : (whole.parent_path() / name).string();
 }
 
-// One benchmark after the other, on each device of a list, and how they compare.
+// Benchmarks each device of a list in turn and compares them.
 int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, const train::ProcessGroup& group,
                     std::stop_token stop) {
   if (size.workers > 1 || size.servers > 0) {
@@ -182,7 +182,7 @@ int run_bench(const BenchArguments& arguments) {
   return code;
 }
 
-// What can be known before the processes are there.
+// Checks what is known before the processes exist.
 LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& size) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const train::DistributionConfig distribution = lab::check_before_launch(arguments.options, size);
@@ -194,7 +194,7 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
 Command add_bench(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "bench", "Throughput of training a network (or of inference) on this machine, on synthetic images or a data set");
-  auto arguments = std::make_shared<BenchArguments>();  // lives as long as the parser and the command refer to it
+  auto arguments = std::make_shared<BenchArguments>();  // owned by the callbacks of parser and command
   add_config_option(*app);
   add_bench_options(*app, *arguments);
   return {app, [arguments] { return run_bench(*arguments); },

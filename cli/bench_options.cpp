@@ -48,7 +48,7 @@ void add_network(CLI::App& app, train::StepOptions& options) {
   app.add_flag("--no-dropout", options.no_dropout, "Leave dropout out");
 }
 
-// Of every command that reads images.
+// For every command that reads images.
 void add_reading(CLI::App& app, train::DataOptions& options, const std::string& data_dir_help) {
   app.add_option("--data-dir", options.dir, data_dir_help);
   app.add_option("--data-name", options.name,
@@ -144,7 +144,7 @@ void add_device(CLI::App& app, train::StepOptions& options, const std::string& m
 void add_threads(CLI::App& app, train::StepOptions& options, const std::string& help) {
   app.add_option("--num-intra-threads", options.num_intra_threads, help)
       ->capture_default_str()
-      ->envname("TRIREME_NUM_INTRA_THREADS");  // set by a launch whose workers share cores, as is the one below
+      ->envname("TRIREME_NUM_INTRA_THREADS");  // set by a launch whose workers share cores, like the one below
   app.add_flag("--bind,!--no-bind", options.bind, "Bind threads to cores (default), or leave them to the system")
       ->envname("TRIREME_BIND");
 }
@@ -235,8 +235,7 @@ void add_output(CLI::App& app, BenchArguments& arguments) {
   add_trace_options(app, arguments.trace, options);
 }
 
-// Options that scripts for tf_cnn_benchmarks have and that this build cannot honour: named, so that the answer says
-// why.
+// tf_cnn_benchmarks options that this build cannot honor: declared so that the error says why.
 void add_refused(CLI::App& app, BenchArguments& arguments) {
   struct Refused {
     const char *name, *reason;
@@ -251,7 +250,7 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
                                            arguments.refused = fmt::format("{}: {}", name, reason);
                                          })
         ->expected(0, 1)
-        ->group("");  // not in the help
+        ->group("");  // hidden from help
   }
 }
 

@@ -24,7 +24,7 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
 CLI::Validator byte_count() {
   return {[size = CLI::AsSizeValue(true)](std::string& text) -> std::string {
             constexpr const char* kWanted = "must be a number of bytes, as in 65536, 64k or 256MB";
-            std::string number = text;  // it is changed before it is refused
+            std::string number = text;  // it is modified before a rejection
             try {
               if (!size(number).empty()) return kWanted;
             } catch (const CLI::Error&) {

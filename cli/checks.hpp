@@ -1,5 +1,4 @@
-// What values of options may be, for option->check(). What they say stands behind the option and its value:
-// "--threads 0: must be a whole number from 1 to 1024".
+// Validators for option->check(); messages follow the value: "--threads 0: must be a whole number from 1 to 1024".
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +10,7 @@
 namespace trireme::cli {
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max());
-CLI::Validator byte_count();  // for option->transform(): also 64k and 256MB
+CLI::Validator byte_count();  // for option->transform(): also takes 64k and 256MB
 CLI::Validator one_of(const std::vector<std::string>& texts);
 
 std::vector<std::string> split_list(const std::string& list);  // "a,b"

@@ -23,7 +23,7 @@ void check_protocol(const std::string& protocol) {
             protocol == "grpc+verbs" ? "; what verbs are for is done by grpc+ucx" : "");
 }
 
-// The first option by which the places of tasks were given by hand; empty: none was.
+// The first option that gives task addresses by hand; empty: none.
 std::string option_given_by_hand(const ClusterArguments& arguments) {
   if (!arguments.worker_hosts.empty()) return "--worker-hosts";
   if (!arguments.ps_hosts.empty()) return "--ps-hosts";
@@ -51,7 +51,7 @@ comm::ClusterDescription description_by_hand(const ClusterArguments& arguments) 
   return comm::read_cluster_file(arguments.cluster_file);
 }
 
-// By options, by the file, or by mpirun, which has started one process for each task in the order of ranks.
+// From options, from the file, or from mpirun, which started one process per task in rank order.
 comm::TaskPlace place_by_hand(const ClusterArguments& arguments, const comm::ClusterDescription& description) {
   const bool has_job = !arguments.job_name.empty(), has_index = arguments.task_index.has_value();
   if (has_job != has_index) {
@@ -70,7 +70,7 @@ comm::TaskPlace place_by_hand(const ClusterArguments& arguments, const comm::Clu
   return description.spec.place_of(launched.rank);
 }
 
-// In the MPI world a task's rank is its place.
+// In an MPI world a task's rank must match its place.
 void check_mpi_order(const comm::ClusterSpec& spec, const comm::TaskPlace& place) {
   const comm::LaunchPlace launched = comm::launch_place();
   if (launched.size == 1 && spec.size() > 1) {
@@ -112,7 +112,7 @@ std::string find_secret(const ClusterArguments& arguments) {
   return told;
 }
 
-// What says where the tasks are, if anything does, and which one this is.
+// Where the tasks are, if anything says so, and which one this is.
 std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) {
   if (cluster::is_launched()) {
     check_not_by_hand(arguments);

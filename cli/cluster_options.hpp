@@ -1,5 +1,5 @@
-// How a command that trains joins other processes over the network: the options by which a user names servers and
-// workers, and what they, or the environment of a launch, come to. Used by `trireme bench`.
+// How a training command joins other processes over the network: the options that name servers and workers, resolved
+// together with the environment of a launch. Used by `trireme bench`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,15 +21,13 @@ struct ClusterArguments {
 
 void add_cluster_options(CLI::App& app, ClusterArguments& arguments);
 
-// Whether this build has the library of a transport: "MPI", "gRPC", "UCX".
-bool has_transport(const std::string& library);
+bool has_transport(const std::string& library);  // "MPI", "gRPC", "UCX": whether this build has it
 
-// Nothing: this process is alone, or its ranks are MPI's. Error(bad_input) where options are missing, wrong or in
-// contradiction to the launch that this process is part of.
+// Returns nothing if this process is alone or MPI assigns its rank. Throws Error(bad_input) if options are missing,
+// wrong or contradict the launch this process belongs to.
 std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments);
 
-// The protocol that a launch has to provide for; the places of its tasks are the launch's business, so options that
-// name them are an Error(bad_input).
+// The protocol a launch must provide. Error(bad_input) for options that name places, as the launch places tasks.
 std::string protocol_in_launch(const ClusterArguments& arguments);
 
 }  // namespace trireme::cli

@@ -27,7 +27,7 @@
 namespace trireme {
 namespace {
 
-// One line, whatever the message was made of. A launcher that has started this process says it in its own way.
+// Always one line. If a launcher started this process, the launcher reports it in its own way.
 int report_error(std::string message, int code) {
   std::ranges::replace(message, '\n', ' ');
   std::fflush(stdout);
@@ -35,7 +35,7 @@ int report_error(std::string message, int code) {
   return code;
 }
 
-// Options may be written with '_' as tf_cnn_benchmarks has them: --batch_size=32 becomes --batch-size=32.
+// tf_cnn_benchmarks spelling with '_': --batch_size=32 becomes --batch-size=32.
 std::vector<std::string> normalised(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) {
     if (argument == "--") break;
@@ -50,11 +50,11 @@ std::vector<std::string> normalised(std::vector<std::string> arguments) {
 class CommandLine {
  public:
   CommandLine();
-  // Without the program; throws CLI::ParseError. `is_launched`: it is a command that a launch would start.
+  // Without the program name; throws CLI::ParseError. `is_launched`: a command that a launch would start.
   void parse(const std::vector<std::string>& arguments, bool is_launched);
   int run();
   CLI::App& app() { return app_; }
-  const cli::Command* chosen() const;  // none: no command was given
+  const cli::Command* chosen() const;  // null: no command given
 
  private:
   CLI::App app_{"Trains convolutional networks and measures how fast that goes, and why.", "trireme"};
@@ -80,7 +80,7 @@ cli::LaunchNeeds check_command(const std::vector<std::string>& arguments, const 
 
 CommandLine::CommandLine() {
   using namespace cli;
-  app_.formatter(std::make_shared<HelpFormatter>());  // first: commands take it from here
+  app_.formatter(std::make_shared<HelpFormatter>());  // first: commands inherit it
   app_.set_help_flag("-h,--help", "Print this help");
   app_.set_version_flag("-V,--version", "trireme " + perf::build_text(), "Print version and build");
   app_.require_subcommand(0, 1);
@@ -104,7 +104,7 @@ CommandLine::CommandLine() {
 void CommandLine::parse(const std::vector<std::string>& arguments, bool is_launched) {
   cli::check_words(app_, arguments);
   std::vector<std::string> usual = cli::with_config(normalised(arguments), app_, is_launched);
-  std::ranges::reverse(usual);  // it takes them from the end
+  std::ranges::reverse(usual);  // CLI11 takes them from the end
   app_.parse(usual);
   cli::check_values(app_);
 }
@@ -121,7 +121,7 @@ int CommandLine::run() {
     return exit_code(ErrorKind::bad_input);
   }
   const int code = command->run();
-  // What was flushed in between leaves no more than a mark when it failed.
+  // A failed earlier flush leaves only the error flag.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     fail(ErrorKind::failed, "cannot write to standard output");
   }
@@ -144,7 +144,7 @@ int run(const std::vector<std::string>& arguments) {
 int command_line(int argc, char** argv, std::vector<Network> networks) {
   perf::limit_spinning(argv);
   keep_freed_memory();
-  std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: a write fails as on a full disk, instead of ending the process
+  std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: a write fails like on a full disk instead of killing the process
   try {
     for (Network& network : networks) add_network(std::move(network));
     return run({argv + 1, argv + argc});

@@ -1,5 +1,5 @@
-// The subcommands of `trireme`. Each add_* declares its options on a subcommand of the parent and returns what to do
-// when that subcommand was chosen; main() dispatches, and is the only place that catches errors.
+// The subcommands of `trireme`. Each add_* declares its options on a subcommand of the parent and returns the action to
+// run. Only main() dispatches and catches errors.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,30 +11,29 @@
 
 namespace trireme::cli {
 
-// What a command asks of the launch that starts it.
+// What a command needs from the launch that starts it.
 struct LaunchNeeds {
-  std::string protocol = "auto";       // how its processes talk, as --protocol has it
-  bool uses_every_protocol = false;    // by itself, as far as the launch allows
-  bool survives_lost_workers = false;  // the others go on where a worker is lost
-  bool needs_first_worker = false;     // but not without worker 0
+  std::string protocol = "auto";       // how its processes talk, as in --protocol
+  bool uses_every_protocol = false;    // uses all protocols that the launch allows
+  bool survives_lost_workers = false;  // the others continue if a worker is lost
+  bool needs_first_worker = false;     // but not if worker 0 is lost
 
-  // Which does not go on without a rank, and starts its processes itself.
+  // MPI cannot continue without a rank, and starts its processes itself.
   bool talks_mpi() const { return protocol == "mpi" || protocol == "grpc+mpi"; }
 };
 
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;  // returns the exit code
-  // After parsing, of a command that can be one of several: Error(bad_input) where its options do not suit such a
-  // launch. None: it has no use for others, and for parameter servers least of all.
+  // Called after parsing if the command can run as one of several processes. Throws Error(bad_input) if its options do
+  // not suit such a launch. Empty: the command cannot be launched.
   std::function<LaunchNeeds(const comm::JobSize& size)> launch_needs = {};
 };
 
-// Error(bad_input) where this is not a command line (without the program) that main() would take, or that can be
-// launched so.
+// Error(bad_input) unless main() would accept this command line (without the program name) and can launch it so.
 using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& arguments, const comm::JobSize& size)>;
 
-// The options that are added to a command while this lives are in this group of the command's help.
+// Options added to a command during the lifetime of this object appear in this group of the command's help.
 class OptionGroup {
  public:
   OptionGroup(CLI::App& app, const std::string& name) : app_(app), previous_(app.option_defaults()->get_group()) {

@@ -1,5 +1,4 @@
-// `trireme compare`: the same work under Trireme and under other frameworks, in turns, into a folder from which it can
-// go on.
+// `trireme compare`: the same work under Trireme and other frameworks, in turns, into a resumable folder.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -30,10 +29,10 @@ struct CompareArguments {
   bool forward_only = false, both = false, dry_run = false, retry_failed = false;
 };
 
-// The studies that have a name of their own here, and their plans.
+// Studies with a name of their own here, and their plans.
 constexpr std::pair<const char*, const char*> kNamedStudies[]{{"cineca", "forward-backward"}};
 
-// Values of the command line take the place of the plan's. Several make an axis.
+// Command-line values replace the plan's. Several values make an axis.
 void put(Json& plan, const std::string& option, const std::vector<std::string>& values,
          const lab::OptionCatalog& options) {
   if (values.empty() || values.front().empty()) return;
@@ -42,7 +41,7 @@ void put(Json& plan, const std::string& option, const std::vector<std::string>& 
   lab::set_option(plan, fmt::format("{}={}", option, fmt::join(values, ",")), options);
 }
 
-// Network and batch size vary even where they have one value: records and tables then name them.
+// Network and batch size vary even with one value, so that records and tables name them.
 Json empty_plan(const CompareArguments& arguments) {
   return {{"schema", lab::kPlanSchema},
           {"name", "compare"},
@@ -66,7 +65,7 @@ std::string name_of(const std::vector<std::string>& models) {
 
 Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& options) {
   Json plan = arguments.study.empty() ? empty_plan(arguments) : study_plan(arguments.study);
-  if (!plan.is_object()) return plan;  // which is an error that the parser explains
+  if (!plan.is_object()) return plan;  // the parser reports this error
   for (const char* part : {"fixed", "vary"}) {
     if (!plan.contains(part)) plan[part] = Json::object();
     if (!plan[part].is_object()) return plan;  // likewise
@@ -116,7 +115,7 @@ std::vector<std::string> notes_of(const std::vector<lab::PeerCatalog>& catalogs,
   return notes;
 }
 
-// What the folder keeps beside the plan: who takes part, what only Trireme was told, and what is not the same.
+// What the folder keeps besides the plan: participants, options for Trireme only, and known differences.
 Json kept_plan(const lab::StudyPlan& plan, const lab::Field& field, const lab::Configuration& own,
                const std::vector<std::string>& differences) {
   Json json = to_json(plan);

@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 constexpr const char* kConfig = "--config";
 constexpr const char* kAbout = "about";  // for people
 
-// Takes it out of the words in front of a "--"; nothing: there is none, or no file behind it, which the parser tells.
+// Removes it from the words before "--"; nothing: not given, or without a file, which the parser reports.
 std::optional<std::string> take_config(Words& words) {
   std::optional<std::string> file;
   for (std::size_t i = 1; i < words.size() && words[i] != "--";) {
@@ -43,7 +43,7 @@ Json read_config(const std::string& path) {
   return config;
 }
 
-// One command of the line, with the words that belong to it.
+// One command of the line with its words.
 class CommandPart {
  public:
   CommandPart(const CLI::App* command, Words words) : command_(command), words_(std::move(words)) {}
@@ -65,7 +65,7 @@ class CommandPart {
     });
   }
   void add(const Words& words) { added_.insert(added_.end(), words.begin(), words.end()); }
-  // The name first, so that what was added comes before what the user has said.
+  // The name first, then added words, then the user's.
   void append_to(Words& line) const {
     if (words_.empty()) return;
     line.push_back(words_.front());
@@ -82,8 +82,8 @@ class CommandPart {
   }
 
  private:
-  const CLI::App* command_;  // null: none of ours
-  Words words_;              // its name first; none: there is no such part
+  const CLI::App* command_;  // null: not one of our commands
+  Words words_;              // its name first; empty: no such part
   Words added_;
 };
 
@@ -92,12 +92,12 @@ const CLI::App* command_named(const CLI::App& app, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
-// What one process without servers is anyway.
+// The default: one process without servers.
 bool is_of_no_effect(const std::string& name, const Json& value) {
   return (name == "workers" && value == 1) || (name == "ps" && value == 0);
 }
 
-// The command line as the parts that options may go to: the command itself and, of a launch, what it launches.
+// The command line split into the parts that options may go to: the command and, for a launch, the launched command.
 class ConfiguredLine {
  public:
   ConfiguredLine(const Words& words, const CLI::App& app, bool is_launched)
@@ -127,9 +127,9 @@ class ConfiguredLine {
   [[noreturn]] void refuse(const std::string& file, const std::string& key) const;
 
   CommandPart own_, launched_;
-  CommandPart launch_;  // which options are of any launch
+  CommandPart launch_;  // its options belong to any launch
   bool is_launched_ = false, has_rest_ = false;
-  bool lacks_command_ = false;  // a launch of nothing, which is what the user must be told
+  bool lacks_command_ = false;  // a launch of nothing, which is reported to the user
 };
 
 void ConfiguredLine::set(const std::string& file, const std::string& key, const Json& value) {

@@ -1,4 +1,4 @@
-// `trireme data`: making, converting, inspecting and checking data sets.
+// `trireme data`: makes, converts, inspects and verifies data sets.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the commands below `trireme data` share. Each add_* declares one and returns what to do when it was chosen.
+// Shared by the subcommands of `trireme data`. Each add_* declares one and returns its action.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,14 +16,13 @@ Command add_data_convert(CLI::App& parent);
 Command add_data_inspect(CLI::App& parent);
 Command add_data_verify(CLI::App& parent);
 
-// --threads, with the usable cores where it is not given.
+// --threads; the default is the number of usable cores.
 void add_threads_option(CLI::App& app, int& threads);
 int threads_or_cores(int threads);
 
-// "1 sample", "2,000 samples".
-std::string counted(std::int64_t count, const std::string& one, const std::string& several);
+std::string counted(std::int64_t count, const std::string& one, const std::string& several);  // "2,000 samples"
 
-// "writing: 45 %" on a terminal, on one line; nothing where stderr is a file. `trireme eval` has one too.
+// "writing: 45 %" on one terminal line; silent if stderr is not a terminal. Also used by `trireme eval`.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
@@ -37,7 +36,7 @@ class ProgressLine {
   std::string what_;
   bool is_terminal_;
   std::mutex mutex_;
-  std::int64_t shown_ = -1;  // per cent
+  std::int64_t shown_ = -1;  // percent
 };
 
 }  // namespace trireme::cli

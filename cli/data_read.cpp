@@ -1,4 +1,4 @@
-// `trireme data inspect` and `verify`: both read a data set, one to say what is in it, the other whether it is whole.
+// `trireme data inspect` and `verify`: read a data set to say what is in it, or whether it is intact.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct ReadOptions {
   bool json = false;
 };
 
-// One split, and what a survey of it found.
+// One split and its survey.
 struct SplitReport {
   data::Split split = data::Split::train;
   std::shared_ptr<const data::Dataset> dataset;
@@ -98,7 +98,7 @@ std::vector<std::pair<std::string, data::Sample>> first_samples(const SplitRepor
   return samples;
 }
 
-// What `inspect` looks at; `verify` finds all that this finds, and more.
+// What `inspect` checks; `verify` finds all of that and more.
 constexpr const char* kInspected = " (by framing, labels and the headers of images; `verify` decodes them whole)";
 
 void print_problems(const SplitReport& report) {
@@ -179,7 +179,7 @@ Json split_json(const SplitReport& report, int first) {
           {"first", std::move(samples)}};
 }
 
-// Not one sample that was looked at is whole.
+// If every sample examined is broken.
 std::string unreadable_text(const SplitReport& report, const std::string& path) {
   if (report.survey.samples > std::ssize(report.survey.problems)) return "";
   return fmt::format("nothing in the {} data of '{}' can be read: {}", data::to_string(report.split), path,

@@ -1,4 +1,4 @@
-// `trireme data make` and `convert`: both write a data set, from samples that are drawn or from another data set.
+// `trireme data make` and `convert`: write a data set from drawn samples or from another data set.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -80,7 +80,7 @@ int write(const std::vector<data::SplitSource>& sources, const OutputOptions& op
     return kInterruptedExitCode;
   }
   for (const data::SplitSource& source : sources) {
-    const std::int32_t classes = source.samples->info().classes;  // 0: not known
+    const std::int32_t classes = source.samples->info().classes;  // 0: unknown
     const std::string split(data::to_string(source.split));
     fmt::print("{}: {}{}, {}\n", options.out, counted(source.samples->size(), split + " sample", split + " samples"),
                classes == 0 ? "" : " of " + counted(classes, "class", "classes"), options.format);
@@ -133,10 +133,10 @@ int make(const MakeOptions& options) {
       interrupt.listen());
 }
 
-// Some samples of another data set, or all in another order.
+// Some samples of another data set, or all of them in another order.
 class View final : public data::Dataset {
  public:
-  using At = std::function<std::int64_t(std::int64_t index)>;  // in the other
+  using At = std::function<std::int64_t(std::int64_t index)>;  // index in the other
   View(std::shared_ptr<const data::Dataset> dataset, std::int64_t size, At at)
       : dataset_(std::move(dataset)), size_(size), at_(std::move(at)) {}
 
@@ -151,7 +151,7 @@ class View final : public data::Dataset {
   At at_;
 };
 
-// What is broken in the source is named, and left out as long as it is not too much.
+// Reports broken source records and skips them unless there are too many.
 class BadRecords {
  public:
   explicit BadRecords(std::int64_t most) : most_(most) {}
@@ -169,7 +169,7 @@ class BadRecords {
   std::int64_t most_, count_ = 0;
 };
 
-// One split. What is broken has to be known before anything is written, so it is read twice where some may be left out.
+// Opens one split. Reads it first if broken records may be skipped: they must be known before writing starts.
 std::shared_ptr<const data::Dataset> open_split(const ConvertOptions& options, const data::OpenOptions& open,
                                                 BadRecords& bad, const std::stop_token& stop) {
   if (bad.most() == 0) return data::open_dataset(options.from, open);
@@ -212,7 +212,7 @@ int convert(const ConvertOptions& options) {
       std::fputs(kNotComplete, stderr);
       return kInterruptedExitCode;
     }
-    if (is_shuffled && samples->size() > 0) {  // readers of TFRecords take them as they come
+    if (is_shuffled && samples->size() > 0) {  // TFRecord readers take samples in file order
       const data::SampleOrder order(samples->size(), options.output.seed, true);
       samples = std::make_shared<View>(samples, samples->size(), [order](auto i) { return order.at(i); });
     }

@@ -1,4 +1,4 @@
-// `trireme doctor`: what this machine and this build can do, and what is missing.
+// `trireme doctor`: reports what this machine and build can do, and what is missing.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,8 +26,8 @@
 namespace trireme::cli {
 namespace {
 
-// Libraries that a build takes in where it finds them, with the package that brings each. Those without support are
-// part of the design but of no code yet: their packages alone would change nothing, and the doctor says so.
+// Optional libraries and their packages. Those without support are planned but have no code yet: installing their
+// packages changes nothing, and the doctor says so.
 struct OptionalLibrary {
   const char* name;
   const char* package;
@@ -53,11 +53,11 @@ struct Diagnosis {
   int gpus = 0;
   perf::ThreadPlan threads;
   perf::Peak peak_one, peak_all;
-  std::optional<perf::Peak> peak_bf16;  // where it is faster than fp32
+  std::optional<perf::Peak> peak_bf16;  // if faster than fp32
   perf::Bandwidth bandwidth;
 };
 
-// A best pass that is so many times the median one shows that others used the machine: they do not slow all alike.
+// If the best pass exceeds the median this much, others used the machine: they do not slow all passes alike.
 constexpr double kNoisyPasses = 1.2;
 
 void warn_of_noise(const char* what, const perf::PassRates& rates, std::vector<std::string>& warnings) {
@@ -68,7 +68,7 @@ void warn_of_noise(const char* what, const perf::PassRates& rates, std::vector<s
       what, format_bytes(rates.worst), format_bytes(rates.best), rates.passes));
 }
 
-// The load is that of now, not the average over a minute, looked at before and after measuring.
+// Measures the current load, not the one-minute average, before and after the benchmarks.
 Diagnosis examine() {
   constexpr std::chrono::milliseconds kLookAtLoad{300};
   const double load_before = perf::current_load(kLookAtLoad);
@@ -87,7 +87,7 @@ Diagnosis examine() {
   return diagnosis;
 }
 
-// Empty where this build is without it.
+// Empty if this build lacks it.
 std::string version_of(const std::string& library) {
   for (const auto& versions :
        {library_versions(), comm::transport_versions(), data::library_versions(), report::page_library_versions()}) {
@@ -139,7 +139,7 @@ Json to_json(const Diagnosis& diagnosis) {
 
 std::string bytes(std::int64_t count) { return format_bytes(static_cast<double>(count)); }
 
-// Caches are sold in powers of two; in GB = 1e9 their sizes would look odd.
+// Cache sizes are powers of two; in GB = 1e9 they would look odd.
 std::string describe_caches(const std::vector<perf::Cache>& caches) {
   std::vector<std::string> parts;
   for (const perf::Cache& cache : caches) {

@@ -1,4 +1,4 @@
-// `trireme eval`: how good the network of a checkpoint is on a data set's validation images.
+// `trireme eval`: accuracy of a checkpoint's network on a data set's validation images.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -45,7 +45,7 @@ void print_json(const train::CheckpointEvaluation& evaluation, const train::Accu
              "-");
 }
 
-// The first worker speaks for all.
+// Only the first worker prints.
 int evaluate(const EvalArguments& arguments, comm::Communicator& workers, const std::stop_token& stop) {
   const bool is_first = workers.rank() == 0;
   train::CheckpointEvaluation evaluation(arguments.options, workers);

@@ -19,7 +19,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// The command that was chosen, `data make` being one below another.
+// The chosen command; `data make` is nested.
 const CLI::App& chosen_command(const CLI::App& app) {
   const CLI::App* deepest = &app;
   while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
@@ -45,7 +45,7 @@ bool has_option(const CLI::App& command, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// The commands other than this one, and those below them, that have an option of this name.
+// Other commands, including nested ones, that have this option.
 void append_owners(const CLI::App& command, const CLI::App& except, const std::string& option, Names& owners) {
   if (&command != &except && !is_hidden(command) && has_option(command, option))
     owners.push_back(command_path(command));
@@ -64,7 +64,7 @@ std::string unknown_option(const CLI::App& command, const std::string& given) {
   Names owners;
   append_owners(program_of(command), command, name, owners);
   const bool is_of_launch = std::ranges::find(owners, "trireme launch") != owners.end();
-  if (meant.empty() && is_of_launch && has_option(command, "--worker-hosts")) {  // it can be one of several
+  if (meant.empty() && is_of_launch && has_option(command, "--worker-hosts")) {  // this command can be launched
     return fmt::format("unknown option '{}'; it is one of launch, as in: trireme launch --workers 2 -- {}", name,
                        command.get_name());
   }
@@ -86,13 +86,13 @@ std::string unknown_argument(const CLI::App& command, const std::string& given) 
                      arguments.empty() ? "options only" : fmt::format("one {}", display_name(*arguments.front())));
 }
 
-// The options that a message is about, in the order in which it names them.
+// The options that a message names, in that order.
 std::vector<const CLI::Option*> options_named(const CLI::App& command, const std::string& message) {
   std::vector<std::pair<std::size_t, const CLI::Option*>> found;
   const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; };
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (name.empty()) continue;  // it is hidden
+    if (name.empty()) continue;  // hidden
     for (std::size_t at = message.find(name); at != std::string::npos; at = message.find(name, at + 1)) {
       const std::size_t end = at + name.size();
       if ((at > 0 && is_part(message[at - 1])) || (end < message.size() && is_part(message[end]))) continue;
@@ -108,7 +108,7 @@ std::vector<const CLI::Option*> options_named(const CLI::App& command, const std
 
 std::string value_of(const CLI::Option& option) { return fmt::format("{}", fmt::join(option.results(), ",")); }
 
-// "--batch-size 1.5", or the variable that gave the value.
+// "--batch-size 1.5", or the environment variable that gave the value.
 std::string given_text(const CLI::Option& option) {
   const std::string value = value_of(option);
   const char* variable = option.get_envname().empty() ? nullptr : std::getenv(option.get_envname().c_str());
@@ -116,7 +116,7 @@ std::string given_text(const CLI::Option& option) {
   return fmt::format("{} {}", display_name(option), value);
 }
 
-// Empty: a text may be anything.
+// Empty: any text.
 std::string kind_text(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "true or false";
   const std::string type = option.get_type_name();
@@ -152,7 +152,7 @@ std::string missing(const CLI::Option& option) {
   return fmt::format("{} is missing: {}", display_name(option), description);
 }
 
-// The validator has said what is allowed.
+// The validator already says what is allowed.
 std::string refused_value(const CLI::Option& option, const std::string& message) {
   const std::string prefix = option.get_name() + ": ";
   return fmt::format("{}: {}", given_text(option),
@@ -179,7 +179,7 @@ std::string explain_option(const CLI::ParseError& error, const std::vector<const
   return error.what();
 }
 
-// What was taken for a value and is none; empty: all is well.
+// A word taken for a value by mistake; empty: none.
 std::string misread_value(const CLI::App& command, const CLI::Option& option) {
   if (option.get_positional() || option.get_items_expected_max() == 0) return "";
   for (const std::string& value : option.results()) {
@@ -198,7 +198,7 @@ std::string misread_value(const CLI::App& command, const CLI::Option& option) {
 }
 
 std::string misread_value(const CLI::App& command) {
-  if (is_hidden(command)) return "";  // a launch writes these
+  if (is_hidden(command)) return "";  // written by a launch
   for (const CLI::Option* option : command.get_options()) {
     if (std::string problem = misread_value(command, *option); !problem.empty()) return problem;
   }
@@ -207,7 +207,7 @@ std::string misread_value(const CLI::App& command) {
 
 std::string problem_of(const CLI::App& command, const CLI::ParseError& error) {
   if (std::string problem = misread_value(command); !problem.empty()) return problem;
-  // What seems to be missing may just be misspelled.
+  // What seems missing may just be misspelled.
   const Names unknown = command.remaining();
   if ((is<CLI::ExtrasError>(error) || is<CLI::RequiredError>(error)) && !unknown.empty()) {
     const std::string& first = unknown.front();
@@ -219,7 +219,7 @@ std::string problem_of(const CLI::App& command, const CLI::ParseError& error) {
   return named.empty() ? error.what() : explain_option(error, named);
 }
 
-// After a question, or the end of a sentence, another one begins.
+// After a question or full stop, a new sentence begins.
 std::string with_help(const CLI::App& command, const std::string& problem) {
   const bool is_sentence = problem.ends_with('.') || problem.ends_with('?');
   return fmt::format("{}{} {} --help", problem, is_sentence ? " See" : "; see", command_path(command));
@@ -245,7 +245,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 void check_words(const CLI::App& app, const std::vector<std::string>& words) {
   const auto hidden = app.get_subcommands(
       [&](const CLI::App* each) { return is_hidden(*each) && !words.empty() && each->get_name() == words.front(); });
-  if (!hidden.empty()) return;  // a launch writes these
+  if (!hidden.empty()) return;  // written by a launch
   for (const std::string& word : words) {
     if (word == "--") return;
     const bool lacks_value = word.starts_with("--") && word.find('=') + 1 == word.size();

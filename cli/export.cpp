@@ -1,4 +1,4 @@
-// `trireme export`: a trained network for other systems.
+// `trireme export`: writes a trained network for other systems.
 #include "trireme/train/export.hpp"
 
 #include <fmt/format.h>

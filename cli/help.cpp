@@ -20,11 +20,11 @@
 namespace trireme::cli {
 namespace {
 
-constexpr std::size_t kUsualWidth = 100;                   // of a file or pipe
+constexpr std::size_t kUsualWidth = 100;                   // for a file or pipe
 constexpr std::size_t kLeastWidth = 60, kMostWidth = 120;  // longer lines are hard to read
-constexpr std::size_t kMargin = 2, kMostNameWidth = 28;    // longer names have a line of their own
+constexpr std::size_t kMargin = 2, kMostNameWidth = 28;    // longer names get their own line
 
-// COLUMNS, if the user has exported it; what the terminal says; or that of a file.
+// COLUMNS if exported, else the terminal's width, else the default.
 std::size_t help_width() {
   std::size_t width = 0;
   if (const char* told = std::getenv("COLUMNS")) std::from_chars(told, told + std::strlen(told), width);
@@ -33,7 +33,7 @@ std::size_t help_width() {
   return width == 0 ? kUsualWidth : std::clamp(width, kLeastWidth, kMostWidth);
 }
 
-// Words that fill lines up to the width, all but the first indented.
+// Fills lines up to the width and indents all but the first.
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent, std::size_t column) {
   std::istringstream words(text);
   std::string word, lines;
@@ -90,7 +90,7 @@ std::string option_label(const CLI::Option& option) {
   return fmt::format("{}{}", fmt::join(names, ", "), value_label(option));
 }
 
-// Options come by address, which changes from run to run.
+// Sorts the names: the set is ordered by address, which changes from run to run.
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options) names.push_back(display_name(*option));

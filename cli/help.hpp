@@ -1,5 +1,5 @@
-// How help is laid out: descriptions are wrapped to the width of the terminal, with what an option expects and its
-// default in the same words everywhere. Used by main(), and by whoever says which command is meant.
+// Help layout: wraps descriptions to the terminal width and words expected values and defaults the same everywhere.
+// Used by main() and by messages that name a command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,9 +14,9 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
-std::string help_text(const CLI::App& app);           // of this very command, whatever was chosen below it
+std::string help_text(const CLI::App& app);           // of this command, whichever subcommand was chosen
 std::string command_path(const CLI::App& app);        // "trireme data make"
-std::string display_name(const CLI::Option& option);  // "--batch-size"; of an argument without dashes "FROM"
+std::string display_name(const CLI::Option& option);  // "--batch-size"; for a positional argument "FROM"
 bool is_hidden(const CLI::App& command);
 
 Command add_help(CLI::App& parent);

@@ -1,7 +1,6 @@
-// Ctrl-C (and SIGTERM, and the terminal going away) as a request to stop: the first one asks the running command to end
-// after what it is doing, with its results; the second, by SIGINT or SIGTERM, ends the process at once. So does the
-// first while there is nothing yet to end well. Held by a command while it runs; made before anything starts threads,
-// those of libraries included: a signal goes to any thread that does not block it.
+// Turns Ctrl-C, SIGTERM and SIGHUP into a stop request. The first signal asks the running command to finish its current
+// work and report results; a second SIGINT or SIGTERM ends the process at once, as does the first if nobody listens.
+// Create it before any thread, library threads included: a signal can reach any thread that does not block it.
 #pragma once
 
 #include <atomic>
@@ -14,13 +13,13 @@ namespace trireme::cli {
 
 class Interrupt {
  public:
-  // What the first one is answered with.
+  // `answer` is printed on the first signal.
   explicit Interrupt(std::string answer = "interrupted: ending after this step (once more to end at once)");
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // From now on somebody looks at the token.
+  // From now on the caller watches the token.
   std::stop_token listen() {
     listening_ = true;
     return source_.get_token();
@@ -34,10 +33,9 @@ class Interrupt {
   std::atomic<bool> closing_ = false, listening_ = false;
   sigset_t signals_{};
   sigset_t previous_{};
-  std::thread waiter_;  // last: uses all of the above
+  std::thread waiter_;  // last: uses all members above
 };
 
-// What a shell gives for a command that Ctrl-C ended.
-inline constexpr int kInterruptedExitCode = 130;
+inline constexpr int kInterruptedExitCode = 130;  // as shells report a command that Ctrl-C ended
 
 }  // namespace trireme::cli

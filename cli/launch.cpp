@@ -1,5 +1,5 @@
-// `trireme launch`: starts a command on several processes, of this machine or of several hosts, and looks after them;
-// or submits the same as a job of Slurm.
+// `trireme launch`: starts a command as several processes, on this machine or several hosts, and supervises them; or
+// submits the same as a Slurm job.
 #include <fmt/ranges.h>
 
 #include <cstdio>
@@ -25,12 +25,12 @@ struct SubmitOptions {
   int tasks_per_node = 0;  // workers on each; 0: one
   int cpus_per_task = 0;   // 0: whole nodes
   std::string time, partition, account, constraint, job_name;
-  std::vector<std::string> more;  // further options of sbatch
+  std::vector<std::string> more;  // more sbatch options
 };
 
 constexpr const char* kSubmitGroup = "Slurm jobs, with --submit";
 constexpr const char* kOutputFile = "slurm-%j.out";
-// Before the end of its time the launch is asked to end, so that results are written.
+// Slurm asks the launch to end 30 s before its time is up, so that results are written.
 constexpr const char* kSignalAtEnd = "B:TERM@30";
 
 void check_tasks(const LaunchOptions& options, int nodes, int places) {
@@ -54,7 +54,7 @@ void check_submit(const SubmitOptions& submit) {
   }
 }
 
-// As the user has given them, without what is sbatch's; the command after -- not among them.
+// As given by the user, without sbatch options and without the command after --.
 std::vector<std::string> launch_words(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::Option* option : app.get_options()) {
@@ -93,7 +93,7 @@ std::vector<std::string> sbatch_options(const SubmitOptions& submit) {
   return options;
 }
 
-// The launch takes the shell's place: it is the process that Slurm asks to end.
+// exec replaces the shell by the launch: Slurm signals that process.
 std::string script_text(const CLI::App& app, const LaunchOptions& options, const SubmitOptions& submit) {
   std::string text = "#!/bin/bash\n";
   for (const std::string& option : sbatch_options(submit)) {
@@ -138,15 +138,15 @@ void add_slurm_options(CLI::App& app, LaunchOptions& options, SubmitOptions& sub
       ->allow_extra_args(false);
 }
 
-// Inside of an allocation the nodes and the number of workers are its own.
+// Inside an allocation, nodes and number of workers come from it.
 void take_allocation(LaunchOptions& options) {
   const cluster::SlurmAllocation allocation = cluster::read_slurm_allocation();
   options.hosts.allocated = allocation.nodes;
   check_tasks(options, static_cast<int>(allocation.nodes.size()), cluster::usual_workers(allocation.nodes));
 }
 
-// A launch that is to be submitted becomes a batch script, which is handed to sbatch and holds the same launch: with
-// the options that the user has given, which are in the app. --dry-run prints the script.
+// Turns a launch into a batch script with the same launch, using the user's options from the app, and gives it to
+// sbatch. --dry-run prints the script.
 int submit_launch(const CLI::App& app, LaunchOptions options, const SubmitOptions& submit,
                   const CommandCheck& check_command) {
   if (!options.hosts.slurm) bad_input("--submit is for jobs of Slurm: add --slurm");

@@ -19,7 +19,7 @@
 namespace trireme::cli {
 namespace {
 
-constexpr double kMuchSkew = 1;  // seconds: times in records of different hosts do not compare any more
+constexpr double kMuchSkew = 1;  // seconds: beyond this, times in records of different hosts are not comparable
 
 std::vector<std::string> addresses(const std::string& host, const std::vector<int>& ports) {
   const bool is_ipv6 = host.find(':') != std::string::npos;
@@ -36,9 +36,9 @@ std::string clock_text(const cluster::HostAnswer& answer) {
                 : "";
 }
 
-// A line for each host; the problem of one alone says it all.
+// A line per host; the problem of a single one says it all.
 struct HostReport {
-  std::string host, line, problem;  // the problem is empty where the host is fine
+  std::string host, line, problem;  // problem is empty if the host is fine
 };
 void report(const std::vector<HostReport>& hosts) {
   const auto is_bad = [](const HostReport& host) { return !host.problem.empty(); };
@@ -64,7 +64,7 @@ void report(const std::vector<cluster::RemoteHost>& asked, const std::vector<clu
   report(hosts);
 }
 
-// Where the program is on each host, once it is there.
+// The program's path on each host, after copying it if asked.
 std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& tasks, const HostOptions& options) {
   if (!options.ship) {
     const std::string usual = options.exec.empty() ? this_binary() : "trireme";
@@ -94,7 +94,7 @@ std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& task
 perf::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFacts& facts, perf::CoreDemand demand) {
   demand.workers = tasks.size.workers;
   demand.servers = tasks.size.servers;
-  if (demand.servers == 0) demand.cores_per_server.reset();  // it is for the hosts that have servers
+  if (demand.servers == 0) demand.cores_per_server.reset();  // only for hosts with servers
   try {
     return perf::divide_cores(facts.cores, facts.core_limit, demand);
   } catch (const Error& error) {
@@ -102,7 +102,7 @@ perf::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFa
   }
 }
 
-// Where the tasks of each host are found: all have been given an address by the user, or none has.
+// Addresses of each host's tasks: the user gave all of them or none.
 std::vector<std::string> addresses_of(const std::vector<cluster::HostTasks>& tasks,
                                       const std::vector<cluster::HostAnswer>& answers, const std::string& network) {
   std::vector<cluster::KnownHost> hosts;

@@ -1,6 +1,5 @@
-// What each host of a launch contributes: its cores, divided over its tasks, and the addresses at which these are
-// found. For this machine alone, or for the hosts that the user names, which are asked first. Part of the plan of a
-// launch.
+// What each host of a launch contributes: its cores, divided among its tasks, and the addresses of the tasks. Covers
+// this machine alone or hosts that the user names, which are probed first. Part of the launch plan.
 #pragma once
 
 #include <optional>
@@ -16,17 +15,17 @@
 namespace trireme::cli {
 
 struct HostOptions {
-  // As the user has them, in one of three ways; all empty: this machine, or Slurm's.
+  // As the user gave them, in one of three ways; all empty: this machine, or Slurm's nodes.
   std::string hosts, hostfile, public_addresses, private_addresses;
-  bool slurm = false;                         // the nodes of an allocation,
-  std::vector<cluster::HostSlots> allocated;  // which are these
-  std::string mpi_plugin = "pmix";            // of srun
+  bool slurm = false;                         // use the nodes of the allocation
+  std::vector<cluster::HostSlots> allocated;  // those nodes
+  std::string mpi_plugin = "pmix";            // for srun
   cluster::SshOptions ssh;
-  std::string network;         // interface or range; empty: where a host is reached
-  std::string remote_program;  // empty: as on this machine; in a container as its PATH has it
-  bool ship = false;           // copies the program there
-  std::string exec;            // in front of commands there, for a container; empty: none
-  std::string ship_folder;     // into this folder; empty: the usual one
+  std::string network;         // interface or range; empty: the one by which a host is reached
+  std::string remote_program;  // empty: same path as here, or looked up in a container's PATH
+  bool ship = false;           // copy the program to the hosts
+  std::string exec;            // prefix for remote commands, to enter a container; empty: none
+  std::string ship_folder;     // copy it into this folder; empty: the default
 
   bool are_named() const {
     return !hosts.empty() || !hostfile.empty() || !public_addresses.empty() || !private_addresses.empty();
@@ -35,29 +34,28 @@ struct HostOptions {
 };
 
 struct TaskDemand {
-  perf::CoreDemand cores;                   // of all hosts together
-  std::optional<int> worker_port, ps_port;  // of the first one on each host
+  perf::CoreDemand cores;                   // over all hosts
+  std::optional<int> worker_port, ps_port;  // of the first task on each host
 };
 
 struct HostShare {
   std::string host;
   std::string program;          // the `trireme` binary there
-  perf::CoreDivision cores;     // workers and servers of this host
-  comm::ClusterSpec addresses;  // of the same; empty where they need none
+  perf::CoreDivision cores;     // this host's workers and servers
+  comm::ClusterSpec addresses;  // of the same tasks; empty if they need none
   cluster::PortsWanted ports = {};
-  std::string network = {};  // of the addresses, as "10.0.0.0/24"; empty: unknown
+  std::string network = {};  // of the addresses, such as "10.0.0.0/24"; empty: unknown
 };
 
 HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports);
 
-// How the hosts are reached, into the container where there is one.
-cluster::HostReach reach_of(const HostOptions& options);
+cluster::HostReach reach_of(const HostOptions& options);  // including the container, if any
 
-// The hosts that were given, in one of the ways. Reads files, which may be pipes: to be called once.
+// The hosts in whichever way they were given. Reads files, which may be pipes: call only once.
 std::vector<cluster::HostSlots> read_hosts(const HostOptions& options);
 
-// What each of these hosts contributes. Asks all of them, prints a line on stderr for each. Error(unavailable) names
-// the first that cannot be used, after a line for each of them; Error(bad_input) where tasks do not fit.
+// Probes all hosts, with a line on stderr for each. Error(unavailable) names the first unusable one; Error(bad_input)
+// if tasks do not fit.
 std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<cluster::HostSlots>& hosts,
                                        const TaskDemand& demand, bool at_addresses);
 

@@ -1,5 +1,5 @@
-// The hidden commands that `trireme launch` starts: the runner beside each task, the guard beside the launcher, and for
-// other hosts the probe that answers for one, the agent on it and the relay to it.
+// Hidden commands that `trireme launch` starts: the runner beside each task, the guard beside the launcher and, for
+// other hosts, the probe, the agent there and the relay to it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -61,7 +61,7 @@ Command add_launch_guard(CLI::App& parent) {
           }};
 }
 
-// As cluster::add_port_options() writes them.
+// As written by cluster::add_port_options().
 void add_port_options(CLI::App& app, cluster::PortsWanted& ports) {
   app.add_option("--workers", ports.tasks.workers);
   app.add_option("--ps", ports.tasks.servers);
@@ -102,7 +102,7 @@ Command add_launch_relay(CLI::App& parent) {
   return {app, [command] { return cluster::run_host_relay(*command, launcher_address()); }};
 }
 
-// What an MPI launcher starts by itself on another host, and is nobody's there once the job is over.
+// Wraps what an MPI launcher starts on another host, which would be orphaned after the job.
 Command add_launch_daemon(CLI::App& parent) {
   CLI::App* app = add_hidden(parent, "launch-daemon", "Runs what belongs to a launch, while that runs");
   auto command = std::make_shared<std::vector<std::string>>();

@@ -72,7 +72,7 @@ int number_of_workers(const LaunchOptions& options, const std::vector<cluster::H
   bad_input("how many workers? As in: trireme launch --workers 2 -- bench --model resnet50");
 }
 
-// Whether the tasks meet at addresses, which gRPC needs; MPI does without.
+// Whether tasks meet at addresses: gRPC needs that, MPI does not.
 bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) {
   if (options.tasks.cores.servers > 0 && needs.protocol == "mpi") {
     bad_input("--protocol mpi knows no parameter servers; take grpc+mpi for tensors over MPI");
@@ -108,7 +108,7 @@ cluster::Starter starter_for_this_machine(const LaunchOptions& options, const La
   return cluster::mpi_starter(this_binary());
 }
 
-// The networks over which ranks talk.
+// The networks ranks talk over.
 std::vector<std::string> networks_of(const std::vector<HostShare>& shares) {
   std::set<std::string> networks;
   for (const HostShare& share : shares) networks.insert(share.network);
@@ -116,7 +116,7 @@ std::vector<std::string> networks_of(const std::vector<HostShare>& shares) {
   return {networks.begin(), networks.end()};
 }
 
-// An MPI launcher starts the same command everywhere, by its own ways.
+// An MPI launcher starts the same command everywhere, in its own way.
 cluster::RunnerStarter mpi_runners(const LaunchOptions& options, const std::vector<HostShare>& shares) {
   check_has_mpi(options);
   if (!options.hosts.exec.empty()) {
@@ -146,7 +146,7 @@ cluster::Starter starter_for_hosts(const LaunchOptions& options, const LaunchNee
                                by_mpi ? mpi_runners(options, shares) : cluster::RunnerStarter{});
 }
 
-// Tasks that share cores must not bind threads to them, and must give way when they wait.
+// Tasks that share cores must not pin threads, and must yield while waiting.
 Environment sharing_environment(int threads) {
   return {{"TRIREME_BIND", "off"},
           {"TRIREME_NUM_INTRA_THREADS", std::to_string(threads)},
@@ -160,7 +160,7 @@ std::string program_on(const HostShare& host, const LaunchOptions& options) {
   return options.hosts.are_given() ? options.program : cluster::find_program(options.program);
 }
 
-// Of one role, host by host. The model has what they have in common.
+// Tasks of one role, host by host; `model` has what they share.
 void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, const LaunchOptions& options,
                cluster::JobDescription& job) {
   const bool are_workers = model.role == cluster::kWorkerRole;
@@ -190,7 +190,7 @@ void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, 
 cluster::JobDescription make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
   cluster::Task task;
   if (at_addresses)
-    task.environment[cluster::kJobSecretVariable] = cluster::make_secret();  // by which they know each other
+    task.environment[cluster::kJobSecretVariable] = cluster::make_secret();  // to authenticate each other
   if (options.hosts.slurm) task.environment[cluster::kEndRequestsVariable] = cluster::kFromLauncher;
   cluster::JobDescription job;
   add_tasks(task, hosts, options, job);

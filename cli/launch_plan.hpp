@@ -1,5 +1,5 @@
-// What a launch is going to start, worked out before anything is: the tasks with their processors, addresses and
-// environment, and who starts them. Made and carried out by `trireme launch`; --dry-run prints it.
+// What a launch will start, worked out in advance: the tasks with their processors, addresses and environment, and who
+// starts them. Made and executed by `trireme launch`; --dry-run prints it.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@
 namespace trireme::cli {
 
 struct LaunchOptions {
-  std::optional<int> workers;  // nothing: as many as the hosts usually get
-  TaskDemand tasks;            // its number of workers is worked out by the plan
+  std::optional<int> workers;  // nothing: the default for the hosts
+  TaskDemand tasks;            // the plan fills in its number of workers
   HostOptions hosts;
   std::string starter = "auto";
   std::string program;  // empty: this binary
@@ -30,18 +30,16 @@ struct LaunchPlan {
   cluster::JobDescription job;
   std::vector<HostShare> hosts;
   cluster::Starter starter;
-  cluster::PortClaims ports;  // for as long as the job runs
+  cluster::PortClaims ports;  // held while the job runs
 };
 
-// What the command needs. Error(bad_input) where it, or the options, are wrong.
+// Returns what the command needs. Error(bad_input) if the command or the options are wrong.
 LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check_command);
 
-// Error(bad_input) or Error(unavailable) for everything that can be known to be wrong before a process is started.
+// Throws Error(bad_input) or Error(unavailable) for everything that can be checked before starting a process.
 LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command);
 
-// Where the tasks run, for people: a line that starts with "trireme: ", and warnings.
-std::string placement_text(const LaunchPlan& plan);
-// The commands and environments, as one could type them; without the job's secret.
-std::string commands_text(const LaunchPlan& plan);
+std::string placement_text(const LaunchPlan& plan);  // for people: a "trireme: " line, plus warnings
+std::string commands_text(const LaunchPlan& plan);   // as one could type them; without the job's secret
 
 }  // namespace trireme::cli

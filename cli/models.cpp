@@ -1,5 +1,5 @@
-// `trireme models`: the networks, the layers of one, the plan that it is compiled to, and where parameter servers would
-// hold its variables.
+// `trireme models`: the networks, the layers of one, its compiled plan, and where parameter servers would hold its
+// variables.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -31,14 +31,14 @@ using report::Align;
 struct ModelsOptions {
   std::string model;
   bool plan = false, json = false;
-  train::StepOptions step;  // the part of it that the plan depends on
+  train::StepOptions step;  // the part that the plan depends on
   int servers = 0, workers = 1;
   std::string placement = "round_robin";
 };
 
 void print(const Json& json) { fmt::print("{}\n", json.dump(2)); }
 
-// A network as it stands in the lists: one image, so that every figure is per image.
+// A network for the lists: one image, so that every figure is per image.
 struct BuiltNetwork {
   Graph graph;
   Model model;
@@ -86,7 +86,7 @@ void list_models(const ModelsOptions& options) {
 
 struct Layer {
   std::string name, operation;
-  Shape output;  // of one image
+  Shape output;  // for one image
   std::int64_t parameters = 0;
   double macs = 0;
 };
@@ -95,13 +95,13 @@ Shape without_batch(const Shape& shape) {
   return shape.rank() < 2 ? shape : Shape(std::vector<std::int64_t>(shape.begin() + 1, shape.end()));
 }
 
-// As count() has it: of convolutions and fully connected layers, a multiplication and an addition in one.
+// As in count(): convolutions and fully connected layers; a multiply-add counts as one.
 double macs_of(const Node& node) {
   if (node.as<op::Convolution>() == nullptr && node.as<op::FullyConnected>() == nullptr) return 0;
   return cost(node).flops / 2;
 }
 
-// What the logits depend on, in order, without the variables: those are counted with the layer that reads them.
+// What the logits depend on, in order. Variables count with the layer that reads them.
 std::vector<Layer> layers_of(const BuiltNetwork& network) {
   const std::vector<bool> needed = needed_for({&network.model.logits, 1}, network.graph);
   std::vector<Layer> layers;
@@ -187,7 +187,7 @@ Json plan_json(const Program& program, const train::StepConfig& config) {
           {"instructions", std::move(instructions)}};
 }
 
-// Compiles without taking the memory that the plan asks for.
+// Compiles without allocating the plan's memory.
 void show_plan(const ModelsOptions& options) {
   train::StepOptions step_options = options.step;
   step_options.model = options.model;
@@ -261,7 +261,7 @@ Json placement_json(const std::string& model, const ps::Placement& placement) {
           {"variables", std::move(variables)}};
 }
 
-// "ps 1", or of a cut variable the share of each server: "cut: 34 % 33 % 33 %".
+// "ps 1", or for a split variable each server's share: "cut: 34 % 33 % 33 %".
 std::string where(const ps::PlacedVariable& variable) {
   if (variable.server >= 0) return fmt::format("ps {}", variable.server);
   std::string text = "cut:";

@@ -1,4 +1,4 @@
-// `trireme net`: how fast the tasks of a job can talk, over each transport that the job has.
+// `trireme net`: measures how fast the tasks of a job can communicate over each of its transports.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ lab::NetworkPlan resolve(const NetArguments& arguments) {
   return plan;
 }
 
-// Text goes where it cannot mix with what a program reads.
+// Keep text apart from machine-readable output.
 std::FILE* text_stream(const NetArguments& arguments) {
   return arguments.json || arguments.record == "-" ? stderr : stdout;
 }
@@ -121,7 +121,7 @@ Json config_json(const NetArguments& arguments, const lab::NetworkPlan& plan) {
           {"network_file", arguments.no_network_file ? "" : arguments.network_file}};
 }
 
-// The first task speaks for all.
+// Only the first task prints.
 void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const lab::NetworkJob& job) {
   if (job.control.rank() != 0) {
     lab::NetworkObserver silent;
@@ -147,19 +147,19 @@ bool wants(const lab::NetworkPlan& plan, const std::string& transport) {
   return plan.transports.empty() || std::ranges::find(plan.transports, transport) != plan.transports.end();
 }
 
-// Without --protocol a job has all transports that there can be. TLS is for gRPC alone, and who asks for it would not
-// have anything go another way.
+// Without --protocol a job uses all available transports. Only gRPC supports TLS; whoever asks for it wants nothing
+// sent another way.
 bool takes_every_transport(const NetArguments& arguments) {
   return arguments.cluster.protocol == "auto" && arguments.cluster.tls_cert.empty();
 }
 
-// MPI can be joined where it has started the very tasks of the cluster.
+// MPI can be used if it started exactly the tasks of the cluster.
 bool is_started_by_mpi(const comm::ClusterPlace& place) {
   const comm::LaunchPlace launched = comm::launch_place();
   return launched.size == place.spec.size() && launched.rank == place.rank() && has_transport("MPI");
 }
 
-// Returns the transport that the job has only for this; lives until the job is left.
+// Returns a transport made only for this test; it must live until the job is left.
 std::unique_ptr<comm::Communicator> add_ucx(const NetArguments& arguments, const lab::NetworkPlan& plan,
                                             lab::NetworkJob& job) {
   if (!takes_every_transport(arguments) || !wants(plan, "ucx")) return nullptr;
@@ -188,7 +188,7 @@ int run_cluster_task(const NetArguments& arguments, const lab::NetworkPlan& plan
   return 0;
 }
 
-// Where MPI has found the others there are no addresses: hosts go by their names.
+// If MPI connects the ranks there are no addresses: hosts are identified by name.
 int run_mpi_rank(const NetArguments& arguments, const lab::NetworkPlan& plan) {
   if (comm::launch_place().size == 1) refuse_alone();
   const auto world = comm::join_world();
@@ -205,7 +205,7 @@ int run_mpi_rank(const NetArguments& arguments, const lab::NetworkPlan& plan) {
   return 0;
 }
 
-// The same command line as two tasks of a launch.
+// Runs the same command line as two tasks of a launch.
 int run_local() {
   std::vector<std::string> words = report::command_line();
   std::erase(words, "--local");

@@ -31,7 +31,7 @@ void append_options(std::vector<lab::OptionInfo>& catalog, const CLI::App& comma
 
 }  // namespace
 
-// Hidden ones are refused when they are given.
+// Hidden options are rejected when given.
 bool is_for_users(const CLI::Option& option) { return !option.get_lnames().empty() && !option.get_group().empty(); }
 
 lab::OptionInfo option_info(const CLI::Option& option, bool of_launch) {

@@ -1,5 +1,5 @@
-// The options of `trireme bench` and `trireme launch` as data, taken from the parser itself, so that there is one list
-// of them. Used by the commands that run others, `sweep` and `tune`, and by --config.
+// The options of `trireme bench` and `trireme launch` as data, taken from the parser so that there is only one list.
+// Used by `sweep` and `tune`, which run other commands, and by --config.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,11 +8,10 @@
 
 namespace trireme::cli {
 
-// It has a long name and is in the help.
-bool is_for_users(const CLI::Option& option);
+bool is_for_users(const CLI::Option& option);  // has a long name and is in the help
 lab::OptionInfo option_info(const CLI::Option& option, bool of_launch);
 
-// Those that a study may set. What says where results go, and what makes a run no run, is not among them.
+// The options a study may set: not those that choose where results go or that prevent a normal run.
 lab::OptionCatalog option_catalog();
 
 }  // namespace trireme::cli

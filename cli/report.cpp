@@ -1,4 +1,4 @@
-// `trireme report`: what run records say, as a page, text, tables or drawings; and new records against old ones.
+// `trireme report`: shows run records as a page, text, tables or drawings, and compares new records with old ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 struct ReportArguments {
   std::vector<std::string> paths;
-  std::string format, out, figure, baseline, fail_if_slower;  // no format: the ending of --out decides
+  std::string format, out, figure, baseline, fail_if_slower;  // no format: chosen by the extension of --out
   std::string trace;
   std::size_t operations = 15;
 };
@@ -37,7 +37,7 @@ bool is_folder(const std::string& path) {
   return (!path.empty() && path.back() == '/') || fs::is_directory(path, ignored);
 }
 
-// What the ending of a file's name stands for; empty for any other ending.
+// Format for a file extension; empty if unknown.
 std::string format_of_ending(const fs::path& path) {
   static const std::map<std::string, std::string> kEndings{{".html", "html"},   {".htm", "html"},
                                                            {".md", "markdown"}, {".markdown", "markdown"},
@@ -68,7 +68,7 @@ std::string resolve_format(const ReportArguments& arguments) {
   return given.empty() ? ending : given;
 }
 
-// "5%" or "5": a share of 0.05.
+// "5%" or "5" means 0.05.
 double parse_share(const std::string& text) {
   const std::string number = !text.empty() && text.back() == '%' ? text.substr(0, text.size() - 1) : text;
   double percent = -1;
@@ -101,7 +101,7 @@ const report::Figure& chosen_figure(const report::Document& document, const Repo
   bad_input("--figure {}: there is none of that name; there are {}", arguments.figure, names);
 }
 
-// Beside the records where these are in one folder, else here.
+// Next to the records if they are in one folder, else the current folder.
 std::string default_out(const ReportArguments& arguments) {
   const fs::path folder = arguments.paths.size() == 1 && is_folder(arguments.paths[0]) ? arguments.paths[0] : ".";
   if (arguments.format == "html") return (folder / "report.html").lexically_normal();

@@ -1,5 +1,4 @@
-// What the commands that make studies share: plans by file or by name, the machine that plans count with, and how a
-// study begins and goes on. Used by `sweep`, `tune` and `compare`.
+// Shared by `sweep`, `tune` and `compare`: finding plans, the machine they refer to, starting and resuming studies.
 #pragma once
 
 #include <filesystem>
@@ -12,35 +11,30 @@
 
 namespace trireme::cli {
 
-// The JSON of a file, or of a ready-made plan. Error(bad_input) where it is neither.
-Json find_plan(const std::string& plan);
+Json find_plan(const std::string& plan);  // a file's or a ready-made one; else Error(bad_input)
 
-// What this process may use of it.
-lab::StudyMachine this_machine();
+lab::StudyMachine this_machine();  // the part of it that this process may use
 
-// Error(bad_input) where this process is one of several: `who`, as in "a sweep", starts its own.
+// Error(bad_input) if this process is part of a launch: `who`, as in "a sweep", starts its own processes.
 void check_not_launched(const std::string& who);
 
-// Error(bad_input) where the folder, which need not exist, has another plan.
+// Error(bad_input) if the folder, which need not exist, holds another plan.
 void check_plan(const std::filesystem::path& folder, const Json& plan);
-// Leaves the plan in the folder. Error(bad_input) likewise.
-void take_plan(const lab::StudyFolder& folder, const Json& plan);
+void take_plan(const lab::StudyFolder& folder, const Json& plan);  // writes it; same error
 
-// How to go on with a study that has ended early.
-std::string go_on_text();
+std::string go_on_text();  // how to resume a study that ended early
 
-// What `sweep` and `compare` do once they know what to run.
+// What `sweep` and `compare` share once they know what to run.
 struct StudyRun {
   const lab::SweepSetup& setup;
   std::filesystem::path out;
-  Json plan;                 // as the folder keeps it
-  std::string who;           // as check_not_launched() has it
+  Json plan;                 // as stored in the folder
+  std::string who;           // see check_not_launched()
   std::string introduction;  // printed first
   std::function<std::string(const lab::SweepResult& result)> conclusion;
   std::string dry_run_end = {};  // printed after the commands of a dry run
 };
 int dry_run(const StudyRun& study);
-// Returns the exit code: of an interrupt, or of a failure if a run has failed.
-int run_study(const StudyRun& study);
+int run_study(const StudyRun& study);  // returns the exit code: of an interrupt, or of a failure if a run failed
 
 }  // namespace trireme::cli

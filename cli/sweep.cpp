@@ -1,4 +1,4 @@
-// `trireme sweep`: measures a matrix of configurations, each several times, into a folder from which it can go on.
+// `trireme sweep`: measures a matrix of configurations, each several times, into a resumable folder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ lab::StudyPlan resolve_plan(const SweepArguments& arguments, const lab::OptionCa
   return lab::parse_plan(json, arguments.plan, options, this_machine());
 }
 
-// What may be said of the fastest, in the words of `trireme report`.
+// What can be claimed about the fastest, in the words of `trireme report`.
 std::string best_text(const lab::SweepResult& result, const std::filesystem::path& folder) {
   const bool has_runs =
       std::ranges::any_of(result.cells, [](const lab::CellState& cell) { return !cell.images_per_second.empty(); });

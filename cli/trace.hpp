@@ -1,4 +1,4 @@
-// The part of --trace that `bench` and `train` have in common.
+// The part of --trace that `bench` and `train` share.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace trireme::cli {
 
-// Collective over all members of the job; nothing where no trace is wanted.
+// Collective over all members of the job; null if no trace is wanted.
 inline std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, train::Job& job, int workers,
                                                   std::int64_t steps) {
   return path.empty() ? nullptr : std::make_unique<lab::JobTrace>(job.everybody(), workers, steps);
@@ -20,7 +20,7 @@ inline std::unique_ptr<lab::JobTrace> start_trace(const std::string& path, train
 inline perf::Recorder* recorder_of(const std::unique_ptr<lab::JobTrace>& trace) {
   return trace == nullptr ? nullptr : &trace->recorder();
 }
-// Collective: writes it, if there is one, and says so.
+// Collective: writes the trace, if any, and reports it.
 inline void finish_trace(std::unique_ptr<lab::JobTrace> trace, const std::string& path, std::FILE* text_stream) {
   if (trace == nullptr) return;
   const std::string line = trace->write(path);

@@ -34,7 +34,7 @@ struct TrainOutcome {
   std::vector<std::string> problems = {};  // what could not be written
 };
 
-// The first worker speaks for all.
+// Only the first worker prints.
 TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
   lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, trainer);
@@ -47,7 +47,7 @@ TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer,
     observers.push_back(&curves.emplace(arguments.tensorboard, trainer));
   }
   TrainOutcome outcome{.end = trainer.run(observers, stop)};
-  // On a full disk one of them may still find room: each is tried, and all that failed is said.
+  // On a full disk a smaller file may still fit: try each, and report all failures.
   const auto attempt = [&outcome](const std::function<void()>& write) {
     try {
       write();
@@ -85,7 +85,7 @@ TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingCo
   return is_first ? run_first(arguments, trainer, stop) : TrainOutcome{.end = trainer.run({}, stop)};
 }
 
-// Before anything takes time. What is not there yet is not made: the run may be refused for other reasons.
+// Runs before anything slow. Creates nothing: the run may still be rejected for other reasons.
 void check_paths(const TrainArguments& arguments) {
   if (!arguments.record.empty()) report::check_writable(arguments.record);
   if (!arguments.trace.empty()) report::check_trace_path(arguments.trace);
@@ -110,7 +110,7 @@ int run_train(const TrainArguments& arguments) {
     outcome = run_worker(arguments, config, job.group(), recorder, interrupt.listen());
   }
   finish_trace(std::move(trace), arguments.trace, arguments.record == "-" ? stderr : stdout);
-  job.leave();  // first: a file that could not be written is no failure of the job
+  job.leave();  // first: a file that could not be written is not a failure of the job
   if (!outcome.problems.empty()) fail(ErrorKind::failed, "{}", fmt::join(outcome.problems, "; "));
   return outcome.end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
 }

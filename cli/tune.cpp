@@ -1,5 +1,5 @@
-// `trireme tune`: finds a fast configuration of a network on this machine with few trials, and writes it to a file that
-// `bench`, `train` and `launch` take with --config.
+// `trireme tune`: finds a fast configuration of a network on this machine with few trials, and writes it to a file for
+// --config of `bench`, `train` and `launch`.
 #include "trireme/lab/tune.hpp"
 
 #include <fmt/format.h>
@@ -101,7 +101,7 @@ int run_tune(TuneArguments arguments) {
   check_not_launched("a tune");
   Interrupt interrupt("interrupted: ending this trial (once more to end at once)");
   const lab::StudyFolder folder(out);
-  report::check_writable(arguments.config_out, "the configuration");  // which may be in that folder
+  report::check_writable(arguments.config_out, "the configuration");  // may be in that folder
   take_plan(folder, to_json(space.plan));
   fmt::print("{}", lab::introduction(space, objective, settings));
   std::fflush(stdout);

@@ -1,4 +1,4 @@
-// A network of one's own, in the manner of MobileNet, with all of Trireme's commands:
+// A user-defined network in the style of MobileNet, with all of Trireme's commands:
 //
 //   P=build/release/examples/custom_network
 //   trireme data make --out digits --samples 12000 --validation-samples 2000
@@ -11,7 +11,7 @@ using namespace trireme;
 
 namespace {
 
-// A 1x1 convolution to more channels, one per channel over its neighbourhood, and a 1x1 back.
+// A 1x1 convolution to more channels, a depthwise convolution, and a 1x1 convolution back.
 Tensor block(LayerBuilder& layers, Tensor x, std::int64_t channels, std::int64_t stride) {
   const std::int64_t inner = 4 * x.shape()[1];
   Tensor y = layers.convolution(x, {.channels = inner, .activation = hard_swish});

@@ -1,9 +1,9 @@
-// A training loop, shared by several processes: every rank trains on its part of the batch, and
-// together they do what one process does with all of it. The lines marked with >>> are the whole difference.
+// A training loop shared by several processes: every rank trains on its part of the batch, and together they compute
+// what one process does with all of it. Lines marked >>> are the whole difference.
 //
 //   trireme launch --workers 2 --program build/release/examples/distributed
 //   mpirun -np 2 build/release/examples/distributed
-//   build/release/examples/distributed               (one process, the same losses)
+//   build/release/examples/distributed               (one process, same losses)
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -50,10 +50,10 @@ void train_network(comm::Communicator& workers) {
 
   const auto backend = make_backend(default_backend());
   SessionOptions options;
-  replicas.configure(graph, options);  // >>> gradients lie where the others see them
+  replicas.configure(graph, options);  // >>> puts gradients where the others see them
   Session session(graph, *backend, options);
   Executable& step = session.prepare(fetches);
-  replicas.attach(session, step);  // >>> rank 0's initial values for all; gradients are averaged from now on
+  replicas.attach(session, step);  // >>> distributes rank 0's initial values; gradients are averaged from now on
   const auto pixels = static_cast<std::uint64_t>(kChannels * kSize * kSize);
   fill_truncated_normal(step.input_f32(images), 0, 1, random_key(1, "images"), first * pixels);
   fill_uniform(step.input_i32(labels), kClasses, random_key(1, "labels"), first);
@@ -61,7 +61,7 @@ void train_network(comm::Communicator& workers) {
   for (int i = 1; i <= 40; ++i) {
     step.run();
     if (i % 10 != 0 && i != 1) continue;
-    double mean = 0;  // >>> the loss of all images
+    double mean = 0;  // >>> the loss over all images
     for (const float each : comm::all_gather_value(workers, step.output(0)[0])) mean += each;
     if (replicas.rank() == 0) fmt::print("step {:2}: loss {:.4f}\n", i, mean / replicas.size());
   }
@@ -70,7 +70,7 @@ void train_network(comm::Communicator& workers) {
 }  // namespace
 
 int main() {
-  const auto world = comm::join_world();  // >>> who the others are: mpirun, srun or `trireme launch` has said
+  const auto world = comm::join_world();  // >>> mpirun, srun or `trireme launch` says who the others are
   train_network(world->communicator());
   world->leave();  // >>>
 }

@@ -1,5 +1,5 @@
 // Linear regression, the first program of the CSCS report: fits y = w·x + b to samples of y = 3x + noise, one by one.
-// Five epochs end near w = 3 with twice the report's learning rate; with its own they end near 2.8.
+// Five epochs reach about w = 3 with twice the report's learning rate, and about 2.8 with its own.
 #include <fmt/core.h>
 
 #include <random>
@@ -29,7 +29,7 @@ int main() {
   std::vector<Tensor> fetches = minimize(loss, optimizer_rule(op::OptimizerKind::sgd), 0.002f);
   fetches.push_back(loss);
 
-  // Run it: each run trains on one sample and gives its loss.
+  // Run it: each run trains on one sample and returns its loss.
   const auto backend = make_backend(default_backend());
   Session session(graph, *backend);
   for (int epoch = 0; epoch < kEpochs; ++epoch) {

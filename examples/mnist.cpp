@@ -1,6 +1,6 @@
-// The MNIST case study of the CSCS report (section 4.4): the network of TensorFlow's tutorial learns handwritten
-// digits, first in one process, then the same program distributed. Every worker trains on its part of each batch of 64
-// and tells its train accuracy; worker 0 alone evaluates on the test images. NCHW or NHWC is an option.
+// The MNIST case study of the CSCS report (section 4.4): the network of TensorFlow's tutorial learns handwritten digits
+// in one process, then distributed with the same program. Every worker trains on its part of each batch of 64 and
+// reports its train accuracy; only worker 0 evaluates on the test images. --data-format selects NCHW or NHWC.
 //   trireme data make --out digits --samples 12000 --validation-samples 2000     or a folder with MNIST's four files
 //   build/release/examples/mnist digits --epochs 3 --data-format nhwc                        one process
 //   trireme launch --workers 2 --program build/release/examples/mnist -- digits              all-reduce
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kGlobalBatch = 64;
 
-// What a worker says of its training.
+// Prints a worker's training progress.
 class Lines : public train::TrainerObserver {
  public:
   explicit Lines(int worker) : worker_(worker) {}
@@ -72,7 +72,7 @@ train::TrainingOptions parse(std::span<char* const> words) {
 
 int main(int argc, char** argv) try {
   train::TrainingOptions options = parse({argv, static_cast<std::size_t>(argc)});
-  train::Job job;  // alone, a worker or a server: the launcher has said
+  train::Job job;  // alone, a worker or a server, as the launcher says
   if (job.is_server()) {
     job.serve();
   } else {

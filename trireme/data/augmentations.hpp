@@ -1,5 +1,4 @@
-// Changes to training images that a program brings along, by name: `--augment flip,NAME` takes one like those that
-// Trireme has, and checkpoints keep the name.
+// Image augmentations that a program adds by name, for `--augment flip,NAME`. Checkpoints keep the name.
 #pragma once
 
 #include <functional>
@@ -12,7 +11,7 @@
 
 namespace trireme::data {
 
-// An image of the size that the network takes, with values from 0 to 1.
+// An image of the network's input size, values 0 to 1.
 struct AugmentedImage {
   std::span<float> values;
   int channels = 3, size = 0;
@@ -25,13 +24,12 @@ struct AugmentedImage {
   }
 };
 
-// Changes an image in place. Called by several threads at a time. The draws depend on the sample and the epoch alone.
+// Changes an image in place. Called from several threads. The draws depend on the sample and the epoch only.
 using Augment = std::function<void(const AugmentedImage& image, Draws& draws)>;
 
-// Call it first in main(): the table has no lock. Error(bad_input) if the name is taken, or is not one word.
+// Call first in main(): the table has no lock. Error(bad_input) if the name is taken or not one word.
 void add_augmentation(const std::string& name, Augment augment);
-// Error(bad_input) with those that there are.
-const Augment& find_augmentation(std::string_view name);
-std::vector<std::string> augmentation_names();  // of those that were added
+const Augment& find_augmentation(std::string_view name);  // Error(bad_input) lists the known ones
+std::vector<std::string> augmentation_names();            // of added ones
 
 }  // namespace trireme::data

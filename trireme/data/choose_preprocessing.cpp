@@ -19,7 +19,7 @@
 namespace trireme::data {
 namespace {
 
-constexpr std::int64_t kMostSamples = 32;  // that a glimpse takes
+constexpr std::int64_t kMostSamples = 32;  // in a glimpse
 
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
@@ -66,7 +66,7 @@ std::string_view words_for(Crop crop) {
   return kWords.at(static_cast<std::size_t>(crop));
 }
 
-// One value as it is, several in brackets.
+// A single value plain, several in parentheses.
 std::string values_text(const std::vector<float>& values) {
   return values.size() == 1 ? to_string(values) : fmt::format("({})", fmt::join(values, ", "));
 }
@@ -79,13 +79,13 @@ Glimpse glimpse(const Dataset& dataset) {
   Sample sample;
   const std::int64_t size = dataset.size(), count = std::min(size, kMostSamples);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t index = i * size / count;  // from all over: neighbours are often of one class
+    const std::int64_t index = i * size / count;  // spread out: neighbors often share a class
     try {
       dataset.read(index, sample);
       images.measure(index, sample);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::failed) throw;
-      continue;  // whoever needs it names it
+      continue;  // reported where it is used
     }
     const bool is_first = seen.height == 0;
     seen.same_size = is_first || (seen.same_size && sample.height == seen.height && sample.width == seen.width);

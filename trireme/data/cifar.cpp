@@ -1,5 +1,4 @@
-// The reader of CIFAR-10's binary version: files of records of a label and 32 x 32 pixels, the red plane first, then
-// green and blue.
+// Reader of CIFAR-10's binary version: records of a label and 32 x 32 pixels, red plane first, then green and blue.
 #include <array>
 #include <filesystem>
 
@@ -15,7 +14,7 @@ constexpr int kSide = 32, kChannels = 3, kClasses = 10, kTrainFiles = 5;
 constexpr std::int64_t kPlaneBytes = kSide * kSide;
 constexpr std::int64_t kRecordBytes = 1 + kChannels * kPlaneBytes;
 
-// The archive unpacks to a folder of its own; it may be given, or the one that it is in.
+// The archive unpacks to its own folder; accepts that folder or its parent.
 std::filesystem::path inner_folder(const std::string& folder) {
   const std::filesystem::path unpacked = std::filesystem::path(folder) / "cifar-10-batches-bin";
   return std::filesystem::is_directory(unpacked) ? unpacked : std::filesystem::path(folder);

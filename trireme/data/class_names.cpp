@@ -62,7 +62,7 @@ void add_text(ClassTexts& texts, std::int32_t label, const std::string& text) {
 }
 
 std::vector<std::string> names_from_texts(const ClassTexts& texts, std::int32_t classes) {
-  constexpr std::int32_t kMostClasses = 100'000;  // a label beyond is a mistake, and not worth the memory
+  constexpr std::int32_t kMostClasses = 100'000;  // a larger label is a mistake, and not worth the memory
   const bool has_names = std::any_of(texts.begin(), texts.end(), [](const auto& entry) {
     return !entry.second.empty() && entry.second != std::to_string(entry.first);
   });
@@ -72,7 +72,7 @@ std::vector<std::string> names_from_texts(const ClassTexts& texts, std::int32_t 
   for (std::int32_t label = 0; label < classes; ++label) {
     const auto found = texts.find(label);
     std::string name = found == texts.end() ? "" : found->second;
-    // A name is a line of classes.txt, and a folder's.
+    // A name must be one line of classes.txt and a valid folder name.
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c) != 0 || c == '/'; }, ' ');
     if (name.empty()) name = std::to_string(label);

@@ -1,5 +1,4 @@
-// classes.txt: the names of the classes of a data set, one per line in the order of their labels. May lie beside data
-// of any format; our writers put it there where names are known.
+// classes.txt: class names of a data set, one per line in label order. Optional for any format; our writers add it.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +10,19 @@ namespace trireme::data {
 
 inline constexpr const char* kClassNamesFile = "classes.txt";
 
-// Names of a file with one per line; empty lines at the end do not count. Error(bad_input) where a name is empty or
-// comes twice.
+// One name per line; ignores empty lines at the end. Error(bad_input) if a name is empty or repeated.
 std::vector<std::string> read_class_names(const std::string& path);
-// Of classes.txt in a folder; none where there is no such file.
-std::vector<std::string> class_names_in(const std::string& folder);
+std::vector<std::string> class_names_in(const std::string& folder);  // empty without classes.txt
 void write_class_names(const std::string& folder, const std::vector<std::string>& names);
 
-// What samples call their classes themselves, by label (image/class/text of TFRecords). Of several texts for one label
-// the first in the alphabet is kept, in whatever order they come.
+// The samples' own class texts by label (image/class/text of TFRecords). Of several texts for one label the
+// alphabetically first is kept, whatever their order.
 using ClassTexts = std::map<std::int32_t, std::string>;
 void add_text(ClassTexts& texts, std::int32_t label, const std::string& text);
-// Names by label from these, where a label may have no name,
-// two may have the same, and a name may be anything: each label has one of its own, its number if need be. None where
-// all that samples say is the number.
+// Class names from these texts, which may be missing, repeated or arbitrary: each label gets a unique name, its number
+// if need be. Empty if the texts are only the numbers.
 std::vector<std::string> names_from_texts(const ClassTexts& texts, std::int32_t classes);
 
-// The number of a class as a name, with as many digits as the largest, so that names sort as numbers do.
-std::string numbered_class(int label, int classes);
+std::string numbered_class(int label, int classes);  // zero-padded, so that names sort like numbers
 
 }  // namespace trireme::data

@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little, "eight bytes are taken
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // reflected
 
-// tables[k][b]: what byte b does to the CRC when k more bytes follow it, so that eight bytes are taken at a time.
+// tables[k][b]: effect of byte b on the CRC when k more bytes follow, to process eight bytes at a time.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 constexpr Tables make_tables() {

@@ -1,5 +1,5 @@
-// Labelled images by number, as they lie in files: what every format becomes. Made by open_dataset() (formats.hpp),
-// read by the pipeline, which decodes; `trireme data` converts by it.
+// Labeled images by index, still encoded: the common form of all formats. Made by open_dataset() (formats.hpp), decoded
+// by the pipeline, converted by `trireme data`.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@ enum class Encoding : std::uint8_t {
   pixels,  // height x width x channels, one byte each
 };
 
-// A part of an image, in shares of its height and width.
+// Part of an image, as fractions of height and width.
 struct Box {
   float top = 0, left = 0, bottom = 1, right = 1;
 };
 
-// One of them, not decoded. Its memory is used again from read to read.
+// One image, not decoded. Its memory is reused between reads.
 struct Sample {
   Encoding encoding = Encoding::pixels;
   std::vector<std::byte> bytes;
-  int height = 0, width = 0, channels = 0;  // of pixels; 0 where only decoding tells
+  int height = 0, width = 0, channels = 0;  // of pixels; 0 if only decoding tells
   std::int32_t label = 0;
-  std::vector<Box> boxes;  // where the object is, if the format knows
-  std::string class_text;  // what the sample itself calls its class; empty: it does not, or not by itself
+  std::vector<Box> boxes;  // around the object, if the format has them
+  std::string class_text;  // the sample's own name for its class; empty: none
 
-  // Becomes a sample of pixels without boxes; the bytes, as many as these need, are for the caller to fill.
+  // Turns it into a sample of pixels without boxes; resizes the bytes, which the caller fills.
   void set_pixels(int rows, int columns, int values, std::int32_t class_label) {
     encoding = Encoding::pixels;
     height = rows;
@@ -42,18 +42,18 @@ struct Sample {
   }
 };
 
-// Files that lie among the images and are not read.
+// Files among the images that are not read.
 struct OtherFiles {
   std::int64_t count = 0;
-  std::string example;  // the path of one
+  std::string example;  // path of one
 };
 
 struct DatasetInfo {
   std::string format;                                  // "tfrecord", "folder", "idx", "cifar10", "synthetic"
-  std::int32_t classes = 0;                            // labels are below this; 0: not known without reading all
+  std::int32_t classes = 0;                            // labels are below this; 0: unknown without reading all
   std::vector<std::string> class_names;                // by label; empty: the format has none
-  int height = 0, width = 0, channels = 0;             // of every image; 0: they differ
-  std::map<std::string, OtherFiles> other_files = {};  // by the ending of their names; "/": folders
+  int height = 0, width = 0, channels = 0;             // of every image; 0: they vary
+  std::map<std::string, OtherFiles> other_files = {};  // by file extension; "/": folders
 };
 
 class Dataset {
@@ -65,11 +65,9 @@ class Dataset {
 
   virtual const DatasetInfo& info() const = 0;
   virtual std::int64_t size() const = 0;
-  // Threads may read at the same time. Error(failed) that names file and place where a sample is broken or cannot be
-  // read; the others are not affected.
+  // Thread-safe. Error(failed) names file and place if a sample is broken or unreadable; others are not affected.
   virtual void read(std::int64_t index, Sample& sample) const = 0;
-  // "train-00000-of-00008, byte 1234": for messages.
-  virtual std::string where(std::int64_t index) const = 0;
+  virtual std::string where(std::int64_t index) const = 0;  // for messages: "train-00000-of-00008, byte 1234"
 };
 
 }  // namespace trireme::data

@@ -16,7 +16,7 @@ std::byte to_byte(float value) { return static_cast<std::byte>(std::clamp(value,
 
 class Drawn : public Dataset {
  public:
-  // What: "digit" or "shape".
+  // what: "digit" or "shape".
   Drawn(const DrawnOptions& options, std::string what, int channels)
       : key_(random_key(options.seed, fmt::format("{}s {}", what, to_string(options.split)))),
         samples_(options.samples),
@@ -52,12 +52,12 @@ class Drawn : public Dataset {
 };
 
 struct Point {
-  float x = 0, y = 0;  // from the upper left; a digit fills most of the square from 0 to 1
+  float x = 0, y = 0;  // from the upper left; a digit fills most of the unit square
 };
 
-using Stroke = std::vector<Point>;  // a line through its points
+using Stroke = std::vector<Point>;  // polyline
 
-// Part of an ellipse; angles in degrees, from the right, clockwise as y goes down.
+// Part of an ellipse; angles in degrees from the right, clockwise as y points down.
 struct Arc {
   Point centre, radius;
   float from = 0, to = 360;
@@ -118,7 +118,7 @@ std::vector<Stroke> strokes_of(int digit) {
   }
 }
 
-// How one sample's strokes differ from the model: bent by waves, then turned, sheared, scaled and moved.
+// How one sample's strokes differ from the model: bent by waves, then rotated, sheared, scaled and moved.
 class Distortion {
  public:
   explicit Distortion(Draws& draws) {
@@ -154,7 +154,7 @@ float distance_to_segment(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - along * dx, p.y - a.y - along * dy);
 }
 
-// Ink from 0 to 1 on a sheet of pixels.
+// Ink from 0 to 1 on a grid of pixels.
 class Sheet {
  public:
   Sheet(int height, int width) : height_(height), width_(width), ink_(height * width) {}
@@ -225,7 +225,7 @@ constexpr std::array<const char*, kKinds> kFigures{"disc",    "square", "triangl
 constexpr std::array<const char*, kKinds> kFillings{"plain",  "striped", "checked", "dotted", "shaded",
                                                     "ringed", "wavy",    "grid",    "rayed",  "split"};
 
-// Whether a figure covers a point; it lies within the square from -1 to 1.
+// Whether a shape covers a point of the square from -1 to 1.
 bool covers(int figure, float u, float v) {
   const float radius = std::hypot(u, v), side = std::max(std::abs(u), std::abs(v));
   switch (figure) {
@@ -252,7 +252,7 @@ bool covers(int figure, float u, float v) {
   }
 }
 
-// How strong the second colour of a figure is at a point, 0 to 1.
+// Strength of a shape's second color at a point, 0 to 1.
 float filling(int kind, float u, float v) {
   const auto wave = [](float x) { return std::sin(x) > 0 ? 1.0f : 0.0f; };
   switch (kind) {
@@ -293,7 +293,7 @@ float difference(const Colour& a, const Colour& b) {
   return std::abs(a[0] - b[0]) + std::abs(a[1] - b[1]) + std::abs(a[2] - b[2]);
 }
 
-// Two colours by two waves across the picture.
+// Two colors mixed by two waves across the picture.
 class Background {
  public:
   Background(Draws& draws, float pixels) : dark_(random_colour(draws)), light_(random_colour(draws)) {
@@ -333,7 +333,7 @@ class Figure {
     y_ = y;
     radius_ = radius;
   }
-  // Leaves the colour alone where the figure is not.
+  // Does not change the color outside the shape.
   void draw(float x, float y, Colour& colour) const {
     const float dx = (x - x_) / radius_, dy = (y - y_) / radius_;
     if (std::abs(dx) > 1.5f || std::abs(dy) > 1.5f) return;
@@ -378,7 +378,7 @@ class DrawnShapes final : public Drawn {
     Figure first(sample.label % kKinds, sample.label / kKinds % kKinds, draws, background.middle());
     const float radius = draws.between(.22f, .36f) * side;
     first.place(draws.between(radius, width - radius), draws.between(radius, height - radius), radius);
-    // The second one is in a corner, above the first if they meet.
+    // The second shape is in a corner, drawn over the first if they overlap.
     Figure second(sample.label / kKinds / kKinds, 0, draws, background.middle());
     const float small = .1f * side;
     second.place(draws.below(2) == 0 ? small : width - small, draws.below(2) == 0 ? small : height - small, small);
@@ -395,7 +395,7 @@ class DrawnShapes final : public Drawn {
     sample.boxes.assign(1, first.box(height, width));
   }
 
-  // Sixteen bytes of noise from one random block.
+  // Makes sixteen bytes of noise from one random block.
   void add_noise(Draws& draws, std::int64_t index, Sample& sample) const {
     const float strength = draws.between(4, 24) / 128;
     for (std::size_t i = 0; i < sample.bytes.size(); i += sizeof(RandomBlock)) {

@@ -1,5 +1,4 @@
-// Data sets that are drawn, not photographed: what `trireme data make` writes, so that training can be tried with
-// nothing downloaded. A sample depends on the seed, the split and its number alone.
+// Drawn data sets of `trireme data make`, for training without downloads. Samples depend on seed, split and index only.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,12 @@ struct DrawnOptions {
   std::uint64_t seed = 1;
 };
 
-// The digits 0 to 9 in strokes, grey: moved, turned, sheared, bent, thick or thin, with noise. Up to 10 classes. A
-// small network of convolutions learns them, a linear classifier does so badly.
+// The digits 0 to 9 in grayscale strokes: moved, rotated, sheared, bent, thick or thin, with noise. Up to 10 classes. A
+// small convolutional network learns them; a linear classifier does poorly.
 std::shared_ptr<const Dataset> draw_digits(const DrawnOptions& options);
 
-// Figures in colour on a textured background. Up to 1,000 classes: the last digit of a class is the figure, the one
-// before its filling, the one before that a second figure beside it.
+// Colored shapes on a textured background. Up to 1,000 classes: the last digit of a class is the shape, the digit
+// before it the filling, the one before that a second shape beside it.
 std::shared_ptr<const Dataset> draw_shapes(const DrawnOptions& options);
 
 inline constexpr std::int32_t kMostDigits = 10, kMostShapes = 1000;

@@ -1,4 +1,4 @@
-// The random numbers of one drawn sample, one after the other.
+// The random numbers of one drawn sample, in sequence.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Draws {
 
   float between(float low, float high) { return low + (high - low) * to_unit(next()); }
   int below(int limit) { return static_cast<int>(next() % static_cast<std::uint32_t>(limit)); }
-  // Near to a normal distribution: the sum of four.
+  // Approximately normal: the sum of four uniform draws.
   float around(float mean, float deviation) {
     const float sum = between(-1, 1) + between(-1, 1) + between(-1, 1) + between(-1, 1);
     return mean + deviation * sum * 0.866f;

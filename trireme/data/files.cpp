@@ -15,7 +15,7 @@
 namespace trireme::data {
 namespace {
 
-// Longer wishes are cut by the system anyway.
+// The system cuts larger transfers anyway.
 constexpr std::size_t kLargestTransfer = 1 << 30;
 
 }  // namespace

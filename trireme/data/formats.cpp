@@ -34,7 +34,7 @@ std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenO
 #endif
 }
 
-// Those that were added come last. Pointers to them stay valid.
+// Added formats come last. Pointers to them stay valid.
 std::deque<Format>& formats() {
   static std::deque<Format> all{
       {"tfrecord", kTfRecordFiles,
@@ -54,7 +54,7 @@ std::vector<Split> splits_of(const Format& format, const std::string& path) {
   return splits;
 }
 
-// One file is a TFRecord, of whichever split is asked for.
+// A single file is a TFRecord file, for either split.
 bool is_file(const std::string& path) { return std::filesystem::is_regular_file(path); }
 
 std::vector<const Format*> candidates(const std::string& path, const std::string& name) {

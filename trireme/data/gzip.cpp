@@ -31,11 +31,11 @@ bool looks_compressed(std::span<const std::byte> head) {
 namespace trireme::data {
 namespace {
 
-// No stream of deflate holds more bytes per byte.
+// Maximum compression ratio of deflate.
 constexpr std::int64_t kLargestRatio = 1032;
 constexpr std::size_t kChunkBytes = 1 << 18;
 
-// A stream from a file, inflated a piece at a time.
+// Inflates a stream from a file piece by piece.
 class Inflater {
  public:
   explicit Inflater(const std::string& path) : file_(path), chunk_(kChunkBytes) {
@@ -46,9 +46,9 @@ class Inflater {
   Inflater& operator=(const Inflater&) = delete;
 
   const InputFile& file() const { return file_; }
-  std::size_t got() const { return got_; }  // by the last read(), also where that ended with an error
+  std::size_t got() const { return got_; }  // from the last read(), also if that failed
 
-  // Returns the bytes it got: fewer at the end of the stream.
+  // Returns the number of bytes: fewer at the end of the stream.
   std::size_t read(std::span<std::byte> out) {
     std::size_t& done = got_ = 0;
     while (done < out.size() && !ended_) {
@@ -69,7 +69,7 @@ class Inflater {
   }
 
  private:
-  // Files of gzip that were joined are one file of gzip. Other bytes at the end are left alone, as gzip does.
+  // Concatenated gzip files form one gzip file. Other trailing bytes are ignored, as gzip does.
   bool begins_another() {
     if (stream_.avail_in == 0 && offset_ == file_.size()) return false;
     if (stream_.avail_in == 0) fill();
@@ -102,11 +102,11 @@ std::string temporary_folder() {
   return std::filesystem::is_directory("/var/tmp") ? "/var/tmp" : "/tmp";
 }
 
-// A file without a name.
+// An unnamed file.
 UniqueFd open_nameless(const std::string& folder) {
   UniqueFd file(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.is_open()) return file;
-  std::string path = folder + "/trireme-XXXXXX";  // not every file system can do that at once
+  std::string path = folder + "/trireme-XXXXXX";  // not every file system supports O_TMPFILE
   file.reset(mkostemp(path.data(), O_CLOEXEC));
   if (file.is_open()) unlink(path.c_str());
   return file;

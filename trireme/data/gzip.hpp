@@ -1,5 +1,5 @@
-// Reading compressed files with zlib: into memory for the idx reader, whose data sets are given out so, and into a file
-// for the TFRecord reader, which reads records in any order.
+// Reads compressed files with zlib: into memory for the idx reader, whose data sets are distributed that way, and into
+// a file for the TFRecord reader, which needs random access.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,22 @@
 
 namespace trireme::data {
 
-// The first bytes of a .gz file as they were before; fewer if there are no more. Error(unavailable) in a build without
-// zlib; Error(bad_input) naming the file where it is broken.
+// The first uncompressed bytes of a .gz file; fewer if there are no more. Error(unavailable) in a build without zlib;
+// Error(bad_input) names the file if it is broken.
 std::vector<std::byte> gunzip_head(const std::string& path, std::size_t bytes);
 
-// All of it, which must be exactly so many bytes: these come from a header that is not to be trusted, and more than the
-// compressed bytes can hold is refused before memory is taken.
+// The whole content, exactly `bytes` long. `bytes` comes from an untrusted header: a size beyond what the compressed
+// bytes can hold is rejected before allocating.
 std::vector<std::byte> gunzip(const std::string& path, std::int64_t bytes);
 
-// Whether a file that begins like this may be a stream of gzip or zlib.
-bool looks_compressed(std::span<const std::byte> head);
+bool looks_compressed(std::span<const std::byte> head);  // may be gzip or zlib
 
 struct Unpacked {
   InputFile file;                      // called "<path> (uncompressed)"
-  std::optional<std::string> problem;  // why it ends before the end, with file and place
+  std::optional<std::string> problem;  // why it ends early, with file and place
 };
-// All of a stream of gzip or zlib, as a file without a name in TMPDIR (/var/tmp where that is not set), which is gone
-// when it is closed, however the process ends. Error(bad_input) where it would leave less than 256 MB of room there:
-// what is in a file is not to be trusted, and others need some too.
+// Unpacks a gzip or zlib stream into an unnamed file in TMPDIR (default /var/tmp), which disappears when closed.
+// Error(bad_input) if less than 256 MB would stay free there: contents are not trusted, and others need space.
 Unpacked unpack(const std::string& path);
 
 }  // namespace trireme::data

@@ -1,6 +1,6 @@
-// Idx files, as MNIST comes in: a file of images and a file of labels for each split. An idx file is a magic number
-// (two zeros, the type of the values, the number of extents), the extents as 32-bit numbers, big-endian, and the
-// values. The reader also takes compressed files. The writer makes colour images grey.
+// Idx files, the format of MNIST: a file of images and a file of labels per split. An idx file has a magic number (two
+// zeros, value type, number of dimensions), the dimensions as 32-bit big-endian numbers, and the values. The reader
+// also takes compressed files. The writer converts color to gray.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -31,7 +31,7 @@ std::uint32_t big_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-// A file of unsigned bytes with a known number of extents. A compressed one is in memory.
+// A file of unsigned bytes with a known number of dimensions. Compressed ones are held in memory.
 class IdxFile {
  public:
   IdxFile(const std::string& path, std::size_t extents);
@@ -93,7 +93,7 @@ void IdxFile::parse_header(std::span<const std::byte> header, std::size_t extent
   }
 }
 
-// The file of a kind ("images-idx3-ubyte") that a split has, under one of the names that are usual.
+// A split's file of some kind ("images-idx3-ubyte"), under one of the usual names.
 std::optional<std::string> find_file(const std::string& folder, Split split, const std::string& what,
                                      const std::string& type) {
   const auto prefixes =

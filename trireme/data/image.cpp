@@ -8,19 +8,19 @@
 namespace trireme::data {
 namespace {
 
-// As tf_cnn_benchmarks has them.
+// As in tf_cnn_benchmarks.
 constexpr double kLeastAspect = 0.75, kMostAspect = 1.33;
 constexpr double kLeastArea = 0.05;
 constexpr double kLeastCover = 0.1;
 constexpr std::uint64_t kAttempts = 100;
 constexpr double kCentreMargin = 1.145;
 
-// A whole number from 0 to `most`.
+// An integer from 0 to `most`.
 int uniform(std::uint32_t random, int most) {
   return static_cast<int>((std::uint64_t{random} * (static_cast<std::uint64_t>(most) + 1)) >> 32);
 }
 
-// Height, and with it the width, is drawn from those that have the aspect, the area and room in the image.
+// Draws the height, and so the width, from those with the given aspect and area that fit the image.
 Window attempt(const Window& image, const RandomBlock& random) {
   const double aspect = kLeastAspect + (kMostAspect - kLeastAspect) * static_cast<double>(to_unit(random[0]));
   const double area = static_cast<double>(image.height) * image.width;

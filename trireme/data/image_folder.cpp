@@ -15,7 +15,7 @@
 namespace trireme::data {
 namespace {
 
-// Larger files are no photographs, and would be read into memory whole.
+// Larger files are not photographs, and would be read into memory whole.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
 
 std::optional<std::string> find_split(const std::string& folder, Split split) {
@@ -48,7 +48,7 @@ std::vector<std::string> folders_in(const std::string& folder) {
   return names;
 }
 
-// Of both splits, so that a label means the same in each.
+// From both splits, so that labels mean the same in each.
 std::vector<std::string> classes_of(const std::string& folder) {
   std::vector<std::string> names = class_names_in(folder);
   if (!names.empty()) return names;
@@ -86,7 +86,7 @@ class ImageFolder final : public Dataset {
 
   void read(std::int64_t index, Sample& sample) const override {
     const std::string path = path_of(index);
-    const InputFile file(path, ErrorKind::failed);  // one that cannot be opened is a broken sample, no broken data set
+    const InputFile file(path, ErrorKind::failed);  // an unreadable file is a broken sample, not a broken data set
     if (file.size() == 0) fail(ErrorKind::failed, "{}: the file is empty", path);
     if (file.size() > kMostBytes) fail(ErrorKind::failed, "{}: {} bytes are no image", path, file.size());
     sample.bytes.resize(file.size());

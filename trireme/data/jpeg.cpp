@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Each needs what is above it.
+// Order matters.
 // clang-format off
 #include <jpeglib.h>
 #include <jerror.h>
@@ -17,13 +17,13 @@
 namespace trireme::data {
 namespace {
 
-// Larger images are taken for broken: a header of a few bytes must not ask for gigabytes.
+// Larger images count as broken: a header of a few bytes must not demand gigabytes.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
-// A progressive file may repeat scans, each of which costs a pass over the whole image. Real ones have ten or so.
+// A progressive file may repeat scans, each costing a pass over the whole image. Real files have about ten.
 constexpr int kMostScans = 100;
 
-// libjpeg warns where data are missing and goes on with grey. Warnings about the form alone, such as bytes between
-// segments, are frequent in old files and change nothing.
+// libjpeg warns of missing data and continues with gray. Warnings about form only, such as bytes between segments, are
+// frequent in old files and harmless.
 bool is_damage(int message_code) {
   switch (message_code) {
     case JWRN_ARITH_BAD_CODE:
@@ -37,7 +37,7 @@ bool is_damage(int message_code) {
   }
 }
 
-// CMYK as printers have it, or inverted, as Adobe's programs write it.
+// CMYK, or inverted CMYK as Adobe's programs write it.
 void cmyk_to_rgb(const std::uint8_t* cmyk, bool is_inverted, std::int64_t pixels, std::uint8_t* rgb) {
   const unsigned flip = is_inverted ? 0 : 255;
   for (std::int64_t i = 0; i < pixels; ++i) {
@@ -46,8 +46,8 @@ void cmyk_to_rgb(const std::uint8_t* cmyk, bool is_inverted, std::int64_t pixels
   }
 }
 
-// Of an eighth, a quarter, a half and all, the smallest scale that is large enough. libjpeg-turbo has vector code for
-// these; the sizes between cost more than the whole.
+// The smallest sufficient scale of 1/8, 1/4, 1/2 and 1. libjpeg-turbo has vector code for these; scales in between cost
+// more than full size.
 unsigned eighths_for(const Window& window, int size) {
   for (const unsigned eighths : {1u, 2u, 4u}) {
     const std::int64_t height = std::int64_t{window.height} * eighths / 8;
@@ -57,8 +57,7 @@ unsigned eighths_for(const Window& window, int size) {
   return 8;
 }
 
-// libjpeg reports an error by a function that must not return: it jumps back to run(), which throws. No frame with a
-// destructor is in between.
+// libjpeg's error handler must not return: it longjmps to run(), which throws. No frame in between has a destructor.
 class Encoder {
  public:
   Encoder() {
@@ -92,7 +91,7 @@ class Encoder {
     while (info_.next_scanline < info_.image_height) {
       const std::size_t row =
           std::size_t{info_.next_scanline} * static_cast<std::size_t>(pixels.width * pixels.channels);
-      // libjpeg does not write to what it encodes, though its type does not say so.
+      // libjpeg does not write to its input, though the type lacks const.
       auto* start = const_cast<JSAMPLE*>(reinterpret_cast<const JSAMPLE*>(pixels.bytes.data() + row));
       jpeg_write_scanlines(&info_, &start, 1);
     }
@@ -105,14 +104,14 @@ class Encoder {
   jpeg_error_mgr errors_{};
   std::jmp_buf jump_{};
   char message_[JMSG_LENGTH_MAX] = "";
-  unsigned char* data_ = nullptr;  // libjpeg allocates it by malloc
+  unsigned char* data_ = nullptr;  // allocated by libjpeg with malloc
   unsigned long bytes_ = 0;
 };
 
 }  // namespace
 
-// libjpeg reports an error by a function that must not return. It jumps back over libjpeg's own frames to guarded(),
-// which throws: no frame with a destructor is in between.
+// libjpeg's error handler must not return: it longjmps over libjpeg's frames to guarded(), which throws. No frame in
+// between has a destructor.
 struct JpegDecoder::State {
   State() {
     info.err = jpeg_std_error(&errors);
@@ -141,7 +140,7 @@ struct JpegDecoder::State {
     std::longjmp(jump, 1);
   }
 
-  // The body makes no object that has a destructor.
+  // The body must not create objects with destructors.
   template <typename Body>
   void guarded(Body body) {
     if (setjmp(jump) != 0) {
@@ -161,7 +160,7 @@ struct JpegDecoder::State {
   std::jmp_buf jump{};
   char message[JMSG_LENGTH_MAX] = "";
 
-  // Of the part that is decoded, in pixels of the scaled image.
+  // The decoded part, in pixels of the scaled image.
   JDIMENSION first_row = 0, rows = 0, first_column = 0, columns = 0;
   std::vector<std::uint8_t> pixels, converted;
   std::vector<JSAMPROW> row_starts;
@@ -173,7 +172,7 @@ JpegDecoder::~JpegDecoder() = default;
 Window JpegDecoder::open(std::span<const std::byte> jpeg) {
   State& state = *state_;
   jpeg_decompress_struct& info = state.info;
-  jpeg_abort_decompress(&info);  // what was left of the image before
+  jpeg_abort_decompress(&info);  // drop the rest of the previous image
   state.guarded([&] {
     jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
     jpeg_read_header(&info, TRUE);
@@ -193,8 +192,8 @@ void JpegDecoder::State::start(const Window& window, int size, int channels) {
   info.scale_num = eighths_for(window, size);
   info.scale_denom = 8;
   info.dct_method = JDCT_ISLOW;
-  // As tf_cnn_benchmarks: colours are not interpolated, which is faster and makes a part of an image the same as in the
-  // whole.
+  // As in tf_cnn_benchmarks: chroma is not interpolated, which is faster and makes a window equal to the same part of
+  // the whole image.
   info.do_fancy_upsampling = FALSE;
   jpeg_start_decompress(&info);
   const auto scaled = [&](int pixel) { return static_cast<JDIMENSION>(std::int64_t{pixel} * info.scale_num / 8); };
@@ -214,7 +213,7 @@ void JpegDecoder::State::read_rows() {
   while (done < rows) done += jpeg_read_scanlines(&info, row_starts.data() + done, rows - done);
 }
 
-// What libjpeg cannot convert.
+// Conversions that libjpeg lacks.
 const std::uint8_t* JpegDecoder::State::convert(int channels) {
   if (info.out_color_space != JCS_CMYK) return pixels.data();
   const auto count = static_cast<std::int64_t>(rows) * columns;

@@ -1,5 +1,5 @@
-// JPEG images by libjpeg-turbo. The decoder decodes only the part that is wanted, and no larger than it is needed; the
-// encoder is for data sets that are written from pixels.
+// JPEG with libjpeg-turbo. The decoder decodes only the part and scale needed; the encoder writes data sets from
+// pixels.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,21 @@
 
 namespace trireme::data {
 
-// One per thread: its memory is used again from image to image.
+// One per thread: reuses its memory.
 class JpegDecoder {
  public:
-  // Error(unavailable) where this build has no libjpeg.
-  JpegDecoder();
+  JpegDecoder();  // Error(unavailable) in a build without libjpeg
   ~JpegDecoder();
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // Reads the header and gives the whole image as a window. The bytes must stay until decode(). Error(failed) with
-  // libjpeg's words where they are broken.
+  // Returns the whole image as a window. The bytes must stay valid until decode(). Error(failed) with libjpeg's
+  // message.
   Window open(std::span<const std::byte> jpeg);
-  int channels() const;  // of the image that was opened: 1, grey, or 3
+  int channels() const;  // of the opened image: 1 (gray) or 3
 
-  // Decodes the window of the image that was opened, to one channel (luminance) or three (RGB), scaled to an eighth, a
-  // quarter or a half where both its sides keep at least `size` pixels. Valid until the next open(). Data that are
-  // broken below the window are not noticed: they are not looked at.
+  // Decodes a window of the opened image to one channel (luminance) or three (RGB), scaled by 1/8, 1/4 or 1/2 if both
+  // sides keep at least `size` pixels. Valid until the next open(). Does not notice damage below the window.
   Pixels decode(const Window& window, int size, int channels);
 
  private:
@@ -36,8 +34,8 @@ class JpegDecoder {
   std::unique_ptr<State> state_;
 };
 
-// Of a sample of pixels with one channel (grey) or three (RGB); quality is 1 to 100, as libjpeg counts it. The memory
-// of `jpeg` is used again. Error(unavailable) in a build without libjpeg; Error(bad_input) for other channels or sizes.
+// Encodes pixels with one channel (gray) or three (RGB); quality 1 to 100 as in libjpeg. Reuses the memory of `jpeg`.
+// Error(unavailable) in a build without libjpeg; Error(bad_input) for other channels or sizes.
 void encode_jpeg(const Sample& pixels, int quality, std::vector<std::byte>& jpeg);
 
 }  // namespace trireme::data

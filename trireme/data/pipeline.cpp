@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kNice = 10;
 
-// Compute goes first: decoding takes what it leaves, and all while it waits. Where the system refuses, both are equal.
+// Compute goes first: decoding takes the time it leaves. If the system refuses, both are equal.
 void lower_priority() { setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice); }
 
 PipelineOptions checked(PipelineOptions options) {
@@ -43,13 +43,13 @@ PipelineOptions checked(PipelineOptions options) {
   return options;
 }
 
-// Samples as they were read, in memory up to a number of bytes. What came first stays: every sample is equally likely
-// to be the next, so no choice is better than another.
+// Undecoded samples in memory up to a number of bytes. Early ones stay: every sample is equally likely to be next, so
+// no replacement policy is better.
 class SampleCache {
  public:
   explicit SampleCache(std::int64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // None if it is not there. What is given back stays as long as the cache.
+  // Null if absent. The result stays valid as long as the cache.
   const Sample* find(std::int64_t index) const {
     if (most_bytes_ == 0) return nullptr;
     const std::shared_lock lock(mutex_);
@@ -78,18 +78,18 @@ class SampleCache {
   std::unordered_map<std::int64_t, std::unique_ptr<const Sample>> samples_;
 };
 
-// One that could not be used.
+// A sample that could not be used.
 struct BadSample {
-  std::int64_t place = 0;  // where it, or one after it, should have been
+  std::int64_t place = 0;  // where it, or its replacement, belongs
   std::int64_t index = 0;
   std::string message;
 };
 
-// Samples by their place in the sequence, ready for the network: read, or taken from memory, and transformed; broken
-// ones replaced or left out. Shared by the threads of a pipeline.
+// Samples by position in the sequence, ready for the network: read or taken from the cache, and transformed; broken
+// ones replaced or left out. Shared by a pipeline's threads.
 class SampleSource {
  public:
-  // The options outlive it.
+  // The options must outlive it.
   SampleSource(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
       : options_(options),
         dataset_(std::move(dataset)),
@@ -97,17 +97,17 @@ class SampleSource {
         key_(random_key(options.seed, "preprocessing")),
         cache_(options.cache_bytes) {}
 
-  // What a thread keeps for itself.
+  // Per thread.
   struct Worker {
     explicit Worker(const Preprocessing& preprocessing) : preprocessor(preprocessing) {}
     Preprocessor preprocessor;
     Sample sample;
-    std::vector<BadSample> bad;  // found, in the order of their places
+    std::vector<BadSample> bad;  // found, in order of position
   };
 
-  // Writes the sample at this place, or the next good one of its epoch, and returns its label; zeros and -1 if a broken
-  // one is not replaced. A broken sample is tried again in every epoch: part of its image may be good, and what is
-  // taken must not depend on what has been before.
+  // Writes the sample at this position, or the next good one of its epoch, and returns its label; zeros and -1 if
+  // broken samples are not replaced. Broken samples are retried in every epoch: part of the image may be good, and the
+  // result must not depend on history.
   std::int32_t make(std::int64_t place, Worker& worker, std::span<float> out) {
     const std::int64_t samples = order_.samples();
     const std::int64_t epoch_start = order_.epoch(place) * samples;
@@ -123,7 +123,7 @@ class SampleSource {
           std::fill(out.begin(), out.end(), 0.0f);
           return -1;
         }
-        if (passed == options_.max_bad_samples) return -1;  // too many, whatever comes: whoever counts them ends it
+        if (passed == options_.max_bad_samples) return -1;  // too many in any case: the counter ends the run
       }
     }
     fail(ErrorKind::failed, "none of the {} samples of the data set is good; the last: {}", samples,
@@ -163,8 +163,8 @@ class SampleSource {
 
 }  // namespace
 
-// A ring of batches, one of which the caller has. Threads take places in the order of the sequence, as long as the
-// batch that a place belongs to has memory; whoever fills the last place of a batch tells the caller.
+// A ring of batches, one of them held by the caller. Threads take positions in sequence order as long as the position's
+// batch has memory; the thread that fills a batch's last position notifies the caller.
 class Pipeline::Workers {
  public:
   Workers(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
@@ -199,8 +199,8 @@ class Pipeline::Workers {
   struct Slot {
     AlignedMemory images;
     std::vector<std::int32_t> labels;
-    std::int64_t missing = 0;    // samples that are not there yet
-    std::vector<BadSample> bad;  // met on the way
+    std::int64_t missing = 0;    // samples not there yet
+    std::vector<BadSample> bad;  // found on the way
   };
 
   Slot& slot_of(std::int64_t batch) { return slots_[static_cast<std::size_t>(batch) % slots_.size()]; }
@@ -208,7 +208,7 @@ class Pipeline::Workers {
   std::int64_t first_of(std::int64_t batch) const { return options_.first + batch * global_batch(); }
   // Of this rank's part of the batch.
   std::int64_t place_of(std::int64_t batch) const { return first_of(batch) + options_.rank * options_.batch_size; }
-  // The memory of the batches before the one in use can be filled again.
+  // The memory of batches before the one in use can be reused.
   bool has_memory(std::int64_t batch) const { return batch < in_use_ + std::ssize(slots_); }
 
   perf::Track* track(int thread) const;
@@ -227,13 +227,13 @@ class Pipeline::Workers {
 
   std::mutex mutex_;
   std::condition_variable memory_free_, batch_ready_;
-  std::int64_t taken_ = 0;   // samples that threads have begun, batch after batch
-  std::int64_t in_use_ = 0;  // the batch that the caller has, or waits for
+  std::int64_t taken_ = 0;   // samples that threads have started, batch after batch
+  std::int64_t in_use_ = 0;  // batch that the caller holds or waits for
   bool stopping_ = false;
   std::exception_ptr error_;
-  std::int64_t failed_ = 0;  // the first sample that is missing because of the error: those before it come
+  std::int64_t failed_ = 0;  // first sample missing because of the error: earlier ones still come
 
-  // The caller's.
+  // Used by the caller only.
   std::int64_t given_ = 0;  // batches
   Batch batch_;
   std::set<std::int64_t> bad_;  // samples, in the batches given
@@ -299,8 +299,7 @@ void Pipeline::Workers::fail_at(std::int64_t sample, std::exception_ptr error) {
   batch_ready_.notify_one();
 }
 
-// By the caller, batch after batch and place after place, so that what is named and where it ends does not depend on
-// which thread was first.
+// Runs on the caller, in order of batches and positions, so that reports and the end do not depend on thread timing.
 void Pipeline::Workers::count_bad(Slot& slot) {
   std::stable_sort(slot.bad.begin(), slot.bad.end(),
                    [](const BadSample& a, const BadSample& b) { return a.place < b.place; });
@@ -315,7 +314,7 @@ void Pipeline::Workers::count_bad(Slot& slot) {
   slot.bad.clear();
 }
 
-// The caller is done with the batch before.
+// The caller is done with the previous batch.
 Pipeline::Workers::Slot& Pipeline::Workers::wait_for(std::int64_t batch) {
   std::unique_lock lock(mutex_);
   if (batch > 0) slot_of(batch - 1).missing = options_.batch_size;

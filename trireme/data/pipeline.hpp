@@ -1,6 +1,5 @@
-// Batches ready for a step: threads read, decode and transform samples ahead of the step that needs them, each straight
-// into its place in a batch. What a batch holds depends on the data, the seed and the place in the sequence
-// (sample_order.hpp) alone, not on threads or on timing. Made by trainers and benchmarks, one per rank.
+// Prepares batches ahead of steps: threads read, decode and transform samples straight into a batch, which depends only
+// on data, seed and position (sample_order.hpp), not on timing. Made by trainers and benchmarks, one per rank.
 #pragma once
 
 #include <cstdint>
@@ -24,47 +23,43 @@ struct PipelineOptions {
   int rank = 0, ranks = 1;
   std::uint64_t seed = 1;
   bool shuffle = true;
-  std::int64_t first = 0;    // place in the sequence of the first global batch: to go on after an interruption
-  std::int64_t end = -1;     // no samples from this place on; -1: none
-  std::int32_t classes = 0;  // a label that is not below this is an error; 0: any label
+  std::int64_t first = 0;    // position of the first global batch in the sequence, to resume
+  std::int64_t end = -1;     // no samples from this position on; -1: endless
+  std::int32_t classes = 0;  // labels at or above this are an error; 0: any label
   Preprocessing preprocessing;
   int threads = 1;
   int prefetch = 2;                  // batches that may be ready ahead
-  std::int64_t cache_bytes = 0;      // of samples, not decoded, kept in memory
-  std::int64_t max_bad_samples = 0;  // as many are passed over, each named; one more is an error
-  bool replace_bad = true;           // false: the place of a broken sample holds zeros and the label -1
-  // Called by next() with what was wrong, once for each sample.
-  std::function<void(const std::string&)> on_bad_sample = {};
-  // Called first on each thread, for instance to choose its processors. Threads have a low priority (nice 10).
-  std::function<void()> start_thread = {};
-  perf::Recorder* recorder = nullptr;  // gets a span for each sample; none: nobody traces
+  std::int64_t cache_bytes = 0;      // for undecoded samples kept in memory
+  std::int64_t max_bad_samples = 0;  // this many are skipped and reported; one more is an error
+  bool replace_bad = true;           // false: a broken sample becomes zeros with label -1
+  std::function<void(const std::string&)> on_bad_sample = {};  // called by next(), once per sample
+  std::function<void()> start_thread = {};  // called first on each thread, for example to pin it; nice is 10
+  perf::Recorder* recorder = nullptr;       // gets a span per sample; null: no trace
 };
 
 struct Batch {
-  std::span<const float> images;  // batch x channels x size x size, or with the channels last, as asked for
+  std::span<const float> images;  // batch x channels x size x size, or channels last
   std::span<const std::int32_t> labels;
-  std::int64_t valid = 0;  // places before the end; the rest of the batch is zero, and its labels are -1
-  std::int64_t first = 0;  // place in the sequence of the global batch that this is a part of
+  std::int64_t valid = 0;  // samples before the end; the rest of the batch is zeros with label -1
+  std::int64_t first = 0;  // position of its global batch in the sequence
 };
 
-// The global batch at a place is what lies from there on in the sequence, ranks x batch_size samples; each rank has its
-// share of it in one piece, in the order of ranks. In the place of a sample that is broken comes the next good one of
-// its epoch, so that one comes twice and no other is moved; where accuracy is counted it is left out instead.
+// The global batch at a position is the next ranks x batch_size samples; each rank has a contiguous share, in rank
+// order. The next good sample of the epoch replaces a broken one (and comes twice), if replace_bad.
 class Pipeline {
  public:
-  // Error(bad_input) where the data set is empty or an option cannot be.
+  // Error(bad_input) if the data set is empty or an option is invalid.
   Pipeline(std::shared_ptr<const Dataset> dataset, PipelineOptions options);
-  ~Pipeline();  // at any moment; waits for the samples under way
+  ~Pipeline();  // at any time; waits for samples in progress
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Waits for the next batch, which stays valid until the next call. Where a sample of it cannot be had, the error is
-  // thrown, and again in later calls. After the end, batches without samples come.
+  // Waits for the next batch, valid until the next call. If one of its samples is unavailable, throws the error, also
+  // in later calls. Past the end, batches are empty.
   const Batch& next();
 
-  // Where a pipeline would have to begin to give what comes next here.
-  std::int64_t place() const;
-  std::vector<std::int64_t> bad_samples() const;  // different ones, in the batches so far, by their numbers
+  std::int64_t place() const;                     // where a new pipeline would continue this one
+  std::vector<std::int64_t> bad_samples() const;  // distinct indices in the batches so far
 
  private:
   class Workers;

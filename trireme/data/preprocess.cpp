@@ -21,10 +21,10 @@ using Matrix = std::array<Color, 3>;  // rows
 
 constexpr float kBrightness = 32.0f / 255;  // added, at most
 constexpr float kLeastFactor = 0.5f, kMostFactor = 1.5f;
-constexpr float kHueTurn = 0.2f;  // of the circle of hues, at most
+constexpr float kHueTurn = 0.2f;  // of the hue circle, at most
 constexpr float kTwoPi = 6.2831853f;
 
-// Luminance and two differences of colour, as television had them: there saturation is a length and hue an angle.
+// YIQ, luminance and two chroma values: saturation is a length and hue an angle there.
 constexpr Matrix kToYiq{{{0.299f, 0.587f, 0.114f}, {0.596f, -0.274f, -0.322f}, {0.211f, -0.523f, 0.312f}}};
 constexpr Matrix kFromYiq{{{1, 0.956f, 0.621f}, {1, -0.272f, -0.647f}, {1, -1.106f, 1.703f}}};
 
@@ -46,7 +46,7 @@ Matrix turn_of_colours(float saturation, float angle) {
 }
 
 std::int64_t pixels_of(const AugmentedImage& image) { return std::int64_t{image.size} * image.size; }
-// Between the values of neighbouring pixels, and of the channels of one.
+// Distance between neighboring pixels, and between channels of a pixel.
 std::int64_t pixel_step(const AugmentedImage& image) { return image.channels_last ? image.channels : 1; }
 std::int64_t channel_step(const AugmentedImage& image) { return image.channels_last ? 1 : pixels_of(image); }
 
@@ -76,8 +76,8 @@ void apply(const Matrix& matrix, const Color& offset, const AugmentedImage& imag
   }
 }
 
-// Changes brightness, saturation, hue and contrast at random, as tf_cnn_benchmarks' distortions do. All of it is one
-// matrix and one offset: contrast is the distance from the mean, which the matrix maps to the mean of what it maps.
+// Random brightness, saturation, hue and contrast, like tf_cnn_benchmarks' distortions. All in one matrix and offset:
+// contrast is the distance from the mean, which the matrix maps to the mean of the result.
 void distort_colour(const AugmentedImage& image, std::uint64_t random_key) {
   const RandomBlock random = philox(random_key, 0, 0);
   const float brightness = between(-kBrightness, kBrightness, random[0]);
@@ -99,11 +99,11 @@ void distort_colour(const AugmentedImage& image, std::uint64_t random_key) {
   apply(matrix, offset, image);
 }
 
-// What each value of a channel becomes: value * scale + offset.
+// value * scale + offset, per channel.
 struct Affine {
   float scale = 1, offset = 0;
 };
-using Affines = std::array<Affine, 3>;  // by channel
+using Affines = std::array<Affine, 3>;
 
 TRIREME_SIMD void blend_rows(const std::uint8_t* first, const std::uint8_t* second, float share, int count,
                              float* out) {
@@ -128,8 +128,8 @@ TRIREME_SIMD void blend_columns(const float* row, const ColumnTaps& taps, Affine
   }
 }
 
-// Scales a part of an image to the size that a network takes, by bilinear interpolation, and writes it as the numbers
-// that the network wants. An image with one channel is repeated in each of the result's.
+// Scales part of an image to the network's input size by bilinear interpolation, and writes the final values. A single
+// channel is repeated in all channels of the result.
 class Resizer {
  public:
   Resizer(int size, int channels, bool channels_last)
@@ -142,13 +142,13 @@ class Resizer {
         second_(size * channels),
         share_(size * channels) {}
 
-  // Mirrored left to right if asked for.
+  // Mirrors left to right if asked.
   void run(const Pixels& pixels, bool mirror, const Affines& affines, std::span<float> out) {
     set_taps(pixels.top, pixels.part_height, pixels.height, rows_);
     set_columns(pixels, mirror);
     const int row_values = pixels.width * pixels.channels;
     row_.resize(row_values);
-    // With the channels last a row of the result lies in one piece, else in one for each channel.
+    // Channels last: a result row is contiguous; otherwise there is one piece per channel.
     const int pieces = channels_last_ ? 1 : channels_;
     const int piece = size_ * channels_ / pieces;
     for (int y = 0; y < size_; ++y) {
@@ -169,14 +169,14 @@ class Resizer {
   }
 
  private:
-  // Where a value along one axis comes from: between two pixels, so much of the second.
+  // Source of a value along one axis: between two pixels, with this share of the second.
   struct Tap {
     int first = 0, second = 0;
     float share = 0;
   };
 
-  // The centres of pixels of the result lie at the centres of equal shares of the part; beyond the centres of its first
-  // and last pixels it goes on as it ends.
+  // Centers of result pixels are at the centers of equal shares of the part; beyond the centers of its first and last
+  // pixels, edge values repeat.
   static void set_taps(double start, double length, int limit, std::vector<Tap>& taps) {
     const int lowest = std::clamp(static_cast<int>(std::floor(start)), 0, limit - 1);
     const int highest = std::clamp(static_cast<int>(std::ceil(start + length)) - 1, lowest, limit - 1);
@@ -205,10 +205,10 @@ class Resizer {
   int size_, channels_;
   bool channels_last_;
   std::vector<Tap> rows_, columns_;
-  // For each value of a row of the result, in its order: which values of a row of the image it lies between.
+  // For each value of a result row, in order: the values of an image row it lies between.
   std::vector<std::int32_t> first_, second_;
   std::vector<float> share_;
-  std::vector<float> row_;  // between two rows of the image
+  std::vector<float> row_;  // interpolated between two image rows
 };
 
 constexpr int kPadding = 4;
@@ -229,7 +229,7 @@ Affines affines_of(const Preprocessing& preprocessing) {
   return affines;
 }
 
-// Of different purposes for one sample.
+// Independent random streams of one sample.
 enum class Purpose : std::uint64_t { crop = 1, flip, padding, colour, augmentation };
 
 std::uint64_t key_for(Purpose purpose, std::uint64_t random_key) {
@@ -257,7 +257,7 @@ struct Preprocessor::Scratch {
   Pixels part_of_pixels(const Sample& sample, const Window& window, int channels);
   Pixels padded(const Pixels& image, std::uint64_t random_key);
 
-  std::optional<JpegDecoder> decoder;  // made for the first JPEG image
+  std::optional<JpegDecoder> decoder;  // created for the first JPEG image
   Resizer resizer;
   Affines affines;
   std::vector<Augment> augmentations;
@@ -284,7 +284,7 @@ Pixels Preprocessor::Scratch::part_of_pixels(const Sample& sample, const Window&
   return pixels;
 }
 
-// A part of the image's own size from the image with black around it.
+// A window of the image's size from the image with black padding.
 Pixels Preprocessor::Scratch::padded(const Pixels& image, std::uint64_t random_key) {
   const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
   const auto side_bytes = static_cast<std::size_t>(kPadding * image.channels);

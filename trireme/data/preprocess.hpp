@@ -1,6 +1,5 @@
-// From an encoded sample to the numbers that a network takes: decoding, cropping, scaling, flipping, normalising.
-// Used by the pipeline; deterministic: randomness comes from the key that is given. What suits which images:
-// choose_preprocessing.hpp.
+// From an encoded sample to a network's input: decode, crop, scale, flip, normalize. Used by the pipeline;
+// deterministic: all randomness comes from the given key. choose_preprocessing.hpp picks what suits the images.
 #pragma once
 
 #include <array>
@@ -15,33 +14,32 @@
 namespace trireme::data {
 
 enum class Crop : std::uint8_t {
-  none,    // the whole image, scaled to the size; nothing to do where it has that size
-  random,  // a sampled part: cover .1 of a box, aspect .75 to 1.33, area .05 to 1, as tf_cnn_benchmarks
-  padded,  // a part as large as the image, at random, after four pixels of padding, as for CIFAR-10
-  centre,  // both sides scaled to at least 1.145 x size, and the middle of that: for evaluation
+  none,    // whole image, scaled to the size if it differs
+  random,  // sampled window: cover .1 of a box, aspect .75 to 1.33, area .05 to 1, as in tf_cnn_benchmarks
+  padded,  // random window of the image's size after four pixels of padding, as for CIFAR-10
+  centre,  // both sides scaled to at least 1.145 x size, then the center: for evaluation
 };
 
 struct Preprocessing {
   int size = 224;    // height and width of the result
-  int channels = 3;  // 1 or 3: grey images are repeated in all, coloured ones become luminance
+  int channels = 3;  // 1 or 3: gray is repeated, color becomes luminance
   Crop crop = Crop::random;
-  bool flip = true;                             // left to right, every other sample at random
-  bool distort_colour = false;                  // brightness, saturation, hue and contrast at random
+  bool flip = true;                             // left to right, with probability 1/2
+  bool distort_colour = false;                  // random brightness, saturation, hue and contrast
   std::vector<std::string> augmentations = {};  // then those of augmentations.hpp, in this order
   bool channels_last = false;
-  // Each value, from 0 to 255, becomes (value - mean) / deviation of its channel.
+  // Each value, 0 to 255, becomes (value - mean) / deviation of its channel.
   std::array<float, 3> mean{127.5f, 127.5f, 127.5f}, deviation{127.5f, 127.5f, 127.5f};
 };
 
-// The memory that a thread needs for it, used again from sample to sample.
+// The working memory of one thread, reused between samples.
 class Preprocessor {
  public:
-  // Error(bad_input) where the channels are neither 1 nor 3, or the size is none.
-  explicit Preprocessor(const Preprocessing& preprocessing);
+  explicit Preprocessor(const Preprocessing& preprocessing);  // Error(bad_input) unless channels are 1 or 3
   ~Preprocessor();
 
-  // Writes channels x size x size values. Error(failed) where the sample is broken, Error(unavailable) where this build
-  // cannot decode it.
+  // Writes channels x size x size values. Error(failed) for a broken sample, Error(unavailable) if it cannot be
+  // decoded.
   void run(const Sample& sample, std::uint64_t random_key, std::span<float> out);
 
  private:

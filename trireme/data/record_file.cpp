@@ -15,7 +15,7 @@ constexpr std::int64_t kLengthBytes = 8, kCrcBytes = 4;
 constexpr std::int64_t kHeadBytes = kLengthBytes + kCrcBytes;
 
 template <typename T>
-T load(std::span<const std::byte> bytes) {  // numbers are stored as this machine has them: the lowest byte first
+T load(std::span<const std::byte> bytes) {  // little-endian, like this machine
   T value{};
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;

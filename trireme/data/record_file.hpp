@@ -1,5 +1,5 @@
-// The framing of TFRecord files: each record is its length, the length's CRC, the data, and the data's CRC. What is
-// inside a record is no concern of it. Used by the TFRecord reader and writer and by TensorBoard's event files.
+// The framing of TFRecord files: each record is its length, the length's CRC, the data, and the data's CRC. Independent
+// of the content. Used by the TFRecord reader and writer and by TensorBoard event files.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,16 @@ struct RecordPlace {
 
 struct RecordIndex {
   std::vector<RecordPlace> records;
-  std::optional<std::string> problem;  // why the walk ended before the end of the file, with file and place
+  std::optional<std::string> problem;  // why the scan ended early, with file and place
 };
 
-// Whether the file begins with a record's length and its CRC.
-bool begins_with_record(const InputFile& file);
+bool begins_with_record(const InputFile& file);  // with a length and its CRC
 
-// Walks from length to length; data is not read.
-RecordIndex index_records(const InputFile& file);
+RecordIndex index_records(const InputFile& file);  // skips the data
 
-// The data of one record, its CRC checked: a part of `buffer`, which holds the frame. Error(failed) with file and place
-// where it is broken.
+// The data of one record in `buffer`, CRC checked. Error(failed) names file and place if it is broken.
 std::span<const std::byte> read_record(const InputFile& file, const RecordPlace& place, std::vector<std::byte>& buffer);
 
-// The frame with the data in it, as it goes to a file. The memory of `frame` is used again.
-void frame_record(std::span<const std::byte> data, std::vector<std::byte>& frame);
+void frame_record(std::span<const std::byte> data, std::vector<std::byte>& frame);  // reuses the memory
 
 }  // namespace trireme::data

@@ -17,8 +17,8 @@ SampleOrder::SampleOrder(std::int64_t samples, std::uint64_t seed, bool shuffle)
   while (half_bits_ < 31 && (std::int64_t{1} << (2 * half_bits_)) < samples) ++half_bits_;
 }
 
-// A Feistel network: each round changes one half by a function of the other, which can be undone whatever the function
-// is, so that the whole is a permutation of all values of two halves.
+// A Feistel network: each round changes one half by a function of the other. That is invertible for any function, so
+// the whole is a permutation of all values of two halves.
 std::uint64_t SampleOrder::mixed(std::uint64_t epoch, std::uint64_t value) const {
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   std::uint64_t left = value >> half_bits_, right = value & mask;
@@ -35,8 +35,8 @@ std::int64_t SampleOrder::at(std::int64_t place) const {
   const auto epoch = static_cast<std::uint64_t>(place / samples_);
   auto value = static_cast<std::uint64_t>(place % samples_);
   if (!shuffle_) return static_cast<std::int64_t>(value);
-  // There are up to four times as many values as samples. Going on from one that is no sample to the value that it
-  // becomes leads to a sample, and from different samples to different ones.
+  // There are up to four times as many values as samples. Cycle walking: remapping until the value is a sample maps
+  // different samples to different ones.
   do {
     value = mixed(epoch, value);
   } while (value >= static_cast<std::uint64_t>(samples_));

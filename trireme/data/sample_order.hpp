@@ -1,8 +1,6 @@
-// The order in which samples are taken: a sequence without end, epoch after epoch, each a permutation of all samples
-// that depends on the seed and the epoch alone. Ranks take their parts of each global batch from it, so that every
-// sample comes exactly once in each epoch, whatever the number of ranks; a batch may reach from one epoch into the
-// next. A place in the sequence is all that is needed to go on from there. Nothing is stored: the permutation is
-// computed.
+// The order of samples: an endless sequence of epochs, each a permutation of all samples that depends only on seed and
+// epoch; computed, not stored. Ranks take shares of each global batch, so every sample comes exactly once per epoch for
+// any number of ranks; a batch may span two epochs. A position suffices to resume.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +9,12 @@ namespace trireme::data {
 
 class SampleOrder {
  public:
-  // Without shuffling every epoch is 0, 1, 2, ... Error(bad_input) where there are no samples.
+  // Without shuffling every epoch is 0, 1, 2, ... Error(bad_input) if there are no samples.
   SampleOrder(std::int64_t samples, std::uint64_t seed, bool shuffle);
 
   std::int64_t samples() const { return samples_; }
   std::int64_t epoch(std::int64_t place) const { return place / samples_; }
-  // The sample at this place of the sequence, from 0 on.
-  std::int64_t at(std::int64_t place) const;
+  std::int64_t at(std::int64_t place) const;  // the sample at a position, from 0
 
  private:
   std::uint64_t mixed(std::uint64_t epoch, std::uint64_t value) const;

@@ -1,5 +1,4 @@
-// Writes one split of a data set in one format, in parts that threads may write at the same time. Made and driven by
-// write_dataset() (writer.cpp).
+// Writes one split in one format, in parts that threads may write concurrently. Driven by write_dataset() (writer.cpp).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ struct SplitPlan {
   std::string folder;
   Split split = Split::train;
   std::shared_ptr<const Dataset> source;
-  std::vector<std::string> class_names;  // by label; empty: not known
-  std::int32_t classes = 0;              // 0: not known
+  std::vector<std::string> class_names;  // by label; empty: unknown
+  std::int32_t classes = 0;              // 0: unknown
   int shards = 1;
   int quality = 90;
 };
@@ -29,16 +28,15 @@ class SplitWriter {
   SplitWriter& operator=(const SplitWriter&) = delete;
 
   virtual std::int64_t parts() const = 0;
-  // Returns the samples of the part. One that is there already is left alone.
-  virtual std::int64_t write(std::int64_t part) = 0;
-  virtual void finish() {}  // after all parts
+  virtual std::int64_t write(std::int64_t part) = 0;  // returns its samples; skips an existing part
+  virtual void finish() {}                            // after all parts
 };
 
 std::unique_ptr<SplitWriter> write_idx(const SplitPlan& plan);
 std::unique_ptr<SplitWriter> write_image_folder(const SplitPlan& plan);
 std::unique_ptr<SplitWriter> write_tfrecords(const SplitPlan& plan);  // in builds with protobuf
 
-// The samples of one part of several that are as even as can be.
+// One of several parts that are as even as possible.
 struct SampleRange {
   std::int64_t first = 0, end = 0;
 };

@@ -51,7 +51,7 @@ Survey survey(const Dataset& dataset, const SurveyOptions& options) {
   const std::int64_t size = dataset.size();
   const std::int64_t count = options.most_samples > 0 ? std::min(options.most_samples, size) : size;
   if (size == 0) return {};
-  // At random, because data often have an order of their own: every sixth sample may be of one class.
+  // Random, because data are often ordered: every sixth sample may have the same class.
   const SampleOrder order(size, 1, count < size);
   Survey all;
   std::mutex mutex;

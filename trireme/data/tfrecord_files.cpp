@@ -1,4 +1,4 @@
-// Which files of a folder are the TFRecords of a split.
+// Finds the TFRecord files of a split in a folder.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -38,7 +38,7 @@ std::optional<NumberedName> parse(const std::string& name) {
   return parsed;
 }
 
-// Error(bad_input) unless the names are number 0 to count - 1 of the count that is part of each.
+// Error(bad_input) unless the names are numbers 0 to count - 1 of their common count.
 void check_complete(const std::string& folder, const std::map<int, std::string>& by_number, int count) {
   if (static_cast<int>(by_number.size()) == count) return;
   int missing = 0;
@@ -51,7 +51,7 @@ void check_complete(const std::string& folder, const std::map<int, std::string>&
 
 std::vector<std::string> find_tfrecords(const std::string& path, Split split) {
   if (std::filesystem::is_regular_file(path)) return {path};
-  std::map<std::pair<std::string, int>, std::map<int, std::string>> sets;  // by what their names have in common
+  std::map<std::pair<std::string, int>, std::map<int, std::string>> sets;  // by the common part of their names
   std::vector<std::string> files;
   for (const std::string& name : list_folder(path)) {
     const bool is_gz = name.ends_with(kCompressed);

@@ -7,7 +7,7 @@
 namespace trireme::data {
 namespace {
 
-// The decoder knows what is wrong, but not where.
+// The decoder knows the problem but not the place.
 template <typename Action>
 auto naming(const Dataset& dataset, std::int64_t index, Action&& action) {
   try {
@@ -36,7 +36,7 @@ void WholeImages::decode(std::int64_t index, Sample& sample, int channels) {
   if (sample.encoding == Encoding::jpeg) {
     const Window whole = open(index, sample);
     const Pixels pixels = naming(dataset_, index, [&] {
-      return decoder_->decode(whole, std::numeric_limits<int>::max(), channels);  // as large as it is
+      return decoder_->decode(whole, std::numeric_limits<int>::max(), channels);  // full size
     });
     const auto* bytes = reinterpret_cast<const std::byte*>(pixels.data);
     copy_.assign(bytes, bytes + pixels.height * pixels.row_bytes);

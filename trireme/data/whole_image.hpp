@@ -1,5 +1,4 @@
-// Whole images of samples, measured or decoded, with errors that name the sample. For `trireme data`; a pipeline
-// decodes no more than it needs (preprocess.hpp).
+// Measures or decodes whole images, for `trireme data`; errors name the sample. Pipelines decode less (preprocess.hpp).
 #pragma once
 
 #include <memory>
@@ -15,17 +14,16 @@ class WholeImages {
  public:
   explicit WholeImages(const Dataset& dataset) : dataset_(dataset) {}
 
-  // Sets height, width and channels of a sample from its JPEG header; pixels have them. Error(failed) that names the
-  // sample where it is broken, Error(unavailable) where this build has no libjpeg.
+  // Sets a JPEG sample's height, width and channels from its header; pixels have them already. Error(failed) names the
+  // sample if it is broken, Error(unavailable) without libjpeg.
   void measure(std::int64_t index, Sample& sample);
-  // Makes pixels of it, of one channel or three; grey pixels are not made colour.
-  void decode(std::int64_t index, Sample& sample, int channels);
+  void decode(std::int64_t index, Sample& sample, int channels);  // to pixels; gray pixels stay gray
 
  private:
   Window open(std::int64_t index, const Sample& sample);
 
   const Dataset& dataset_;
-  std::unique_ptr<JpegDecoder> decoder_;  // made when a JPEG image comes
+  std::unique_ptr<JpegDecoder> decoder_;  // created for the first JPEG image
   std::vector<std::byte> copy_;
 };
 

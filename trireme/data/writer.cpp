@@ -33,7 +33,7 @@ int shards_of(const SplitSource& source) {
   return source.shards > 0 ? source.shards : static_cast<int>(usual);
 }
 
-// All that decides what is written.
+// Everything that determines the output.
 std::string plan_text(const std::vector<SplitSource>& sources, const WriteOptions& options) {
   nlohmann::json plan{{"origin", options.origin}, {"format", options.format}, {"quality", options.quality}};
   for (const SplitSource& source : sources) {
@@ -42,12 +42,12 @@ std::string plan_text(const std::vector<SplitSource>& sources, const WriteOption
   return plan.dump() + "\n";
 }
 
-// The folder that is written to, until it gets its name.
+// The folder being written, until it gets its final name.
 class UnfinishedFolder {
  public:
   UnfinishedFolder(const std::string& final_path, const std::string& plan) {
     final_ = std::filesystem::absolute(final_path).lexically_normal();
-    if (!final_.has_filename()) final_ = final_.parent_path();  // of "folder/"
+    if (!final_.has_filename()) final_ = final_.parent_path();  // for "folder/"
     if (std::filesystem::exists(final_) && !is_empty_folder(final_)) {
       bad_input("'{}' is there and is not empty: give a folder that is not there", final_path);
     }
@@ -81,7 +81,7 @@ class UnfinishedFolder {
     return std::filesystem::is_directory(path) && std::filesystem::is_empty(path);
   }
 
-  // A folder without a plan would be in the way of the next try.
+  // A folder without a plan would block the next attempt.
   void write_plan(const std::string& plan) const {
     try {
       NewFile file(path_ / kPlanFile);
@@ -106,7 +106,7 @@ class UnfinishedFolder {
     }
   }
 
-  // What a killed process had not committed.
+  // Files a killed process had not committed.
   void remove_half_files() const {
     std::vector<std::filesystem::path> halves;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
@@ -116,7 +116,7 @@ class UnfinishedFolder {
   }
 
   std::filesystem::path final_, path_;
-  UniqueFd lock_;  // held while we write
+  UniqueFd lock_;  // held while writing
 };
 
 struct Classes {
@@ -124,7 +124,7 @@ struct Classes {
   std::int32_t count = 0;
 };
 
-// What samples say of their classes: all are read.
+// Class names from the samples themselves: reads all of them.
 Classes read_classes(const std::vector<SplitSource>& sources, int threads) {
   constexpr std::int64_t kPart = 256;
   std::mutex mutex;
@@ -153,7 +153,7 @@ bool have_texts(const std::vector<SplitSource>& sources) {
   });
 }
 
-// The same for all splits. Only a folder needs to know how many there are before it begins.
+// The same for all splits. Only the folder format needs the number of classes in advance.
 Classes classes_of(const std::vector<SplitSource>& sources, const WriteOptions& options) {
   Classes classes;
   for (const SplitSource& source : sources) {
@@ -185,7 +185,7 @@ std::unique_ptr<SplitWriter> make_writer(const std::string& format, const SplitP
   return write_image_folder(plan);
 }
 
-// False: it was stopped.
+// False: stopped.
 bool write_splits(const std::vector<SplitSource>& sources, const WriteOptions& options, const std::string& folder,
                   const Classes& classes) {
   std::int64_t all = 0;
@@ -222,10 +222,10 @@ bool write_dataset(const std::vector<SplitSource>& sources, const WriteOptions& 
     const Classes classes = classes_of(sources, options);
     if (!write_splits(sources, options, folder.path(), classes)) return false;
     if (!classes.names.empty()) write_class_names(folder.path(), classes.names);
-  } catch (const WriteError& error) {  // a full disk can be made room on
+  } catch (const WriteError& error) {  // the user can make room
     fail(ErrorKind::failed, "{}; what is complete stays in '{}': the same command goes on from there", error.what(),
          folder.path());
-  } catch (const Error&) {  // with these samples it would never get further: what is tried next is something else
+  } catch (const Error&) {  // these samples would fail again, so the next attempt will differ
     folder.discard();
     throw;
   }

@@ -19,7 +19,7 @@
 namespace trireme::lab {
 namespace {
 
-// TRIREME_SLOW_RANK=1:20 makes every step of rank 1 take 20 ms longer: for trying what is said about slow workers.
+// TRIREME_SLOW_RANK=1:20 makes every step of rank 1 take 20 ms longer, to test the reports about slow workers.
 double slowness_of(int rank) {
   const char* text = std::getenv("TRIREME_SLOW_RANK");
   int slow = -1;
@@ -39,10 +39,10 @@ const BenchmarkConfig& checked(const BenchmarkConfig& config, comm::Communicator
   return config;
 }
 
-// With a limit on time, warm-up may take this share of it.
+// With a time limit, warm-up may take this share of it.
 constexpr double kWarmupShare = 0.25;
 constexpr std::int64_t kReserveAtMost = 1 << 20;
-// Votes are summed over all workers: an interrupt weighs more than all the votes on time there could be.
+// Votes are summed over all workers: an interrupt outweighs any number of votes on time.
 constexpr float kInterruptVote = 1 << 20;
 
 // Collective.
@@ -116,9 +116,9 @@ double Benchmark::run_step() {
   return loss;
 }
 
-// Asked before every step. Workers that train together must end after the same step: each one's wish goes with the
-// gradients of the coming step and is known to all when that is done. `first` is the first step of its kind: the time
-// that votes before it were about is over.
+// Called before every step. Workers that train together must end after the same step: each vote travels with the
+// gradients of the coming step and is known to all after it. `first` marks the first step of its kind: earlier votes
+// were about time that is over.
 Benchmark::End Benchmark::vote(End wish, bool first) {
   if (!worker_.in_lock_step()) return wish;
   const float all = worker_.replicas()->sync().agreed();
@@ -183,7 +183,7 @@ void Benchmark::add_times() {
   for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];
 }
 
-// The mean over all workers where a line is shown; between lines nobody asks.
+// The mean over all workers for steps that are displayed; not computed for the others.
 double Benchmark::shown_loss(double loss, std::int64_t step) {
   if (!worker_.in_lock_step() || config().distribution.backup_workers > 0 ||
       !is_displayed(step, config().display_every))
@@ -196,7 +196,7 @@ double Benchmark::run_timed_step(std::int64_t repeat, std::int64_t done) {
   trace_.set_recording(repeat == 0 && done < config().trace_steps);
   const perf::ScopedSpan span = trace_.step(done + 1);
   const double loss = run_step();
-  // Servers answer while the next step has begun: what is on its way after the last one belongs to these steps too.
+  // Servers answer after the next step has begun: after the last step, what is in transit still belongs to these steps.
   if (done + 1 == config().num_batches) times_.wait += settle();
   return loss;
 }
@@ -204,7 +204,7 @@ double Benchmark::run_timed_step(std::int64_t repeat, std::int64_t done) {
 void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock,
                            std::int64_t repeat) {
   const BenchmarkConfig& config = setup_.config;
-  // What warm-up has left of the time is divided evenly: this repeat may use it up to here.
+  // Divides the time left after warm-up evenly: this repeat may use it up to here.
   const double start_share = clock.limit_seconds > 0 ? clock.elapsed() / clock.limit_seconds : 0;
   const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(config.repeats - repeat);
   auto& seconds = result_.step_seconds.emplace_back();
@@ -212,7 +212,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   const auto expected = static_cast<std::size_t>(std::min(config.num_batches, kReserveAtMost));
   seconds.reserve(expected);
   losses.reserve(expected);
-  // The first after steps of the other kind: not as the others.
+  // The first step after steps of the other kind is atypical.
   if ((config.io_overhead || (config.on_gpu() && config.baseline)) && repeat > 0) run_step();
 
   settle();
@@ -236,8 +236,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   }
 }
 
-// Images per second of this worker over as many steps as the last repeat had, all waiting for each other before and
-// after.
+// Images per second of this worker over as many steps as the last repeat had, with a barrier before and after.
 double Benchmark::measure_alone(const std::stop_token& stop, bool takes_part) {
   double speed = 0;
   comm::barrier(worker_.workers());
@@ -251,15 +250,15 @@ double Benchmark::measure_alone(const std::stop_token& stop, bool takes_part) {
   return speed;
 }
 
-// After a repeat, so that what changes on the machine in the course of time changes all three alike. The replicas go
-// different ways here, and back to what rank 0 has afterwards; the steps do not count.
+// Runs after each repeat, so that slow changes of the machine affect all three alike. The replicas diverge here and
+// return to rank 0's values afterwards; these steps do not count.
 void Benchmark::run_baselines(const std::stop_token& stop) {
   BatchSplit& step = worker_.step().split();
   VariableStore& store = worker_.step().session().variables();
   const auto steps_before = steps_done_;
   const auto updates_before = store.step;
   step.set_exchange(nullptr);
-  if (config().on_gpu()) run_step();  // is recorded anew
+  if (config().on_gpu()) run_step();  // is recorded again
   worker_.workers().set_context("baseline");
   const auto timeout = worker_.workers().timeout();
   worker_.workers().set_timeout(comm::Communicator::kUnevenTimeout);
@@ -281,8 +280,8 @@ double Benchmark::together(const std::vector<double>& step_seconds) {
   return sum_over(worker_.workers(), throughput(step_seconds, config().batch_size).images_per_second);
 }
 
-// After a repeat with images of a data set: as many steps that find their batch in place, as with synthetic images. The
-// threads that decode have nothing to do once their memory is full, which is during the first step.
+// After a repeat with real images: as many steps on a fixed batch, as with synthetic images. The decoder threads go
+// idle once their memory is full, which happens during the first step.
 void Benchmark::run_in_place(const std::stop_token& stop) {
   const auto steps = result_.step_seconds.back().size();
   std::vector<double> seconds;
@@ -302,8 +301,8 @@ void Benchmark::run_in_place(const std::stop_token& stop) {
   result_.input_cost.in_place.push_back(in_place);
 }
 
-// Collective, between the steps of one kind and of another. Where servers have the variables, a worker that is through
-// earlier than others does not keep them waiting, and all go on from the same values.
+// Collective, between steps of different kinds. If servers hold the variables, a worker that finishes early does not
+// block the others, and all continue from the same values.
 void Benchmark::barrier(bool timed) {
   if (worker_.replicas() != nullptr) worker_.replicas()->sync().rest();
   worker_.workers().set_context("waiting for all workers to end their steps");
@@ -316,7 +315,7 @@ void Benchmark::barrier(bool timed) {
   comm::barrier(worker_.workers());
 }
 
-// Of the timed steps alone: subtracted before, added after, while nothing goes on.
+// For timed steps only: subtracted before, added after, while nothing is in progress.
 void Benchmark::count_traffic(int sign) {
   if (worker_.servers() == nullptr || worker_.workers().rank() > 0) return;
   statistics_ = worker_.servers()->server_statistics();
@@ -328,7 +327,7 @@ void Benchmark::count_traffic(int sign) {
   }
 }
 
-// Collective. Steps of workers that exchange nothing end at different times: one that was asked to end says so here.
+// Collective. Workers that exchange nothing end at different times; here they learn whether one was asked to stop.
 void Benchmark::agree_on_interrupt(bool asked) {
   for (const bool each : comm::all_gather_value(worker_.workers(), static_cast<char>(asked)))
     result_.interrupted = result_.interrupted || each;
@@ -377,7 +376,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
       const auto start = SteadyClock::now();
       if (config().io_overhead && !result_.interrupted) run_in_place(stop);
       if (config().baseline && !result_.interrupted) run_baselines(stop);
-      clock.start += SteadyClock::now() - start;  // its time is not the repeats'
+      clock.start += SteadyClock::now() - start;  // not the repeats' time
     }
     result_.device_bytes = worker_.backend().device().allocated_bytes();
     result_.ranks = gather_reports(worker_.workers(), rank_report());

@@ -8,10 +8,10 @@
 namespace trireme::lab {
 namespace {
 
-// A run without a size or a number of steps is to end in about two minutes, compiling included, on a few cores.
+// A run with neither size nor number of steps should end in about two minutes on a few cores, including compiling.
 constexpr std::int64_t kQuickBatchSize = 16;
 constexpr double kQuickSeconds = 100;
-// Of steps with data and without, taken in turns, so that their difference has a spread.
+// Steps with and without data alternate, so that their difference has a spread.
 constexpr std::int64_t kIoOverheadRepeats = 5;
 constexpr std::int64_t kManySteps = 1'000'000'000;
 

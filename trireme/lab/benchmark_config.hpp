@@ -1,5 +1,5 @@
-// What a benchmark is to do: a step, and how it is timed. BenchmarkOptions is what a user writes; resolve() checks it
-// and gives the BenchmarkConfig that Benchmark runs and the record keeps.
+// The configuration of a benchmark: a step and how it is timed. resolve() checks the user's BenchmarkOptions and
+// returns the BenchmarkConfig that Benchmark runs and the record keeps.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,24 @@ struct BenchmarkOptions : train::StepOptions {
 };
 
 struct BenchmarkConfig : train::StepConfig {
-  bool batch_size_chosen = false;  // neither a size nor a number of steps was asked for: one that is quick here
+  bool batch_size_chosen = false;  // neither size nor number of steps was given: a size that is quick here
   std::int64_t num_batches = 100;
   std::int64_t num_warmup_batches = 10;
   std::int64_t repeats = 1;
   std::int64_t display_every = 10;
-  double max_seconds = 0;    // of warm-up and timed steps together; 0: no limit
-  bool baseline = false;     // measure one worker alone, and workers that exchange nothing, in the same run
-  bool io_overhead = false;  // measure steps whose batch stays in place too
+  double max_seconds = 0;    // for warm-up and timed steps together; 0: no limit
+  bool baseline = false;     // also measure one worker alone, and workers that exchange nothing
+  bool io_overhead = false;  // also measure steps with a fixed batch
   bool profile = false;
   std::int64_t profile_rows = 30;
 };
 
-// What of it can be known before the processes of a launch are there: Error(bad_input) as resolve().
+// The checks that are possible before the processes of a launch exist: Error(bad_input) as in resolve().
 train::DistributionConfig check_before_launch(const BenchmarkOptions& options, const comm::JobSize& job);
 
-// Throws Error(bad_input) that names the option, what was given and what is legal.
+// Error(bad_input) names the option, the value given and what is legal.
 BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& job = {});
 
-// Under the names of the options.
-Json to_json(const BenchmarkConfig& config);
+Json to_json(const BenchmarkConfig& config);  // keys are the option names
 
 }  // namespace trireme::lab

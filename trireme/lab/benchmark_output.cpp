@@ -93,7 +93,7 @@ std::string kernels_text(const BenchmarkSetup& setup) {
   return fmt::format("{}: {} timed in {}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds));
 }
 
-// As --precision has it.
+// As in --precision.
 const char* precision_name(DataType type) {
   return type == DataType::bf16 ? "bf16" : type == DataType::f16 ? "fp16" : "fp32";
 }
@@ -129,8 +129,8 @@ std::string early_end_text(const BenchmarkSetup& setup, const BenchmarkResult& r
                      setup.config.num_warmup_batches, steps, setup.config.num_batches * setup.config.repeats);
 }
 
-// No step of these instructions is shorter than either time. The bytes are those of each instruction by itself: what
-// one leaves in the cache for the next counts again, so a step of small tensors can be below its floor.
+// No step of these instructions is faster than either time. Bytes are counted per instruction: data left in the cache
+// for the next one counts again, so a step of small tensors can beat its floor.
 std::string floors_text(const BenchmarkSetup& setup, double step_seconds) {
   const double by_flops = setup.flops_per_step / setup.peak.flops_per_second;
   const double by_bytes = setup.bytes_per_step / setup.peak.bytes_per_second;
@@ -139,7 +139,7 @@ std::string floors_text(const BenchmarkSetup& setup, double step_seconds) {
                      step_seconds / std::max(by_flops, by_bytes));
 }
 
-// Of this worker: the table of workers has the others'.
+// For this worker; the table of workers has the others.
 std::string input_text(const BenchmarkSetup& setup, const BenchmarkResult& result, double step_seconds) {
   if (!setup.config.data.is_real() || result.ranks.empty()) return "";
   const double input = result.ranks.front().input;
@@ -252,7 +252,7 @@ double progress(const BenchmarkConfig& config, double elapsed_seconds, std::int6
 
 void BenchmarkText::print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stream_);
-  std::fflush(stream_);  // lines are to be seen when they happen, through a pipe too
+  std::fflush(stream_);  // show lines at once, also through a pipe
 }
 
 void BenchmarkText::on_start(const BenchmarkSetup& setup) {

@@ -1,5 +1,4 @@
-// What a benchmark looks like to people: a banner, lines as the steps go, the totals; and a progress bar on a terminal.
-// Views of what Benchmark reports; they measure nothing.
+// The text output of a benchmark, as observers: banner, step lines, totals, and a progress bar on a terminal.
 #pragma once
 
 #include <cstdio>
@@ -10,8 +9,7 @@
 
 namespace trireme::lab {
 
-// The lines known from tf_cnn_benchmarks, each saying what it counts. Step lines come at step 1 and every
-// display_every.
+// The lines known from tf_cnn_benchmarks, with units. Step lines appear at step 1 and every display_every.
 class BenchmarkText : public BenchmarkObserver {
  public:
   explicit BenchmarkText(std::FILE* stream) : stream_(stream) {}
@@ -26,7 +24,7 @@ class BenchmarkText : public BenchmarkObserver {
   std::int64_t batch_size_ = 0, display_every_ = 1, repeats_ = 1;
 };
 
-// Draws a bar with the time left on a terminal, around what another observer prints.
+// Draws a bar with the time left on a terminal, around another observer's output.
 class ProgressBar : public BenchmarkObserver {
  public:
   ProgressBar(BenchmarkObserver& inner, std::FILE* terminal) : inner_(inner), line_(terminal) {}
@@ -42,26 +40,25 @@ class ProgressBar : public BenchmarkObserver {
   report::TerminalLine line_;
   BenchmarkConfig config_;
   std::int64_t warmup_done_ = 0;
-  double drawn_at_ = -1;  // seconds of the run; below 0: never
+  double drawn_at_ = -1;  // seconds into the run; below 0: never
 };
 
 std::string banner(const BenchmarkSetup& setup);
-// The same with other words on how long it goes on.
-std::string banner(const BenchmarkSetup& setup, const std::string& steps);
+std::string banner(const BenchmarkSetup& setup, const std::string& steps);  // other words for the steps
 std::string step_line(const StepEvent& event, std::int64_t batch_size);
 std::string totals(const BenchmarkSetup& setup, const BenchmarkResult& result);
-// Share of the run that is done, from 0 to 1: by steps, or by time where that ends it earlier.
+// Share of the run that is done, 0 to 1: by steps, or by time if that ends it earlier.
 double progress(const BenchmarkConfig& config, double elapsed_seconds, std::int64_t steps_done);
 
-// Of workers and servers that train together.
+// For workers and servers that train together.
 std::string workers_text(int workers);                               // "2 workers"
 std::string members_text(const std::vector<comm::Member>& members);  // "4: 2 on alpha, 2 on beta"
 std::string servers_text(const BenchmarkSetup& setup);
 std::string update_text(const BenchmarkSetup& setup);
 
-// Where a step goes on every rank, how fast gradients travel, and who keeps the others waiting.
+// Time breakdown of a step per rank, gradient bandwidth, and which rank keeps the others waiting.
 std::string workers_table(const JobFigures& figures, const std::vector<RankReport>& ranks);
-// What each server holds and what goes through it.
+// What each server holds and its traffic.
 std::string servers_table(const BenchmarkSetup& setup, const std::vector<ServerReport>& servers);
 std::string baseline_text(const BenchmarkSetup& setup, const BenchmarkResult& result, const JobFigures& figures);
 

@@ -11,9 +11,9 @@
 namespace trireme::lab {
 namespace {
 
-// Workers that exchange nothing: what they wait for is input alone. Only a profiled run can tell
-// the optimizer's share; where inter-op threads run instructions at the same time, none can tell what part of the step
-// belongs to which. Groups of cores wait for each other inside kernels, and how long is not measured.
+// For workers that exchange nothing: they wait only for input. Only a profiled run knows the optimizer's share; if
+// inter-op threads overlap instructions, nothing is known about shares. Core groups wait for each other inside kernels,
+// which is not measured.
 report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds, double input_seconds) {
   const BenchmarkConfig& config = benchmark.setup().config;
   report::Breakdown result;
@@ -71,7 +71,7 @@ report::Results make_results(const Benchmark& benchmark) {
       results.link_bytes_per_second = figures.traffic->link_bytes_per_second;
     }
   } else {
-    // Workers that exchange nothing differ in the length of their steps alone.
+    // Workers that exchange nothing differ only in step length.
     for (const RankReport& rank : measured.ranks)
       results.breakdown.push_back(breakdown(benchmark, rank.step, rank.input));
     if (measured.ranks.empty()) results.breakdown.push_back(breakdown(benchmark, summary.mean, 0));
@@ -108,7 +108,7 @@ void fill_record(report::RunRecord& record, const Benchmark& benchmark) {
     record.machine["gpu"] = std::move(gpu);
   }
   const std::vector<RankReport>& ranks = benchmark.result().ranks;
-  if (ranks.empty()) {  // it failed: what this worker has
+  if (ranks.empty()) {  // it failed: only this worker's data
     record.cluster = {
         {.role = "worker", .index = 0, .host = record.machine.value("host", ""), .cores = setup.threads.cores}};
     record.steps = {benchmark.result().step_seconds};

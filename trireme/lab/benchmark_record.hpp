@@ -1,5 +1,4 @@
-// The run record of a benchmark: started before the run, so that a failure has one too, and filled from what was
-// measured.
+// The run record of a benchmark, started before the run so that a failure is recorded too.
 #pragma once
 
 #include "trireme/lab/benchmark.hpp"
@@ -7,10 +6,8 @@
 
 namespace trireme::lab {
 
-// Command, time, build, machine and configuration.
-report::RunRecord start_record(const BenchmarkConfig& config);
+report::RunRecord start_record(const BenchmarkConfig& config);  // command, time, build, machine and configuration
 
-// The configuration as it came out, samples and results.
-void fill_record(report::RunRecord& record, const Benchmark& benchmark);
+void fill_record(report::RunRecord& record, const Benchmark& benchmark);  // final configuration and results
 
 }  // namespace trireme::lab

@@ -22,7 +22,7 @@ const PeerConfiguration* find_configuration(const PeerFramework& framework, cons
   return found == framework.configurations.end() ? nullptr : &*found;
 }
 
-// The contestants of one framework that a word asks for.
+// The contestants of one framework that a word selects.
 std::vector<Contestant> asked_of(const PeerCatalog& catalog, const PeerFramework& framework, const std::string& word) {
   std::vector<Contestant> found;
   const auto add = [&](const std::string& label, std::vector<PeerConfiguration> configurations) {
@@ -54,7 +54,7 @@ std::vector<std::string> known_names(const std::vector<PeerCatalog>& catalogs) {
   return names;
 }
 
-// "pytorch-compile" is one of pytorch's.
+// "pytorch-compile" belongs to pytorch.
 bool belongs_to(const std::string& word, const PeerFramework& framework) {
   return word == kAll || word == framework.name || word.starts_with(framework.name + "-");
 }
@@ -70,7 +70,7 @@ void note_missing(Field& field, const std::vector<PeerCatalog>& catalogs, const 
   }
 }
 
-// The same framework of two interpreters is told apart by its version.
+// The same framework in two interpreters is told apart by version.
 void tell_apart(std::vector<Contestant>& contestants) {
   std::multiset<std::string> labels;
   for (const Contestant& contestant : contestants) labels.insert(contestant.label);

@@ -1,5 +1,5 @@
-// The same work under Trireme and under other frameworks: a study whose every cell is run by each of them, in turns.
-// Made by `trireme compare` from a plan and from what the peers can do; run by Sweep, and looked at here afterwards.
+// Compares Trireme with other frameworks: a study in which each of them runs every cell, in turns. Made by `trireme
+// compare` from a plan and the peers' abilities, run by Sweep, evaluated here.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@
 
 namespace trireme::lab {
 
-// One of those that Trireme is compared with.
+// A framework that Trireme is compared with.
 struct Contestant {
-  std::string label;  // "pytorch", or "pytorch 2.15.0" beside another version: the records' study.framework
+  std::string label;  // "pytorch", or "pytorch 2.15.0" if versions differ: study.framework in records
   std::string framework, version;
   const PeerCatalog* catalog = nullptr;
   std::vector<PeerConfiguration> configurations;  // the first that can do a cell's work does it
@@ -23,11 +23,11 @@ struct Contestant {
 
 struct Field {
   std::vector<Contestant> contestants;
-  std::vector<std::string> missing;  // what was asked for and is not there, in sentences
+  std::vector<std::string> missing;  // requested but not available, in sentences
 };
 
-// `wanted` are names of frameworks and of configurations, or "all" for every configuration. The catalogs, one for each
-// interpreter, outlive the result. Error(bad_input) for a name that nobody knows.
+// `wanted` names frameworks and configurations, or "all" for every configuration. The catalogs, one per interpreter,
+// must outlive the result. Error(bad_input) for an unknown name.
 Field choose_contestants(const std::vector<PeerCatalog>& catalogs, const std::vector<std::string>& wanted);
 
 struct FrameworkComparison {
@@ -36,25 +36,25 @@ struct FrameworkComparison {
   std::vector<std::string> left_out;             // what a contestant cannot do, in sentences
 };
 
-// Sets what the work does not, so that it means the same to all; `cores` are shared by its workers.
+// Sets every option the work leaves open, so that it means the same to all; its workers share `cores`.
 void fill_in(Configuration& configuration, int cores);
 
-// `works` are the cells of a plan; `only_trireme` is set for Trireme's own runs. Error(bad_input) where a network or an
-// option is none that peers have, Error(unavailable) where nobody is left to compare with.
+// `works` are the cells of a plan; `only_trireme` is set for Trireme's own runs. Error(bad_input) if peers lack a
+// network or option, Error(unavailable) if no contestant is left.
 FrameworkComparison make_comparison(const std::vector<StudyCell>& works, const std::vector<Contestant>& contestants,
                                     const Configuration& only_trireme, int cores);
 
-// How many times the speed of another we have.
+// Our speed divided by another's.
 struct Ratio {
   double of_medians = 0;
   double lowest = 0, highest = 0;  // of the ratios within a round
   std::size_t rounds = 0;
 };
-// Speeds by round; nothing where a run failed or was not made. Nothing where no round has both.
+// Speeds by round; nothing if a run failed or is missing. The ratio is nothing if no round has both.
 using Speeds = std::vector<std::optional<double>>;
 std::optional<Ratio> ratio_of(const Speeds& ours, const Speeds& theirs);
 
-// What the records of a cell say.
+// From the records of a cell.
 struct CellFigures {
   Speeds images_per_second;  // by round
   std::vector<double> peak_rss_bytes;
@@ -62,13 +62,12 @@ struct CellFigures {
 };
 CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& cell, int rounds);
 
-// Who takes part, in which version and configuration; who does not, and why.
-std::string field_text(const Field& field, const std::vector<std::string>& notes);
+std::string field_text(const Field& field, const std::vector<std::string>& notes);  // who takes part or not
 
-// A row for each work and framework: speed, memory, and how many times its speed Trireme has.
+// A row per work and framework: speed, memory, and Trireme's speed as a multiple of it.
 std::string ratio_table(const FrameworkComparison& comparison, const std::filesystem::path& folder, int rounds);
 
-// What is the same and what differs, a sentence to a line: of every network that is compared, and of the measurement.
+// What is the same and what differs, a sentence per line: for every network compared, and for the measurement.
 std::vector<std::string> difference_lines(const FrameworkComparison& comparison,
                                           const std::vector<Contestant>& contestants);
 

@@ -23,7 +23,7 @@ bool suits(OptionKind kind, const Json& value) {
       return value.is_number_integer();
     case OptionKind::number:
       return value.is_number();
-    case OptionKind::text:  // "batch-split" is a text that may be a number
+    case OptionKind::text:  // "batch-split" is text that may be a number
       return value.is_string() || value.is_number();
   }
   return false;
@@ -53,7 +53,7 @@ bool parse_as(OptionKind kind, const std::string& text, Json& value) {
   return false;
 }
 
-// One worker alone needs no launch.
+// A single worker needs no launch.
 bool asks_for_launch(const Setting& setting, const OptionCatalog& options) {
   const OptionInfo* option = options.find(setting.option);
   if (option == nullptr || !option->of_launch || setting.value == false) return false;

@@ -9,7 +9,7 @@
 namespace trireme::lab {
 namespace {
 
-// 0: there is no such unit.
+// 0: unknown unit.
 double unit_seconds(char unit) { return unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0; }
 
 }  // namespace

@@ -1,13 +1,12 @@
-// Lengths of time as people write them: "20m", "1h30m", "45s". Used for budgets and limits of studies.
+// Durations as people write them: "20m", "1h30m", "45s". Used for budgets and limits of studies.
 #pragma once
 
 #include <string>
 
 namespace trireme::lab {
 
-// Seconds. Error(bad_input) begins with `where`.
+// Returns seconds. Error(bad_input) begins with `where`.
 double parse_duration(const std::string& text, const std::string& where);
-// In the same notation, to the second: "1h30m"; below a minute with a tenth: "4.5s".
-std::string duration_text(double seconds);
+std::string duration_text(double seconds);  // to the second: "1h30m"; below a minute to a tenth: "4.5s"
 
 }  // namespace trireme::lab

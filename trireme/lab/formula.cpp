@@ -15,8 +15,8 @@
 namespace trireme::lab {
 
 struct Formula::Node {
-  std::string operation;  // "value", "name", or an operator as it is written
-  FormulaValue value;     // of a value; of a name its text
+  std::string operation;  // "value", "name", or the operator's symbol
+  FormulaValue value;     // the value, or the text of a name
   std::vector<Node> operands;
 };
 
@@ -24,7 +24,7 @@ namespace {
 
 using Node = Formula::Node;
 
-// What people write is far below; formulas are read and evaluated by recursion.
+// Far above what people write; parsing and evaluation are recursive.
 constexpr std::size_t kLongest = 2000;
 constexpr int kDeepest = 50;
 
@@ -33,7 +33,7 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0u) == 0x80; }  // of UTF-8
 
 struct Token {
-  std::string text;  // empty: the end
+  std::string text;  // empty: end of input
   enum class Kind { symbol, number, name, text } kind = Kind::symbol;
   std::size_t column = 0;
 };
@@ -49,7 +49,7 @@ class Tokens {
     return current_.text == text && (current_.kind == Token::Kind::symbol || is_word());
   }
   bool is_word() const { return current_.text == "and" || current_.text == "or" || current_.text == "not"; }
-  // Takes it where it is one of these.
+  // Takes the next token if it is one of these.
   std::optional<std::string> take(Symbols symbols) {
     const auto found = std::ranges::find_if(symbols, [&](auto symbol) { return is_symbol(symbol); });
     if (found == symbols.end()) return std::nullopt;
@@ -74,7 +74,7 @@ class Tokens {
   }
 
  private:
-  // A '-' belongs to a name where a letter follows: "num-intra-threads", but not "workers-1".
+  // A '-' is part of a name if a letter follows: "num-intra-threads", but not "workers-1".
   bool is_in_name(std::size_t place) const {
     const char c = at(place);
     return is_letter(c) || is_digit(c) || c == '_' || (c == '-' && is_letter(at(place + 1)));
@@ -136,14 +136,14 @@ class Parser {
     node.operands.push_back(std::move(right));
     return node;
   }
-  // What is one level further in.
+  // Parses one nesting level deeper.
   Node inner(Node (Parser::*parse)()) {
     if (++depth_ > kDeepest) bad_input("it is nested more than {} deep", kDeepest);
     Node node = (this->*parse)();
     --depth_;
     return node;
   }
-  // Operators of one strength, from left to right.
+  // Left-associative operators of equal precedence.
   Node chain(Node (Parser::*operand)(), Symbols symbols) {
     Node left = (this->*operand)();
     while (auto symbol = tokens_.take(symbols)) left = join(*symbol, std::move(left), (this->*operand)());

@@ -1,8 +1,7 @@
-// An expression over named values, as plans have them in constraints ("workers * num-intra-threads <= cores") and in
-// values that follow from others ("=64 / workers"). Parsed once, so that a mistake is found before anything runs, and
-// evaluated for every cell. Made by StudyPlan.
+// An expression over named values, for constraints of plans ("workers * num-intra-threads <= cores") and derived values
+// ("=64 / workers"). Parsed once, to find mistakes before anything runs, and evaluated per cell. Made by StudyPlan.
 //
-// Numbers, text in quotes, names; + - * / %, == != < <= > >=, and, or, not, parentheses. A name may have '-' inside
+// Numbers, quoted text, names; + - * / %, == != < <= > >=, and, or, not, parentheses. A name may contain '-'
 // ("num-intra-threads"), so a minus between names needs spaces around it.
 #pragma once
 
@@ -17,17 +16,15 @@ using FormulaValue = std::variant<bool, double, std::string>;
 
 class Formula {
  public:
-  // The value of a name; throws Error(bad_input) where there is none.
-  using Lookup = std::function<FormulaValue(const std::string& name)>;
+  using Lookup = std::function<FormulaValue(const std::string& name)>;  // Error(bad_input) for unknown names
 
-  // `where` begins the message of every error: "constraints[1]". Error(bad_input) says what was expected and at which
-  // character.
+  // `where` begins every error message: "constraints[1]". Error(bad_input) says what was expected at which character.
   Formula(std::string text, std::string where);
 
-  // Error(bad_input) where values are of the wrong kind, something is divided by zero, or a number becomes too large.
+  // Error(bad_input) for values of the wrong kind, division by zero and overflow.
   FormulaValue evaluate(const Lookup& lookup) const;
-  bool holds(const Lookup& lookup) const;     // of a condition; anything else is an error
-  double number(const Lookup& lookup) const;  // of a number; likewise
+  bool holds(const Lookup& lookup) const;     // for conditions; anything else is an error
+  double number(const Lookup& lookup) const;  // for numbers; likewise
 
   const std::string& text() const { return text_; }
 
@@ -35,7 +32,7 @@ class Formula {
 
  private:
   std::string text_, where_;
-  std::shared_ptr<const Node> root_;  // shared by copies: it does not change
+  std::shared_ptr<const Node> root_;  // immutable, shared by copies
 };
 
 }  // namespace trireme::lab

@@ -8,7 +8,7 @@
 namespace trireme::lab {
 namespace {
 
-// Of all workers over the given steps of each.
+// Of all workers, each over its given steps.
 template <typename StepsOf>
 double images_per_second(const BenchmarkSetup& setup, const std::vector<RankReport>& ranks, StepsOf steps_of) {
   double sum = 0;
@@ -16,7 +16,7 @@ double images_per_second(const BenchmarkSetup& setup, const std::vector<RankRepo
   return sum;
 }
 
-// Images whose gradients came too late have taught nobody anything.
+// Images whose gradients came too late were not used.
 double share_of_used_gradients(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   if (setup.config.distribution.backup_workers == 0 || result.servers.empty()) return 1;
   std::int64_t pushes = 0, dropped = 0;
@@ -54,7 +54,7 @@ std::optional<GradientTraffic> traffic_of(const BenchmarkSetup& setup, double co
 }  // namespace
 
 JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& result) {
-  // A run that failed has this worker's own measurements only.
+  // A failed run has only this worker's measurements.
   std::vector<RankReport> ranks = result.ranks;
   if (ranks.empty()) {
     RankReport& own = ranks.emplace_back();
@@ -68,7 +68,7 @@ JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& resul
   const std::vector<double> seconds = joined(figures.step_seconds);
   if (seconds.empty()) return figures;
   const auto global_batch = setup.config.global_batch_size();
-  // With backup workers everybody goes at his own pace, and some gradients are dropped.
+  // With backup workers everyone runs at their own pace, and some gradients are dropped.
   const bool together = distribution.is_synchronous() && distribution.backup_workers == 0;
   figures.jitter = throughput(seconds, setup.config.batch_size).jitter;
   figures.images_per_second =

@@ -12,10 +12,10 @@ namespace trireme::lab {
 namespace {
 
 constexpr int kClockTag = 0, kTraceTag = 1;
-// A rank may still measure, or write its results, while others are through.
+// A rank may still measure or write results while others are done.
 constexpr auto kPatience = std::chrono::minutes(10);
 
-// Enough for networks of thousands of operations. What does not fit is left out and counted.
+// Enough for networks of thousands of operations. The rest is dropped and counted.
 std::size_t spans_for(std::int64_t steps) {
   constexpr std::int64_t kPerStep = 4096, kLeast = 1 << 14, kMost = 1 << 20;
   return static_cast<std::size_t>(std::clamp(std::min(steps, kMost) * kPerStep, kLeast, kMost));
@@ -57,7 +57,7 @@ JobTrace::JobTrace(comm::Communicator& members, int workers, std::int64_t steps)
       started_(report::rfc3339(std::chrono::system_clock::now())),
       known_(members.size()),
       recorder_(spans_for(steps)) {
-  recorder_.track(perf::Recorder::kMainTrack);  // the first in the file
+  recorder_.track(perf::Recorder::kMainTrack);  // first in the file
   members_->set_timeout(kPatience);
   members_->set_context("comparing clocks for the trace");
   if (is_first()) {
@@ -69,7 +69,7 @@ JobTrace::JobTrace(comm::Communicator& members, int workers, std::int64_t steps)
 
 JobTrace::~JobTrace() = default;
 
-// Ranks of one machine have one clock, unless what was measured says otherwise.
+// Ranks of one machine share a clock, unless measurements say otherwise.
 void JobTrace::measure_clocks(comm::ClockOffset Member::*when) {
   for (int rank = 1; rank < members_->size(); ++rank) {
     Member& member = known_[rank];

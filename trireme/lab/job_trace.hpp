@@ -1,7 +1,6 @@
-// The trace of a job: `--trace`. Every member, parameter servers too, makes one before it does anything else, lets its
-// parts leave spans in the recorder, and writes it together with the others when all is over: the first rank asks the
-// others for their clocks at the beginning and at the end, collects their spans one rank after the other, and puts all
-// on one time line in one file. Made by `trireme bench` and `trireme train`.
+// The trace of a job (`--trace`). Every member, servers included, makes one first, records spans, and writes it with
+// the others at the end: the first rank reads the others' clocks at the start and end, collects their spans rank by
+// rank and merges them on one time line into one file. Made by `trireme bench` and `trireme train`.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +21,18 @@ namespace trireme::lab {
 
 class JobTrace {
  public:
-  // Collective: all members of the job, of which the first so many are workers. The communicator outlives this.
+  // Collective over all members of the job; the first `workers` are workers. The communicator must outlive this.
   JobTrace(comm::Communicator& members, int workers, std::int64_t steps);
   ~JobTrace();
 
   perf::Recorder& recorder() { return recorder_; }
 
-  // Collective, once, when nobody leaves spans any more. Those who are lost are left out. The first rank writes the
-  // file, which appears whole or not at all; gives back a line about it, and nothing on the others.
+  // Collective, once, when nobody records anymore. Lost members are left out. The first rank writes the file atomically
+  // and returns a line about it; the others return an empty string.
   std::string write(const std::string& path);
 
  private:
-  // Of another rank, or of this one: what there is beside its spans.
+  // What is known of a rank besides its spans.
   struct Member {
     comm::ClockOffset begin, end;
     bool is_lost = false;

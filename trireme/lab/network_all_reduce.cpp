@@ -19,7 +19,7 @@ namespace {
 
 using comm::Algorithm;
 
-// Values of rank 0 that are whole numbers below 4096; the others' are larger by their rank. Sums of them are exact.
+// Rank 0's values are integers below 4096; the others' are larger by their rank. Their sums are exact.
 float value_of(std::uint32_t number, std::size_t index) {
   return static_cast<float>(((static_cast<std::uint32_t>(index) + number) * 2654435761U) >> 20);
 }
@@ -30,7 +30,7 @@ void fill(std::span<float> values, std::uint32_t number, int rank) {
 }
 
 void verify(std::span<const float> values, std::uint32_t number, int ranks) {
-  constexpr float kTolerance = 4096 * 1e-5F;  // taking the mean of equal values again may round
+  constexpr float kTolerance = 4096 * 1e-5F;  // repeated means of equal values may round
   const float more = static_cast<float>(ranks - 1) / 2;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float expected = value_of(number, i) + more;
@@ -81,7 +81,7 @@ AllReduceResult AllReduceTest::measure(const comm::AllReduceOptions& options, st
   return result;
 }
 
-// The mean of means is the mean: repetitions need no new values. Seconds of one, the same on all ranks.
+// The mean of means is the mean, so repetitions need no new values. Returns seconds per repetition, equal on all ranks.
 double AllReduceTest::sample(comm::AllReducer& reducer, std::span<const std::int64_t> buckets, std::int64_t repetitions,
                              std::uint32_t number) const {
   const std::span<float> used = values_.first(static_cast<std::size_t>(sum_of(buckets)) / sizeof(float));
@@ -110,7 +110,7 @@ double AllReduceTest::sample(comm::AllReducer& reducer, std::span<const std::int
 std::vector<std::int64_t> gradient_bucket_bytes(const std::string& model) {
   train::StepOptions options;
   options.model = model;
-  options.batch_size = 1;  // gradients are as large for any
+  options.batch_size = 1;  // gradients have the same size for any batch
   options.autotune = "off";
   const train::StepConfig config = train::resolve(options);
   Graph graph;

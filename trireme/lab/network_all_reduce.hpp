@@ -1,6 +1,5 @@
-// Measures the all-reduce of a transport, by each of the project's algorithms: of single sizes and of the gradient
-// buckets of a network, as they follow one another in a step. Every result is checked. Every rank calls the same.
-// Used by `trireme net`; runs over threads in tests.
+// Measures a transport's all-reduce with each algorithm: single sizes, and a network's gradient buckets in the order of
+// a step. Checks every result. All ranks make the same calls. Used by `trireme net`; tests run it over threads.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +18,23 @@ struct AllReduceResult {
   comm::Algorithm algorithm = comm::Algorithm::ring;
   std::int64_t bytes = 0;  // of all buckets
   int ranks = 1;
-  std::vector<double> seconds;  // of all buckets one after the other, on the slowest rank, per sample
+  std::vector<double> seconds;  // for all buckets in sequence, on the slowest rank, per sample
 
   double median() const;
   double jitter() const;
-  double algorithm_bytes_per_second() const;  // bytes / time
-  // Times 2 (n - 1) / n: what each rank has sent and received at best, so that it compares with the link's bandwidth
-  // whatever the number of ranks.
+  double algorithm_bytes_per_second() const;
+  // bytes / time x 2 (n - 1) / n, each rank's minimum traffic: comparable with a link's bandwidth for any n.
   double bus_bytes_per_second() const;
 };
 
 class AllReduceTest {
  public:
-  // Collective. Memory for so many bytes, shared inside a node where the system lets it, as gradients are in training.
-  // The communicator outlives this.
+  // Collective. Allocates memory, shared within a node if possible, as in training. The communicator must outlive this.
   AllReduceTest(comm::Communicator& communicator, std::int64_t most_bytes);
 
-  // The algorithms that this transport has here; collective.
-  std::vector<comm::Algorithm> algorithms() const;
+  std::vector<comm::Algorithm> algorithms() const;  // collective; those the transport has here
 
-  // Bytes of each bucket are a multiple of 4. Collective; known to all ranks. Error(failed) where a mean is wrong.
+  // Collective; all ranks get the result. Bucket sizes are multiples of 4. Error(failed) if a mean is wrong.
   AllReduceResult measure(const comm::AllReduceOptions& options, std::span<const std::int64_t> buckets,
                           double seconds) const;
 
@@ -48,12 +44,11 @@ class AllReduceTest {
 
   comm::Communicator& communicator_;
   std::unique_ptr<comm::SharedMemory> arena_;
-  AlignedMemory own_memory_;  // where none can be shared
+  AlignedMemory own_memory_;  // if memory cannot be shared
   std::span<float> values_;
 };
 
-// Bytes of the buckets in which bench exchanges the gradients of a network, in the order in which backward completes
-// them.
+// Bytes of the buckets in which bench exchanges a network's gradients, in the order backward completes them.
 std::vector<std::int64_t> gradient_bucket_bytes(const std::string& model);
 
 }  // namespace trireme::lab

@@ -58,7 +58,7 @@ class TransportLink : public NetworkLink {
   std::vector<comm::Transfer> transfers_;
 };
 
-// What the listener tells the other rank. Who connects shows the number: anybody could find the port.
+// Sent by the listener. The connecting rank must present the number, as anyone could find the port.
 struct Invitation {
   std::uint32_t port = 0;
   std::uint32_t padding = 0;
@@ -97,7 +97,7 @@ void wait_for(int socket, short events, std::chrono::duration<double> timeout, c
   if (ready == 0) socket_failed(what, EAGAIN);
 }
 
-// Blocking calls with a timeout, as the simplest program would have them.
+// Blocking calls with a timeout, as in the simplest program.
 class SocketLink : public NetworkLink {
  public:
   SocketLink(UniqueFd socket, std::chrono::duration<double> timeout) : socket_(std::move(socket)), timeout_(timeout) {
@@ -189,7 +189,7 @@ class Listener {
       address.sin_family = AF_INET;
       return bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     }
-    const int off = 0;  // IPv4 too
+    const int off = 0;  // also accept IPv4
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
     return setsockopt(socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
@@ -227,7 +227,7 @@ std::unique_ptr<NetworkLink> wait_for_guest(const Listener& listener, const Invi
     try {
       link->receive(std::as_writable_bytes(std::span(shown)), 1);
     } catch (const Error&) {
-      continue;  // a stranger that has gone again
+      continue;  // a stranger that has left
     }
     if (shown == invitation.number) return link;
   }

@@ -21,7 +21,7 @@ std::string bytes_text(std::int64_t bytes) { return format_bytes(static_cast<dou
 std::string gigabytes(double bytes_per_second) { return fmt::format("{:.4f}", bytes_per_second / 1e9); }
 std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
-// Shown where not all sizes are.
+// Shown unless all sizes are.
 bool is_landmark(std::int64_t bytes, std::int64_t largest) {
   const auto size = static_cast<std::uint64_t>(bytes);
   return bytes == largest || (std::has_single_bit(size) && std::countr_zero(size) % 4 == 0);

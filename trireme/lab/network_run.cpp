@@ -33,7 +33,7 @@ std::vector<NetworkTransport> chosen_transports(const NetworkPlan& plan, const N
   return chosen;
 }
 
-// Whole floats; every other size, because there are several algorithms.
+// Multiples of a float; every other size, because there are several algorithms.
 std::vector<std::int64_t> all_reduce_sizes(const NetworkOptions& options) {
   std::vector<std::int64_t> sizes;
   const auto whole = [](std::int64_t bytes) { return std::max<std::int64_t>(bytes / 4 * 4, 4); };
@@ -54,7 +54,7 @@ void check_library(const NetworkPlan& plan, const std::vector<NetworkTransport>&
        "--algorithms library: no transport that is measured has an all-reduce of its own; mpi does");
 }
 
-// Asked for, `library` is measured where there is one.
+// `library`, if requested, is measured if the transport has one.
 std::vector<comm::Algorithm> algorithms_of(const NetworkPlan& plan, const NetworkTransport& transport,
                                            const AllReduceTest& test) {
   if (plan.algorithms.empty()) return test.algorithms();
@@ -74,7 +74,7 @@ void measure_all_reduce(const NetworkPlan& plan, const NetworkTransport& transpo
   }
 }
 
-// A step takes longer than a message: five times the time.
+// A step takes longer than a message: allow five times the time.
 void measure_model(const NetworkPlan& plan, const NetworkTransport& transport, NetworkReport& report) {
   const AllReduceTest test(*transport.communicator,
                            std::accumulate(report.buckets.begin(), report.buckets.end(), std::int64_t{0}));
@@ -84,7 +84,7 @@ void measure_model(const NetworkPlan& plan, const NetworkTransport& transport, N
   }
 }
 
-// The first rank's: another kind of processor could lay gradients out, and so pad them, in another way.
+// The first rank's: another kind of CPU might lay out, and so pad, gradients differently.
 std::vector<std::int64_t> common_buckets(comm::Communicator& control, const std::string& model) {
   std::vector<std::int64_t> buckets = gradient_bucket_bytes(model);
   std::int64_t count = std::ssize(buckets);
@@ -100,7 +100,7 @@ void set_timeouts(const NetworkPlan& plan, const NetworkJob& job) {
   for (const NetworkTransport& transport : job.transports) transport.communicator->set_timeout(timeout);
 }
 
-// Of the host that is busiest for its cores. Before anything is measured: tasks that wait use no processor.
+// Of the busiest host relative to its cores. Measured first: waiting tasks use no processor.
 void look_at_load(comm::Communicator& control, NetworkReport& report) {
   struct HostLoad {
     double load = 0;

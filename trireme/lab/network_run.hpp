@@ -1,5 +1,5 @@
-// A whole network test: every pair over every transport, then all-reduce. Every task of the job runs the same; what is
-// shown meanwhile is an observer's business. Run by `trireme net` and by tests.
+// A whole network test: every pair over every transport, then all-reduce. Every task of the job runs the same; an
+// observer shows progress. Run by `trireme net` and by tests.
 #pragma once
 
 #include <string>
@@ -15,37 +15,36 @@ namespace trireme::lab {
 struct NetworkPlan {
   NetworkOptions options;
   std::string pairs = "hosts";
-  std::vector<std::string> transports = {};  // none: all that the job has
+  std::vector<std::string> transports = {};  // empty: all that the job has
   bool measures_all_reduce = true;
-  std::vector<comm::Algorithm> algorithms = {};  // none: all that the transport has
+  std::vector<comm::Algorithm> algorithms = {};  // empty: all that the transport has
   std::string model = {};                        // empty: none
   double timeout_seconds = 60;
 };
 
-// Error(bad_input) that names the option.
-void check(const NetworkOptions& options);
+void check(const NetworkOptions& options);  // Error(bad_input) names the option
 
-// The tasks, and what they can talk over.
+// The tasks and their transports.
 struct NetworkJob {
-  comm::Communicator& control;               // by which they agree
+  comm::Communicator& control;               // for coordination
   std::vector<NetworkTransport> transports;  // tcp, which every job has, is added
-  std::vector<std::string> hosts;            // by rank: where TCP sockets reach it
+  std::vector<std::string> hosts;            // by rank: address for TCP sockets
 };
 
-// All that one `trireme net` has measured.
+// All measurements of one `trireme net`.
 struct NetworkReport {
   std::vector<comm::Member> members;                            // by rank
-  std::vector<std::pair<std::string, std::string>> transports;  // name, and what carries its messages in words
+  std::vector<std::pair<std::string, std::string>> transports;  // name, and its carrier in words
   std::vector<PairResult> pairs;
   std::vector<AllReduceResult> all_reduce;  // by transport, algorithm and size
-  std::string model;                        // empty: none was asked for
+  std::string model;                        // empty: none requested
   std::vector<std::int64_t> buckets;        // of its gradients
   std::vector<AllReduceResult> model_all_reduce;
-  double load = 0;  // of the busiest host before the test: threads of other programs that ran or waited for a core
+  double load = 0;  // busiest host before the test: other programs' threads that ran or waited for a core
   int cores = 1;    // of that host
 };
 
-// Called on every rank after each part, with what is known until then.
+// Called on every rank after each part, with the results so far.
 class NetworkObserver {
  public:
   virtual ~NetworkObserver() = default;
@@ -56,19 +55,18 @@ class NetworkObserver {
   virtual void on_model(const NetworkReport&) {}
 };
 
-// Collective over the control; the report is the same on all ranks.
+// Collective over the control communicator; the report is the same on all ranks.
 NetworkReport run_network_test(const NetworkPlan& plan, const NetworkJob& job, NetworkObserver& observer);
 
-// What people see of it: times and bandwidths by size. Few sizes: every fourth power of two and the largest.
+// Times and bandwidths by size. Unless all_sizes: every fourth power of two and the largest.
 std::string pair_table(const PairResult& result, const std::vector<comm::Member>& members, bool all_sizes);
 // One row per pair and transport.
 std::string fit_table(const std::vector<PairResult>& pairs, const std::vector<comm::Member>& members);
-// Bus bandwidth by size (rows) and algorithm (columns), for one transport.
+// Bus bandwidth by size (rows) and algorithm (columns) of one transport.
 std::string all_reduce_table(const std::vector<AllReduceResult>& results, const std::string& transport, bool all_sizes);
-// One row per transport and algorithm.
-std::string model_table(const NetworkReport& report);
+std::string model_table(const NetworkReport& report);  // a row per transport and algorithm
 
-// Everything, with every sample. Build, machine, command and time are added here; the configuration is the caller's.
+// Everything, with every sample. Adds build, machine, command and time; the caller gives the configuration.
 Json network_record(const NetworkReport& report, const std::string& started, Json config);
 
 }  // namespace trireme::lab

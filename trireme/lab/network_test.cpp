@@ -19,18 +19,18 @@ namespace {
 
 constexpr std::array kModes{MessageMode::ping_pong, MessageMode::one_way, MessageMode::bidirectional};
 constexpr std::int64_t kMostSamples = 100, kLeastSamples = 2;
-// Messages in a row of the one-way test: so many, unless they are large.
+// Messages in a row in the one-way test, fewer if they are large.
 constexpr std::int64_t kBurstMessages = 64, kBurstBytes = 4 << 20;
 
 std::int64_t burst_of(std::int64_t bytes) { return std::clamp<std::int64_t>(kBurstBytes / bytes, 1, kBurstMessages); }
 
-// Messages that follow one another in the smallest thing that can be timed.
+// Messages in the smallest unit that can be timed.
 std::int64_t messages_per_round(MessageMode mode, std::int64_t bytes) {
   return mode == MessageMode::ping_pong ? 2 : mode == MessageMode::one_way ? burst_of(bytes) : 1;
 }
 
-// The bytes of a sample: the words of a sequence that starts at another place for each. Neighbouring samples differ
-// from their first byte on, so that what was there before is not taken for what was to arrive.
+// The bytes of a sample: words of a sequence with a different start for each sample. Consecutive samples differ from
+// the first byte on, so that stale data is not mistaken for new.
 std::uint64_t word(std::uint64_t pattern, std::size_t index) {
   return (pattern * 0x9e3779b97f4a7c15ULL + index) * 0xbf58476d1ce4e5b9ULL;
 }
@@ -91,7 +91,7 @@ std::vector<MessageResult> measure_messages(comm::Communicator& control, const N
   return results;
 }
 
-// What the first of the pair has measured becomes known to all.
+// Distributes the measurements of the pair's first rank to all.
 void share_results(comm::Communicator& control, const NetworkOptions& options, PairResult& result) {
   std::size_t next = 0;
   for (const MessageMode mode : kModes) {
@@ -186,7 +186,7 @@ PairTest::PairTest(NetworkLink& link, bool is_first, const NetworkOptions& optio
       in_(buffer_bytes(options)) {}
 
 std::vector<double> PairTest::measure(MessageMode mode, std::int64_t bytes) {
-  sample(mode, bytes, 1);  // makes connections, touches memory
+  sample(mode, bytes, 1);  // opens connections, touches memory
   const Repetitions rounds = agree(sample(mode, bytes, 1));
   const auto messages = static_cast<double>(rounds.per_sample * messages_per_round(mode, bytes));
   std::vector<double> seconds;
@@ -216,7 +216,7 @@ double PairTest::sample(MessageMode mode, std::int64_t bytes, std::int64_t round
   return mode == MessageMode::one_way ? one_way(size, rounds) : bidirectional(size, rounds);
 }
 
-// Before: it has nothing left to check. After: everything has reached it.
+// Before a sample: the second has nothing left to check. After: everything has reached it.
 void PairTest::wait_for_second() {
   std::byte ready{};
   const auto one = std::span(&ready, 1);
@@ -227,7 +227,7 @@ void PairTest::wait_for_second() {
   }
 }
 
-// Each sends on what it has received, so that a wrong byte stays until it is found at the end.
+// Each side returns what it received, so that a wrong byte survives until the check at the end.
 double PairTest::ping_pong(std::size_t bytes, std::int64_t rounds) {
   if (is_first_) fill(bytes_of(out_, bytes), pattern(true));
   wait_for_second();
@@ -267,8 +267,8 @@ double PairTest::one_way(std::size_t bytes, std::int64_t rounds) {
   return seconds;
 }
 
-// What was received is sent back the next time, for the same reason. The second begins and ends the time of its word
-// earlier than the first hears of it, which evens out.
+// Returns received data in the next round, for the same reason. The second rank's clock starts and stops earlier than
+// the first hears of it; the two effects cancel.
 double PairTest::bidirectional(std::size_t bytes, std::int64_t rounds) {
   fill(bytes_of(out_, bytes), pattern(is_first_));
   wait_for_second();

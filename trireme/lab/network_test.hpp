@@ -1,6 +1,6 @@
-// Measures the links between pairs of ranks in NetPIPE's manner: messages of growing size there and back, one way and
-// both ways at once, each size for a given time, and every byte checked. Every rank of a job calls the same functions;
-// the ranks that are not of the pair wait. Used by `trireme net`; runs over threads in tests.
+// Measures links between pairs of ranks like NetPIPE: messages of growing size as ping-pong, one way and both ways at
+// once, each size for a given time, every byte checked. All ranks make the same calls; those outside the pair wait.
+// Used by `trireme net`; tests run it over threads.
 #pragma once
 
 #include <cstddef>
@@ -19,39 +19,38 @@
 namespace trireme::lab {
 
 enum class MessageMode : std::uint8_t {
-  ping_pong,      // the message goes and comes back: half of the time
-  one_way,        // several messages in a row, then an acknowledgement: the time per message
-  bidirectional,  // both ranks send at the same time: the time until both have received
+  ping_pong,      // there and back: half the time
+  one_way,        // several messages in a row, then an acknowledgement: time per message
+  bidirectional,  // both ranks send at once: time until both have received
 };
 std::string_view to_string(MessageMode mode);
 
 struct NetworkOptions {
   std::int64_t min_bytes = 1, max_bytes = std::int64_t{1} << 28;
-  std::int64_t perturbation = 0;        // each size also with so many bytes less and more
+  std::int64_t perturbation = 0;        // also measure each size minus and plus this many bytes
   double seconds_per_size = 0.2;        // and mode
-  std::vector<std::string> hosts = {};  // by rank: where TCP sockets reach it
+  std::vector<std::string> hosts = {};  // by rank: address for TCP sockets
 };
 
-// Powers of two from the least to the most bytes, both included.
-std::vector<std::int64_t> message_sizes(const NetworkOptions& options);
+std::vector<std::int64_t> message_sizes(const NetworkOptions& options);  // powers of two, both ends included
 
 struct RankPair {
   int first = 0, second = 1;  // first < second
   bool operator==(const RankPair&) const = default;
 };
 
-// "hosts": the first ranks of every two hosts, and of each host its first two ranks. "all": every two ranks. Or a list
-// such as "0-1,0-2". Error(bad_input) where there are no such ranks.
+// "hosts": the first ranks of every two hosts, and the first two ranks of each host. "all": every two ranks. Or a list
+// such as "0-1,0-2". Error(bad_input) for ranks that do not exist.
 std::vector<RankPair> parse_pairs(const std::string& text, const comm::Communicator& communicator);
 
-// Of one size and mode.
+// For one size and mode.
 struct MessageResult {
   MessageMode mode = MessageMode::ping_pong;
   std::int64_t bytes = 0;
-  std::vector<double> seconds;  // of one message, per sample
+  std::vector<double> seconds;  // per message, one value per sample
   double median() const;
   double jitter() const;
-  double bytes_per_second() const;  // of the median; both directions together
+  double bytes_per_second() const;  // from the median; both directions together
 };
 
 struct PairResult {
@@ -62,59 +61,55 @@ struct PairResult {
   comm::LinkFit fit;
 };
 
-// What a job can send over: a communicator with its name, or "tcp" and none.
+// A communicator with its name, or "tcp" and null.
 struct NetworkTransport {
   std::string name;
   comm::Communicator* communicator = nullptr;
 };
 
-// Collective over the control; the result is known to all ranks. Error(failed) where bytes arrive that were not sent.
+// Collective over the control communicator; all ranks get the result. Error(failed) if received bytes are wrong.
 PairResult measure_pair(comm::Communicator& control, const NetworkTransport& transport, const RankPair& pair,
                         const NetworkOptions& options);
 
-// How often something is done that takes so long, within a time: samples of several repetitions each.
+// How often to repeat something of known duration within a time limit: samples of several repetitions each.
 struct Repetitions {
   std::int64_t samples = 1, per_sample = 1;
 };
 Repetitions plan_repetitions(double seconds_each, double seconds_in_all);
 
-// The connection of two ranks: over a transport of the project, or over a plain TCP socket, which is what the
-// transports are compared with. Each of the two ranks has one.
+// A connection of two ranks, over a transport or over a plain TCP socket as the reference. Each of the two has one.
 class NetworkLink {
  public:
   virtual ~NetworkLink() = default;
   NetworkLink(const NetworkLink&) = delete;
   NetworkLink& operator=(const NetworkLink&) = delete;
 
-  // So many messages of equal size that lie one after the other, all under way at the same time. Return when the memory
-  // may be used again, or when all have arrived.
+  // Messages of equal size, contiguous, all in flight at once. Return when memory may be reused, or all have arrived.
   virtual void send(std::span<const std::byte> data, std::size_t messages = 1) = 0;
   virtual void receive(std::span<std::byte> data, std::size_t messages = 1) = 0;
-  // One message each way at the same time.
-  virtual void exchange(std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  virtual void exchange(std::span<const std::byte> out, std::span<std::byte> in) = 0;  // one message each way at once
 
  protected:
   NetworkLink() = default;
 };
 
-// The communicator outlives the link.
+// The communicator must outlive the link.
 std::unique_ptr<NetworkLink> make_transport_link(comm::Communicator& communicator, int peer);
 
-// By the two ranks together: the lower one listens, and the other connects to it at this host, after they have agreed
-// on a port over the communicator. Its timeout is that of the sockets.
+// Called by both ranks: the lower one listens at listener_host, the other connects, after they agree on a port over the
+// communicator. The sockets use the communicator's timeout.
 std::unique_ptr<NetworkLink> make_socket_link(comm::Communicator& control, int peer, const std::string& listener_host);
 
-// One side of a pair: both do the same sequence of measure().
+// One side of a pair: both make the same sequence of measure() calls.
 class PairTest {
  public:
   PairTest(NetworkLink& link, bool is_first, const NetworkOptions& options);
 
-  // Seconds of one message, per sample; nothing for the second of the pair.
+  // Seconds per message, one value per sample; empty on the pair's second rank.
   std::vector<double> measure(MessageMode mode, std::int64_t bytes);
 
  private:
-  // Seconds of so many rounds.
-  double sample(MessageMode mode, std::int64_t bytes, std::int64_t rounds);
+  double sample(MessageMode mode, std::int64_t bytes, std::int64_t rounds);  // seconds for all rounds
   double ping_pong(std::size_t bytes, std::int64_t rounds);
   double one_way(std::size_t bytes, std::int64_t rounds);
   double bidirectional(std::size_t bytes, std::int64_t rounds);

@@ -41,12 +41,12 @@ std::string percent(double part, double whole) { return whole > 0 ? fmt::format(
 
 bool overlap(const StepProfile& profile) { return profile.inter_threads > 1; }
 
-// What the shares are of.
+// The reference for shares.
 double whole_seconds(const StepProfile& profile) {
   return overlap(profile) ? profile.tracked_seconds : profile.step_seconds;
 }
 
-// Time and rates, the columns that both tables share. whole: what the time is a share of; 0: of nothing.
+// Time and rates, the columns of both tables. whole: reference of the share; 0: none.
 std::vector<std::string> figures(const ProfileRow& row, double whole, const perf::Peak& peak) {
   const bool has_flops = row.flops > 0 && row.seconds > 0;
   return {fmt::format("{:.3f}", row.seconds * 1e3), percent(row.seconds, whole), rate(row.flops, row.seconds),
@@ -90,7 +90,7 @@ report::Table operation_table(const StepProfile& profile, const perf::Peak& peak
     const ProfileRow untracked{.seconds = std::max(0.0, profile.step_seconds - profile.tracked_seconds)};
     add(table, {"untracked", ""}, figures(untracked, whole, peak));
   }
-  // The step is no part of a sum.
+  // The step is not part of a sum.
   add(table, {"step", fmt::format("{}", profile.instructions.size())},
       figures(step, overlap(profile) ? 0 : whole, peak));
   return table;
@@ -109,7 +109,7 @@ StepProfile make_profile(const Program& program, const Executable::Profile& prof
     const double seconds = profile.seconds[i] / runs;
     result.tracked_seconds += seconds;
     if (instruction.update) result.update_seconds += seconds;
-    // What runs only when variables have changed by hand is no work of a step.
+    // Instructions that run only after variables were changed by hand are not part of a step.
     if (instruction.once && seconds == 0) continue;
     const double share = instruction.update ? 1.0 / groups : 1.0;
     result.instructions.push_back({.name = instruction.name,

@@ -1,5 +1,4 @@
-// Where the time of a step goes, instruction by instruction: made from a profiled Executable, printed by `bench
-// --profile`.
+// Time of a step by instruction: made from a profiled Executable, printed by `bench --profile`.
 #pragma once
 
 #include <string>
@@ -19,21 +18,20 @@ struct ProfileRow {
 };
 
 struct StepProfile {
-  std::vector<ProfileRow> instructions;  // most time first
-  std::vector<ProfileRow> operations;    // added up by operation, most time first
-  int inter_threads = 1;                 // with more than one, instructions overlap
+  std::vector<ProfileRow> instructions;  // longest first
+  std::vector<ProfileRow> operations;    // summed by operation, longest first
+  int inter_threads = 1;                 // if more than one, instructions overlap
   double step_seconds = 0;
-  double tracked_seconds = 0;  // in instructions, added up; the rest of the step is untracked if none overlap
+  double tracked_seconds = 0;  // sum over instructions; the rest of the step is untracked if none overlap
   double update_seconds = 0;   // in instructions that write variables
 };
 
-// step_seconds: the mean of the steps that were profiled.
-// groups: of cores that share a batch; the profile is of one of them, which does a share of the updates.
+// step_seconds: mean of the profiled steps. groups: core groups; the profile covers one, with its share of updates.
 StepProfile make_profile(const Program& program, const Executable::Profile& profile, double step_seconds,
                          int inter_threads = 1, int groups = 1);
 
-// Two tables: the instructions that take most time, and the totals by operation with what no instruction accounts for.
-// Shares are of the step; where instructions overlap, of their summed time, and the title says so.
+// Two tables: the slowest instructions, and totals by operation with the untracked rest. Shares are of the step or, if
+// instructions overlap, of their summed time; the title says which.
 std::string to_text(const StepProfile& profile, const perf::Peak& peak, std::int64_t rows);
 
 }  // namespace trireme::lab

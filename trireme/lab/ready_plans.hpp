@@ -1,5 +1,4 @@
-// The plans that come with Trireme, one for each study that it repeats: the files of plans/, compiled in, so that they
-// are there wherever the binary is. Used by `trireme sweep`.
+// The plans that come with Trireme, one per study: the files of plans/, compiled in. Used by `sweep` and `compare`.
 #pragma once
 
 #include <span>
@@ -8,7 +7,7 @@
 namespace trireme::lab {
 
 struct ReadyPlan {
-  std::string_view name;  // of the file, without .json
+  std::string_view name;  // file name without .json
   std::string_view text;  // JSON
 };
 

@@ -13,7 +13,7 @@ std::vector<ScheduledRun> make_schedule(std::size_t cells, int repeats, std::uin
   for (int repeat = 1; repeat <= repeats; ++repeat) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (std::size_t left = cells; left > 1;
-         --left) {  // Fisher and Yates; the library's shuffle is not the same everywhere
+         --left) {  // Fisher-Yates; the library's shuffle differs between implementations
       const std::size_t drawn = philox(seed, static_cast<std::uint64_t>(repeat), left)[0] % left;
       std::swap(order[left - 1], order[drawn]);
     }

@@ -1,6 +1,5 @@
-// The order in which the runs of a study are made: all cells once, then all again. What changes slowly on a machine,
-// its temperature or another user, then hits all cells alike. Within a round the order is shuffled by the seed, so that
-// no cell always comes after the same other.
+// The order of a study's runs: all cells once, then all again, so that slow changes of the machine (temperature, other
+// users) affect all alike. The seed shuffles each round, so that no cell always follows the same other.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,7 @@ struct ScheduledRun {
 
 std::vector<ScheduledRun> make_schedule(std::size_t cells, int repeats, std::uint64_t seed = 1);
 
-// For cells that are compared with each other: those of a group come one after the other, and in every round another
-// one comes first.
+// For cells that are compared: those of a group run back to back, and each round starts with another one.
 std::vector<ScheduledRun> rotating_schedule(const std::vector<std::vector<std::size_t>>& groups, int repeats);
 
 }  // namespace trireme::lab

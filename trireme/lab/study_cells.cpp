@@ -15,7 +15,7 @@ namespace trireme::lab {
 namespace {
 
 constexpr std::size_t kMostCells = 100'000;
-constexpr std::size_t kLongestSlug = 120;  // file systems take 255 bytes, with what comes behind it
+constexpr std::size_t kLongestSlug = 120;  // file systems allow 255 bytes, including the suffix
 
 std::string text_of(const Json& varied) {
   std::string text;
@@ -29,7 +29,7 @@ std::string in_words(const StudyCell& cell) {
   return cell.varied.empty() ? "the only cell" : fmt::format("the cell '{}'", text_of(cell.varied));
 }
 
-// What names mean in the formulas of one cell.
+// Resolves names in the formulas of one cell.
 class CellNames {
  public:
   CellNames(const StudyPlan& plan, const StudyCell& cell) : plan_(plan), cell_(cell) {}
@@ -44,7 +44,7 @@ class CellNames {
   }
 
  private:
-  // A formula may ask for another, but not for itself.
+  // A formula may use another, but not itself.
   FormulaValue known(const std::string& name, const Json& value) const {
     const auto text = formula_text(value);
     if (!text) return formula_value(value);
@@ -65,7 +65,7 @@ class CellNames {
 
   const StudyPlan& plan_;
   const StudyCell& cell_;
-  std::vector<std::string> asked_;  // the formulas whose values are being worked out
+  std::vector<std::string> asked_;  // formulas being evaluated
 };
 
 void resolve_formulas(const StudyPlan& plan, StudyCell& cell) {
@@ -84,7 +84,7 @@ void resolve_formulas(const StudyPlan& plan, StudyCell& cell) {
   }
 }
 
-// What formulas have given; plain values were checked when the plan was read. `written` has the formulas.
+// Checks formula results; plain values were checked when the plan was read. `written` has the formulas.
 void check_values(const StudyPlan& plan, const StudyCell& cell, const Configuration& written,
                   const OptionCatalog& options) {
   for (std::size_t i = 0; i < written.size(); ++i) {
@@ -128,7 +128,7 @@ std::string cell_text(const StudyCell& cell) {
   return cell.framework.empty() ? text : text + " " + cell.framework;
 }
 
-// Letters, digits and a few signs. What this loses is made up for by a hash of the text.
+// Letters, digits and a few signs. A hash of the text replaces what is lost.
 std::string slug_of(const Json& varied) {
   if (varied.empty()) return "cell";
   std::string slug;
@@ -160,7 +160,7 @@ std::string repeat_line(const StudyCell& cell, const OptionCatalog& options) {
 std::vector<StudyCell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
   const std::size_t count = number_of_combinations(plan);
   std::vector<StudyCell> cells;
-  std::map<std::string, std::string> settings;  // of the cell of each slug
+  std::map<std::string, std::string> settings;  // of the cell with each slug
   for (std::size_t number = 0; number < count; ++number) {
     StudyCell cell = combination(plan, number);
     const Configuration written = cell.configuration;

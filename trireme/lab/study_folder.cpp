@@ -51,7 +51,7 @@ void make_folder(const fs::path& folder) {
   }
 }
 
-// The number of the process that holds it stands in the file for people.
+// The file contains the owner's process id, for people.
 UniqueFd take_lock(const fs::path& folder) {
   UniqueFd lock = open_to_append(folder / "lock");
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -67,7 +67,7 @@ UniqueFd take_lock(const fs::path& folder) {
   return lock;
 }
 
-// Files that were being written when their process was killed.
+// Files left half-written by a killed process.
 void remove_half_files(const fs::path& folder) {
   for (const fs::path& place : {folder, folder / "runs"}) {
     for (const fs::directory_entry& entry : fs::directory_iterator(place)) {
@@ -76,7 +76,7 @@ void remove_half_files(const fs::path& folder) {
   }
 }
 
-// What decides which cells there are, as path and value.
+// What determines the cells, as path and value.
 std::map<std::string, std::string> decisive_parts(const Json& plan) {
   std::map<std::string, std::string> parts;
   for (const char* key :
@@ -91,7 +91,7 @@ std::map<std::string, std::string> decisive_parts(const Json& plan) {
   return parts;
 }
 
-// Cells are named by them in this order.
+// Their order determines the cells' names.
 std::vector<std::string> axis_names(const Json& plan) {
   std::vector<std::string> names;
   const Json axes = report::field(plan, {"vary"});
@@ -109,7 +109,7 @@ std::optional<Json> read_run(const fs::path& folder, const RunName& run) {
   if (std::error_code ignored; !fs::exists(run_file(folder, run), ignored)) return std::nullopt;
   try {
     return read_json(run_file(folder, run));
-  } catch (const Error&) {  // half a record is none: the run is made again
+  } catch (const Error&) {  // a truncated record does not count: the run is repeated
     return std::nullopt;
   }
 }
@@ -128,7 +128,7 @@ std::optional<Json> read_plan(const fs::path& folder) {
 
 StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
   make_folder(path_);
-  read_plan(path_);  // nothing is touched in a folder whose plan is not ours
+  read_plan(path_);  // touch nothing in a folder whose plan is not ours
   lock_ = take_lock(path_);
   fs::create_directories(path_ / "runs");
   fs::create_directories(path_ / "logs");

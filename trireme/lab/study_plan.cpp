@@ -261,7 +261,7 @@ Json to_json(const Axis& axis) {
   return list;
 }
 
-// The words between commas.
+// Splits at commas.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= text.size(); begin += words.back().size() + 1) {
@@ -274,7 +274,7 @@ bool has_label(const Json& choice, const std::string& label) {
   return choice.is_object() && value_text(choice.value("label", Json())) == label;
 }
 
-// The choice of this label, or the option's value.
+// The choice with this label, or the option's value.
 Json chosen_value(const std::string& name, const Json& choices, const std::string& word, const OptionCatalog& options) {
   for (const Json& choice : choices.is_array() ? choices : Json::array()) {
     if (has_label(choice, word)) return choice;
@@ -322,7 +322,7 @@ void set_option(Json& plan, const std::string& assignment, const OptionCatalog& 
   std::string name = assignment.substr(0, equals);
   std::ranges::replace(name, '_', '-');
   const std::string text = assignment.substr(equals + 1);
-  if (!plan.is_object()) return;  // which is an error of the plan
+  if (!plan.is_object()) return;  // reported as an error of the plan
   if (plan.contains("vary") && plan["vary"].is_object() && plan["vary"].contains(name)) {
     Json& choices = plan["vary"][name];
     Json chosen = Json::array();

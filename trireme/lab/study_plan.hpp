@@ -1,6 +1,6 @@
-// The plan of a study: which options are fixed, which vary over which values, which combinations make sense, how often
-// each is measured. Read from a file or from the ready-made ones, checked as strictly as a command line, run by
-// `trireme sweep`; the resolved form is kept in the study's folder. cells_of() gives the combinations.
+// The plan of a study: fixed options, varied options and their values, allowed combinations, number of repeats. Read
+// from a file or a ready-made plan, checked as strictly as a command line, run by `trireme sweep`; the study's folder
+// keeps the resolved form. cells_of() gives the combinations.
 #pragma once
 
 #include <optional>
@@ -15,27 +15,27 @@ namespace trireme::lab {
 
 using report::kPlanSchema;
 
-// One value of an axis: of one option, or several options that are set together under a label.
+// One value of an axis: of one option, or of several options set together under a label.
 struct Choice {
-  Json value;              // what the cell shows: the option's value or the label
-  Configuration settings;  // values that are texts beginning with '=' are formulas
+  Json value;              // shown for the cell: the option's value or the label
+  Configuration settings;  // text values that begin with '=' are formulas
   bool is_labelled = false;
 };
 
 struct Axis {
-  std::string name;  // of the option; of labelled choices any
+  std::string name;  // the option; any name for labeled choices
   std::vector<Choice> choices;
 };
 
-// What formulas count with beside options.
+// Values that formulas can use besides options.
 struct StudyMachine {
   int cores = 1, hardware_threads = 1;
 };
 
 struct StudyPlan {
-  std::string file;  // where it was read from: messages begin with it
+  std::string file;  // source file: messages begin with it
   std::string name, title, question, source;
-  std::string figure;  // which figure answers the question; empty: no word on that
+  std::string figure;  // the figure that answers the question; empty: not specified
   Configuration fixed;
   std::vector<Axis> axes;  // the first varies slowest
   std::vector<Formula> constraints;
@@ -44,26 +44,23 @@ struct StudyPlan {
   StudyMachine machine;
 };
 
-// Error(bad_input) names the place in the plan, what is wrong there and what is allowed. `source` is the plan's file,
-// and the machine is this one; a plan that was resolved before has its own.
+// Error(bad_input) names the place in the plan, the problem and what is allowed. `source` is the plan's file; `machine`
+// is this one unless a resolved plan has its own.
 StudyPlan parse_plan(const Json& json, const std::string& source, const OptionCatalog& options,
                      const StudyMachine& machine);
 
-// Ranges are lists here and every key is there, so that the same cells come from it again.
-Json to_json(const StudyPlan& plan);
+Json to_json(const StudyPlan& plan);  // ranges as lists and all keys, for the same cells again
 
-// "option=value": into `fixed`; of an option that varies, "option=a,b" leaves it these values. To be done before the
-// plan is parsed. Error(bad_input) where this is not an option or the value not one of its kind.
+// "option=value" sets `fixed`; for a varied option, "option=a,b" restricts it to these values. Call before parsing the
+// plan. Error(bad_input) if the option is unknown or the value is of another kind.
 void set_option(Json& plan, const std::string& assignment, const OptionCatalog& options);
 
-// What a name that is no option is in formulas: cores, hardware-threads, hosts; nothing: none of them.
+// The value of a formula name that is not an option: cores, hardware-threads, hosts; nothing: none of them.
 std::optional<double> fact(const std::string& name, const StudyMachine& machine, const Configuration& configuration);
-// `hosts`: the number of hosts that the configuration names; 1 where it names none.
-int number_of_hosts(const Configuration& configuration);
-// A value as formulas have it, and back: a whole number stays one.
+int number_of_hosts(const Configuration& configuration);  // that it names; 1 if none
+// Converts a value for formulas, and back: integers stay integers.
 FormulaValue formula_value(const Json& value);
 Json json_value(const FormulaValue& value);
-// The text behind the '=' of a value that follows from others; nothing: a plain value.
-std::optional<std::string> formula_text(const Json& value);
+std::optional<std::string> formula_text(const Json& value);  // after the '='; nothing: a plain value
 
 }  // namespace trireme::lab

@@ -8,7 +8,7 @@
 namespace trireme::lab {
 namespace {
 
-// As it comes back from a file.
+// As it reads back from a file.
 std::string kept_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

@@ -24,7 +24,7 @@ void add_record(CellState& cell, const Json& record) {
 
 RunName name_of(const SweepSetup& setup, const ScheduledRun& run) { return {setup.cells[run.cell].slug, run.repeat}; }
 
-// With the command: of another framework it has the interpreter and the environment, which a plan does not.
+// Includes the command: another framework's has interpreter and environment, which a plan lacks.
 Json study_of(const SweepSetup& setup, const ScheduledRun& run) {
   const StudyCell& cell = setup.cells[run.cell];
   Json study = identity_of(setup.plan, cell, run.repeat);

@@ -1,7 +1,6 @@
-// Runs the cells of a study, each as often as its plan says, into the study's folder. What has a record is not run
-// again, so a sweep that was ended goes on by being started again. A cell that fails is recorded with its error and
-// left out from then on; the others go on. Made by `trireme sweep` and `trireme compare`; what people see of it is made
-// by an observer.
+// Runs the cells of a study as often as its plan says, into the study's folder. Runs that have a record are skipped, so
+// starting an ended sweep again resumes it. A cell that fails is recorded with its error and dropped; the others
+// continue. Made by `trireme sweep` and `trireme compare`; an observer shows progress.
 #pragma once
 
 #include <map>
@@ -16,24 +15,24 @@
 
 namespace trireme::lab {
 
-// What is known of one cell so far.
+// One cell so far.
 struct CellState {
-  std::vector<double> images_per_second, seconds;  // of the runs that were measured
+  std::vector<double> images_per_second, seconds;  // of successful runs
   int failures = 0;
-  std::string error;  // of the first that failed
+  std::string error;  // of the first failure
 };
 
 struct SweepProgress {
   std::size_t runs_done = 0, runs_planned = 0;
-  double seconds_left = 0;     // by the times of earlier runs
-  bool knows_seconds = false;  // there are some
+  double seconds_left = 0;     // estimated from earlier runs
+  bool knows_seconds = false;  // there are earlier runs
 };
 
 class SweepObserver {
  public:
   virtual ~SweepObserver() = default;
   virtual void on_start(const ScheduledRun& /*run*/, const SweepProgress& /*progress*/) {}
-  virtual void on_wait(double /*seconds*/) {}  // about twice a second while a run goes on
+  virtual void on_wait(double /*seconds*/) {}  // about twice a second during a run
   virtual void on_end(const ScheduledRun& /*run*/, const Json& /*record*/, const SweepProgress& /*progress*/) {}
 };
 
@@ -44,20 +43,20 @@ struct SweepSetup {
   std::vector<ScheduledRun> schedule;  // all runs of all cells
   std::string program;                 // the `trireme` binary
   double run_limit_seconds = 0;        // of one run
-  bool retry_failed = false;           // forgets the failures of earlier sweeps
+  bool retry_failed = false;           // ignores failures of earlier sweeps
 };
 
 struct SweepResult {
   std::vector<CellState> cells;
-  std::size_t runs_made = 0, runs_found = 0;  // by this sweep; there before
+  std::size_t runs_made = 0, runs_found = 0;  // by this sweep; existing before
   std::vector<ScheduledRun> left_out;         // for lack of time
   bool interrupted = false;
 };
 
-// How long a run of this cell takes: the median of its earlier ones, or else of all; nothing: there are none.
+// Expected duration of a run: the median of the cell's earlier runs, or else of all; nothing: there are none.
 std::optional<double> expected_seconds(const std::vector<CellState>& cells, std::size_t cell);
 
-// The cells as the records of a folder, which need not exist, have them. Error(bad_input) where these are of others.
+// States from the records of a folder, which need not exist. Error(bad_input) if these belong to other cells.
 std::vector<CellState> read_states(const std::filesystem::path& folder, const SweepSetup& setup);
 
 class Sweep {
@@ -69,8 +68,7 @@ class Sweep {
   void find_earlier_runs();
   bool is_needed(const ScheduledRun& run) const;
   bool fits_budget(const ScheduledRun& run, double elapsed) const;
-  // The record; nothing: it was interrupted.
-  std::optional<Json> run_one(const ScheduledRun& run, std::stop_token stop);
+  std::optional<Json> run_one(const ScheduledRun& run, std::stop_token stop);  // nothing: interrupted
   SweepProgress progress(std::size_t next) const;
 
   SweepSetup setup_;

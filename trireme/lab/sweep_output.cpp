@@ -31,7 +31,7 @@ std::string outcome_text(const Json& record) {
   return fmt::format("{:.2f} images/sec", images_per_second(record));
 }
 
-// In the plan's own values, a column for each axis.
+// The plan's own values, a column per axis.
 std::vector<report::Column> axis_columns(const std::vector<StudyCell>& cells) {
   std::vector<report::Column> columns;
   for (const auto& [name, value] : cells.front().varied.items()) columns.push_back({name});
@@ -44,13 +44,13 @@ std::vector<std::string> values_of(const StudyCell& cell) {
   return values;
 }
 
-// Runs of this cell that are still to be made.
+// Runs of this cell still to do.
 std::size_t runs_missing(const StudyPlan& plan, const CellState& cell) {
   const auto planned = static_cast<std::size_t>(plan.repeats);
   return cell.failures > 0 ? 0 : planned - std::min(planned, cell.seconds.size());
 }
 
-// By the times of earlier runs, or else by the limits that the plan sets.
+// From the times of earlier runs, or else from the plan's limits.
 std::string estimate_text(const SweepSetup& setup, const std::vector<CellState>& known) {
   std::size_t runs = 0;
   std::optional<double> expected = 0.0, most = 0.0;

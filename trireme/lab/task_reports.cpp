@@ -8,7 +8,7 @@
 namespace trireme::lab {
 namespace {
 
-// Every field with its name, the same list for both ways.
+// Visits every field with its name; the same list for reading and writing.
 template <typename Rank, typename Visit>
 void visit_fields(Rank& rank, const Visit& visit) {
   visit("rank", rank.rank);
@@ -82,7 +82,7 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
     breakdown.optimizer = rank.update;
     breakdown.input_wait = rank.input;
     breakdown.idle = std::min(rank.wait, longest - rank.busy());
-    if (!(summary.communication > 0)) {  // GPUs among themselves: nobody knows
+    if (!(summary.communication > 0)) {  // GPUs exchange directly: unknown
       breakdown.idle = rank.wait;
       continue;
     }

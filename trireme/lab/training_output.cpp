@@ -34,7 +34,6 @@ std::string evaluation_text(const train::Trainer& trainer) {
       trainer.evaluation_preprocessing());
 }
 
-// The end of a line.
 std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
   if (!accuracy) return "";
   std::string text =
@@ -46,7 +45,7 @@ std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
 
 Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
-// Where the run began; empty: at the beginning.
+// Where the run resumed; empty: it started anew.
 std::string resumed_text(const train::Trainer& trainer) {
   if (trainer.resumed_from().empty()) return "";
   return fmt::format("resumed at step {} (epoch {:.2f}) from {}", trainer.first_step(), trainer.first_epoch(),
@@ -205,7 +204,7 @@ void TrainingCurves::on_step(const train::StepReport& report) {
   file_.add("images_per_second", report.step, static_cast<float>(samples / report.seconds));
 }
 
-// Where the time of a step has gone on this worker: means over the epoch's steps in this run.
+// Time breakdown of a step on this worker: means over the epoch's steps in this run.
 void TrainingCurves::add_breakdown(const train::EpochReport& report) {
   const train::TrainingSeconds now = trainer_.seconds();
   const auto steps = static_cast<double>(report.step - steps_before_);

@@ -1,5 +1,5 @@
-// What people and programs see of a training run, as observers of its trainer: lines, a progress bar, a CSV file,
-// TensorBoard's curves, and the record. Used by `trireme train`, on the first worker.
+// The output of a training run, as observers of its trainer: lines, a progress bar, a CSV file, TensorBoard curves, and
+// the record. Used by `trireme train`, on the first worker.
 #pragma once
 
 #include <cstdio>
@@ -16,14 +16,12 @@
 
 namespace trireme::lab {
 
-// The lines before the first step.
 std::string banner(const train::Trainer& trainer);
 
-// A line for each epoch, and, on a terminal, a bar that moves below them.
+// A line per epoch and, on a terminal, a bar below them.
 class TrainingText : public train::TrainerObserver {
  public:
-  // No terminal: no bar.
-  TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& trainer);
+  TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& trainer);  // null terminal: no bar
 
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
@@ -39,47 +37,45 @@ class TrainingText : public train::TrainerObserver {
   SteadyClock::time_point start_ = SteadyClock::now(), drawn_ = {};
 };
 
-// epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds: appended
-// to, so that a run that goes on goes on in its file.
+// epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds. Appends,
+// so that a resumed run continues its file.
 class TrainingCsv : public train::TrainerObserver {
  public:
-  explicit TrainingCsv(const std::string& path);  // Error(bad_input) where it cannot be written
-  static void check(const std::string& path);     // the same, and makes nothing
+  explicit TrainingCsv(const std::string& path);  // Error(bad_input) if it cannot be written
+  static void check(const std::string& path);     // same error; creates nothing
   void on_epoch(const train::EpochReport& report) override;
-  // Lines that a full disk has refused so far. Error(failed) where it still does.
-  void flush();
+  void flush();  // lines a full disk refused; Error(failed) if it still does
 
  private:
   std::string path_;
   UniqueFd file_;
-  std::string waiting_;  // whole lines that are not in the file yet
+  std::string waiting_;  // complete lines not yet in the file
 };
 
 class TrainingCurves : public train::TrainerObserver {
  public:
-  // Steps in between lines are not kept.
-  TrainingCurves(const std::string& folder, const train::Trainer& trainer);
+  TrainingCurves(const std::string& folder, const train::Trainer& trainer);  // keeps only displayed steps
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
-  void flush() { file_.flush(); }  // Error(failed) where points cannot be written
+  void flush() { file_.flush(); }  // Error(failed) if points cannot be written
 
  private:
   void add_breakdown(const train::EpochReport& report);
 
   train::EventFile file_;
   const train::Trainer& trainer_;
-  // Of the end of the last epoch.
+  // At the end of the last epoch.
   train::TrainingSeconds before_;
   std::int64_t steps_before_;
   double seconds_ = 0;  // of steps since
 };
 
-// Every epoch, the curve of the loss and, at the end, how it ended: {"schema": "trireme.train/1", "epochs": [...],
-// "curve": [...], ...}. Made right before the training runs: that is when its seconds begin.
+// All epochs, the loss curve and how it ended: {"schema": "trireme.train/1", "epochs": [...], "curve": [...], ...}.
+// Make it right before the training runs: its clock starts then.
 class TrainingRecord : public train::TrainerObserver {
  public:
   explicit TrainingRecord(const train::Trainer& trainer);
-  // A point of the curve for displayed steps: the mean loss since the point before, so that no step is left out.
+  // Displayed steps add a point to the curve: the mean loss since the last point, so that every step counts.
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) override;

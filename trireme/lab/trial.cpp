@@ -37,7 +37,7 @@ UniqueFd open_for_writing(const std::string& path) {
   return file;
 }
 
-// Why a trial was made to end; none: it ended by itself.
+// Why a trial was ended; none: it ended itself.
 enum class Reason : std::uint8_t { none, limit, stop };
 
 class RunningTrial {
@@ -50,7 +50,7 @@ class RunningTrial {
     SteadyClock::time_point asked{};
     for (;;) {
       if (const auto ending = process_.try_wait()) {
-        process_.signal_group(SIGKILL);  // what it may have left
+        process_.signal_group(SIGKILL);  // leftover processes
         return *ending;
       }
       if (reason_ == Reason::none && (stop.stop_requested() || seconds() > request_.limit_seconds)) {
@@ -67,7 +67,7 @@ class RunningTrial {
   Reason reason() const { return reason_; }
 
  private:
-  // Until the process has ended, a stop is requested, or a while has gone by.
+  // Until the process has ended, a stop is requested, or some time has passed.
   void sleep() const {
     std::array<pollfd, 2> events{{{process_.poll_descriptor(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
     poll(events.data(), reason_ == Reason::none ? 2 : 1, static_cast<int>(std::chrono::milliseconds(kTick).count()));
@@ -87,7 +87,7 @@ class RunningTrial {
 
 bool is_launch(const std::vector<std::string>& command) { return command.size() > 1 && command[1] == "launch"; }
 
-// The first worker of a launch may be on another host, so its output is taken from where the launch keeps it.
+// A launch's first worker may be on another host, so its output is read from where the launch keeps it.
 std::vector<std::string> with_kept_output(std::vector<std::string> command, const std::string& folder) {
   if (is_launch(command)) command.insert(command.begin() + 2, {"--output-dir", folder});
   return command;
@@ -102,7 +102,7 @@ std::string printed_record(const TrialRequest& request) {
   return "";
 }
 
-// The trial's own words: the line that says "error:", or else its last one.
+// The trial's own message: the line with "error:", or else its last one.
 std::string complaint(const std::string& log) {
   std::string last, line;
   for (std::size_t begin = 0; begin < log.size(); begin += line.size() + 1) {
@@ -141,7 +141,7 @@ Json failure_record(Json printed, const TrialRequest& request, const std::string
   return printed;
 }
 
-// The trial's own folder, gone with its owner.
+// The trial's folder, removed with this object.
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::string& path) : path_(path) {

@@ -12,8 +12,8 @@
 namespace trireme::lab {
 namespace {
 
-constexpr const char* kFactsFile = "machine.facts";  // JSON, though no record
-// A trial ends by its time; of a very small network this many steps say as much as more would.
+constexpr const char* kFactsFile = "machine.facts";  // JSON, but not a record
+// A trial ends by time; for a very small network this many steps are enough.
 constexpr int kMostSteps = 2000;
 
 double seconds_of(const TuneTrial& trial, double first_round) {

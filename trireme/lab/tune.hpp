@@ -1,6 +1,5 @@
-// Trials of `trireme tune` as processes, with their records in the folder of a study. A trial that has a record there
-// is not run again: a tune that was ended is repeated from its records, and goes on where they end. Made by
-// `trireme tune` for a TuneSearch.
+// Runs the trials of `trireme tune` as processes, with their records in a study's folder. A trial with a record is not
+// run again, so an ended tune replays its records and continues. Made by `trireme tune` for a TuneSearch.
 #pragma once
 
 #include <functional>
@@ -17,9 +16,9 @@ struct TuneSetup {
   const TuneSpace& space;
   const OptionCatalog& options;
   std::string program;           // the `trireme` binary
-  double trial_seconds = 2;      // of steps, in the first round; the later ones have twice that
-  double run_limit_seconds = 0;  // after which a trial has failed
-  bool retry_failed = false;     // records of failures do not count; those of the default never do
+  double trial_seconds = 2;      // of steps, in the first round; later rounds take twice that
+  double run_limit_seconds = 0;  // a longer trial has failed
+  bool retry_failed = false;     // ignores records of failures; those of the default are always ignored
   std::function<void(const TuneTrial& trial, double seconds)> while_running = {};
 };
 
@@ -28,8 +27,7 @@ class TuneTrials {
   TuneTrials(const TuneSetup& setup, const StudyFolder& folder, std::stop_token stop)
       : setup_(setup), folder_(folder), stop_(std::move(stop)) {}
 
-  // Of a trial that is read from its record, no seconds are taken of the budget.
-  TuneOutcome operator()(const TuneTrial& trial);
+  TuneOutcome operator()(const TuneTrial& trial);  // a kept record takes nothing from the budget
 
   std::size_t runs_made() const { return runs_made_; }
   std::size_t runs_found() const { return runs_found_; }
@@ -45,10 +43,9 @@ class TuneTrials {
   std::size_t runs_made_ = 0, runs_found_ = 0;
 };
 
-// What the machine gives, measured once for a folder: the same tune must start from the same facts when it goes on.
+// The machine's speeds, measured once per folder: a resumed tune must start from the same facts.
 CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space);
 
-// The options of one candidate for `--config`, with a word on where they come from.
-Json config_of(const TuneSpace& space, std::size_t candidate, const std::string& about);
+Json config_of(const TuneSpace& space, std::size_t candidate, const std::string& about);  // for `--config`
 
 }  // namespace trireme::lab

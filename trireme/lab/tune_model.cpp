@@ -13,13 +13,13 @@
 namespace trireme::lab {
 namespace {
 
-// Before any trial: usual shares of what a core and the memory could do.
+// Prior: typical shares of what a core and the memory can do.
 constexpr double kUsualUtilisation = 0.5;
-constexpr double kUnsharedWork = 0.05;          // of the work, by all threads but one
-constexpr double kPassesOverVariables = 5;      // of an update: value, gradient and state, read and written
-constexpr double kSecondsPerExchange = 100e-6;  // of one bucket
+constexpr double kUnsharedWork = 0.05;          // share of the work that threads do not share
+constexpr double kPassesOverVariables = 5;      // per update: value, gradient and state, read and written
+constexpr double kSecondsPerExchange = 100e-6;  // per bucket
 
-// How much the facts weigh beside trials, each of which weighs 1.
+// Weight of the facts; each trial weighs 1.
 constexpr double kWeightOfFacts = 0.1;
 constexpr double kLeastFactor = 0.05;  // no term becomes a gain
 
@@ -27,10 +27,10 @@ enum Term : std::size_t { shared_work, unshared_work, update, exchange, latency 
 
 constexpr double kUsualError = 0.25;    // of the cost model: a quarter up or down
 constexpr double kNearness = 1.5;       // doublings over which errors stay alike
-constexpr double kOtherText = 0.7;      // likeness of two texts
-constexpr double kShareOfSingle = 0.6;  // of an error that comes from one setting, whatever the others are
+constexpr double kOtherText = 0.7;      // similarity of two different texts
+constexpr double kShareOfSingle = 0.6;  // of an error caused by a single setting, whatever the others
 
-// Of all points together these are a covariance: what is alike to two things that are not alike would make it none.
+// Must form a covariance over all points: nothing may be similar to two things that are dissimilar to each other.
 double likeness(const std::variant<double, std::string>& a, const std::variant<double, std::string>& b) {
   const double *one = std::get_if<double>(&a), *other = std::get_if<double>(&b);
   if (one == nullptr && other == nullptr) return a == b ? 1 : kOtherText;
@@ -40,7 +40,7 @@ double likeness(const std::variant<double, std::string>& a, const std::variant<d
   return std::exp(-doublings * doublings / 2);
 }
 
-// Errors are sums of what single settings cause and of what only this combination does.
+// Errors are sums of effects of single settings and of their combination.
 double covariance(const SettingPoint& a, const SettingPoint& b) {
   double sum = 0, product = 1;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -87,13 +87,13 @@ StepCostModel::StepCostModel(const CostFacts& facts) : facts_(facts) { factors_.
 StepCostModel::Terms StepCostModel::terms(const WorkLayout& layout) const {
   const double work = layout.batch * facts_.flops_per_image / (facts_.flops_per_second * kUsualUtilisation);
   const bool exchanges = layout.workers > 1 || layout.servers > 0;
-  // Through the busiest place: a worker's share of an all-reduce, or a server's share of what all send and fetch.
+  // Through the bottleneck: a worker's share of an all-reduce, or a server's share of all traffic.
   const double traffic =
       layout.servers > 0 ? 2 * layout.workers / layout.servers : 2 * (layout.workers - 1) / layout.workers;
   Terms seconds{};
   seconds[shared_work] = work / layout.threads;
   seconds[unshared_work] = kUnsharedWork * work * (1 - 1 / layout.threads);
-  // Workers of one machine update their replicas over the same memory.
+  // Workers of one machine update their replicas through the same memory.
   seconds[update] = kPassesOverVariables * layout.workers * facts_.gradient_bytes / facts_.bytes_per_second;
   if (exchanges && facts_.gradient_bytes > 0) {
     seconds[exchange] = traffic * facts_.gradient_bytes / facts_.bytes_per_second;
@@ -107,8 +107,8 @@ double StepCostModel::step_seconds(const WorkLayout& layout) const {
   return std::inner_product(seconds.begin(), seconds.end(), factors_.begin(), 0.0);
 }
 
-// Least squares of relative errors. All terms are first scaled alike, so that a machine that is busier than its peak
-// was measured to be does not bend the terms against each other.
+// Least squares of relative errors. Scales all terms together first, so that a machine busier than when its peak was
+// measured does not distort the ratios of terms.
 void StepCostModel::fit(std::span<const TimedLayout> trials) {
   factors_.fill(1);
   if (trials.empty()) return;

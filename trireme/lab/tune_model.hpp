@@ -1,6 +1,6 @@
-// What `tune` asks where to look: how long a step takes with so many workers, threads and images, by what a step is
-// made of (work that threads share, work that they do not, gradients over the memory or the network, exchanges that
-// each cost a moment), and by how much that errs at one configuration, learnt from the trials of others.
+// The models that guide `tune`: the time of a step for given workers, threads and images, from its parts (work that
+// threads share, work they do not, gradients over memory or network, a fixed cost per exchange), and the model's error
+// at one configuration, learned from the trials of others.
 #pragma once
 
 #include <array>
@@ -12,11 +12,10 @@
 
 namespace trireme::lab {
 
-// Small systems of equations with a symmetric positive definite matrix, tens of unknowns: what the models are fitted
-// with.
+// Solves small systems (tens of unknowns) with a symmetric positive definite matrix, to fit the models.
 class CholeskyFactor {
  public:
-  // The lower half is read. A matrix that is not positive definite is a mistake of the caller: std::invalid_argument.
+  // Reads the lower half. std::invalid_argument if the matrix is not positive definite, a caller's error.
   explicit CholeskyFactor(std::vector<std::vector<double>> matrix);
 
   std::vector<double> solve(std::vector<double> right) const;        // matrix x = right
@@ -26,13 +25,13 @@ class CholeskyFactor {
   std::vector<std::vector<double>> lower_;
 };
 
-// What decides a step's time in the model; of one worker where not said otherwise.
+// What determines a step's time in the model; per worker unless stated otherwise.
 struct WorkLayout {
-  double workers = 1, servers = 0;                   // in all
-  double threads = 1;                                // that compute
+  double workers = 1, servers = 0;                   // in total
+  double threads = 1;                                // compute threads
   double batch = 1;                                  // images
   double bucket_bytes = 1;                           // gradients that travel together
-  double images() const { return workers * batch; }  // of a step, all workers together
+  double images() const { return workers * batch; }  // per step, all workers
 };
 
 struct CostFacts {
@@ -47,38 +46,35 @@ struct TimedLayout {
   double step_seconds = 0;
 };
 
-// Starts from what the network needs and what the machine gives, and is fitted to the trials as they come.
+// Starts from the network's needs and the machine's speeds, and is fitted to the trials as they come.
 class StepCostModel {
  public:
   explicit StepCostModel(const CostFacts& facts);
 
-  // By these trials alone, and by the facts where the trials do not say otherwise.
-  void fit(std::span<const TimedLayout> trials);
+  void fit(std::span<const TimedLayout> trials);  // to these only; the facts fill gaps
   double step_seconds(const WorkLayout& layout) const;
-  // "8.1 ms per image and core, 3 % of it not shared by threads; ..."
-  std::string text() const;
+  std::string text() const;  // "8.1 ms per image and core, 3 % of it not shared by threads; ..."
 
  private:
   static constexpr std::size_t kTerms = 5;
   using Terms = std::array<double, kTerms>;
-  Terms terms(const WorkLayout& layout) const;  // seconds by the facts
+  Terms terms(const WorkLayout& layout) const;  // seconds according to the facts
 
   CostFacts facts_;
-  Terms factors_;  // what the trials make of them
+  Terms factors_;  // fitted to the trials
 };
 
-// A configuration as a point: its value on each axis. Numbers are near each other by their ratio; texts are the same
-// or not.
+// A configuration as a point: its value on each axis. Distance between numbers is by ratio; texts are equal or not.
 using SettingPoint = std::vector<std::variant<double, std::string>>;
 
 struct KnownError {
   SettingPoint point;
-  double error = 0;  // log(measured / modelled)
-  double noise = 0;  // standard deviation of it
+  double error = 0;  // log(measured / modeled)
+  double noise = 0;  // its standard deviation
 };
 
-// By how much the cost model errs at one configuration: those that share settings err alike. A Gaussian process over
-// the settings; it says how sure it is, and so where a trial would teach most.
+// The cost model's error at one configuration: those that share settings err alike. A Gaussian process over the
+// settings; its uncertainty shows where a trial would teach most.
 class Correction {
  public:
   struct Estimate {

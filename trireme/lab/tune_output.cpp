@@ -69,7 +69,7 @@ std::string margin_text(const TuneSpace& space, const TuneResult& result) {
   if (!result.margin) return "";
   const auto other =
       std::ranges::find_if(result.finalists, [&](std::size_t candidate) { return candidate != result.chosen; });
-  if (*other == result.default_candidate) return "";  // that is the gain, which is told
+  if (*other == result.default_candidate) return "";  // that is the gain, shown elsewhere
   const perf::Comparison& margin = *result.margin;
   const std::string against = fmt::format("{:.3f} times {}", margin.ratio, short_text(space, *other));
   if (margin.is_supported()) return fmt::format("it is {} ({})\n", against, perf::p_text(margin.p));

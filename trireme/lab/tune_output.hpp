@@ -1,5 +1,5 @@
-// What a tune looks like to people: what is searched, what the model thinks and why, a line for each trial, what each
-// round keeps and drops, and what was gained in the end. Views of what TuneSearch reports.
+// The text output of a tune: the search space, the model's estimates and reasons, a line per trial, what each round
+// keeps and drops, and the final gain. Observes TuneSearch.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace trireme::lab {
 
 class TuneText : public TuneObserver {
  public:
-  // Lines go to `stream`; to `terminal` what is being run, where there is one.
+  // Lines go to `stream`, the current trial to `terminal`, if any.
   TuneText(const TuneSpace& space, const TuneObjective& objective, std::FILE* stream, std::FILE* terminal)
       : space_(space), objective_(objective), stream_(stream), line_(terminal) {}
 
@@ -33,14 +33,14 @@ class TuneText : public TuneObserver {
   std::size_t trials_ = 0;
 };
 
-// Workers, threads and batch of a cell, and what else differs from the default: "workers=2 ... batch-size=16 ps=1".
+// Workers, threads and batch of a cell, and other differences from the default: "workers=2 ... batch-size=16 ps=1".
 std::string short_text(const TuneSpace& space, std::size_t cell);
-// What varies over which values, how many configurations that makes, and how many trials there will be.
+// The varied options and values, and the numbers of configurations and trials.
 std::string introduction(const TuneSpace& space, const TuneObjective& objective, const TuneSettings& settings);
-// The finals with their spread, what was chosen and why, and the gain over the default.
+// The finals with their spread, the choice with its reason, and the gain over the default.
 std::string conclusion(const TuneSpace& space, const TuneObjective& objective, const TuneResult& result);
-// "1.25 times the default (1.21 to 1.29, p = 0.029)"; "not shown: ..." if the test does not support it or the runs are
-// too few for one; of a default that was not beaten, that.
+// "1.25 times the default (1.21 to 1.29, p = 0.029)"; "not shown: ..." if the test does not support it or there are too
+// few runs; or that the default was not beaten.
 std::string gain_text(const TuneResult& result);
 
 }  // namespace trireme::lab

@@ -19,14 +19,14 @@ constexpr std::int64_t kFewestBeforeFinals = 4;
 constexpr double kShareOfSpace = 0.15;
 constexpr std::size_t kNarrowed = 4;  // candidates with longer trials
 
-// Until when each round may begin another trial, as a share of the budget.
+// Each round may start trials up to this share of the budget.
 constexpr double kExploreUntil = 0.5, kNarrowUntil = 0.65;
 
-// One run against the next, as a share; a longer one is steadier.
+// Relative run-to-run noise; longer runs are steadier.
 constexpr double kShortNoise = 0.05, kLongNoise = 0.03;
-// How far above its estimate a candidate is thought to be, in deviations: curiosity.
+// Exploration bonus, in standard deviations above the estimate.
 constexpr double kCuriosity = 1.0;
-// Of finalists that the test cannot tell apart, the simpler one is taken unless it seems slower by more than this.
+// Of finalists the test cannot tell apart, takes the simpler one unless it seems slower by more than this.
 constexpr double kNoMatter = 1.02;
 
 // The finalists and the default.
@@ -34,7 +34,7 @@ std::size_t trials_of_finals(const TuneSettings& settings) {
   return (settings.finalists + 1) * static_cast<std::size_t>(settings.final_repeats);
 }
 
-// Of two that are equally fast: fewer tasks, then fewer images at a time.
+// Of two equally fast: fewer tasks, then fewer images at a time.
 auto simplicity(const WorkLayout& layout) { return std::tuple(layout.workers + layout.servers, layout.batch); }
 
 }  // namespace
@@ -51,7 +51,7 @@ std::int64_t usual_trials(std::size_t candidates) {
 
 TuneSettings settings_for(std::int64_t trials) {
   TuneSettings settings;
-  // Where there are few, they are better spent on looking around than on a second finalist.
+  // If trials are few, exploring is worth more than a second finalist.
   settings.finalists = trials < kTrialsForTwoFinalists ? 1 : 2;
   const std::int64_t fewest = kFewestBeforeFinals + static_cast<std::int64_t>(trials_of_finals(settings));
   if (trials < fewest) {
@@ -200,9 +200,8 @@ bool TuneSearch::has_plain_exchange(std::size_t candidate) const {
   return true;
 }
 
-// What the model knows least of comes first: workers, servers, and a small batch, which caches may like. Then how many
-// of everything; how they exchange, of which there are many ways that differ little, is looked at when it is known who
-// does.
+// Starts with what the model knows least: workers, servers, and a small batch, which may suit caches. Then counts of
+// everything. Ways of exchanging, many and similar, come last, once the participants are known.
 std::optional<std::size_t> TuneSearch::next_to_explore(std::size_t made, std::size_t trials) const {
   double largest_batch = 0;
   for (const TuneCandidate& candidate : candidates_) largest_batch = std::max(largest_batch, candidate.layout.batch);
@@ -246,7 +245,7 @@ std::vector<std::size_t> TuneSearch::narrow(std::size_t trials) {
   return ranked;
 }
 
-// All once, then all again: a machine that slows down then slows all alike.
+// All once, then all again: if the machine slows down, it slows all alike.
 void TuneSearch::hold_finals() {
   begin(TuneRound::finals);
   const std::vector<std::size_t>& finalists = result_.finalists;
@@ -266,7 +265,7 @@ void TuneSearch::decide() {
   if (!all_ran) finalists.clear();
   const auto speed = [&](std::size_t candidate) { return perf::median(result_.finals_of(candidate)); };
   std::ranges::stable_sort(finalists, [&](std::size_t a, std::size_t b) { return speed(a) > speed(b); });
-  if (finalists.empty()) {  // no time for all finals: what the trials say
+  if (finalists.empty()) {  // no time for all finals: use the trials
     const std::vector<std::size_t> ranked = by_estimate(measured());
     if (!ranked.empty()) result_.chosen = ranked.front();
     return;

@@ -1,8 +1,7 @@
-// Finds a fast configuration among many with few trials, by successive halving under a model: short trials of those
-// that the model thinks best or knows least about, longer ones of the better half of these, and interleaved repeats of
-// the finalists and of the default, between which a rank test decides. What a trial is, is told to it: `tune` runs
-// processes, tests compute a function. The same results give the same search, so one that was ended is repeated from
-// what it has left, and goes on.
+// Finds a fast configuration with few trials, by successive halving guided by a model: short trials of candidates that
+// the model rates best or knows least, longer ones of their better half, then interleaved repeats of the finalists and
+// the default, decided by a rank test. The caller supplies the trial: `tune` runs processes, tests compute a function.
+// Equal results give an equal search, so an ended one can be replayed and continued.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ std::string to_string(TuneRound round);
 
 struct TuneTrial {
   std::size_t candidate = 0;
-  int repeat = 1;  // the how manyeth of this candidate
+  int repeat = 1;  // count for this candidate, from 1
   TuneRound round = TuneRound::explore;
 };
 
@@ -30,27 +29,25 @@ struct TuneOutcome {
   enum class Ending : std::uint8_t { measured, failed, interrupted };
   Ending ending = Ending::measured;
   double step_seconds = 0;
-  double seconds = 0;  // that this took of the budget
+  double seconds = 0;  // taken from the budget
   std::string error = {};
   ErrorKind error_kind = ErrorKind::failed;
 };
 
 struct TuneSample {
   TuneTrial trial;
-  double estimate = 0, score = 0;  // before it and by it
+  double estimate = 0, score = 0;  // before the trial and from it
 };
 
 struct TuneSettings {
-  std::size_t trials = 32;  // of all rounds together
+  std::size_t trials = 32;  // over all rounds
   std::optional<double> budget_seconds = {};
-  std::size_t finalists = 2;  // beside the default
-  int final_repeats = 4;      // the fewest by which a rank test can show a difference
+  std::size_t finalists = 2;  // besides the default
+  int final_repeats = 4;      // the minimum for a rank test to show a difference
 };
 
-// 15 % of the configurations, though never too few to tell anything, nor more than one would wait for.
-std::int64_t usual_trials(std::size_t candidates);
-// Error(bad_input) where these are too few for finals and anything before them.
-TuneSettings settings_for(std::int64_t trials);
+std::int64_t usual_trials(std::size_t candidates);  // 15 %, but neither too few nor too many
+TuneSettings settings_for(std::int64_t trials);     // Error(bad_input) if too few for any round before the finals
 
 struct RoundEnd {
   TuneRound round = TuneRound::explore;
@@ -60,7 +57,7 @@ struct RoundEnd {
 class TuneObserver {
  public:
   virtual ~TuneObserver() = default;
-  // What the model thinks: the candidates in its order, with their estimated scores.
+  // The model's view: the candidates in its order, with estimated scores.
   virtual void on_round(TuneRound /*round*/, const StepCostModel& /*model*/, const std::vector<std::size_t>& /*order*/,
                         const std::vector<double>& /*estimates*/) {}
   virtual void on_sample(const TuneSample& /*sample*/) {}
@@ -72,12 +69,12 @@ struct TuneResult {
   std::vector<TuneSample> samples;
   std::size_t failures = 0;
   std::size_t default_candidate = 0;
-  std::size_t chosen = 0;                                      // the default where nothing better was found
-  std::vector<std::size_t> finalists;                          // best first, the default among them where it was run
-  std::optional<perf::Comparison> gain;                        // of the chosen over the default, by the finals
+  std::size_t chosen = 0;                                      // the default if nothing better was found
+  std::vector<std::size_t> finalists;                          // best first, including the default if it was run
+  std::optional<perf::Comparison> gain;                        // of the chosen over the default, from the finals
   std::optional<perf::Comparison> margin;                      // over the other finalist; nothing: there was none
-  bool took_simpler = false;                                   // of finalists that the test cannot tell apart
-  bool interrupted = false, out_of_time = false;               // the budget has cost trials
+  bool took_simpler = false;                                   // among finalists that the test cannot tell apart
+  bool interrupted = false, out_of_time = false;               // out_of_time: the budget prevented trials
   std::vector<double> finals_of(std::size_t candidate) const;  // scores
 };
 
@@ -88,8 +85,7 @@ class TuneSearch {
   TuneSearch(const std::vector<TuneCandidate>& candidates, std::size_t default_candidate, const CostFacts& facts,
              const TuneObjective& objective, const TuneSettings& settings, RunTrial run_trial, TuneObserver& observer);
 
-  // Error(failed), or bad_input where it was refused, if the default cannot be run: then nothing can.
-  TuneResult run();
+  TuneResult run();  // if the default cannot run: Error(failed), or bad_input if it was refused
 
  private:
   struct State {
@@ -100,16 +96,16 @@ class TuneSearch {
   };
 
   void learn();
-  double estimate(std::size_t candidate) const;  // of the score, by the model and the trials
+  double estimate(std::size_t candidate) const;  // of the score, from the model and the trials
   std::vector<double> estimates() const;         // of all candidates
-  // What is worth trying next: what may be best, by what is thought of it and how little is known.
+  // The next candidate worth trying: it may be the best, given its estimate and uncertainty.
   std::optional<std::size_t> most_promising(const std::function<bool(std::size_t)>& is_asked_for) const;
   std::optional<std::size_t> next_to_explore(std::size_t made, std::size_t trials) const;
-  bool has_plain_exchange(std::size_t candidate) const;  // as the default has it
+  bool has_plain_exchange(std::size_t candidate) const;  // same as the default's
   std::vector<std::size_t> by_estimate(std::vector<std::size_t> candidates) const;
   std::vector<std::size_t> measured() const;
 
-  bool has_time(double share_of_budget);  // for one more trial; where not, the result says so
+  bool has_time(double share_of_budget);  // for one more trial; if not, records that in the result
   void measure(std::size_t candidate, TuneRound round);
   void begin(TuneRound round);
   void end(TuneRound round, const std::vector<std::size_t>& ranked, std::size_t kept);
@@ -128,7 +124,7 @@ class TuneSearch {
   Correction correction_;
   std::vector<State> states_;
   double seconds_ = 0;          // of the trials so far
-  double longest_seconds_ = 0;  // of one of them
+  double longest_seconds_ = 0;  // of a single one
   TuneResult result_;
 };
 

@@ -25,7 +25,7 @@ Json doublings(std::int64_t first, std::int64_t last) {
   return values;
 }
 
-// What the user has said with --set; the last word counts, and '_' is '-' as on the command line.
+// Set by the user with --set; the last one counts, and '_' means '-' as on the command line.
 std::optional<std::string> said(const TuneRequest& request, const std::string& option) {
   std::optional<std::string> value;
   for (const std::string& assignment : request.set) {
@@ -53,7 +53,7 @@ std::int64_t most_workers(const TuneRequest& request, const StudyMachine& machin
   return *request.workers_up_to;
 }
 
-// Texts, because one of them is not a number: from a few buckets to all in one.
+// Texts, because one is not a number: from a few buckets to a single one.
 Json bucket_sizes(double gradient_bytes) {
   Json sizes = Json::array({"auto"});
   const double whole = std::exp2(std::ceil(std::log2(std::max(gradient_bytes / kMegabyte, 0.5))));
@@ -73,7 +73,7 @@ Json batch_sizes(const TuneRequest& request) {
   return doublings(std::min(kSmallestBatch, own), own);
 }
 
-// What has an option of its own, by which more is decided than by --set.
+// Rejects --set for what has its own option, which decides more.
 void check_settings(const TuneRequest& request) {
   if (said(request, "model")) bad_input("--set model: the network is for --model");
   if (said(request, "max-seconds")) bad_input("--set max-seconds: how long a trial is, is for --trial-time");
@@ -134,8 +134,8 @@ Json tune_plan(const TuneRequest& request, const StudyMachine& machine, const Tu
   return plan;
 }
 
-// Threads have cores, and what is of no effect in a cell has one value there: the first, auto where the user has not
-// chosen.
+// Threads must fit the cores, and options without effect in a cell have one value there: the first, auto unless the
+// user chose.
 void add_constraints(Json& plan) {
   const Json& vary = plan["vary"];
   Json& constraints = plan["constraints"];
@@ -186,8 +186,7 @@ TuneCandidate candidate_of(const StudyCell& cell, double gradient_bytes, std::in
   return candidate;
 }
 
-// One process that computes with all cores on the network's own batch, and nothing chosen by hand; or what is nearest
-// to that.
+// One process on all cores with the network's own batch and nothing set by hand, or the nearest to that.
 std::size_t find_default(const TuneSpace& space, std::int64_t own_batch) {
   const auto distance = [&](std::size_t index) {
     const StudyCell& cell = space.cells[index];
@@ -227,7 +226,7 @@ TuneSpace make_tune_space(const TuneRequest& request, const OptionCatalog& optio
   Graph graph;
   const ModelCounts counts = count(graph, build_model(graph, request.model, {.batch_size = 1}));
   TuneSpace space;
-  // Backward takes twice the work of forward; multiply and add are two.
+  // Backward takes twice the work of forward; a multiply-add counts as two.
   space.flops_per_image = counts.forward_macs * (trains(request) ? 6 : 2);
   space.gradient_bytes = trains(request) ? 4.0 * static_cast<double>(counts.parameters) : 0;
   Json plan = tune_plan(request, machine, abilities, space.gradient_bytes);

@@ -1,4 +1,4 @@
-// What is printed about workers and servers that train together.
+// Text about workers and servers that train together.
 #include <fmt/ranges.h>
 
 #include "trireme/base/units.hpp"

@@ -14,17 +14,16 @@
 namespace trireme::onnx {
 namespace {
 
-constexpr std::int64_t kIrVersion = 7, kOpset = 13;  // of ONNX 1.8: what has come since is of no use here
-// A message has at most 2^31 - 1 bytes; what there is beside values takes far less than the difference.
+constexpr std::int64_t kIrVersion = 7, kOpset = 13;  // of ONNX 1.8: later versions add nothing needed here
+// A message has at most 2^31 - 1 bytes; everything besides values needs far less than the difference.
 constexpr std::int64_t kMostValueBytes = std::numeric_limits<std::int32_t>::max() - (std::int64_t{64} << 20);
 
 static_assert(std::endian::native == std::endian::little, "values are little-endian in the file");
 
-// ONNX's numbers of types: of attributes, and of elements.
+// ONNX's type numbers of attributes and elements.
 constexpr int kAttributeFloat = 1, kAttributeInt = 2, kAttributeInts = 7;
 constexpr int kFloat = 1, kInt64 = 7;
 
-// Sets attributes of a node.
 class NodeWriter {
  public:
   explicit NodeWriter(pb::Node& node) : node_(node) {}
@@ -53,12 +52,12 @@ class NodeWriter {
   pb::Node& node_;
 };
 
-// Writes nodes, values and the ends of an ONNX graph into its message.
+// Writes nodes, values, inputs and outputs into an ONNX graph message.
 class GraphWriter {
  public:
   explicit GraphWriter(pb::Graph& graph) : graph_(graph) {}
 
-  // The node has the name of its output.
+  // Nodes are named after their output.
   NodeWriter add_node(const char* op_type, const std::vector<std::string>& inputs, const std::string& output) {
     pb::Node& node = *graph_.add_node();
     node.set_op_type(op_type);
@@ -68,7 +67,7 @@ class GraphWriter {
     return NodeWriter(node);
   }
 
-  // Values that are part of the file.
+  // Values stored in the file.
   void add_values(const std::string& name, const Shape& shape, std::span<const float> values) {
     add_tensor(name, shape, kFloat, std::as_bytes(values));
   }
@@ -76,7 +75,7 @@ class GraphWriter {
     add_tensor(name, {std::ssize(values)}, kInt64, std::as_bytes(std::span(values)));
   }
 
-  // The first extent has a name instead of a number if the batch may be any.
+  // With any_batch, the first dimension has a name instead of a number.
   void add_input(const std::string& name, const Shape& shape, bool any_batch) {
     describe(*graph_.add_input(), name, shape, any_batch);
   }
@@ -112,7 +111,7 @@ class GraphWriter {
 
 std::vector<std::int64_t> list(const op::Pair& pair) { return {pair[0], pair[1]}; }
 
-// All that stand before an axis, then all that stand after: ONNX's order.
+// ONNX's order of padding: before all axes, then after all axes.
 std::vector<std::int64_t> joined(std::vector<std::int64_t> before, const std::vector<std::int64_t>& after) {
   before.insert(before.end(), after.begin(), after.end());
   return before;
@@ -124,7 +123,7 @@ void set_window(NodeWriter& node, const op::Window& window) {
       .set("pads", joined(list(window.pad_before), list(window.pad_after)));
 }
 
-// Null: what ONNX has no operator for in this opset.
+// Null: no ONNX operator in this opset.
 const char* operator_of(op::UnaryKind kind) {
   using enum op::UnaryKind;
   switch (kind) {
@@ -178,12 +177,12 @@ const char* operator_of(op::BinaryKind kind) {
       return "Min";
     case equal:
     case greater_equal:
-      return nullptr;  // their results are no numbers there
+      return nullptr;  // their results are not numbers in ONNX
   }
   return nullptr;
 }
 
-// Nodes that depend on the images, by number: the first extent of their results is the batch.
+// Nodes that depend on the images, by id: the first dimension of their results is the batch.
 std::vector<bool> batched_nodes(const Network& network) {
   std::vector<bool> batched(network.graph.nodes().size());
   for (const Node& node : network.graph.nodes()) {
@@ -193,7 +192,7 @@ std::vector<bool> batched_nodes(const Network& network) {
   return batched;
 }
 
-// One function per operation; those that have none are refused by name.
+// One function per operation; others are rejected by name.
 class Translation {
  public:
   Translation(const Network& network, pb::Graph& graph)
@@ -217,8 +216,8 @@ class Translation {
     return node.id == network_.logits.node ? "logits" : node.name;
   }
 
-  // A variable's values go into the file where they are first read, in the shape that is asked for; for another reader
-  // that asks for another shape they go there once more, as there are no views in a file.
+  // Stores a variable's values at their first use, in the requested shape; another shape stores them again, as files
+  // have no views.
   std::string read_variable(const Node& variable, const Shape& shape) {
     std::string name = variable.name;
     for (const auto& [stored_name, stored_shape] : stored_[variable.id]) {
@@ -239,7 +238,7 @@ class Translation {
     for (const Tensor& input : node.inputs) names.push_back(read(input));
     return names;
   }
-  // With all axes but the first as one.
+  // Merges all axes but the first.
   std::string read_matrix(const Tensor& tensor) {
     const Shape& shape = tensor.shape();
     if (shape.rank() == 2) return read(tensor);
@@ -253,7 +252,7 @@ class Translation {
     return name;
   }
 
-  // A number that belongs to a node; its name in the file.
+  // Stores a scalar of a node and returns its name in the file.
   std::string number(const Node& node, const char* what, float value) {
     const std::string name = fmt::format("{}/{}", node.name, what);
     writer_.add_values(name, {}, std::span(&value, 1));
@@ -269,7 +268,7 @@ class Translation {
     refuse(node, Op::kName);
   }
 
-  void translate(const Node& /*node*/, const op::Variable& /*op*/) {}  // goes where it is read
+  void translate(const Node& /*node*/, const op::Variable& /*op*/) {}  // stored where it is read
 
   void translate(const Node& node, const op::Constant& op) {
     writer_.add_values(result_name(node), node.outputs[0].shape, op.value.f32());
@@ -371,7 +370,7 @@ class Translation {
         bad_input("'{}': reshapes {} to {}, which is not the same for every batch size; export it for one", node.name,
                   to_string(src), to_string(op.shape));
       }
-      extents[0] = 0;  // as it comes
+      extents[0] = 0;  // keep the input's extent
     }
     writer_.add_values(shape, extents);
     add_node("Reshape", {read(node.inputs[0]), shape}, node);
@@ -391,8 +390,9 @@ class Translation {
   const Network& network_;
   GraphWriter writer_;
   std::vector<bool> batched_;
-  std::map<NodeId, std::vector<std::pair<std::string, Shape>>> stored_;  // names and shapes of each variable's values
-  std::vector<NodeId> matrices_;                                         // whose results have been made matrices
+  std::map<NodeId, std::vector<std::pair<std::string, Shape>>> stored_;  // names and shapes of each variable's stored
+                                                                         // values
+  std::vector<NodeId> matrices_;                                         // nodes whose results were made matrices
 };
 
 void check_size(const Network& network, const std::vector<bool>& needed) {

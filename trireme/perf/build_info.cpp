@@ -13,7 +13,7 @@ namespace {
 
 std::string version_text(int major, int minor, int patch) { return fmt::format("{}.{}.{}", major, minor, patch); }
 
-// OpenMP gives the month of the specification that the compiler follows.
+// OpenMP reports the month of the specification the compiler follows.
 std::string openmp_version() {
   constexpr std::pair<int, const char*> kVersions[] = {{201107, "3.1"}, {201307, "4.0"}, {201511, "4.5"},
                                                        {201811, "5.0"}, {202011, "5.1"}, {202111, "5.2"}};
@@ -25,7 +25,7 @@ std::string openmp_version() {
 
 }  // namespace
 
-// TRIREME_VERSION, TRIREME_COMPILER and TRIREME_BUILD_TYPE are defined by CMake for this file alone.
+// CMake defines TRIREME_VERSION, TRIREME_COMPILER and TRIREME_BUILD_TYPE for this file only.
 BuildInfo build_info() {
   return {.version = TRIREME_VERSION,
           .git = kGitCommit,

@@ -28,7 +28,7 @@ std::optional<double> quota_v1(const fs::path& group) {
   return std::nullopt;
 }
 
-// "anon 1234" in lines: the sum of those with these names.
+// Sums the lines "anon 1234" with these names.
 double sum_of(const fs::path& path, std::initializer_list<std::string_view> names) {
   std::ifstream file(path);
   double sum = 0, value = 0;
@@ -39,9 +39,9 @@ double sum_of(const fs::path& path, std::initializer_list<std::string_view> name
 }
 
 std::optional<double> left_of(const fs::path& limit_file, const fs::path& used_file, double files) {
-  constexpr double kNoLimit = 1e18;  // the first generation has a number for that
+  constexpr double kNoLimit = 1e18;  // v1 uses a large number for none
   std::ifstream limits(limit_file), uses(used_file);
-  double limit = 0, used = 0;  // "max" is none
+  double limit = 0, used = 0;  // "max" means none and fails to parse
   if (!(limits >> limit) || !(uses >> used) || limit > kNoLimit) return std::nullopt;
   return std::max(0.0, limit - std::max(0.0, used - files));
 }
@@ -63,8 +63,7 @@ std::optional<double> smaller(std::optional<double> a, std::optional<double> b) 
 
 using ReadLimit = std::optional<double> (*)(const fs::path& group);
 
-// A container may see only the lower end of its path, under the mount itself: groups that are not there are passed
-// over.
+// A container may see only the lower end of its path, at the mount itself: skips groups that do not exist.
 std::optional<double> smallest_up_to_root(const fs::path& root, const fs::path& group, ReadLimit read) {
   std::optional<double> result = read(root);
   fs::path place = root;
@@ -75,13 +74,13 @@ std::optional<double> smallest_up_to_root(const fs::path& root, const fs::path& 
   return result;
 }
 
-// By a controller's files in both generations.
+// Reads a controller's files of both versions.
 std::optional<double> smallest_limit(const fs::path& membership, const fs::path& mount, const std::string& controller,
                                      ReadLimit read_v1, ReadLimit read_v2) {
   std::optional<double> result;
   std::ifstream file(membership);
   for (std::string line; std::getline(file, line);) {
-    // "hierarchy:controllers:path"; the second generation has no controllers.
+    // "hierarchy:controllers:path"; v2 has no controllers.
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;

@@ -1,5 +1,5 @@
-// How many processors' worth of time and how much memory the cgroup of this process grants it, as containers and batch
-// systems set it. Used by read_machine() and plan_threads().
+// CPU and memory limits of this process's cgroup, set by containers and batch systems. Used in perf/ and
+// host_check.cpp.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,15 @@
 
 namespace trireme::perf {
 
-// The smallest quota on the way from this process's group to the root, in processors (1.5: one and a half); nothing
-// where none is set. Both generations of cgroups are read. The places are arguments for the tests.
+// The smallest quota from this process's group up to the root, in processors (such as 1.5); nothing if none is set.
+// Reads cgroups v1 and v2. The paths are parameters for tests.
 std::optional<double> cpu_quota(const std::filesystem::path& membership = "/proc/self/cgroup",
                                 const std::filesystem::path& mount = "/sys/fs/cgroup");
 
-// Bytes that the limits on the way to the root leave: the limit less what is used, where files that are kept in memory
-// do not count, because they give way. Nothing where none is set.
+// Limit minus usage in bytes, the smallest up to the root; reclaimable file cache is not usage. Nothing: no limit.
 std::optional<double> memory_left(const std::filesystem::path& membership = "/proc/self/cgroup",
                                   const std::filesystem::path& mount = "/sys/fs/cgroup");
 
-// The number of threads that the quota can keep busy, of the given number: whole ones, at least one.
-int within_quota(int threads, std::optional<double> quota);
+int within_quota(int threads, std::optional<double> quota);  // that it can keep busy, at least one
 
 }  // namespace trireme::perf

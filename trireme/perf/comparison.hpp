@@ -1,6 +1,5 @@
-// Is one configuration faster than another, and by how much? Every sentence of a report that says so, and the gate
-// against regressions, ask here. A difference is claimed only where the rank test supports it; where there are too few
-// runs to support anything, that is what is said.
+// Decides whether one configuration is faster than another, and by how much, for all sentences of reports and the
+// regression gate. Claims a difference only if the rank test supports it; says so if there are too few runs.
 #pragma once
 
 #include <cstdint>
@@ -26,35 +25,28 @@ enum class Verdict : std::uint8_t {
 struct Comparison {
   double ratio = 1;        // of the medians, first / second
   Interval interval = {};  // of the ratio
-  double p = 1;            // two-sided, corrected where it is one of several comparisons
-  double smallest_p = 1;   // that this number of runs could reach, corrected likewise
-  int direction = 0;       // of the ranks: 1 where the first's are the higher ones, -1 where the lower
+  double p = 1;            // two-sided, corrected if one of several comparisons
+  double smallest_p = 1;   // reachable with this number of runs, corrected likewise
+  int direction = 0;       // of the ranks: 1 if the first's are higher, -1 if lower
   Verdict verdict = Verdict::too_few_runs;
 
   bool is_supported() const { return verdict == Verdict::larger || verdict == Verdict::smaller; }
 };
 
-// What p, the ranks and the ratio support together: where ranks and ratio point opposite ways (most samples moved
-// a little one way, some far the other) there is no direction to claim.
+// Claims no direction if ranks and ratio disagree (most samples moved a little one way, some far the other way).
 Verdict verdict_of(const Comparison& comparison);
 
-// Samples of which larger is better or worse, as the caller knows; all above 0.
-Comparison compare(std::span<const double> first, std::span<const double> second);
+Comparison compare(std::span<const double> first, std::span<const double> second);  // samples must be above 0
 
-// Pairs that are compared within the pair only, as one: the ratio is the geometric mean of theirs, without an interval.
+// Several pairs as one, compared within pairs: the ratio is the geometric mean of theirs, without an interval.
 Comparison compare_overall(std::span<const SamplePair> pairs);
 
-// Of several comparisons that are looked at together: p values as Holm corrects them, and the verdicts that remain.
-void correct_together(std::span<Comparison> comparisons);
-// p values in the same order, each at least what it was: the chance that any of them misleads stays what one had.
-std::vector<double> holm(std::span<const double> p);
+void correct_together(std::span<Comparison> comparisons);  // Holm-corrects p values and verdicts
+std::vector<double> holm(std::span<const double> p);       // same order; the chance that any misleads stays the same
 
-// Runs of each side that can show a difference among so many comparisons.
-int runs_needed(std::size_t comparisons);
+int runs_needed(std::size_t comparisons);  // per side, to show a difference
 
-// "p = 0.003", "p < 0.001"
-std::string p_text(double p);
-// The same and, where p alone would have been enough, why nothing is claimed.
-std::string p_text(const Comparison& comparison);
+std::string p_text(double p);                      // "p = 0.003", "p < 0.001"
+std::string p_text(const Comparison& comparison);  // and, if p would suffice, why nothing is claimed
 
 }  // namespace trireme::perf

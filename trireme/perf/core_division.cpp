@@ -12,7 +12,7 @@ namespace {
 
 using Cores = std::vector<std::vector<int>>;
 
-constexpr int kManyCoresPerServer = 8;  // of which a worker hardly misses one
+constexpr int kManyCoresPerServer = 8;  // enough that a worker hardly misses one
 
 void check(const CoreDemand& demand) {
   if (demand.workers < 1) bad_input("--workers {}: must be at least 1", demand.workers);
@@ -26,7 +26,7 @@ void check(const CoreDemand& demand) {
   if (demand.cores_per_server && demand.servers == 0) bad_input("--threads-per-ps has no effect without --ps");
 }
 
-// Divided, not multiplied: the product of large numbers overflows.
+// Divides, as the product of large numbers overflows.
 bool fits(int tasks, int cores_per_task, int cores) { return tasks <= cores / cores_per_task; }
 
 int cores_per_server(const CoreDemand& demand, int usable) {
@@ -51,7 +51,7 @@ std::string demand_text(int tasks, const char* role, int threads) {
       text, usable);
 }
 
-// Gives so many tasks so many cores each, from the given one on.
+// Gives each task its cores, starting at `core`.
 Cores give_out(Cores::const_iterator core, int tasks, int cores_per_task) {
   Cores given(tasks);
   for (std::vector<int>& processors : given) {

@@ -1,5 +1,5 @@
-// How the cores of one machine are given out to the tasks on it, so that no two workers compete. Used by the launcher;
-// the threads inside a task are then planned by plan_threads(), which sees the task's own processors only.
+// Divides a machine's cores among its tasks, so that no two workers compete. Used by the launcher and by Worker;
+// plan_threads() then plans the threads inside each task, seeing only its own processors.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@ namespace trireme::perf {
 struct CoreDemand {
   int workers = 1;
   int servers = 0;
-  int cores_per_worker = 0;  // 0: what is left divided evenly; what does not divide is left idle
-  // 0: servers share the workers' cores. Nothing: they do, unless there are so many that one each is no loss.
+  int cores_per_worker = 0;  // 0: the rest divided evenly; a remainder stays idle
+  // 0: servers share the workers' cores. Nothing: the same, unless there are so many cores that one each is no loss.
   std::optional<int> cores_per_server = {};
   bool oversubscribe = false;
 };
 
 struct CoreDivision {
-  // Logical processors of each task, all siblings of its cores. Empty where the tasks share all cores, unbound.
+  // Logical processors of each task, all siblings of its cores. Empty if the tasks share all cores, unbound.
   std::vector<std::vector<int>> workers, servers;
   int cores_per_worker = 0;
   int cores_per_server = 0;  // 0: those of all workers
@@ -25,11 +25,10 @@ struct CoreDivision {
   bool shared = false;
 };
 
-// The cores are given as Topology::usable_cores() has them; at most `core_limit` of them are used (a CPU quota). More
-// than there are is an Error(bad_input) with the numbers, unless oversubscription is asked for.
+// `cores` as from Topology::usable_cores(); uses at most `core_limit` of them (a CPU quota). Error(bad_input) with the
+// numbers if the demand is larger, unless oversubscription is allowed.
 CoreDivision divide_cores(const std::vector<std::vector<int>>& cores, int core_limit, const CoreDemand& demand);
 
-// Of this machine, within its affinity mask and quota.
-CoreDivision divide_this_machine(const CoreDemand& demand);
+CoreDivision divide_this_machine(const CoreDemand& demand);  // within affinity mask and quota
 
 }  // namespace trireme::perf

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kEachSide = (1 - kConfidence) / 2;
 
-// How many of n samples may be left out at either end so that the rest still lies around the true median: that is below
-// all of these where no more than so many samples are below it, as coins fall. None: n is too small.
+// How many of n samples to drop at either end so that the rest still encloses the true median: the number of samples
+// below it is binomial with p = 1/2. None: n is too small.
 std::optional<std::size_t> left_out_at_each_end(std::size_t n) {
   const auto throws = static_cast<double>(n);
   double chance = 0;
@@ -27,7 +27,7 @@ std::optional<std::size_t> left_out_at_each_end(std::size_t n) {
   }
 }
 
-// Of values in order, less so many at either end.
+// Sorted values without this many at either end.
 Interval between(const std::vector<double>& ordered, std::optional<std::size_t> left_out) {
   const std::size_t place = left_out.value_or(0);
   return {ordered[place], ordered[ordered.size() - 1 - place], !left_out};

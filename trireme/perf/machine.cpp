@@ -19,7 +19,7 @@
 namespace trireme::perf {
 namespace {
 
-// Those that decide which kernels run, oldest first, as /proc/cpuinfo calls them.
+// Those that decide which kernels run, oldest first, as named in /proc/cpuinfo.
 constexpr std::array kInstructionSets{"sse4_2",      "avx",      "f16c",     "avx2",     "fma",         "avx_vnni",
                                       "avx512f",     "avx512dq", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16",
                                       "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16"};
@@ -36,7 +36,7 @@ std::string trimmed(const std::string& text, const char* characters = " \t\"") {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(characters) - begin + 1);
 }
 
-// The value of the first "key<separator>value" line of a file of such lines; empty where there is none.
+// The value of the first line "key<separator>value" of a file; empty if absent.
 std::string value_of(const std::string& path, const std::string& key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -46,7 +46,7 @@ std::string value_of(const std::string& path, const std::string& key, char separ
   return "";
 }
 
-// A line of /proc/meminfo or /proc/self/status, which count in KiB; 0 where it is missing.
+// A line of /proc/meminfo or /proc/self/status, in KiB; 0 if absent.
 std::int64_t kib_line(const std::string& path, const std::string& key) {
   std::int64_t kib = 0;
   std::istringstream(value_of(path, key, ':')) >> kib;
@@ -74,7 +74,7 @@ std::string transparent_huge_pages() {
 // `kind`: of load.
 std::vector<std::string> warnings_of(const Machine& machine, std::optional<double> quota, const char* kind) {
   std::vector<std::string> warnings;
-  // Half a busy core on two is felt at once; on many, a little more can be borne.
+  // Half a busy core of two matters at once; with many cores a little more is tolerable.
   if (machine.load > 0.25 * machine.cores) {
     warnings.push_back(fmt::format("{} {:.1f} on {} cores: timings will be noisy", kind, machine.load, machine.cores));
   }
@@ -103,7 +103,7 @@ double first_number(const std::string& text) {
   return number;
 }
 
-// In hundredths of a second (_SC_CLK_TCK), of all processors together, since the system's start.
+// In hundredths of a second (_SC_CLK_TCK), over all processors, since boot.
 std::int64_t busy_ticks() {
   std::istringstream line(first_line("/proc/stat"));
   std::string name;
@@ -112,7 +112,7 @@ std::int64_t busy_ticks() {
   return user + nice + system + interrupts + soft_interrupts + stolen;
 }
 
-// Threads of the whole system that run or wait for a core, the calling one too; 0 if the system does not say.
+// Threads of the whole system that run or wait for a core, including the calling one; 0 if unknown.
 double runnable_threads() { return first_number(value_of("/proc/stat", "procs_running", ' ')); }
 
 Machine read_with_load(double load, const char* kind) {
@@ -145,7 +145,7 @@ Machine read_with_load(double load, const char* kind) {
 
 }  // namespace
 
-// Control groups count swap by themselves: where one limits memory, none is counted on.
+// Cgroups account for swap separately: if one limits memory, do not count on swap.
 FreeMemory free_memory() {
   FreeMemory free{.bytes = kib_line("/proc/meminfo", "MemAvailable"),
                   .swap_bytes = kib_line("/proc/meminfo", "SwapFree")};
@@ -180,7 +180,7 @@ Machine read_machine() {
   return read_with_load(first_number(first_line("/proc/loadavg")), "load average");
 }
 
-// Not getrusage(): its maximum includes that of the process that started this one.
+// Not getrusage(): its maximum includes the parent process's.
 std::int64_t peak_rss_bytes() { return kib_line("/proc/self/status", "VmHWM"); }
 
 }  // namespace trireme::perf

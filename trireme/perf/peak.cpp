@@ -23,16 +23,16 @@
 namespace trireme::perf {
 namespace {
 
-// Each kernel repeats x = x * factor + addend on accumulators that do not depend on each other. A core starts two
-// instructions per cycle, each ready after four or five: ten in flight hide that, and all of these fit the registers.
-// Each returns its result and is called through a pointer, so that the compiler cannot leave the work out.
+// Each kernel repeats x = x * factor + addend on independent accumulators. A core issues two instructions per cycle
+// with a latency of four or five: ten in flight hide that, and all fit the registers. Kernels return their result and
+// are called through a pointer, so that the compiler cannot drop the work.
 using Kernel = float (*)(std::int64_t iterations, float factor, float addend);
 
 constexpr int kAccumulators512 = 24;
 constexpr int kAccumulators256 = 12;
 constexpr int kPlainLanes = 32;
 constexpr int kAccumulatorsAmx = 6;
-constexpr double kFlopsAmx = 2.0 * 16 * 16 * 32;  // of one product: 16 x 32 times 32 x 16
+constexpr double kFlopsAmx = 2.0 * 16 * 16 * 32;  // per product: 16 x 32 times 32 x 16
 
 __attribute__((target("avx512f"))) float run_avx512(std::int64_t iterations, float factor, float addend) {
   const __m512 f = _mm512_set1_ps(factor), a = _mm512_set1_ps(addend);
@@ -64,7 +64,7 @@ __attribute__((target("avx2,fma"))) float run_avx2(std::int64_t iterations, floa
   return _mm256_cvtss_f32(sum);
 }
 
-// Each lane adds two products of bf16 to its sum.
+// Each lane adds two bf16 products to its sum.
 __attribute__((target("avx512f,avx512bf16"))) float run_avx512_bf16(std::int64_t iterations, float factor,
                                                                     float addend) {
   const __m512bh f = _mm512_cvtne2ps_pbh(_mm512_set1_ps(factor), _mm512_set1_ps(factor));
@@ -82,8 +82,8 @@ __attribute__((target("avx512f,avx512bf16"))) float run_avx512_bf16(std::int64_t
   return _mm512_cvtss_f32(sum);
 }
 
-// A processor with AMX that the kernel lets this process use: programs have to ask for the tiles, which are 8 KiB of
-// state (Documentation/arch/x86/xstate.rst).
+// The CPU has AMX and the kernel lets this process use it: programs must request the tiles, 8 KiB of state
+// (Documentation/arch/x86/xstate.rst).
 bool may_use_amx_bf16() {
   constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;      // CPUID 7.0, EDX
   constexpr long kRequestPermission = 0x1023, kTileDataState = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -93,8 +93,8 @@ bool may_use_amx_bf16() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileDataState) == 0;
 }
 
-// Each of six tiles adds products of two tiles of bf16. A core starts one every 16 cycles, ready after 52: four in
-// flight hide that. The accumulators stay finite: they grow by 32 * factor * factor in each iteration.
+// Each of six tiles accumulates products of two bf16 tiles. A core starts one every 16 cycles with a latency of 52:
+// four in flight hide that. The accumulators stay finite: they grow by 32 * factor * factor per iteration.
 __attribute__((target("amx-tile,amx-bf16"))) float run_amx_bf16(std::int64_t iterations, float factor,
                                                                 float /*addend*/) {
   struct alignas(64) Config {  // as LDTILECFG reads it
@@ -106,7 +106,7 @@ __attribute__((target("amx-tile,amx-bf16"))) float run_amx_bf16(std::int64_t ite
   static_assert(sizeof(Config) == 64);
   constexpr int kRowBytes = 64;
   alignas(64) std::array<std::uint16_t, 16 * 32> factors;
-  factors.fill(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(factor) >> 16));  // exact: of 0.5
+  factors.fill(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(factor) >> 16));  // exact for 0.5
   const Config config;
   // Some compilers do not know that the tile instructions below read all of this memory.
   asm volatile("" : : "r"(&config), "r"(factors.data()) : "memory");
@@ -133,7 +133,7 @@ __attribute__((target("amx-tile,amx-bf16"))) float run_amx_bf16(std::int64_t ite
   return sums[0];
 }
 
-// What the compiler makes of it for the oldest processors of this architecture: a multiplication and an addition.
+// Compiled for the oldest processors of this architecture: a multiplication and an addition.
 float run_plain(std::int64_t iterations, float factor, float addend) {
   std::array<float, kPlainLanes> x{};
   for (std::int64_t n = 0; n < iterations; ++n) {
@@ -178,8 +178,8 @@ double time_once(const Variant& variant, int threads, std::int64_t iterations) {
   return std::chrono::duration<double>(last - *std::ranges::min_element(starts)).count();
 }
 
-// Four times the last level of all packages together, so that little of one pass is left for the next; bounded below
-// for machines that hide their caches, and above by what is free.
+// Four times the last-level caches of all packages, so that little of a pass is left for the next; bounded below for
+// machines that hide their caches, and above by free memory.
 std::int64_t array_bytes(const Machine& machine) {
   std::int64_t last_level = 0;
   if (!machine.caches.empty()) last_level = machine.caches.back().bytes * machine.caches.back().count;
@@ -188,7 +188,7 @@ std::int64_t array_bytes(const Machine& machine) {
   return std::min(wanted, most) / 4096 * 4096;
 }
 
-// The part of an array that belongs to the calling thread of the team: whole pages.
+// The calling thread's part of an array: whole pages.
 struct Part {
   std::int64_t offset = 0, bytes = 0;
 };
@@ -198,7 +198,7 @@ Part part_of_thread(std::int64_t total) {
   return {begin * 4096, (end - begin) * 4096};
 }
 
-// Four sums, so that the additions do not wait for each other.
+// Four sums, so that additions do not wait for each other.
 std::uint64_t sum_of(const std::uint64_t* words, std::int64_t count) {
   std::uint64_t sums[4] = {};
   for (std::int64_t i = 0; i + 4 <= count; i += 4) {
@@ -207,7 +207,7 @@ std::uint64_t sum_of(const std::uint64_t* words, std::int64_t count) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// As many passes as fit into the time, at least five, after one that does not count.
+// As many passes as fit in the time, at least five, after an uncounted one.
 template <typename Pass>
 PassRates rates_of(double bytes, double seconds, Pass pass) {
   constexpr std::size_t kFewest = 5;
@@ -231,7 +231,7 @@ Peak measure_fma_peak(int threads, DataType type, double seconds) {
   constexpr int kRuns = 10;
   const Variant variant = widest(type);
 
-  // Iterations that fill one run's share of the time; growing towards it also brings the cores up to speed.
+  // Finds the iterations for one run's share of the time; this also brings the cores up to speed.
   std::int64_t iterations = 1 << 12;
   double elapsed = time_once(variant, threads, iterations);
   while (elapsed < 0.5 * seconds / kRuns) {
@@ -248,7 +248,7 @@ Bandwidth measure_memory_bandwidth(int threads, double seconds) {
   const std::int64_t bytes = array_bytes(read_machine());
   const AlignedMemory source(bytes), target(bytes);
 
-  // Each thread touches its own part first, which puts the pages beside its core.
+  // First touch by the owning thread places the pages near its core.
 #pragma omp parallel num_threads(threads)
   {
     const Part part = part_of_thread(bytes);

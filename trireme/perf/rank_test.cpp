@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostExact = 60;
 constexpr int kExchanges = 4999;
 
-// Twice the ranks, which are whole numbers also where ties share one: {3, 1, 3} has {5, 2, 5}.
+// Doubled ranks, which are integers even with ties: {3, 1, 3} has {5, 2, 5}.
 std::vector<std::size_t> doubled_ranks(std::span<const double> samples) {
   std::vector<std::size_t> order(samples.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -32,13 +32,13 @@ struct Ranked {
   std::vector<std::size_t> doubled;  // of both sets, the first set's first
   std::size_t first_size = 0;
   double doubled_sum = 0;   // of the first set
-  double expected_sum = 0;  // of the first set's doubled ranks, were there no difference
+  double expected_sum = 0;  // of the first set's doubled ranks, under no difference
 
   std::size_t size() const { return doubled.size(); }
-  // Of the (single) rank sum, were there no difference.
+  // Of the (single) rank sum, under no difference.
   double variance() const {
     const auto n = static_cast<double>(size()), a = static_cast<double>(first_size);
-    double squares = 0;  // distances of ranks from their mean: smaller where there are ties
+    double squares = 0;  // distances of ranks from their mean: smaller with ties
     for (const std::size_t rank : doubled) squares += std::pow(static_cast<double>(rank) / 2 - (n + 1) / 2, 2);
     return a * (n - a) / (n * (n - 1)) * squares;
   }
@@ -53,8 +53,8 @@ Ranked rank(std::span<const double> first, std::span<const double> second) {
   return ranked;
 }
 
-// How likely each doubled rank sum of the first set is, were there no difference: the share of all choices of
-// first_size ranks that add up to it.
+// Probability of each doubled rank sum of the first set under no difference: the share of all choices of first_size
+// ranks with that sum.
 std::vector<double> sum_distribution(const Ranked& ranked) {
   const std::size_t total = std::accumulate(ranked.doubled.begin(), ranked.doubled.end(), std::size_t{0});
   // choices[k][s]: ways to choose k of the ranks seen so far with the sum s
@@ -71,7 +71,7 @@ std::vector<double> sum_distribution(const Ranked& ranked) {
   return shares;
 }
 
-// That a sum is as far from the expected one as this, or farther.
+// Probability of a sum at least this far from the expected one.
 double exact_p(const std::vector<double>& shares, double sum, double expected) {
   const double distance = std::fabs(sum - expected);
   double as_far = 0;
@@ -81,7 +81,7 @@ double exact_p(const std::vector<double>& shares, double sum, double expected) {
   return std::min(1.0, as_far);
 }
 
-// Of the sum of two sums.
+// Distribution of the sum of two sums.
 std::vector<double> convolved(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> result(a.size() + b.size() - 1, 0);
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -93,24 +93,24 @@ std::vector<double> convolved(const std::vector<double>& a, const std::vector<do
 
 double two_sided_normal(double z) { return std::erfc(std::fabs(z) / std::sqrt(2.0)); }
 
-// With a correction for continuity: rank sums are whole numbers.
+// With continuity correction: rank sums are integers.
 double normal_p(double distance, double variance) {
   if (!(variance > 0)) return 1;  // all samples are equal
   return std::min(1.0, two_sided_normal(std::max(0.0, distance - 0.5) / std::sqrt(variance)));
 }
 
-// The logarithm of a! b! / (a + b)!: of the share that one choice is of all.
+// log(a! b! / (a + b)!): one choice as a share of all.
 double one_choice(std::size_t first, std::size_t second) {
   const auto a = static_cast<double>(first), b = static_cast<double>(second);
   return std::lgamma(a + 1) + std::lgamma(b + 1) - std::lgamma(a + b + 1);
 }
 
-// Two of all choices: this set on top, or below.
+// Two of all choices: this set entirely on top, or below.
 double two_choices(double logarithm_of_one) { return std::min(1.0, 2 * std::exp(logarithm_of_one)); }
 
 int sign(double value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
 
-// That u is this or less, were there no difference nor ties.
+// P(U <= u) under no difference and without ties.
 std::vector<double> cumulative_u(std::size_t first, std::size_t second) {
   std::vector<double> chances(first * second + 1);
   if (first + second <= kMostExact) {
@@ -131,7 +131,7 @@ std::vector<double> cumulative_u(std::size_t first, std::size_t second) {
   return chances;
 }
 
-// One group of sets: all ranks, set by set, and the statistic of Kruskal and Wallis with its correction for ties.
+// One group of sets: all ranks, set by set, and the Kruskal-Wallis statistic corrected for ties.
 class RankedSets {
  public:
   explicit RankedSets(const SampleSets& sets) {
@@ -158,13 +158,13 @@ class RankedSets {
     return static_cast<double>(ranks_.size() - 1) * between / squares_;
   }
 
-  // The engine's numbers are the standard's, those of its distributions and shuffles are each library's own.
+  // The standard fixes the engine's numbers, but not those of distributions and shuffles.
   void exchange(std::mt19937_64& random) {
     for (std::size_t i = ranks_.size(); i > 1; --i) std::swap(ranks_[i - 1], ranks_[random() % i]);
   }
 
-  // The logarithm of what p is at least: of all orders, any one counts together with those in which sets of equal size
-  // have changed places; and with its mirror image, which is another one where no sizes are equal.
+  // Logarithm of the smallest possible p: any order counts together with those in which sets of equal size swap places,
+  // and with its mirror image, which is distinct if no sizes are equal.
   double smallest_share() const {
     double logarithm = -std::lgamma(static_cast<double>(ranks_.size()) + 1);
     std::map<std::size_t, int> alike;
@@ -216,7 +216,7 @@ std::optional<std::size_t> largest_u(std::size_t first, std::size_t second, doub
 double sign_test(std::span<const double> samples) {
   const auto above = std::ranges::count_if(samples, [](double sample) { return sample > 0; });
   const auto n = std::ranges::count_if(samples, [](double sample) { return sample != 0; });
-  double p = 0;  // of so many heads or more in n throws of a coin
+  double p = 0;  // of at least this many heads in n coin tosses
   for (auto heads = static_cast<double>(above), throws = static_cast<double>(n); heads <= throws; ++heads) {
     p += std::exp(std::lgamma(throws + 1) - std::lgamma(heads + 1) - std::lgamma(throws - heads + 1) -
                   throws * std::log(2.0));
@@ -245,7 +245,7 @@ RankTest overall_rank_test(std::span<const SamplePair> pairs) {
 }
 
 RankTest group_rank_test(std::span<const SampleSets> groups) {
-  // The same test, counted instead of tried.
+  // The same test, exact instead of sampled.
   if (groups.size() == 1 && groups[0].size() == 2) return rank_test(groups[0][0], groups[0][1]);
   std::vector<RankedSets> ranked;
   double smallest = 0;
@@ -253,10 +253,10 @@ RankTest group_rank_test(std::span<const SampleSets> groups) {
     ranked.emplace_back(sets);
     smallest += ranked.back().smallest_share();
   }
-  constexpr double kRounding = 1e-9;  // the same sums in another order
+  constexpr double kRounding = 1e-9;  // equal sums in another order
   const double measured = sum_of_statistics(ranked) - kRounding;
   std::mt19937_64 random(1);
-  int as_far = 1;  // the order that was measured is one of all
+  int as_far = 1;  // the measured order is one of all
   for (int i = 0; i < kExchanges; ++i) {
     for (RankedSets& group : ranked) group.exchange(random);
     as_far += sum_of_statistics(ranked) >= measured;

@@ -14,7 +14,7 @@ std::vector<double> sorted(std::span<const double> samples) {
   return result;
 }
 
-// Between the two nearest samples in proportion, so that the median of an even number is the mean of the middle two.
+// Interpolates between the two nearest samples, so that the median of an even number is the mean of the middle two.
 double quantile(const std::vector<double>& ordered, double share) {
   const double position = share * static_cast<double>(ordered.size() - 1);
   const auto below = static_cast<std::size_t>(position);

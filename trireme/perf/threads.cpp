@@ -62,7 +62,7 @@ ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind, int gro
   ThreadPlan plan;
   plan.inter_threads = std::max(1, inter_threads);
   plan.groups = groups;
-  // Divided, not multiplied: the product of large numbers overflows.
+  // Divides, as the product of large numbers overflows.
   const int for_one_team = usable_threads / groups / plan.inter_threads;
   plan.intra_threads = intra_threads > 0 ? intra_threads : std::max(1, usable_cores / groups / plan.inter_threads);
   if (plan.intra_threads > for_one_team && groups > 1) {
@@ -87,7 +87,7 @@ void apply(const ThreadPlan& plan, int team_index) {
   const Topology topology;
   const auto* const team = plan.cores.data() + team_index * plan.intra_threads;
   int refused = -1;  // an exception must not leave the parallel region
-  // Every thread by itself: a new one inherits the single processor of the thread that made it.
+  // Each thread separately: a new one inherits the single processor of its creator.
 #pragma omp parallel num_threads(plan.intra_threads)
   {
     const int processor = team[omp_get_thread_num()];
@@ -102,14 +102,14 @@ void apply(const ThreadPlan& plan, int team_index) {
 void limit_spinning(char** arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   std::error_code unknown;
-  // By its name: as /proc/self/exe the process would be called "exe".
+  // By its path: started as /proc/self/exe the process would be called "exe".
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
   const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  // Started by a loader (ld.so trireme ...), the process is the loader's.
+  // If started by a loader (ld.so trireme ...), the process is the loader.
   if (unknown || started == nullptr || !std::filesystem::equivalent(program, started, unknown) || unknown) return;
   if (setenv("GOMP_SPINCOUNT", "3000", 0) != 0) return;
   execv(program.c_str(), arguments);
-  // If it cannot be started again, it goes on as it is: slower beside other programs, and right.
+  // If it cannot be restarted, it continues: slower beside other programs, but correct.
 }
 
 bool limit_process(const std::vector<int>& processors) { return Topology().limit_this_process(processors); }

@@ -26,7 +26,7 @@ Bitmap bitmap_of(const std::vector<int>& processors) {
   return bitmap;
 }
 
-// The processors of this process: the union over its threads, cut to what the cpuset of its cgroup allows.
+// The processors of this process: the union over its threads, limited by its cgroup's cpuset.
 Bitmap usable_processors(hwloc_topology* topology) {
   Bitmap processors(hwloc_bitmap_alloc());
   if (hwloc_get_cpubind(topology, processors.get(), HWLOC_CPUBIND_PROCESS) != 0) {
@@ -49,7 +49,7 @@ Topology::Topology() {
 
 void Topology::Deleter::operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
 
-// Virtual machines and containers may hide packages and cores: then the processors stand for them.
+// Virtual machines and containers may hide packages and cores: processors then stand in for them.
 int Topology::packages() const { return std::max(1, count(topology_.get(), HWLOC_OBJ_PACKAGE)); }
 
 int Topology::numa_nodes() const { return std::max(1, count(topology_.get(), HWLOC_OBJ_NUMANODE)); }

@@ -1,5 +1,4 @@
-// The machine's processors as hwloc sees them, owned for as long as it is asked. Made by read_machine(), plan_threads()
-// and apply(); nobody outside perf/ needs it.
+// The machine's processors as seen by hwloc. Used in perf/ and by cluster/host_check.cpp.
 #pragma once
 
 #include <memory>
@@ -23,11 +22,9 @@ class Topology {
   std::vector<Cache> caches() const;  // data and unified ones, nearest first
   std::string library_version() const;
 
-  // Logical processors (OS index) that this process may run on, grouped by core.
-  std::vector<std::vector<int>> usable_cores() const;
+  std::vector<std::vector<int>> usable_cores() const;  // [core]: logical processors (OS index)
 
-  // Lets this thread, or all threads that this process has now, run on these processors only. False where the system
-  // refuses.
+  // Restricts this thread, or all current threads of this process, to these processors. False if the system refuses.
   [[nodiscard]] bool limit_this_thread(const std::vector<int>& processors) const;
   [[nodiscard]] bool limit_this_process(const std::vector<int>& processors) const;
 

@@ -29,7 +29,7 @@ std::set<std::string> values_of(const RecordSet& records, std::string Run::*fiel
   return values;
 }
 
-// A gate must not judge machines; who only looks is warned.
+// A gate must not judge machines; otherwise only warns.
 void other_hardware(const std::string& what, bool must_match, std::vector<std::string>& warnings) {
   if (must_match) bad_input("--fail-if-slower: {}; measure both on the same machine", what);
   warnings.push_back(
@@ -41,7 +41,7 @@ void check_machines(const RecordSet& old_records, const RecordSet& new_records, 
   std::set<std::string> all;
   for (const auto part : {&Run::hardware, &Run::gpu}) {
     auto old_values = values_of(old_records, part), new_values = values_of(new_records, part);
-    if (part == &Run::gpu) {  // those on the CPU have none
+    if (part == &Run::gpu) {  // CPU runs have none
       old_values.erase("");
       new_values.erase("");
     }
@@ -82,7 +82,7 @@ void check_hosts(const CellChange& change, const Run& old_run, const Run& new_ru
       must_match, warnings);
 }
 
-// Options by which cells are not matched, and their values on either side: "protocol (grpc, now mpi)".
+// Options not used to match cells, with both sides' values: "protocol (grpc, now mpi)".
 void add_differences(const Run& old_run, const Run& new_run, std::map<std::string, std::string>& differences) {
   for (const auto& [option, value] : new_run.options.items()) {
     if (!is_setting(new_run, option) || !is_setting(old_run, option)) continue;
@@ -118,7 +118,7 @@ bool has_settings(const Run& run, const Json& settings) {
   return true;
 }
 
-// Runs of one side that failed at this cell; those that were interrupted say nothing.
+// Runs of one side that failed in this cell; interrupted ones do not count.
 std::vector<const Run*> failures(const Study& study, const Cell& cell, const char* side) {
   std::vector<const Run*> runs;
   for (const Run& run : study.failed) {
@@ -127,7 +127,7 @@ std::vector<const Run*> failures(const Study& study, const Cell& cell, const cha
   return runs;
 }
 
-// Of a cell that was measured before: it is gone, or fails although it did not.
+// For a cell measured before: it is missing now, or newly fails.
 void add_broken(const Study& study, const Cell& old_cell, bool is_measured, BaselineComparison& result) {
   const std::vector<const Run*> failed = failures(study, old_cell, kNew);
   const std::string count = fmt::format("{} run{} failed", failed.size(), failed.size() == 1 ? "" : "s");

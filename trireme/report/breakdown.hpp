@@ -1,4 +1,4 @@
-// Where the time of a step goes, over the runs of a cell. Used by figures and findings.
+// Time breakdown of a step over the runs of a cell. Used by figures and findings.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace trireme::report {
 
-// Seconds per step of one rank, medians over runs. Compute includes the optimizer where that is not known apart.
+// Seconds per step of one rank, medians over runs. Compute includes the optimizer if that is not known separately.
 struct RankTime {
   double compute = 0, exposed_communication = 0, input_wait = 0, optimizer = 0, idle = 0;
   bool optimizer_known = false;
@@ -17,15 +17,11 @@ struct RankTime {
   double total() const { return compute + exposed_communication + input_wait + optimizer + idle; }
 };
 
-// By rank; empty where compute is not known, because parts of a step ran at the same time.
-std::vector<RankTime> rank_times(const Cell& cell);
-// The mean over ranks.
-std::optional<RankTime> mean_time(const Cell& cell);
+std::vector<RankTime> rank_times(const Cell& cell);   // empty if parts of a step overlapped
+std::optional<RankTime> mean_time(const Cell& cell);  // mean over ranks
 
-// Percent of the speed that input costs: of each run or, where there is one run alone, of each of its repeats.
-std::vector<double> io_overheads(const Cell& cell);
-// Of each run alone, as tests count them (Cell::run_speeds).
-std::vector<double> run_io_overheads(const Cell& cell);
+std::vector<double> io_overheads(const Cell& cell);      // percent, per run or, for a single run, per repeat
+std::vector<double> run_io_overheads(const Cell& cell);  // one per run, for tests (Cell::run_speeds)
 
 struct TimePart {
   std::string name;

@@ -1,4 +1,4 @@
-// The longest chain through a step.
+// The critical path of a step.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,7 +10,7 @@ namespace {
 
 using perf::SpanKind;
 
-// Shorter gaps between spans are the hand-over from one to the next.
+// Shorter gaps between spans are handover from one to the next.
 constexpr double kHandOver = 50e-6;
 
 struct Link {
@@ -28,7 +28,7 @@ class PathWalk {
     time_ = end_ = span_of(rank_).end;
   }
 
-  // From the end to the begin.
+  // Walks from the end to the beginning.
   std::vector<Link> walk() {
     while (time_ > span_of(rank_).begin) go_back();
     return std::move(links_);
@@ -43,7 +43,7 @@ class PathWalk {
     time_ = begin;
   }
 
-  // Time without work. A short one is part of what comes after it, or, at the end of the step, before it.
+  // Time without work. A short pause joins what follows it or, at the end of the step, what precedes it.
   void add_pause(const std::string& kind, double begin, const std::string& name) {
     if (time_ - begin > kHandOver) return add(kind, begin, name);
     time_ = std::max(begin, span_of(rank_).begin);
@@ -69,7 +69,7 @@ class PathWalk {
     }
   }
 
-  // Goes back through what the wait was for. False: nobody knows what that was.
+  // Continues through what the wait was for. False: unknown.
   bool follow(const TraceSpan& wait) {
     const TraceSpan* cause = nullptr;
     for (const TraceThread& thread : steps_.ranks()[rank_].rank->threads) {
@@ -85,14 +85,14 @@ class PathWalk {
     if (cause == nullptr) return false;
     const double before_it = time_;
     if (cause->kind == SpanKind::communication) {
-      follow_bucket(*cause);  // nowhere, if another rank began with it after this moment
+      follow_bucket(*cause);  // no effect if another rank began it after this moment
     } else {
       add(std::string(perf::to_string(cause->kind)), cause->begin, cause->name);
     }
     return time_ < before_it;
   }
 
-  // Buckets that go right after each other are one chain.
+  // Buckets that follow each other directly form one chain.
   void follow_bucket(const TraceSpan& span) {
     Exchange at{.span = &span};
     while (at.span != nullptr) {

@@ -18,7 +18,7 @@ void append(std::vector<T>& list, std::vector<T> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-// Names that differ only in signs may give the same id; a link must find one figure.
+// Names that differ only in punctuation may give the same id; a link must find one figure.
 void make_unique(std::vector<Figure>& figures, std::set<std::string>& taken) {
   for (Figure& figure : figures) {
     const std::string wanted = figure.id;
@@ -95,7 +95,7 @@ Document make_document(const RecordSet& records) {
     append(document.findings, network_findings(figures));
     document.sections.push_back({.title = "Network", .figures = std::move(figures)});
   }
-  // What is supported first, what is open last.
+  // Supported findings first, open ones last.
   const auto place = [](const Finding& finding) {
     return finding.kind == Finding::Kind::not_shown ? 2 : finding.kind == Finding::Kind::fact ? 1 : 0;
   };
@@ -181,10 +181,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& recor
 std::vector<std::string> warnings_of(const RecordSet& records, const std::vector<Study>& studies) {
   std::vector<std::string> warnings = records.warnings;
   for (const Study& study : studies) append(warnings, study.warnings);
-  std::vector<std::pair<std::string, std::size_t>> counts;  // what machines warned of, and how many runs did
+  std::vector<std::pair<std::string, std::size_t>> counts;  // machine warnings, with the number of runs
   for (const Run& run : records.runs) {
     for (const std::string& warning : run.machine_warnings) {
-      // The load is another number in every run.
+      // The load is a different number in every run.
       std::string kind = warning.substr(0, warning.find_first_of("0123456789"));
       if (kind.empty()) kind = warning;
       const auto found =

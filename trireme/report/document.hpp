@@ -1,5 +1,5 @@
-// What a report says, as data: findings, guidelines, sections with their figures, the runs it is made of. Made once
-// from records; the renderers (renderers.hpp) turn it into a page, text, tables or drawings.
+// The content of a report: findings, guidelines, sections with figures, the runs. Made once from records; the renderers
+// (renderers.hpp) turn it into a page, text, tables or drawings.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace trireme::report {
 
-// A sentence with its number, and the figure where one can see it.
+// A sentence with its number, and the figure that shows it.
 struct Finding {
   enum class Kind : std::uint8_t {
     shown,      // a difference that the test supports
-    not_shown,  // none could be shown, or there are too few runs
+    not_shown,  // no difference shown, or too few runs
     fact,       // a number without a comparison
-    worse,      // a difference, supported, for the worse
+    worse,      // a supported difference for the worse
   };
   Kind kind = Kind::fact;
   std::string text;
-  std::string figure = {};  // its id; empty: none
+  std::string figure = {};  // id; empty: none
 };
 
-// What to do on this machine.
+// A recommendation for this machine.
 struct Guideline {
   std::string text, command, figure = {};
 };
@@ -42,17 +42,15 @@ struct Document {
   std::vector<Finding> findings;
   std::vector<Guideline> guidelines;
   std::vector<Section> sections;
-  FigureTable runs;  // a row per run, failed ones too
+  FigureTable runs;  // a row per run, including failures
 
   std::vector<const Figure*> figures() const;
-  const Figure* figure(const std::string& id) const;  // none: there is no such
+  const Figure* figure(const std::string& id) const;  // null: none
 };
 
 Document make_document(const RecordSet& records);
 
-// A row per run: study, settings, figures, machine, command.
-FigureTable runs_table(const std::vector<Study>& studies);
-// Machines, builds and times of the runs, and what machines warned of.
+FigureTable runs_table(const std::vector<Study>& studies);  // a row per run
 std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& records);
 std::vector<std::string> warnings_of(const RecordSet& records, const std::vector<Study>& studies);
 

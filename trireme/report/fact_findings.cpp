@@ -1,4 +1,4 @@
-// Sentences without a comparison, and guidelines.
+// Findings without a comparison, and guidelines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace trireme::report {
 namespace {
 
 constexpr std::size_t kMostNamed = 3;
-constexpr double kAllCompute = 0.99;   // of a step: nothing else is worth a sentence
-constexpr double kCloseEnough = 0.95;  // of the best speed, for who has a reason to take less
+constexpr double kAllCompute = 0.99;   // of a step: the rest is not worth a sentence
+constexpr double kCloseEnough = 0.95;  // of the best speed, if there is a reason to take less
 
 std::string work_text(const Cell& cell) {
   const Run& run = cell.example();
@@ -35,7 +35,7 @@ std::string work_text(const Cell& cell) {
   return text;
 }
 
-// Where the time of the fastest configuration goes.
+// Time breakdown of the fastest configuration.
 void add_time(const Study& study, const std::vector<Figure>& figures, std::vector<Finding>& findings) {
   for (const auto& cells : same_work(study)) {
     const Cell& best = fastest(cells);
@@ -54,8 +54,8 @@ void add_time(const Study& study, const std::vector<Figure>& figures, std::vecto
   }
 }
 
-// What input costs, where it was measured. It can only cost, so the test is one-sided. All runs are asked together
-// whether it costs anything; the cell where it costs most is named, which is no claim of its own.
+// The cost of input, if measured. It can only cost, so the test is one-sided, over all runs together. The cell with the
+// largest cost is named, without a claim of its own.
 Finding input_finding(const std::vector<const Cell*>& cells, const std::string& figure) {
   const Cell* most = cells.front();
   std::vector<double> runs;
@@ -116,7 +116,7 @@ const Cell* smaller_batch(const Cell& best, const std::vector<const Cell*>& cell
   return smallest;
 }
 
-// "118.55 s of training", and of a run that went on from a checkpoint what part of it that is.
+// "118.55 s of training", and for a resumed run this run's part of it.
 std::string training_time(const Json& record) {
   double of_epochs = 0;
   for (const Json& epoch : field(record, {"epochs"})) of_epochs += number_field(epoch, {"train_seconds"}).value_or(0);
@@ -136,7 +136,7 @@ std::string short_error(const Run& run) {
   constexpr std::size_t kMost = 200;
   if (line.size() <= kMost) return line;
   std::size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // do not cut a UTF-8 character
   return line.substr(0, end) + "...";
 }
 
@@ -150,7 +150,7 @@ std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>
 
 std::vector<Guideline> guidelines_of(const std::vector<StudyFigure>& studies) {
   Study all;
-  std::vector<std::string> figures;  // of each cell
+  std::vector<std::string> figures;  // one per cell
   for (const StudyFigure& entry : studies) {
     for (Cell cell : entry.study->cells) {
       if (studies.size() > 1) cell.label += fmt::format(" in '{}'", entry.study->title);

@@ -1,4 +1,4 @@
-// The machine and the build as JSON, under the names that run records have. Used by records and by `doctor --json`.
+// The machine and the build as JSON with the keys of run records. Used by records and `doctor --json`.
 #pragma once
 
 #include "trireme/perf/machine.hpp"
@@ -9,7 +9,6 @@ namespace trireme::report {
 // host, cpu, cores, memory, gpu, load, warnings and more; memory and caches in bytes.
 Json to_json(const perf::Machine& machine);
 
-// version, git, compiler, build_type, libraries {name: version}: those of every build and those of its backends.
-Json build_json();
+Json build_json();  // version, git, compiler, build_type, libraries {name: version} of this build and its backends
 
 }  // namespace trireme::report

@@ -1,5 +1,5 @@
-// A figure as data: what is drawn, the table that goes with it, and where it comes from. Made from studies, training
-// and network records; drawn by the renderers (HTML, SVG, Markdown, CSV), which know nothing of what it is about.
+// A figure as data: what is drawn, its table, and its origin. Made from studies, training and network records; drawn by
+// the renderers (HTML, SVG, Markdown, CSV), which know nothing of its subject.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trireme::report {
 
-// Of captions: what a median's whiskers are (perf::median_interval).
+// For captions: the meaning of a median's whiskers (perf::median_interval).
 inline constexpr const char* kWhiskers =
     "whiskers hold the true median with 95 % confidence (fewer than 6 samples: their range)";
 
@@ -20,7 +20,7 @@ enum class FigureKind : std::uint8_t { lines, bars, stacked_bars, heat_map };
 struct FigureAxis {
   std::string title = {};
   bool logarithmic = false;
-  std::vector<std::string> categories = {};  // none: the axis has numbers. x of a point counts them from 0
+  std::vector<std::string> categories = {};  // empty: a numeric axis; otherwise x of a point is an index, from 0
 };
 
 struct Point {
@@ -32,9 +32,9 @@ struct Point {
 struct Series {
   std::string name;
   std::vector<Point> points = {};
-  // The series, by its place, that this one is a yardstick of (an ideal line): drawn dashed, in that one's colour.
+  // Index of the series that this one is a reference for (an ideal line): drawn dashed, in that one's color.
   std::optional<int> ideal_of = {};
-  std::optional<int> colour = {};  // its place in the palette; by its place among the series where there is none
+  std::optional<int> colour = {};  // index in the palette; none: by position among the series
 };
 
 struct TableColumn {
@@ -57,10 +57,10 @@ struct FigureCommand {
 };
 
 struct Figure {
-  std::string id;  // letters, digits, dashes; of one figure in a document
+  std::string id;  // letters, digits, dashes; unique in a document
   FigureKind kind = FigureKind::lines;
   std::string title, caption = {};
-  std::string subject = {};  // the study that it belongs to, for who sees the figure alone
+  std::string subject = {};  // its study, for readers of the figure alone
   FigureAxis x, y;
   std::string row_title = {};  // heat map: what its rows (the series) are
   std::vector<Series> series = {};
@@ -70,8 +70,7 @@ struct Figure {
   std::vector<std::string> notes = {};  // what a reader must know to read it right
 };
 
-// Numbers as tables have them: three or four digits that mean something, thousands with commas.
-std::string number_text(double value);
+std::string number_text(double value);  // for tables: three or four significant digits, with commas
 TableCell number_cell(double value);
 TableCell number_cell(std::optional<double> value);  // none: an empty cell
 

@@ -133,7 +133,7 @@ std::vector<Study> facets(const Study& study, const std::string& option) {
     part.cells.clear();
     part.failed.clear();
     for (const Cell& cell : study.cells) {
-      // What has no such setting (a build, of another framework) stands beside each value.
+      // Cells without this setting (such as another framework's) appear beside each value.
       if (cell.settings.contains(option) && field(cell.settings, {option.c_str()}) != value) continue;
       Cell kept = cell;
       kept.settings = settings_without(cell, {option});

@@ -1,5 +1,4 @@
-// What the figures of studies have in common: points with their spread, series by what varies, the table of cells, and
-// studies cut into smaller ones where one figure would hold too much.
+// Shared by the figures of studies: points, series, the table of cells, and splitting what is too large for one figure.
 #pragma once
 
 #include <functional>
@@ -11,30 +10,28 @@
 
 namespace trireme::report {
 
-inline constexpr std::size_t kMostSeries = 8;  // that eyes and palettes can tell apart
+inline constexpr std::size_t kMostSeries = 8;  // that can be told apart
 
-// The median, with its interval.
-Point point_of(double x, std::vector<double> samples);
+Point point_of(double x, std::vector<double> samples);  // the median with its interval
 
-// Without series: identity, machine, commands and notes of the cells, and a table with a row per cell.
+// No series yet: identity, machine, commands and notes of the cells, and a table with a row per cell.
 Figure figure_of(const Study& study, const std::string& suffix, FigureKind kind, const std::string& title);
 
-// More columns for the table of a figure with a row per cell.
+// Adds a column to such a table.
 void add_column(Figure& figure, const TableColumn& column, const Study& study,
                 const std::function<TableCell(const Cell& cell)>& value);
 
 struct CellGroup {
-  std::string name;  // of the settings that its cells share
+  std::string name;  // of the settings its cells share
   std::vector<const Cell*> cells;
 };
-// Cells that differ in these options alone, in the order of the study.
+// Cells that differ in these options only, in study order.
 std::vector<CellGroup> group_apart_from(const Study& study, const std::vector<std::string>& options);
 std::vector<CellGroup> group_apart_from(const std::vector<const Cell*>& cells, const std::vector<std::string>& options);
 
-// The study with one value of an option each; dimensions that then have one value are gone.
+// One study per value of an option; dimensions left with one value are dropped.
 std::vector<Study> facets(const Study& study, const std::string& option);
 
-// Settings of a cell less some options.
 Json settings_without(const Cell& cell, const std::vector<std::string>& options);
 
 double number_setting(const Cell& cell, const std::string& option);

@@ -1,4 +1,4 @@
-// Images per second of configurations side by side: bars, and heat maps of two numbers. Forward against forward and
+// Images per second of configurations side by side: bars, and heat maps over two numbers. Forward versus forward and
 // backward, per framework.
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Figures = std::vector<Figure>;
 
-// The dimension whose values become colours: the last that is not a number, else the last.
+// The dimension shown by color: the last that is not numeric, else the last.
 std::string colour_dimension(const Study& study) {
   std::string chosen;
   for (const Dimension& dimension : study.dimensions) {
@@ -23,8 +23,8 @@ std::string colour_dimension(const Study& study) {
   return chosen;
 }
 
-// Bars of the cells: a place on the x axis for each combination of the other dimensions, a series for each value of
-// these. How high a cell's bar is, the last function says.
+// Bars of the cells: an x position per combination of the other dimensions, a series per value of `colours`. bar_of
+// gives a cell's bar.
 template <typename Bar>
 void add_bars(const Study& study, const std::vector<std::string>& colours, Figure& figure, Bar bar_of) {
   std::vector<std::string> others;
@@ -51,7 +51,7 @@ void add_bars(const Study& study, const std::vector<std::string>& colours, Figur
   }
 }
 
-// At the speed that the cell is said to have: the median of an even number of times is not the time of the median.
+// From the cell's speed: the median of an even number of times is not the time at the median speed.
 Point milliseconds_per_batch(const Cell& cell, double x) {
   Point point = point_of(x, cell.speeds);
   const double images = 1000 * cell.example().effective_batch();
@@ -98,7 +98,7 @@ std::vector<Figure> bar_figures(const Study& study) {
 std::vector<Figure> heat_map_figures(const Study& study) {
   const std::vector<const Dimension*> numeric = study.numeric_dimensions();
   if (numeric.size() < 2) return {};
-  // Every other dimension is a map of its own.
+  // Every other dimension gets separate maps.
   for (const Dimension& dimension : study.dimensions) {
     if (&dimension == numeric[0] || &dimension == numeric[1]) continue;
     Figures figures;
@@ -112,7 +112,7 @@ std::vector<Figure> heat_map_figures(const Study& study) {
 
 std::vector<Figure> forward_backward_figures(const Study& study) {
   for (const Cell& cell : study.cells) {
-    if (cell.example().effective_batch() <= 0) return {};  // what a batch is must be known to time it
+    if (cell.example().effective_batch() <= 0) return {};  // timing needs a known batch
   }
   Figure figure = figure_of(study, "time-per-batch", FigureKind::bars, "Time per batch");
   figure.y.title = "ms per batch (less is better)";

@@ -1,4 +1,4 @@
-// Images per second over a number that varies: workers (with what would be ideal), servers, threads, batches.
+// Images per second over a numeric option: workers (with the ideal line), servers, threads, batches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,16 +13,16 @@ namespace {
 
 using Figures = std::vector<Figure>;
 
-// Powers of two and the like: equal ratios at equal distances.
+// Wide ranges such as powers of two: equal ratios at equal distances.
 bool reaches_far(const Dimension& dimension, double ratio) {
   const double first = dimension.values.front().get<double>(), last = dimension.values.back().get<double>();
   return first > 0 && dimension.values.size() > 2 && last / first >= ratio;
 }
 
-// Workers: the ideal is a straight line only where both axes have logarithms, or none has.
+// Workers: the ideal is straight only if both axes are logarithmic, or neither.
 bool wants_logarithms(const Study& study) { return reaches_far(*study.dimension("workers"), 32); }
 
-// Cut by the first other dimension until the series of each part can be told apart.
+// Split by the first other dimension until the series of each part can be told apart.
 std::vector<Study> readable_parts(const Study& study, const std::string& x_option) {
   if (group_apart_from(study, {x_option}).size() <= kMostSeries) return {study};
   std::vector<Study> result;

@@ -1,4 +1,4 @@
-// Where the time of a step goes, rank by rank, and what input costs.
+// Time breakdown of a step by rank, and the cost of input.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ FigureTable breakdown_table(const std::vector<Bar>& bars) {
   return table;
 }
 
-// Cells without a figure for input have no place in it.
+// Drops cells without input figures.
 Study with_overheads(Study study) {
   std::erase_if(study.cells, [](const Cell& cell) { return io_overheads(cell).empty(); });
   return study;
@@ -81,7 +81,7 @@ std::vector<Figure> breakdown_figures(const Study& study) {
   for (std::size_t place = 0; place < time_parts().size(); ++place) {
     const TimePart& part = time_parts()[place];
     if (!is_measured_somewhere(bars, part)) continue;
-    Series series{.name = part.name, .colour = static_cast<int>(place)};  // the same in every figure
+    Series series{.name = part.name, .colour = static_cast<int>(place)};  // same color in every figure
     for (std::size_t i = 0; i < bars.size(); ++i) {
       series.points.push_back({.x = static_cast<double>(i),
                                .y = 1000 * bars[i].time.*part.seconds,

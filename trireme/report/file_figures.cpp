@@ -13,7 +13,7 @@ namespace trireme::report {
 namespace {
 
 struct Curve {
-  const char* list;  // of the record: "curve" by steps, "epochs" by epochs
+  const char* list;  // in the record: "curve" by steps, "epochs" by epochs
   const char* x;     // field of its entries; empty: seconds of training and evaluation so far
   const char* y;
 };
@@ -49,7 +49,7 @@ FigureTable epochs_table(const std::vector<FileRecord>& records) {
                                 {"seconds", true}},
                     .rows = {}};
   for (const FileRecord& record : records) {
-    // Of earlier runs, without their part of the first epoch here: that is in its entry.
+    // Of earlier runs, without their part of the first epoch here, which its entry includes.
     double seconds = std::max(0.0, number_field(record.json, {"resumed", "train_seconds"}).value_or(0) -
                                        number_field(record.json, {"resumed", "epoch_seconds"}).value_or(0));
     for (const Json& entry : list_of(record.json, "epochs")) {
@@ -98,7 +98,7 @@ void scale(Figure& figure, double factor) {
   }
 }
 
-// Bandwidth of one size, from the times of its messages.
+// Bandwidth for one size, from its message times.
 std::optional<Point> bandwidth(const Json& entry, const char* rate) {
   const auto bytes = number_field(entry, {"bytes"}), per_second = number_field(entry, {rate});
   if (!bytes || !per_second || *bytes <= 0 || *per_second <= 0) return std::nullopt;
@@ -107,7 +107,7 @@ std::optional<Point> bandwidth(const Json& entry, const char* rate) {
   Point point{.x = *bytes, .y = *per_second / 1e9, .spread = {}, .runs = static_cast<int>(seconds.size())};
   if (seconds.size() > 1) {
     const perf::Interval interval = perf::median_interval(seconds);
-    const double middle = perf::median(seconds);  // the rate is that of the median time
+    const double middle = perf::median(seconds);  // the rate belongs to the median time
     point.spread = perf::Interval{point.y * middle / interval.high, point.y * middle / interval.low, interval.is_range};
   }
   return point;

@@ -1,4 +1,4 @@
-// Figures of single files that are no runs of a benchmark: curves of training, bandwidths of the network.
+// Figures of single files that are not benchmark runs: training curves, network bandwidths.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace trireme::report {
 
-// Loss over epochs and over time, and accuracy over epochs where there is some; a series for each record.
+// Loss over epochs and over time, and accuracy over epochs if known; a series per record.
 std::vector<Figure> training_figures(const std::vector<FileRecord>& records);
 
-// Bandwidth over the size of messages between pairs, and on the bus in all-reduce; both logarithmic.
+// Bandwidth over message size between pairs, and bus bandwidth of all-reduce; both axes logarithmic.
 std::vector<Figure> network_figures(const std::vector<FileRecord>& records);
 
 }  // namespace trireme::report

@@ -25,7 +25,7 @@ struct Pair {
   Comparison comparison;
 };
 
-// Compared on their own merits: several pairs of one question are corrected together.
+// Several pairs of one question are corrected together.
 std::vector<Pair> compared(std::vector<CellPair> cells) {
   std::vector<Comparison> comparisons;
   for (const auto& [first, second] : cells)
@@ -36,7 +36,7 @@ std::vector<Pair> compared(std::vector<CellPair> cells) {
   return pairs;
 }
 
-// Words begin a sentence with a capital, names such as resnet20 as they are.
+// Capitalizes words, but not names such as resnet20.
 std::string capitalised(std::string text) {
   const std::size_t word = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
   if (word != std::string::npos && word > 0 && (text[word] == ' ' || text[word] == ','))
@@ -65,7 +65,7 @@ const char* beats(const std::string& subject) {
   return is_plural ? "beat" : "beats";
 }
 
-// "A beats B by 1.12x (p = 0.003; 95 %: 1.10 to 1.14)", or that this cannot be said, whichever way round.
+// "A beats B by 1.12x (p = 0.003; 95 %: 1.10 to 1.14)", either way round, or that this cannot be said.
 Finding versus(const Pair& pair, const std::string& first, const std::string& second, const std::string& where,
                std::size_t comparisons, const std::string& figure) {
   const Comparison& comparison = pair.comparison;
@@ -103,12 +103,12 @@ std::string processes_text(const Cell& cell) {
                      threads == 1 ? "" : "s");
 }
 
-// What is not supported is weaker than what is.
+// Unsupported is weaker than supported.
 bool is_weaker(const Comparison& first, const Comparison& second) {
   return first.is_supported() == second.is_supported() ? first.p > second.p : second.is_supported();
 }
 
-// To be the fastest of all it must beat each of the others, so the weakest of these comparisons counts.
+// The fastest must beat each of the others, so the weakest of these comparisons counts.
 Finding best_finding(const std::vector<const Cell*>& cells, const std::string& figure) {
   const Cell& best = fastest(cells);
   std::vector<const Cell*> others = cells;
@@ -137,7 +137,7 @@ Finding best_finding(const std::vector<const Cell*>& cells, const std::string& f
           .figure = figure};
 }
 
-// Of the same cores and the same images per step: one process with many threads, or many processes with few?
+// With equal cores and images per step: one process with many threads, or many processes with few?
 void add_processes(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
   std::map<std::string, std::vector<const Cell*>> groups;
   for (const auto& cells : same_work(study)) {
@@ -147,7 +147,7 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
                {"batch", cell->example().effective_batch()},
                {"cores", workers_of(*cell) * threads_of(*cell)}};
       for (const auto& [option, value] : cell->settings.items()) {
-        // Of several options together; where it ran is none of them.
+        // A label for several options together; where it ran is not one of them.
         const bool is_label = !cell->example().options.contains(option) && option != "gpu" && option != "hosts";
         if (option != "workers" && option != "num-intra-threads" && option != "batch-size" && !is_label)
           key[option] = value;
@@ -155,7 +155,7 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
       groups[key.dump()].push_back(cell);
     }
   }
-  // The fastest of several was chosen by looking, so all of them count as questions.
+  // The fastest of several was picked by its result, so all of them count as questions.
   std::vector<CellPair> questions;
   std::set<const Cell*> chosen;
   for (auto& [key, cells] : groups) {
@@ -195,14 +195,14 @@ void add_scaling(const Study& study, const std::vector<Figure>& figures, std::ve
   }
 }
 
-// Each cell once: else the pairs depend on each other.
+// Each cell appears once; otherwise the pairs depend on each other.
 bool are_independent(const std::vector<CellPair>& pairs) {
   std::set<const Cell*> cells;
   for (const auto& [first, second] : pairs) cells.insert({first, second});
   return cells.size() == 2 * pairs.size();
 }
 
-// Over all settings, though each by itself may have too few runs: "A beats B as a whole: 1.87x over 6 settings ...".
+// Over all settings, though each alone may have too few runs: "A beats B as a whole: 1.87x over 6 settings ...".
 Finding overall_finding(const std::vector<CellPair>& pairs, const Comparison& overall, const std::string& first,
                         const std::string& second, const std::string& figure) {
   std::vector<double> ratios;
@@ -225,7 +225,7 @@ Finding overall_finding(const std::vector<CellPair>& pairs, const Comparison& ov
           .figure = figure};
 }
 
-// Cells that differ in this option alone, in several settings: all together, and each by itself where it has the runs.
+// Cells that differ only in this option, in several settings: all together, and each alone if it has enough runs.
 void add_pairs(const std::vector<CellPair>& questions, const std::string& option, const std::string& figure,
                std::vector<Finding>& findings) {
   const auto value = [&](const Cell& cell) { return setting_text(option, field(cell.settings, {option.c_str()})); };
@@ -246,14 +246,14 @@ void add_pairs(const std::vector<CellPair>& questions, const std::string& option
       findings.push_back(overall_finding(pairs, comparison, value(*pairs.front().first), second, figure));
   }
   for (const Pair& pair : compared(questions)) {
-    if (pair.comparison.verdict == Verdict::too_few_runs && !by_second.empty()) continue;  // they have said it together
+    if (pair.comparison.verdict == Verdict::too_few_runs && !by_second.empty()) continue;  // see the overall finding
     const std::string rest = settings_text(settings_without(*pair.first, {option}));
     findings.push_back(versus(pair, value(*pair.first), value(*pair.second), rest.empty() ? "" : " with " + rest,
                               questions.size(), figure));
   }
 }
 
-// What backward and update cost.
+// The cost of backward and update.
 void add_passes(const Study& study, const std::string& figure, std::vector<Finding>& findings) {
   if (!study.varies("forward-only")) return;
   std::vector<CellPair> questions;
@@ -263,7 +263,7 @@ void add_passes(const Study& study, const std::string& figure, std::vector<Findi
   add_pairs(questions, "forward-only", figure, findings);
 }
 
-// All that the other framework's cell says of itself is so for this one too.
+// All settings of the other framework's cell hold for this one too.
 bool are_alike(const Cell& own, const Cell& other) {
   const Json settings = settings_without(other, {"framework"});
   for (const auto& [option, value] : settings.items()) {
@@ -307,7 +307,7 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
   findings.insert(findings.end(), options.begin(), options.end());
   add_passes(study, figure, findings);
   add_frameworks(study, figure, findings);
-  // The same sentence may answer two questions where little varies.
+  // If little varies, the same sentence may answer two questions.
   std::vector<Finding> distinct;
   for (Finding& finding : findings) {
     finding.text = capitalised(finding.text);

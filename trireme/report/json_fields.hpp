@@ -1,5 +1,4 @@
-// Fields of JSON that others wrote: absent and of another kind are the same, nothing throws. Used by whoever reads
-// records.
+// Fields of others' JSON: never throws; a field of the wrong kind counts as absent. Used by readers of records.
 #pragma once
 
 #include <initializer_list>
@@ -13,14 +12,12 @@ namespace trireme::report {
 
 using Path = std::initializer_list<const char*>;
 
-// Null where there is none.
-Json field(const Json& json, Path path);
+Json field(const Json& json, Path path);                          // null if absent
 std::optional<double> number_field(const Json& json, Path path);  // finite
-std::string text_field(const Json& json, Path path);              // empty where there is none
-std::vector<double> number_list(const Json& json, Path path);     // entries that are no numbers are left out
+std::string text_field(const Json& json, Path path);              // empty if absent
+std::vector<double> number_list(const Json& json, Path path);     // skips entries that are not numbers
 
-// A value as people read it: true, 32, 0.5, ring.
-std::string value_text(const Json& value);
+std::string value_text(const Json& value);  // for people: true, 32, 0.5, ring
 std::optional<double> value_number(const Json& value);
 
 }  // namespace trireme::report

@@ -7,7 +7,7 @@
 namespace trireme::report {
 namespace {
 
-// Characters that would begin something, and line ends, which would end a row.
+// Escapes markup characters, and newlines, which would end a row.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -25,7 +25,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// A fence that is longer than any in the text.
+// A fence longer than any in the text.
 std::string fenced(const std::string& text) {
   std::string fence = "```";
   while (text.find(fence) != std::string::npos) fence += '`';

@@ -1,5 +1,5 @@
-// Does an option matter at all, all else equal? Over all its values at once: its best value against its worst would be
-// a pair that was chosen by looking.
+// Does an option matter at all, all else equal? Tests all its values at once: best against worst would be a pair picked
+// by its result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace trireme::report {
 namespace {
 
-// Cells that differ in one option alone, over whatever else varies.
+// Cells that differ in one option only, over whatever else varies.
 struct OptionQuestion {
   std::string option;
   std::vector<CellGroup> groups;
   perf::RankTest test;
 
-  // The fastest cell, and the slowest of those that differ from it in the option alone.
+  // The fastest cell, and the slowest that differs from it only in the option.
   std::pair<const Cell*, const Cell*> extremes() const {
     const CellGroup* best = &groups.front();
     for (const CellGroup& group : groups) {
@@ -31,7 +31,7 @@ struct OptionQuestion {
   }
 };
 
-// Each of the study's options, for each work by itself.
+// Each of the study's options, for each work separately.
 std::vector<OptionQuestion> option_questions(const Study& study) {
   std::vector<OptionQuestion> questions;
   for (const Dimension& dimension : study.dimensions) {
@@ -84,7 +84,7 @@ Finding option_finding(const OptionQuestion& question, double p, std::size_t que
 }  // namespace
 
 std::vector<Finding> option_findings(const Study& study, const std::string& figure) {
-  if (study.dimensions.size() < 2 && same_work(study).size() < 2) return {};  // the fastest of all says it
+  if (study.dimensions.size() < 2 && same_work(study).size() < 2) return {};  // the best finding covers it
   const std::vector<OptionQuestion> questions = option_questions(study);
   std::vector<double> p;
   for (const OptionQuestion& question : questions) p.push_back(question.test.p);

@@ -14,7 +14,7 @@ namespace {
 
 const Buffer& buffer_at(const Program& program, int id) { return program.buffers[id]; }
 
-// Formats of the tensors that have one worth telling (rank 2 and up), each once in a row of equals.
+// Formats of tensors of rank 2 and up, repeated ones shown once.
 std::string layouts(const Program& program, const std::vector<int>& buffers) {
   std::vector<std::string> names;
   for (const int id : buffers) {
@@ -104,7 +104,7 @@ std::string describe(const Program& program, const Schedule& schedule) {
     return std::ranges::find(steps, Step{action, bucket}) - steps.begin();
   };
   const auto end = std::ssize(steps);
-  // The instruction that a step comes before.
+  // The instruction that follows a step.
   const auto place = [&](std::ptrdiff_t at) {
     const auto next = std::find_if(steps.begin() + at, steps.end(), [&](const Step& step) {
       return step.action == Action::compute && !applies_gradients(program.instructions[step.index]);
@@ -129,7 +129,7 @@ std::string describe(const Program& program, const Schedule& schedule) {
     for (std::size_t at = 2; at < update.inputs.size(); at += 2) {
       bytes += static_cast<double>(buffer_at(program, update.inputs[at]).bytes);
     }
-    // Values that servers send are waited for in the next run.
+    // Values from servers are awaited in the next run.
     const bool next_run = wait < start;
     int beside = 0;
     for (std::ptrdiff_t at = 0; at < end; ++at) {

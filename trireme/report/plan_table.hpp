@@ -1,4 +1,4 @@
-// A program as a text that people read: `trireme models --model X --plan`.
+// A program as readable text: `trireme models --model X --plan`.
 #pragma once
 
 #include <string>
@@ -7,10 +7,9 @@
 
 namespace trireme::report {
 
-// Each instruction with its kernel, layouts, bytes and flops; then the fusions, the reorders and the memory.
+// Each instruction with kernel, layouts, bytes and flops; then fusions, reorders and memory.
 std::string describe(const Program& program);
-// What a step does beside computing: each bucket of gradients with the step that starts it, the one that waits for it,
-// and what runs in between. Empty if there is nothing beside.
+// What runs beside compute: each bucket with the steps that start and await it, and what runs in between; or empty.
 std::string describe(const Program& program, const Schedule& schedule);
 
 }  // namespace trireme::report

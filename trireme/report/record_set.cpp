@@ -40,7 +40,7 @@ std::vector<std::string> json_files(const std::string& folder) {
   return files;
 }
 
-// What no two runs share: when and where it was, what was asked and what was measured, to the last digit.
+// Unique to a run: time, place, request and measurements to the last digit.
 std::string identity_of(const Json& record) {
   Json identity = Json::array();
   for (const char* key : {"started", "machine", "command", "study", "results", "error"})
@@ -52,7 +52,7 @@ class RecordLoader {
  public:
   void add_file(const std::string& path) {
     std::error_code error;
-    if (!files_.insert(fs::weakly_canonical(path, error)).second) return;  // another path led here
+    if (!files_.insert(fs::weakly_canonical(path, error)).second) return;  // reached by another path before
     const Json json = read_json(path);
     const std::string schema = text_field(json, {"schema"});
     if (schema == kRunSchema) {
@@ -107,7 +107,7 @@ class RecordLoader {
 
   RecordSet records_;
   std::set<fs::path> files_;
-  std::map<std::string, std::string> runs_;  // where each was found first, by its identity
+  std::map<std::string, std::string> runs_;  // first file of each run, by identity
   std::size_t copies_ = 0;
   std::string first_copy_;
 };

@@ -13,7 +13,7 @@
 namespace trireme::report {
 namespace {
 
-// Records have the names of variables, users those of options.
+// Records use variable names, users see option names.
 std::string option_name(std::string name) {
   if (name == "servers") return "ps";
   std::ranges::replace(name, '_', '-');
@@ -47,7 +47,7 @@ Json cell_of(const Json& study, Json& options) {
   return result;
 }
 
-// Of workers that were launched, the record has what each was told; what launched them is said in front.
+// For launched workers the record has each worker's command; this prepends the launch.
 std::string launched_command(const Json& record, const Json& options) {
   const std::string command = command_text(field(record, {"command"}));
   const double workers = value_number(field(options, {"workers"})).value_or(1);
@@ -78,7 +78,7 @@ std::string hardware_line(const Json& machine) {
   if (!machine.is_object()) return kUnknownMachine;
   std::string line = text_field(machine, {"cpu"});
   if (line.empty()) line = "unknown CPU";
-  const auto cores = number_field(machine, {"cores"});  // not those that a launch has left to this process
+  const auto cores = number_field(machine, {"cores"});  // not only those a launch left to this process
   if (cores) line += fmt::format(", {:g} core{}", *cores, *cores == 1 ? "" : "s");
   return line;
 }

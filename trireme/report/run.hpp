@@ -1,5 +1,4 @@
-// One measured run as reports see it: read from a record (trireme.run/1), whoever wrote that. Made by record_set.hpp;
-// studies group them into cells.
+// One measured run, read from a record (trireme.run/1) of any origin. Made by record_set.hpp, grouped by studies.
 #pragma once
 
 #include <optional>
@@ -12,23 +11,23 @@ namespace trireme::report {
 
 struct Run {
   std::string file;
-  std::string study;  // name; empty: measured by itself
-  std::string kind;   // the figure that the study asks for; empty: none
-  std::string side;   // of a comparison of two sets of records; empty: there is no such comparison
-  Json cell;          // options that its study varies, by name; null: it has no study
-  Json options;       // every option as resolved, by the name that the command line has
+  std::string study;  // name; empty: not part of a study
+  std::string kind;   // figure the study asks for; empty: none
+  std::string side;   // in a comparison of two record sets; empty: no such comparison
+  Json cell;          // options its study varies, by name; null: no study
+  Json options;       // all options as resolved, by command-line name
   std::string framework = "trireme";
-  std::string command;  // a shell line that repeats it
+  std::string command;  // shell line that repeats it
   std::string started;
-  std::string machine;   // what makes machines comparable, in one line: host, CPU, cores
-  std::string gpu;       // that it ran on; empty: on the CPU
+  std::string machine;   // identifies comparable machines in a line: host, CPU, cores
+  std::string gpu;       // used by the run; empty: the CPU
   std::string hardware;  // CPU and cores
   std::string build;     // version and commit
   Json machine_facts, build_facts;
-  std::vector<std::string> hosts;  // that its tasks ran on, each once, in order; none: not known
+  std::vector<std::string> hosts;  // of its tasks, each once, in order; empty: unknown
   std::vector<std::string> machine_warnings;
 
-  // Measured; empty where it failed.
+  // Measurements; empty if it failed.
   std::optional<std::string> error;
   double images_per_second = 0;
   std::vector<double> speed_per_repeat;  // global images per second
@@ -37,23 +36,21 @@ struct Run {
   std::optional<double> utilisation, overlap;
   bool interrupted = false;
 
-  bool is_own() const { return framework == "trireme"; }  // not of another framework
+  bool is_own() const { return framework == "trireme"; }
   bool is_measured() const { return !error && !interrupted; }
   double option_or(const char* name, double otherwise) const;
-  std::string option_text(const char* name) const;  // empty: it has none
-  double effective_batch() const;                   // images per step of all workers; 0: not known
+  std::string option_text(const char* name) const;  // empty: not set
+  double effective_batch() const;                   // images per step of all workers; 0: unknown
 };
 
-// Throws Error(bad_input) with the file's name where it is no such record, or one without a figure.
-Run read_run(const Json& record, const std::string& file);
+Run read_run(const Json& record, const std::string& file);  // Error(bad_input) names the file if it is no such record
 
-// What a machine and a build are, in a line; where there are no facts, that they are not known.
+// One-line descriptions of machine and build; without facts, that they are unknown.
 inline constexpr const char* kUnknownMachine = "unknown machine";
 std::string host_line(const Json& machine);     // host, CPU, cores
-std::string gpu_name(const Json& machine);      // that was used; empty: none
+std::string gpu_name(const Json& machine);      // used by the run; empty: none
 std::string machine_line(const Json& machine);  // both
 std::string build_line(const Json& build);
-// The arguments as a shell line, with the program by its name alone.
-std::string command_text(const Json& arguments);
+std::string command_text(const Json& arguments);  // as a shell line, the program without its folder
 
 }  // namespace trireme::report

@@ -108,7 +108,7 @@ std::vector<std::string> command_line() {
 void check_writable(const std::string& path, const std::string& what) {
   if (path == "-") return;
   if (path.empty()) bad_input("the path of {} is empty; give a file, or - for stdout", what);
-  // A path that cannot even be looked at (too long a name, a folder that may not be searched) is for the trial below.
+  // A path that cannot even be examined (name too long, folder not searchable) fails in the trial below.
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     bad_input("cannot write {} to '{}': it is a directory; give a file, or - for stdout", what, path);
@@ -118,7 +118,7 @@ void check_writable(const std::string& path, const std::string& what) {
     bad_input("cannot write {} to '{}': {}; {}", what, path, std::strerror(errno), kAdvice);
   }
   try {
-    NewFile trial(path);  // the only test that knows of permissions, quotas and read-only file systems alike
+    NewFile trial(path);  // the only test that covers permissions, quotas and read-only file systems alike
   } catch (const Error& error) {
     bad_input("cannot write {}: {}; {}", what, error.what(), kAdvice);
   }

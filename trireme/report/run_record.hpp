@@ -1,6 +1,5 @@
-// One run as data: what was run, on what, with which settings, every raw sample and the figures made from them.
-// Commands that measure fill one; tables, plots and pages are views of it. The fields are the contract of the JSON
-// form; what was not measured is null there, never zero.
+// One run as data: what ran, on what, with which settings, every raw sample and the derived figures. Filled by commands
+// that measure; tables and plots are views. The fields define the JSON form; unmeasured values are null, never zero.
 #pragma once
 
 #include <chrono>
@@ -20,11 +19,10 @@ struct Task {
   std::string role = "worker";
   int index = 0;
   std::string host;
-  std::vector<int> cores;  // logical processors its threads are bound to; none: not bound
+  std::vector<int> cores;  // logical processors its threads are bound to; empty: not bound
 };
 
-// Seconds per step of one rank. Where the optimizer's share is not known, compute includes it; where instructions run
-// at the same time, neither is known.
+// Seconds per step of one rank. Compute includes an unknown optimizer share; if instructions overlap, both are unknown.
 struct Breakdown {
   std::optional<double> compute, communication, exposed_communication, input_wait, optimizer, idle;
 };
@@ -36,24 +34,23 @@ struct Results {
   std::optional<perf::Summary> step_seconds;
   std::optional<double> jitter;  // images per second, per worker
   std::optional<double> loss;    // of the last step
-  // With fp16: what the loss is multiplied by in the end, and updates left out because of gradients that overflowed.
+  // With fp16: the final loss scale, and updates skipped because gradients overflowed.
   std::optional<double> loss_scale;
   std::optional<std::int64_t> skipped_updates;
   std::vector<Breakdown> breakdown;  // per rank
-  std::optional<double> overlap;     // share of the communication hidden behind compute
-  // All-reduce: bytes of a step's gradients as they travel, and 2 (n - 1) / n times these by the time of communication,
-  // which compares with the bandwidth of the link between hosts, where that was measured before.
+  std::optional<double> overlap;     // share of communication hidden behind compute
+  // All-reduce: bytes of a step's gradients as they travel; 2 (n - 1) / n times these / communication time; and, to
+  // compare with that, the bandwidth of the link between hosts, if measured before.
   std::optional<double> communication_bytes, bus_bytes_per_second, link_bytes_per_second;
-  std::vector<double> straggling;  // per rank: its compute time by the median of the others'
-  // Speed against one worker alone times the number of workers, and against workers that exchange nothing; measured in
-  // the same run.
+  std::vector<double> straggling;  // per rank: compute time / median of the others'
+  // Speed relative to one worker alone times their number, and to workers that exchange nothing, in the same run.
   std::optional<double> scaling_efficiency, share_of_independent;
   std::vector<double> alone_images_per_second, independent_images_per_second;  // per repeat
-  // Speed lost to the input pipeline against a batch that stays in place; the median of what each repeat shows.
+  // Speed lost to the input pipeline relative to a fixed batch; the median over the repeats.
   std::optional<double> io_overhead_percent;
   std::vector<double> io_overhead_percent_per_repeat, in_place_images_per_second;
-  std::optional<std::int64_t> bad_records;  // different ones of all workers, passed over
-  std::vector<Json> servers;                // what each parameter server holds, moves and counts
+  std::optional<std::int64_t> bad_records;  // distinct ones skipped, over all workers
+  std::vector<Json> servers;                // each parameter server's load, traffic and counters
   std::int64_t peak_rss_bytes = 0;
   std::optional<double> flops_per_second;
   std::optional<double> utilisation;  // of the peak measured in this run
@@ -65,7 +62,7 @@ struct RunRecord {
   Json build, machine, config;
   std::vector<Task> cluster;
   std::vector<std::vector<std::vector<double>>> steps;   // seconds: [rank][repeat][step]
-  std::vector<std::vector<std::vector<double>>> losses;  // the same order
+  std::vector<std::vector<std::vector<double>>> losses;  // same order
   Results results;
   bool interrupted = false;
   std::optional<std::string> error;
@@ -73,13 +70,10 @@ struct RunRecord {
 
 Json to_json(const RunRecord& record);
 
-// "2024-05-01T12:30:00Z"
-std::string rfc3339(std::chrono::system_clock::time_point time);
-// Arguments this process was started with.
-std::vector<std::string> command_line();
+std::string rfc3339(std::chrono::system_clock::time_point time);  // "2024-05-01T12:30:00Z"
+std::vector<std::string> command_line();                          // of this process
 
-// Throws Error(bad_input) if write_json could not write there, and leaves nothing behind. To be called before a long
-// run, not after it.
+// Error(bad_input) if write_json could not write there; leaves nothing behind. Call before a long run.
 void check_writable(const std::string& path, const std::string& what = "the record");
 
 }  // namespace trireme::report

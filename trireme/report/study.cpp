@@ -15,7 +15,7 @@
 namespace trireme::report {
 namespace {
 
-// Another framework's versions are as different as frameworks are.
+// Versions of another framework differ as much as frameworks do.
 void name_versions(std::vector<Run>& runs, Study& study) {
   std::map<std::string, std::map<std::string, std::set<std::string>>> versions;  // by framework and side
   for (const Run& run : runs) {
@@ -65,12 +65,12 @@ void add_dimensions(const std::vector<std::string>& options, Study& study) {
     }
     if (dimension.values.size() < 2) continue;
     if (dimension.is_numeric()) std::ranges::sort(dimension.values);
-    if (option == "forward-only") std::sort(dimension.values.rbegin(), dimension.values.rend());  // forward comes first
+    if (option == "forward-only") std::sort(dimension.values.rbegin(), dimension.values.rend());  // forward first
     study.dimensions.push_back(std::move(dimension));
   }
 }
 
-// Cells in the order of the dimensions' values, the first dimension slowest, whatever order the files had.
+// By the order of the dimensions' values, first dimension slowest, whatever the order of files.
 void sort_cells(Study& study) {
   const auto place = [&](const Cell& cell) {
     std::vector<std::ptrdiff_t> places;
@@ -108,7 +108,7 @@ std::string counted(const Json& value, const char* one, const char* many) {
   return fmt::format("{} {}", value_text(value), value == Json(1) ? one : many);
 }
 
-// Values that say by themselves what they are.
+// Values that need no option name.
 bool speaks_for_itself(const std::string& option) {
   for (const char* known : {"model", "framework", "device", "precision", "variable-update", "placement", "protocol",
                             "machine", "data-name", "mode", "label"}) {
@@ -177,7 +177,7 @@ std::string setting_text(const std::string& option, const Json& value) {
   if (option == "build") return "build " + value_text(value);
   if (speaks_for_itself(option)) return value_text(value);
   if (value.is_string() && !value.get<std::string>().empty() && std::isupper(value.get<std::string>()[0]))
-    return value_text(value);  // a label that a plan gives
+    return value_text(value);  // a plan's label
   return option + " " + value_text(value);
 }
 

@@ -1,4 +1,4 @@
-// The figures of a study: which ones suit it, and each of them. Used by make_document().
+// The figures of a study: which ones suit it, and how each is made. Used by make_document().
 #pragma once
 
 #include <vector>
@@ -8,12 +8,10 @@
 
 namespace trireme::report {
 
-// The figure that the study asks for, where it can be drawn; otherwise those that suit what varies. Then where the time
-// goes and what input costs, where that was measured. A study without cells has none.
+// The figure the study asks for if possible, else suitable ones; then time breakdown and input cost if measured.
 std::vector<Figure> study_figures(const Study& study);
 
-// Each needs what its name says to vary, or to be measured; none otherwise. Where one figure would hold more series
-// than can be told apart, there are several.
+// Empty without the variation or measurement in the name. Several figures if one would hold too many series.
 std::vector<Figure> line_figures(const Study& study, const std::string& x_option);  // images/s over a number
 std::vector<Figure> scaling_figures(const Study& study);                            // workers: speed, efficiency
 std::vector<Figure> bar_figures(const Study& study);                                // images/s of anything
@@ -22,14 +20,13 @@ std::vector<Figure> forward_backward_figures(const Study& study);               
 std::vector<Figure> io_overhead_figures(const Study& study);                        // percent, over workers
 std::vector<Figure> breakdown_figures(const Study& study);                          // ms per step, stacked
 
-// Speed of a cell by that of the one with fewest workers in its row, times how many more workers it has.
+// A cell's speed / (speed of the cell with fewest workers in its row x how many times more workers it has).
 struct Efficiency {
   const Cell* cell = nullptr;
   const Cell* base = nullptr;
   Point share;  // x: workers; y: 1 is ideal
 };
 std::vector<Efficiency> efficiencies(const Study& study);
-// All cells share the same cores: more workers do not bring more of them.
-bool shares_cores(const Study& study);
+bool shares_cores(const Study& study);  // more workers do not add cores
 
 }  // namespace trireme::report

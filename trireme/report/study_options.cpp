@@ -13,12 +13,12 @@ namespace {
 
 using Options = std::vector<std::string>;
 
-// Options by which cells are told apart first, in this order; the others follow as records have them.
+// Options that distinguish cells first, in this order; the others follow in record order.
 constexpr const char* kIdentity[] = {"model",   "device", "precision",         "forward-only", "data-name",
                                      "workers", "ps",     "num-intra-threads", "batch-size",   "variable-update"};
 
-// How long a run measured or would wait, and where it kept its notes, does not make it another configuration; nor do
-// rates, which cost nothing.
+// Measuring time, timeouts and output paths do not make another configuration; nor do learning rates, which cost
+// nothing.
 bool is_ignored(const std::string& option) {
   static const std::set<std::string> options{"num-batches",
                                              "num-warmup-batches",
@@ -39,7 +39,7 @@ bool is_ignored(const std::string& option) {
   return options.count(option) > 0;
 }
 
-// Where these were not asked for, a run finds them by itself, now so and now so: results, not settings.
+// Unless requested, runs choose these themselves, differently each time: results, not settings.
 bool is_found_by_runs(const std::string& option) { return option == "batch-split" || option == "data-threads"; }
 
 bool was_given(const Run& run, const std::string& option) {
@@ -49,7 +49,7 @@ bool was_given(const Run& run, const std::string& option) {
          run.command.find("--" + underscored) != std::string::npos;
 }
 
-// Other frameworks know fewer options; which build they are is in their name.
+// Other frameworks have fewer options; their name includes the build.
 bool has_setting(const Run& run, const std::string& option) {
   if (option == "gpu") return !run.gpu.empty();
   if (run.is_own() || option == "framework" || option == "side" || option == "machine" || option == "hosts")
@@ -73,7 +73,7 @@ bool differ_within_a_side(const std::vector<Run>& runs, const std::string& optio
   return std::ranges::any_of(values, [](const auto& side) { return side.second.size() > 1; });
 }
 
-// Options of which each separates cells that those before it do not.
+// Options that each separate cells the previous ones do not.
 std::vector<std::string> varied_options(const std::vector<Run>& runs, std::vector<std::string> options,
                                         const std::vector<std::string>& more) {
   for (const std::string& option : more) {
@@ -100,7 +100,7 @@ std::vector<std::string> planned_options(const std::vector<Run>& runs, const Pla
   return options;
 }
 
-// Those of the study's own options that differ; what has one value is no dimension.
+// The study's own options that differ; one value is not a dimension.
 Options varied_by_plan(const std::vector<Run>& runs, const PlanSummary* plan) {
   Options options = planned_options(runs, plan);
   std::erase(options, "framework");
@@ -109,7 +109,7 @@ Options varied_by_plan(const std::vector<Run>& runs, const PlanSummary* plan) {
   return options;
 }
 
-// All but the identity, where runs of one side differ in them.
+// All but the identity, if runs of one side differ in them.
 Options other_options(const std::vector<Run>& runs) {
   std::set<std::string> known(std::begin(kIdentity), std::end(kIdentity));
   Options options;
@@ -128,7 +128,7 @@ std::set<std::string> distinct(const std::vector<Run>& runs, std::string Run::*o
   return values;
 }
 
-// Machine and build, where there are several. Between two sides they are what is compared: baseline.hpp sees to them.
+// Machine and build, if several. Between two sides they are what is compared: see baseline.hpp.
 Options origin_options(const std::vector<Run>& runs, std::vector<std::string>& warnings) {
   Options options;
   if (!runs.front().side.empty()) return options;
@@ -140,7 +140,7 @@ Options origin_options(const std::vector<Run>& runs, std::vector<std::string>& w
   };
   add("machine", distinct(runs, &Run::machine));
   std::set<std::string> gpus = distinct(runs, &Run::gpu);
-  gpus.erase("");  // a machine's GPU may well be compared with its CPU
+  gpus.erase("");  // comparing a machine's GPU with its CPU is fine
   add("gpu", gpus);
   std::vector<Run> own = runs;
   std::erase_if(own, [](const Run& run) { return !run.is_own(); });
@@ -148,7 +148,7 @@ Options origin_options(const std::vector<Run>& runs, std::vector<std::string>& w
   return options;
 }
 
-// Tasks of the same settings, now on these hosts and now on others.
+// The same settings on different hosts.
 void add_hosts(const std::vector<Run>& runs, Options& options, std::vector<std::string>& warnings) {
   if (!differ_within_a_side(runs, "hosts")) return;
   Options with = varied_options(runs, options, {"hosts"});
@@ -165,7 +165,7 @@ Options joined(Options first, const Options& second) {
   return first;
 }
 
-// Each by itself: also those that differ together with another.
+// Each separately, including those that differ together with another.
 Options separating(const std::vector<Run>& runs, const Options& base, const Options& more) {
   Options found;
   for (const std::string& option : more) {
@@ -209,7 +209,7 @@ std::vector<std::string> choose_options(const std::vector<Run>& runs, const Plan
   std::vector<std::string> origin_warnings;
   const Options origin = origin_options(runs, origin_warnings);
   Options options = varied_options(runs, planned, identity);
-  // What a build sets by default belongs to the build.
+  // A build's defaults belong to the build.
   const Options apart = joined(options, origin), with_others = varied_options(runs, apart, others);
   if (is_planned && with_others.size() > joined(planned, origin).size()) {
     const Options differing =

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kGap = "  ";
 
-// Characters on the screen: bytes that do not continue a UTF-8 sequence.
+// Screen characters: bytes that do not continue a UTF-8 sequence.
 std::size_t width_of(const std::string& cell) {
   return static_cast<std::size_t>(
       std::ranges::count_if(cell, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

@@ -1,5 +1,5 @@
-// A table of plain text with aligned columns: what `models`, `doctor` and the profile of `bench` print. Rows are added
-// as text, formatted by the caller; text() is made once at the end, when all widths are known.
+// A plain-text table with aligned columns, for `models`, `doctor` and the profile of `bench`. The caller adds rows of
+// formatted text; text() lays them out at the end.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,10 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns);
 
-  // One cell per column; another number is a mistake of the caller and throws std::invalid_argument.
-  void add_row(std::vector<std::string> cells);
-  // A line across the table, before a row of totals.
-  void add_rule();
+  void add_row(std::vector<std::string> cells);  // std::invalid_argument unless one per column
+  void add_rule();                               // across the table, before totals
 
-  // Titles, a rule, the rows; two spaces between columns, no trailing spaces, a newline after every line.
-  // With all titles empty the head is left out.
+  // Titles, a rule, the rows; two spaces between columns, no trailing spaces. No head if all titles are empty.
   std::string text() const;
 
  private:

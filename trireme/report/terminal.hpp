@@ -1,4 +1,4 @@
-// A line of the terminal that is drawn over: progress of benchmarks, trainings, sweeps and tunes.
+// A terminal line that is redrawn in place: progress of benchmarks, trainings, sweeps and tunes.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,11 @@ namespace trireme::report {
 
 class TerminalLine {
  public:
-  explicit TerminalLine(std::FILE* terminal) : terminal_(terminal) {}  // none: nothing may be drawn
+  explicit TerminalLine(std::FILE* terminal) : terminal_(terminal) {}  // null: draws nothing
 
   bool has_terminal() const { return terminal_ != nullptr; }
   bool is_drawn() const { return is_drawn_; }
-  // The longest text that fits: a longer one could not be drawn over.
-  std::size_t columns() const;
+  std::size_t columns() const;  // longer text could not be redrawn
   void draw(const std::string& text);
   void erase();
 

@@ -19,7 +19,7 @@ TimeRanges steps_as_moments(const StepsOfRank& rank) {
   return TimeRanges(std::move(all));
 }
 
-// In which this rank was at a bucket that another one had not begun yet.
+// When this rank was in a bucket that another had not begun.
 TimeRanges waits_for_others(const TraceSteps& steps, std::size_t rank) {
   std::vector<TimeRange> all;
   for (std::size_t step = 0; step < steps.steps(); ++step) {
@@ -33,7 +33,7 @@ TimeRanges waits_for_others(const TraceSteps& steps, std::size_t rank) {
   return TimeRanges(std::move(all));
 }
 
-// What one group of cores does, or all inter-op threads together, without waits for other groups.
+// The work of one core group, or of all inter-op threads together, without waits for other groups.
 struct GroupWork {
   TimeRanges compute, optimizer, barrier;
   TimeRanges all() const { return compute.united_with(optimizer); }
@@ -94,7 +94,7 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   return time;
 }
 
-// The part of a step in which a rank does not wait for others is its own, whatever it does then.
+// The part of a step in which a rank does not wait for others is its own.
 void add_straggling(const TraceSteps& steps, std::vector<TracedRank>& ranks) {
   std::vector<double> own;
   for (const StepsOfRank& rank : steps.ranks()) {

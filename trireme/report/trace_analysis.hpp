@@ -1,6 +1,5 @@
-// Numbers from a trace: where the time of a step goes on each rank, what hides behind what, who is late, what the steps
-// waited for, which operations take longest, how fast each bucket of gradients travels. `trireme report --trace` prints
-// them. docs/tracing.md says what each means.
+// Numbers from a trace: time breakdown of steps per rank, overlap, late ranks, critical path, slowest operations, speed
+// of each gradient bucket. Printed by `trireme report --trace`; docs/tracing.md defines each.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +10,22 @@
 
 namespace trireme::report {
 
-// Of one worker; seconds per step. What goes on twice at a moment counts once. Compute, optimizer, input, exposed,
-// groups_wait and idle add up to the step: a moment counts for the first of them that applies. With several groups of
-// cores they are the mean over the groups.
+// One worker; seconds per step; overlapping spans count once. Compute, optimizer, input, exposed, groups_wait and idle
+// add up to the step: each moment counts for the first that applies. With several core groups they are means.
 struct TracedRank {
   int rank = 0;
   std::string name = {};
   std::int64_t steps = 0;
   double step = 0;
   double compute = 0, optimizer = 0, input = 0;
-  double communication = 0;              // gradients were on their way, hidden or not, waiting for other ranks included
-  double exposed = 0;                    // part of it during which nothing was computed, applied or brought in
-  double late_others = 0;                // part of that in which another rank had not even begun with the bucket
-  std::vector<double> groups_wait = {};  // [group]: it waited while other groups worked; empty: there is one group
-  double idle = 0;                       // nothing of all this
+  double communication = 0;              // gradients in transit, hidden or not, including waiting for other ranks
+  double exposed = 0;                    // part of it with no compute, optimizer or input
+  double late_others = 0;                // part of that in which another rank had not begun the bucket
+  std::vector<double> groups_wait = {};  // [group]: waiting while other groups worked; empty: one group
+  double idle = 0;                       // none of these
   double overlap = 0;                    // 1 - exposed / communication; 0 without communication
-  double straggling = 1;  // the part of a step in which it does not wait, by the median of the other ranks'
-  double came_last = 0;   // share of the buckets that it began last, by more than clocks may be off
+  double straggling = 1;                 // non-waiting part of a step / median of the other ranks'
+  double came_last = 0;                  // share of buckets it began last, by more than the clock error
 
   double mean_groups_wait() const;
 };
@@ -35,36 +33,35 @@ struct TracedRank {
 struct ServerTime {
   std::string name = {};
   std::int64_t updates = 0;
-  double busy = 0;  // share of the time in which it applied gradients, in any thread
+  double busy = 0;  // share of time applying gradients, in any thread
 };
 
-// A bucket's time is that on the rank that came to it last: on the others it includes waiting for that one. Where ranks
-// do not meet in it, each one's time counts. Medians over the steps.
+// A bucket's time is that on the rank that came last: the others' includes waiting for it. If ranks do not meet in a
+// bucket, each one's time counts. Medians over the steps.
 struct BucketTime {
   std::int64_t bucket = 0;
   std::string gradients = {}, peers = {};
   std::int64_t bytes = 0;
   double seconds = 0;
-  double bus_bytes_per_second = 0;  // what a rank sends or receives because of it at least, by its time
+  double bus_bytes_per_second = 0;  // minimum that a rank sends or receives for it / its time
 };
 
 struct OperationTime {
   std::string name = {}, operation = {};
-  double seconds = 0;  // per step, the mean over ranks
+  double seconds = 0;  // per step, mean over ranks
   double share = 0;    // of all operations
   std::int64_t spans = 0;
 };
 
-// What a step waited for, in order: the longest chain through it. It is followed backward from the end of the step on
-// the rank that ended last: through what that rank's main thread did; where it waited for a bucket, through the
-// bucket's way back to the rank that began with it last, and on with what that rank did before. A piece of it is
-// neighbouring spans of one rank and one kind; time between spans is "other".
+// The critical path of a step: the longest chain of what it waited for. Followed backward from the end of the step on
+// the rank that ended last, through its main thread; where that waited for a bucket, to the rank that began the bucket
+// last, and on. A piece is adjacent spans of one rank and kind; time between spans is "other".
 struct PathPiece {
   int rank = 0;
   std::string kind = {};
-  double begin = 0, seconds = 0;  // since the path begins
+  double begin = 0, seconds = 0;  // since the start of the path
   std::int64_t spans = 0;
-  std::string longest = {};  // the name of its longest span
+  std::string longest = {};  // name of its longest span
 };
 
 struct CriticalPath {
@@ -85,13 +82,12 @@ struct TraceAnalysis {
   std::vector<ServerTime> servers = {};
   std::vector<BucketTime> buckets = {};
   std::vector<OperationTime> operations = {};  // longest first
-  std::vector<PathShare> path = {};            // of all steps, the largest share first
+  std::vector<PathShare> path = {};            // over all steps, largest share first
   CriticalPath slowest_step = {};
-  std::vector<std::string> remarks = {};  // what the reader should know about the file
+  std::vector<std::string> remarks = {};  // caveats about the file
 };
 
-// Error(bad_input) where there is no step in it.
-TraceAnalysis analyze(const TraceFile& trace);
+TraceAnalysis analyze(const TraceFile& trace);  // Error(bad_input) if it has no step
 std::string to_text(const TraceAnalysis& analysis, std::size_t operations = 15);
 
 }  // namespace trireme::report

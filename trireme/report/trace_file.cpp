@@ -14,7 +14,7 @@
 namespace trireme::report {
 namespace {
 
-constexpr std::int64_t kMostBuckets = 100'000;  // there is a table of them; the gradients of a network have fewer
+constexpr std::int64_t kMostBuckets = 100'000;  // limits a table; networks have fewer
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
 std::optional<perf::SpanKind> kind_of(const std::string& category) {
@@ -30,7 +30,7 @@ double microseconds_of(const Json& event, const char* key) {
   return value;
 }
 
-// 0 where there is none.
+// 0 if absent.
 std::int64_t count_of(const Json& arguments, std::string_view key, std::int64_t most) {
   const Json value = field(arguments, {std::string(key).c_str()});
   if (value.is_null()) return 0;
@@ -112,7 +112,7 @@ class Reader {
   std::map<int, std::size_t> by_rank_;
 };
 
-// Where JSON is not as it should be, this says what was being read.
+// Adds what was being read to JSON errors.
 template <typename Body>
 void reading(const std::string& name, const std::string& what, const Body& body) {
   try {

@@ -1,4 +1,4 @@
-// A trace as report/trace_writer.hpp has written it, read again. Used by the analysis.
+// Reads a trace written by report/trace_writer.hpp. Used by the analysis.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct TraceSpan {
 struct TraceThread {
   int id = 0;
   std::string name = {};
-  std::vector<TraceSpan> spans = {};  // by begin; of those that begin together the longest first
+  std::vector<TraceSpan> spans = {};  // sorted by begin; of equal begins the longest first
 };
 
 struct TraceRank {
@@ -30,7 +30,7 @@ struct TraceRank {
   std::string name = {};
   bool is_server = false, is_lost = false;
   std::int64_t dropped = 0;  // spans that found no room
-  double clock_error = 0;    // seconds by which its times may be off against those of rank 0
+  double clock_error = 0;    // maximum error of its times relative to rank 0, seconds
   std::vector<TraceThread> threads = {};
 };
 
@@ -39,8 +39,7 @@ struct TraceFile {
   std::vector<TraceRank> ranks = {};  // workers, then servers
 };
 
-// Error(bad_input) that names the file and what is wrong with it, and where.
-TraceFile read_trace(const std::string& path);
+TraceFile read_trace(const std::string& path);  // Error(bad_input) names file, problem and place
 TraceFile parse_trace(const Json& json, const std::string& name);
 
 }  // namespace trireme::report

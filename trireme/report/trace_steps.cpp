@@ -8,15 +8,15 @@ namespace {
 
 using perf::SpanKind;
 
-// One that takes no time is none: nothing could be a share of it.
+// Ignores steps without duration: nothing could be a share of them.
 bool is_step(const TraceSpan& span) { return span.kind == SpanKind::step && span.seconds() > 0; }
 
 constexpr const char* kGroupThread = "group of cores ";
 
-// Spans nest. What an inner one leaves of an outer one are spans of the outer one's name.
+// Spans nest. Pieces of an outer span left by inner ones keep the outer name.
 std::vector<TraceSpan> cut_apart(const std::vector<const TraceSpan*>& spans) {
   std::vector<TraceSpan> pieces;
-  std::vector<TraceSpan> open;  // the rest of each, the innermost last
+  std::vector<TraceSpan> open;  // the rest of each, innermost last
   const auto close_until = [&](double time) {
     while (!open.empty() && open.back().end <= time) {
       const double end = open.back().end;
@@ -159,7 +159,7 @@ TimeRanges TimeRanges::without(const TimeRanges& other) const {
   auto hole = other.parts_.begin();
   for (TimeRange part : parts_) {
     while (hole != other.parts_.end() && hole->end <= part.begin) ++hole;
-    // The last hole may reach into the next part: it is looked at again.
+    // The last hole may extend into the next part: look at it again.
     for (auto at = hole; at != other.parts_.end() && at->begin < part.end; ++at) {
       if (at->begin > part.begin) result.parts_.push_back({part.begin, at->begin});
       part.begin = at->end;

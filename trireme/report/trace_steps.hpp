@@ -1,5 +1,4 @@
-// The steps of a trace, rank by rank, with what each part of the analysis looks up: which spans belong to a step, and
-// which bucket of one rank is the same as which of another. Made by analyze().
+// The steps of a trace by rank, with the spans of each and matching buckets of other ranks. Made by analyze().
 #pragma once
 
 #include <vector>
@@ -9,8 +8,7 @@
 
 namespace trireme::report {
 
-// Sets of moments, as ranges that are sorted and apart: unions, differences, lengths. What counts twice in a sum of
-// spans counts once here.
+// Sets of moments as sorted, disjoint ranges: unions, differences, lengths. Overlapping spans count once.
 struct TimeRange {
   double begin = 0, end = 0;
 
@@ -20,7 +18,7 @@ struct TimeRange {
 class TimeRanges {
  public:
   TimeRanges() = default;
-  explicit TimeRanges(std::vector<TimeRange> any);  // in any order, overlapping or not; empty ones count for nothing
+  explicit TimeRanges(std::vector<TimeRange> any);  // in any order, may overlap; empty ones are ignored
 
   double length() const;
   const std::vector<TimeRange>& parts() const { return parts_; }
@@ -33,14 +31,14 @@ class TimeRanges {
   std::vector<TimeRange> parts_;
 };
 
-// A worker.
+// One worker.
 struct StepsOfRank {
   const TraceRank* rank = nullptr;
-  const TraceThread* main = nullptr;            // the thread that runs steps
-  std::vector<const TraceSpan*> steps = {};     // in order
-  std::vector<TraceSpan> main_work = {};        // spans of that thread other than steps, in order and apart: one that
-                                                // lies in another cuts it in two
-  std::vector<const TraceThread*> groups = {};  // the threads that run programs: main and those of other groups
+  const TraceThread* main = nullptr;         // the thread that runs steps
+  std::vector<const TraceSpan*> steps = {};  // in order
+  std::vector<TraceSpan> main_work = {};  // spans of that thread except steps, sorted and disjoint: a nested span cuts
+                                          // its parent in two
+  std::vector<const TraceThread*> groups = {};  // threads that run programs: main and those of other groups
 };
 
 // One bucket in one step on one rank.
@@ -56,12 +54,10 @@ class TraceSteps {
   const std::vector<StepsOfRank>& ranks() const { return ranks_; }
   std::size_t steps() const { return steps_; }  // that all ranks have
   std::int64_t buckets() const { return buckets_; }
-  // Nothing where this rank has no such bucket in this step. Buckets count from 1.
-  Exchange exchange(std::size_t rank, std::size_t step, std::int64_t bucket) const;
-  // The rank that began with a bucket last, where all ranks were at it at the same time; else the one given.
+  Exchange exchange(std::size_t rank, std::size_t step, std::int64_t bucket) const;  // empty if none; buckets from 1
+  // The rank that began a bucket last if all ranks overlapped in it; else `rank`.
   std::size_t last_to_begin(std::size_t rank, std::size_t step, std::int64_t bucket) const;
-  // Index of the step in which a moment of this rank is; -1: between steps.
-  int step_at(std::size_t rank, double time) const;
+  int step_at(std::size_t rank, double time) const;  // index of the step at that time; -1: between steps
 
  private:
   void add_exchanges(std::size_t rank);
@@ -72,12 +68,11 @@ class TraceSteps {
   std::vector<std::vector<std::vector<Exchange>>> exchanges_;  // [rank][step][bucket - 1]
 };
 
-// Spans of a kind on a thread, and on all threads of a rank.
+// Spans of a kind on a thread, or on all threads of a rank.
 TimeRanges moments(const TraceThread& thread, perf::SpanKind kind);
 TimeRanges moments(const TraceRank& rank, perf::SpanKind kind);
 
 CriticalPath critical_path(const TraceSteps& steps, std::size_t step);
-// Of several paths together, the largest share first.
-std::vector<PathShare> shares_of(const std::vector<CriticalPath>& paths);
+std::vector<PathShare> shares_of(const std::vector<CriticalPath>& paths);  // largest share first
 
 }  // namespace trireme::report

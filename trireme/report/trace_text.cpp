@@ -1,4 +1,4 @@
-// The analysis of a trace as text.
+// Trace analysis as text.
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -10,7 +10,7 @@ constexpr std::size_t kFlushBytes = 1 << 20;
 
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// What all events of a label have in common: "name":…,"cat":…, and the beginning of the arguments.
+// Common to all events of a label: "name":…,"cat":…, and the start of the arguments.
 struct EventText {
   std::string head, arguments;
 };

@@ -1,7 +1,6 @@
-// Writes a trace in the format that chrome://tracing and Perfetto open: JSON with one event per span. Processes are the
-// ranks of a job, threads its tracks. Events go to the file as they come, so that the spans of one rank at a time need
-// memory; the file appears under its name when it is complete. Made by lab/job_trace.hpp; read by
-// report/trace_file.hpp.
+// Writes a trace for chrome://tracing and Perfetto: JSON with an event per span; processes are ranks, threads are
+// tracks. Events are written as they come, so only one rank's spans are in memory; the file appears under its name when
+// complete. Made by lab/job_trace.hpp; read by report/trace_file.hpp.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,9 @@ namespace trireme::report {
 
 inline constexpr const char* kTraceSchema = "trireme.trace/1";
 
-// Throws Error(bad_input) where no trace could be written there. To be called before a long run.
-void check_trace_path(const std::string& path);
+void check_trace_path(const std::string& path);  // call before a long run; Error(bad_input) if not writable
 
-// Names of the arguments of events.
-std::string_view number_name(perf::SpanKind kind);  // "step", "bucket", "batch"; what a span's number means
+std::string_view number_name(perf::SpanKind kind);  // argument name for a span's number: "step", "bucket", "batch"
 
 class TraceWriter {
  public:
@@ -30,20 +27,18 @@ class TraceWriter {
 
   void add_process(int rank, const std::string& name);
   void add_thread(int rank, int thread, const std::string& name);
-  // Nanoseconds to those of the file, which begin near 0.
-  using ToFileTime = std::function<std::int64_t(std::int64_t)>;
+  using ToFileTime = std::function<std::int64_t(std::int64_t)>;  // of nanoseconds; the file's start near 0
   void add_spans(int rank, int thread, std::span<const perf::Span> spans, std::span<const perf::SpanLabel> labels,
                  const ToFileTime& to_file_time);
   std::int64_t spans() const { return spans_; }
-  // What else is known goes to the end.
-  void finish(const Json& other);
+  void finish(const Json& other);  // adds `other` at the end
 
  private:
   void add_event(const Json& event);
   void flush_if(bool full);
 
   NewFile file_;
-  std::string text_;  // not written yet
+  std::string text_;  // not yet written
   bool first_ = true;
   std::int64_t spans_ = 0;
 };

@@ -24,7 +24,7 @@ std::span<const std::byte> bytes_of(const HostTensor& value) {
   return {static_cast<const std::byte*>(value.data()), static_cast<std::size_t>(value.type().bytes())};
 }
 
-// Independent of the order of the tensors: each one's hash begins with its name.
+// Independent of tensor order: each hash starts with the name.
 std::uint64_t checksum_of(const std::string& name, const HostTensor& value) {
   return hash_bytes(bytes_of(value), hash_bytes(std::as_bytes(std::span(name))));
 }

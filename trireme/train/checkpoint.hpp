@@ -1,10 +1,10 @@
-// Where training stands, as a file: the values and the optimizer state of all variables in the safetensors format, and
-// in its metadata how far it has come. A run that goes on from one ends with the same weights as one that was never
-// interrupted. Taken and restored by trainers; read by `trireme eval` and `export`.
+// The state of training as a safetensors file: values and optimizer state of all variables, progress in the metadata. A
+// resumed run ends with the same weights as an uninterrupted one. Written and restored by trainers; read by `trireme
+// eval` and `export`.
 //
 // Tensors: "<variable>", plain and row-major (weights: out, in, height, width), running statistics included;
-// "<variable>/optimizer/0", "/1": the arrays of the optimizer's state; "<variable>/average": the moving average of the
-// variable, where one is kept. Metadata: see TrainingState.
+// "<variable>/optimizer/0", "/1": the optimizer's state arrays; "<variable>/average": the variable's moving average, if
+// kept. Metadata: see TrainingState.
 #pragma once
 
 #include <condition_variable>
@@ -24,18 +24,18 @@
 
 namespace trireme::train {
 
-// Under the names of the members, as decimal numbers.
+// Metadata keys are the member names, values decimal numbers.
 struct TrainingState {
   std::string model = {};
   std::int64_t classes = 0;
   std::uint64_t seed = 1;
   std::int64_t step = 0;     // updates done
-  std::int64_t samples = 0;  // place in the sequence of samples: what comes next
+  std::int64_t samples = 0;  // position in the sequence of samples: the next one
   std::int64_t global_batch_size = 0;
   std::string optimizer = {};
-  std::optional<double> train_seconds = {};  // of all steps so far; nothing: the checkpoint is older than this field
+  std::optional<double> train_seconds = {};  // of all steps so far; nothing: the checkpoint predates this field
   EpochSums epoch = {};                      // as epoch_steps, epoch_loss and epoch_seconds
-  Metadata others = {};                      // of the trainer's observers
+  Metadata others = {};                      // from the trainer's observers
 };
 
 struct CheckpointTensor {
@@ -43,30 +43,27 @@ struct CheckpointTensor {
   HostTensor value;
 };
 
-// In memory: a copy that training does not change any more.
+// A copy in memory that training no longer changes.
 struct Checkpoint {
   TrainingState state;
   std::vector<CheckpointTensor> tensors;
 };
 
-// The store's values and optimizer state now.
 Checkpoint take_checkpoint(const VariableStore& store, TrainingState state);
 
 void write_checkpoint(const Checkpoint& checkpoint, const std::string& path);
 
 class CheckpointFile {
  public:
-  // Error(bad_input) where it is not a checkpoint of ours, or is damaged: a checksum is kept.
-  explicit CheckpointFile(const std::string& path);
+  explicit CheckpointFile(const std::string& path);  // Error(bad_input) if not ours or damaged (checksum)
 
   const std::string& path() const { return path_; }
   const TrainingState& state() const { return state_; }
   const SafetensorsFile& tensors() const { return tensors_; }
 
-  // To go on training: values, optimizer state and the number of updates. The programs of the session are prepared.
+  // To continue training: values, optimizer state and number of updates. The session's programs must be prepared.
   void restore(VariableStore& store) const;
-  // To use the network: values alone, averaged ones where asked for and there.
-  void restore_values(VariableStore& store, bool averages) const;
+  void restore_values(VariableStore& store, bool averages) const;  // averages if asked for and there
 
  private:
   HostTensor read(const std::string& name, const Node& variable) const;
@@ -78,30 +75,25 @@ class CheckpointFile {
 
 std::string average_name(const Node& variable);
 
-// "<folder>/checkpoint-<step>.safetensors", by step.
-std::string checkpoint_path(const std::string& folder, std::int64_t step);
-std::vector<std::string> list_checkpoints(const std::string& folder);
-// The newest one; nothing where there is none. A damaged one is an error, not passed over in silence.
+std::string checkpoint_path(const std::string& folder, std::int64_t step);  // "<folder>/checkpoint-<step>.safetensors"
+std::vector<std::string> list_checkpoints(const std::string& folder);       // by step
+// The newest one; null if there is none. A damaged one is an error, never skipped.
 std::unique_ptr<CheckpointFile> open_latest_checkpoint(const std::string& folder);
-// A file, or the newest one in a folder. Error(bad_input) if there is none.
-std::unique_ptr<CheckpointFile> open_checkpoint(const std::string& path);
+std::unique_ptr<CheckpointFile> open_checkpoint(const std::string& path);  // or a folder: its newest; else bad_input
 
-// Writes checkpoints while training goes on, one after the other, and keeps the newest few. Where the disk is slower
-// than they come, the newest takes the place of the one that waits: nobody waits for the disk.
+// Writes checkpoints in the background, one at a time, and keeps the newest few. If the disk is too slow, a new
+// checkpoint replaces the one that waits, so training never waits.
 class CheckpointWriter {
  public:
   using Write = std::function<void(const Checkpoint&, const std::string& path)>;
-  // Makes the folder, and removes what a killed process has left half-written in it. Error(bad_input) where the folder
-  // cannot be written.
+  // Creates the folder and removes half-written files of a killed process. Error(bad_input) if it is not writable.
   CheckpointWriter(std::string folder, int keep, Write write = write_checkpoint);
-  ~CheckpointWriter();  // waits until what was saved is written
+  ~CheckpointWriter();  // waits until the saved checkpoints are written
 
-  // Returns at once. Throws the first thing that has gone wrong since it was last told; this one is written all the
-  // same.
+  // Returns at once. Throws the first error not yet reported; this checkpoint is written anyway.
   void save(std::shared_ptr<const Checkpoint> checkpoint);
-  // Until all is on the disk; throws where it is not.
-  void finish();
-  std::string last_path() const;  // of the newest complete one; empty: none
+  void finish();                  // waits until everything is on disk; throws if writing failed
+  std::string last_path() const;  // of the newest complete checkpoint; empty: none
 
  private:
   void work();
@@ -115,7 +107,7 @@ class CheckpointWriter {
   std::shared_ptr<const Checkpoint> waiting_;
   bool writing_ = false;
   bool stopping_ = false;
-  std::exception_ptr error_;  // the first that nobody was told of
+  std::exception_ptr error_;  // first error not yet reported
   std::string last_path_;
   std::thread thread_;
 };

@@ -51,7 +51,7 @@ CheckpointEvaluation::CheckpointEvaluation(const EvaluationOptions& options, com
   check_memory();
   choose_gpu(config_, workers_);
   share_cores(config_, workers_, warnings_);
-  if (config_.bind) {  // compute is about to be bound to cores of its own, and threads begin where they are made
+  if (config_.bind) {  // compute is about to be pinned, and new threads inherit their creator's affinity
     data_.pipeline.start_thread = [all = perf::usable_processors()] { std::ignore = perf::limit_thread(all); };
   }
   perf::apply(perf::plan_threads(config_.intra_threads, 1, config_.bind));
@@ -69,7 +69,7 @@ void CheckpointEvaluation::check_data() const {
   std::string other;
   if (const auto trained_on = train::trained_on(checkpoint_->state().others)) {
     other = difference_in_kind(*trained_on, train::trained_on(*data_.dataset, data_.images, {}));
-  } else if (find_model(config_.model).channels == 1 && data_.images.channels == 3) {  // of an older version
+  } else if (find_model(config_.model).channels == 1 && data_.images.channels == 3) {  // an older version
     other = "grey images, and these are coloured";
   }
   if (other.empty()) return;
@@ -83,7 +83,7 @@ void CheckpointEvaluation::check_memory() {
     warnings_.push_back(std::move(warning));
 }
 
-// The first worker times what has to be, and tells the others.
+// The first worker times kernels and sends the timings to the others.
 void CheckpointEvaluation::make_evaluator() {
   const TuningOptions tuning = tuning_options(config_, perf::read_machine().cpu);
   backend_ = make_backend(config_.backend, tuning);

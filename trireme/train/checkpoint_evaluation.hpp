@@ -1,5 +1,4 @@
-// How good the network of a checkpoint is on a data set's validation images: every worker takes its share of them, and
-// what they count is added up. Made and run by `trireme eval`.
+// Accuracy of a checkpoint's network on the validation images, shared by all workers. Made by `trireme eval`.
 #pragma once
 
 #include <functional>
@@ -16,24 +15,23 @@
 namespace trireme::train {
 
 struct EvaluationOptions {
-  std::string checkpoint;  // a file, or a folder: the newest one in it
+  std::string checkpoint;  // a file, or a folder: its newest one
   StepOptions step;        // data, batch size, device and threads
-  bool average = false;    // the averages of the variables, where the checkpoint has them
+  bool average = false;    // use averaged variables if the checkpoint has them
   bool allow_other_data = false;
 };
 
 class CheckpointEvaluation {
  public:
-  // Collective. Error(bad_input) where the checkpoint or the options cannot be, or where the network was trained on
-  // images of another kind.
+  // Collective. Error(bad_input) for an invalid checkpoint or option, or a network trained on another kind of images.
   CheckpointEvaluation(const EvaluationOptions& options, comm::Communicator& workers);
 
-  // Collective. Of all workers; nothing where one of them was asked to stop.
+  // Collective. The result over all workers; nothing if one of them was asked to stop.
   std::optional<Accuracy> run(const std::stop_token& stop, const Evaluator::OnProgress& on_progress);
 
   const CheckpointFile& checkpoint() const { return *checkpoint_; }
   const data::Dataset& dataset() const { return *data_.dataset; }
-  std::int64_t samples() const;  // of this worker's share
+  std::int64_t samples() const;  // in this worker's share
   std::string preprocessing() const { return data::describe(data_.pipeline.preprocessing); }
   const std::vector<std::string>& warnings() const { return warnings_; }
 

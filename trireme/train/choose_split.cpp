@@ -18,19 +18,19 @@
 namespace trireme::train {
 namespace {
 
-// A step of a trial should take no longer than this; where the batch is too large for that, a part of it is tried.
+// Maximum duration of a trial step; larger batches are tried in part.
 constexpr double kTrialStepSeconds = 1;
-// Short ones are repeated for this long.
+// Short steps are repeated for this long.
 constexpr double kTrialSeconds = 0.3;
-constexpr std::int64_t kTrialImages = 2;  // of a group, at least: with one, other things would decide
+constexpr std::int64_t kTrialImages = 2;  // per group, at least: a single image is not representative
 // Groups need more memory: a gain within the noise is not worth it.
 constexpr double kWorthwhile = 1.02;
-// Splits that are no slower than this, against the fastest, are tried once more.
+// Splits within this factor of the fastest are tried again.
 constexpr double kInTheRunning = 1.1;
-// Trials may take this share of the memory that is free.
+// Trials may use this share of the free memory.
 constexpr double kMemoryShare = 0.6;
 
-// All that the speed of a step depends on.
+// Everything a step's speed depends on.
 std::string problem_text(const StepConfig& config, int threads, const TuningOptions& tuning) {
   return fmt::format(
       "{} | {} of build {} | {} threads{} | {} of {} x {}, {} classes{}{}, {} | {} {}{}, recompute {}, batch norm over "
@@ -43,7 +43,7 @@ std::string problem_text(const StepConfig& config, int threads, const TuningOpti
       config.autotune == Autotune::full ? " | full" : "");
 }
 
-// Of a step over the whole batch.
+// For a step over the whole batch.
 double flops_of_step(const StepConfig& config) {
   Graph graph;
   build_step(graph, config, 1);
@@ -52,7 +52,7 @@ double flops_of_step(const StepConfig& config) {
   return flops;
 }
 
-// Halves of the batch, as long as every split can divide it, until a step is short enough.
+// Halves the batch until a step is short enough, as long as every split can divide it.
 std::int64_t trial_batch(const StepConfig& config, int most_groups, double peak) {
   std::int64_t batch = config.batch_size;
   double seconds = flops_of_step(config) / peak;
@@ -68,12 +68,12 @@ class Trials {
  public:
   Trials(const StepConfig& config, int threads, std::int64_t batch, TuningOptions tuning)
       : config_(config), threads_(threads), batch_(batch) {
-    tuning.on_first = {};  // it has been called
+    tuning.on_first = {};  // already called
     backend_ = make_backend(config.backend, std::move(tuning));
   }
 
-  // Two rounds, so that a slow moment of the machine does not decide; the second only of those that may be the fastest.
-  // Each trial has the memory to itself: all of them at once would need more than the run itself.
+  // Two rounds, so that a slow moment of the machine does not decide; the second only for those that may be fastest.
+  // One trial at a time: all at once would need more memory than the run.
   std::vector<SplitTrial> run(const std::vector<int>& splits) {
     std::vector<SplitTrial> trials;
     double best = 0;
@@ -93,13 +93,13 @@ class Trials {
   }
 
  private:
-  // Images per second; nothing for a split that this machine has no memory for or that fails.
+  // Images per second; nothing for a split that fails or does not fit in memory.
   std::optional<double> speed(int groups) {
     try {
-      // On a thread of its own: the team of this one stays as it is.
+      // On a separate thread: this thread's team stays unchanged.
       return std::async(std::launch::async, [&] { return measure(groups); }).get();
     } catch (const Error&) {
-      if (groups == 1) throw;  // so would the benchmark
+      if (groups == 1) throw;  // the benchmark would fail too
       return std::nullopt;
     }
   }
@@ -122,7 +122,7 @@ class Trials {
     return static_cast<double>(batch_) / best;
   }
 
-  // Whether the whole batch would, split like this.
+  // Whether the whole batch would fit, split like this.
   bool fits(int groups) const {
     const double parts = static_cast<double>(config_.batch_size) / static_cast<double>(batch_);
     const double bytes =
@@ -133,14 +133,14 @@ class Trials {
   const StepConfig& config_;
   int threads_;
   std::int64_t batch_;
-  MemorySummary whole_;  // of the trial in one group, which comes first
+  MemorySummary whole_;  // of the trial with one group, which comes first
   std::shared_ptr<Backend> backend_;
 };
 
-// Kept as seconds per image, like the kernels' times.
+// Stored as seconds per image, like kernel times.
 std::string kept_name(int groups) { return fmt::format("{} groups", groups); }
 
-// Nothing if they were not measured before. Splits that are not there were left out then.
+// Empty if not measured before. Missing splits were left out then.
 std::vector<SplitTrial> kept_trials(const TuneCache& cache, const std::string& problem,
                                     const std::vector<int>& splits) {
   std::vector<SplitTrial> trials;
@@ -158,7 +158,7 @@ std::vector<SplitTrial> run_trials(const StepConfig& config, int threads, const 
   const double spent = cache.seconds_spent();
   std::vector<SplitTrial> trials =
       Trials(config, threads, trial_batch(config, splits.back(), peak), tuning).run(splits);
-  // Kernels that were timed on the way have been counted.
+  // Kernel timings on the way are already counted.
   double seconds = seconds_since(start) - (cache.seconds_spent() - spent);
   for (const SplitTrial& trial : trials) {
     cache.add(problem, kept_name(trial.groups), 1 / trial.images_per_second, std::exchange(seconds, 0));

@@ -1,6 +1,5 @@
-// Over how many groups of cores a step's batch is best split: found by running a few steps of each, on a part of the
-// batch where steps are long, once per network, batch, machine and number of threads; the times are kept with those of
-// the kernels. Used by Worker.
+// Finds the best number of core groups for a step's batch by timing a few steps of each (of part of the batch if long),
+// once per network, batch, machine and thread count; kept with the kernel timings. Used by Worker.
 #pragma once
 
 #include <string>
@@ -19,17 +18,15 @@ struct SplitTrial {
 
 struct SplitChoice {
   int groups = 1;
-  std::vector<SplitTrial> trials;  // empty: there was nothing to choose, or it was not to be measured
+  std::vector<SplitTrial> trials;  // empty: no choice, or measuring was not allowed
 };
 
-// The numbers of groups that threads and batch can be divided by, from 1.
-std::vector<int> possible_splits(int threads, std::int64_t batch_size);
+std::vector<int> possible_splits(int threads, std::int64_t batch_size);  // those that divide both, from 1
 
-// Of one or more trials, by rising numbers of groups: the fewest groups that no other is faster than by more than the
-// noise, because every group needs memory.
+// The fewest groups (every group needs memory) that no other beats by more than the noise. `trials`: ascending.
 int best_groups(const std::vector<SplitTrial>& trials);
 
-// threads: all that compute. Splits that would need most of the machine's free memory, or cannot be run, are left out.
+// threads: all compute threads. Skips splits that need most of the machine's free memory or cannot run.
 SplitChoice choose_split(const StepConfig& config, int threads, const TuningOptions& tuning, const perf::Peak& peak);
 
 }  // namespace trireme::train

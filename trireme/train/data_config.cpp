@@ -30,7 +30,7 @@ void check_synthetic(const DataOptions& options) {
   refuse(options.distortions, "--distortions");
 }
 
-// Where nothing is trained, --crop is the crop of evaluation.
+// If nothing is trained, --crop means the evaluation crop.
 data::PreprocessingOptions resolve_preprocessing(const DataOptions& options, bool forward_only) {
   data::PreprocessingOptions result;
   if (options.distortions && options.augment) {
@@ -61,7 +61,7 @@ DataConfig resolve_data(const DataOptions& options, bool forward_only) {
     return config;
   }
   config.name = options.name.value_or("auto");
-  if (config.name == "imagenet") config.name = "tfrecord";  // as tf_cnn_benchmarks says it
+  if (config.name == "imagenet") config.name = "tfrecord";  // tf_cnn_benchmarks' name
   if (config.name == "synthetic") bad_input("--data-name synthetic and --data-dir {} exclude each other", options.dir);
   config.threads = static_cast<int>(checked("data-threads", options.threads.value_or(config.threads), 1, 1024));
   config.default_threads = !options.threads;

@@ -1,4 +1,4 @@
-// Where images come from, as DataOptions were resolved. Part of StepConfig.
+// The source of images, from resolved DataOptions. Part of StepConfig.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace trireme::train {
 struct DataConfig {
   std::string dir;
   std::string name = "auto";  // format
-  int threads = 1;            // that decode, per worker
+  int threads = 1;            // decoder threads per worker
   int prefetch = 2;           // batches ahead
   std::int64_t cache_bytes = 0;
   std::int64_t max_bad_records = 0;
   data::PreprocessingOptions preprocessing;  // complete once the data set is open
 
-  bool default_threads = true;  // how many was not said: where a GPU computes, one on every processor of the worker
+  bool default_threads = true;  // count not given: if a GPU computes, one thread per processor of the worker
 
   void set_threads(bool on_gpu);
   bool is_real() const { return !dir.empty(); }
 };
 
-// Throws Error(bad_input) that names the option, what was given and what is legal.
+// Error(bad_input) names the option, the value given and what is legal.
 DataConfig resolve_data(const DataOptions& options, bool forward_only = false);
 
 void add_json(const DataConfig& config, Json& json);

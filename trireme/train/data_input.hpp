@@ -1,5 +1,4 @@
-// The images of a data set on their way into a worker's steps: checks that they suit the network, and has batches
-// ready. Made by Worker.
+// Feeds the images of a data set to a worker's steps: checks that they suit the network and prepares batches ahead.
 #pragma once
 
 #include <memory>
@@ -14,40 +13,36 @@
 
 namespace trireme::train {
 
-// On stderr: what is wrong with a record that does not end the run.
-void say_passed_over(const std::string& problem);
+void say_passed_over(const std::string& problem);  // a bad record that does not end the run, on stderr
 
-// Collective. Workers take their shares of one sequence: Error(bad_input) where it is not the same for all.
+// Collective. Workers take shares of one sequence: Error(bad_input) if it is not the same for all.
 void check_same_data(comm::Communicator& workers, const std::string& folder, std::int64_t samples, std::uint64_t hash);
 
-// Collective: how many different records there are among those of all workers.
+// Collective: the number of distinct records over all workers.
 std::int64_t count_different(comm::Communicator& workers, const std::vector<std::int64_t>& own);
 
 class DataInput {
  public:
-  // Opens the data set and compares it with what other workers have. Collective. Error(bad_input) where that is
-  // something else.
+  // Collective. Opens the data set and compares it with the other workers'. Error(bad_input) if they differ.
   DataInput(const StepConfig& config, comm::Communicator& workers);
 
-  // Error(bad_input) where it has more classes than the network, or fewer images than a step takes.
+  // Error(bad_input) if it has more classes than the network, or fewer images than a step needs.
   void check_suits(const StepConfig& config, bool goes_on) const;
 
-  // Threads begin to make batches, on these processors, where they are given, from this place of the sequence on. They
-  // leave spans where there is a recorder.
+  // Starts making batches from this position on, pinned to `processors` if any. Records spans if there is a recorder.
   void start(const std::vector<int>& processors, std::int64_t first = 0, perf::Recorder* recorder = nullptr);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
 
   std::int64_t samples() const { return dataset_->size(); }
-  // That the network is to have: as many as the data set, if nobody has said another number.
+  // For the network: as many as the data set has unless the user said otherwise.
   std::int64_t classes() const { return classes_; }
   const data::PreprocessingOptions& preprocessing() const { return config_.preprocessing; }  // complete
   TrainedOn trained_on() const { return train::trained_on(*dataset_, images_, config_.preprocessing); }
   const data::DatasetInfo& info() const { return dataset_->info(); }
-  std::string describe() const;                // what it is
-  std::string describe_preprocessing() const;  // and what is done to it
-  // Collective: different ones that were passed over, by whichever workers.
-  std::int64_t count_bad_records(comm::Communicator& workers) const;
+  std::string describe() const;
+  std::string describe_preprocessing() const;
+  std::int64_t count_bad_records(comm::Communicator& workers) const;  // collective; distinct, of all workers
 
  private:
   DataConfig config_;

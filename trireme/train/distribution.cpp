@@ -37,7 +37,7 @@ VariableUpdate parse_update(const DistributionOptions& options, const comm::JobS
   return *found;
 }
 
-// The way of updating suits the servers there are, and training.
+// The update method must suit the servers and training.
 void check_update(const DistributionConfig& config, bool forward_only) {
   if (forward_only && config.servers > 0)
     bad_input("--forward-only updates nothing, so there is nothing for servers to do; leave out --ps");
@@ -53,7 +53,7 @@ void check_update(const DistributionConfig& config, bool forward_only) {
   }
 }
 
-// An algorithm that is asked for by name is one of the hosts, but for NCCL.
+// Named algorithms run on the hosts, except NCCL.
 void resolve_all_reduce(const DistributionOptions& options, DistributionConfig& config) {
   if (options.all_reduce == kNccl) {
     config.gpu_sums = GpuSums::always;
@@ -82,7 +82,7 @@ std::int64_t parse_bucket(const std::string& text) {
   return std::max<std::int64_t>(1, std::llround(megabytes * kMegabyte));
 }
 
-// What only servers can do is asked for where there are none.
+// Rejects options that need servers.
 void check_without_servers(const DistributionOptions& options) {
   const auto refuse = [](bool given, const char* option) {
     if (given) bad_input("{} has no effect without parameter servers: {}", option, kHowToGetServers);
@@ -140,7 +140,7 @@ void check_servers(const DistributionOptions& options, const DistributionConfig&
   }
 }
 
-// What was measured is of use where there is a choice.
+// Measurements matter only if there is a choice.
 void resolve_network_file(const DistributionOptions& options, DistributionConfig& config) {
   if (config.chooses_all_reduce()) config.network_file = options.network_file.value_or(comm::default_network_file());
   config.network_file_given = options.network_file.has_value();

@@ -26,7 +26,7 @@ void Accuracy::add(const Accuracy& other) {
   broken += other.broken;
 }
 
-// A label's rank is the number of classes that are more likely; of equally likely ones the first counts.
+// A label's rank is the number of likelier classes; of equally likely ones the first wins.
 Accuracy count_correct(std::span<const float> logits, std::span<const std::int32_t> labels, std::int64_t classes) {
   Accuracy counted;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -105,8 +105,8 @@ EvaluationData open_evaluation_data(const DataConfig& config, const Network& mod
   pipeline.threads = config.threads;
   pipeline.prefetch = config.prefetch;
   pipeline.max_bad_samples = config.max_bad_records;
-  pipeline.replace_bad = false;  // each image counts once, or not at all
-  // With every evaluation comes a pipeline, and with it the broken ones again.
+  pipeline.replace_bad = false;  // each image counts at most once
+  // Every evaluation makes a new pipeline, which finds the same broken samples: report each once.
   pipeline.on_bad_sample = [said = std::make_shared<std::set<std::string>>()](const std::string& problem) {
     if (said->insert(problem).second) say_passed_over(problem);
   };

@@ -1,6 +1,5 @@
-// How good a network is on data that it has not seen: the validation images, an Evaluator that has a copy of the
-// variables, uses running statistics and counts, and what several workers have counted. Used by Trainer, which lends it
-// its values, and by CheckpointEvaluation.
+// Accuracy of a network on the validation images: Evaluator keeps its own copy of the variables, uses running
+// statistics, and counts. Used by Trainer, which lends it values, and by CheckpointEvaluation.
 #pragma once
 
 #include <functional>
@@ -19,7 +18,7 @@
 
 namespace trireme::train {
 
-// Counts what a row of logits says about each sample; samples with a label below 0 are padding.
+// Counts correct predictions per row of logits; samples with a label below 0 are padding.
 Accuracy count_correct(std::span<const float> logits, std::span<const std::int32_t> labels, std::int64_t classes);
 
 class Evaluator {
@@ -27,19 +26,16 @@ class Evaluator {
   struct Options {
     std::string model;
     std::int64_t classes = 0;      // 0: the model's own
-    std::int64_t batch_size = 32;  // divided over the session's groups of cores
+    std::int64_t batch_size = 32;  // divided among the session's core groups
     SessionOptions session = {};
   };
-  // The backend outlives this.
-  Evaluator(const Options& options, const Backend& backend);
+  Evaluator(const Options& options, const Backend& backend);  // the backend must outlive this
 
-  // The value of each variable, by its name.
   void load(const std::function<HostTensor(const Node& variable)>& value_of);
   void load(const VariableStore& trained);
 
-  // Everything that comes until the pipeline's end; nothing where it was asked to stop before. Its batches have this
-  // one's size.
-  using OnProgress = std::function<void(std::int64_t samples)>;  // looked at so far
+  // Evaluates to the pipeline's end; nothing if asked to stop before. The pipeline's batch size must equal this one's.
+  using OnProgress = std::function<void(std::int64_t samples)>;  // evaluated so far
   std::optional<Accuracy> run(data::Pipeline& pipeline, const std::stop_token& stop,
                               const OnProgress& on_progress = {});
   Accuracy run(data::Pipeline& pipeline) { return *run(pipeline, {}); }
@@ -57,12 +53,11 @@ class Evaluator {
 struct EvaluationData {
   std::shared_ptr<const data::Dataset> dataset;
   data::Glimpse images;
-  data::PipelineOptions pipeline;  // broken images are named and left out
+  data::PipelineOptions pipeline;  // broken images are reported and skipped
 };
 EvaluationData open_evaluation_data(const DataConfig& config, const Network& model, std::int64_t batch_size);
 
-// What several workers have counted. Nothing if one was stopped: the rest is of a part of the samples. Error(failed) if
-// every image is broken.
+// Sums the counts. Nothing if a worker was stopped: the rest is partial. Error(failed) if every image is broken.
 Evaluation added_up(std::span<const std::optional<Accuracy>> workers);
 
 }  // namespace trireme::train

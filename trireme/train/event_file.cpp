@@ -23,7 +23,7 @@ namespace {
 std::string version_message(double wall_seconds) {
   pb::Event message;
   message.set_wall_time(wall_seconds);
-  message.set_file_version("brain.Event:2");  // what TensorFlow's own files begin with
+  message.set_file_version("brain.Event:2");  // as in TensorFlow's own files
   return message.SerializeAsString();
 }
 
@@ -41,7 +41,7 @@ std::string version_message(double) {
   fail(ErrorKind::unavailable,
        "this build cannot write TensorBoard's files: build with the packages libprotobuf-dev and protobuf-compiler");
 }
-std::string scalar_message(const ScalarEvent&) { return {}; }  // there is no file to write to
+std::string scalar_message(const ScalarEvent&) { return {}; }  // no file to write to
 #endif
 
 double now_seconds() {
@@ -50,7 +50,7 @@ double now_seconds() {
 
 }  // namespace
 
-// What is there of the folder's path decides: what is missing would be made in it.
+// Checks the existing part of the path: the rest would be created in it.
 void EventFile::check(const std::string& folder) {
   std::ignore = version_message(0);
   std::filesystem::path there = std::filesystem::absolute(folder).lexically_normal();
@@ -70,7 +70,7 @@ EventFile::EventFile(const std::string& folder) {
   const std::string version = version_message(now);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  // TensorBoard shows the files of a folder as one run, in the order of their names.
+  // TensorBoard shows a folder's files as one run, sorted by name.
   for (int number = 0; !file_.is_open(); ++number) {
     path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{}.{}", folder, static_cast<std::int64_t>(now),
                         comm::host_name(), getpid(), number);
@@ -93,7 +93,7 @@ EventFile::~EventFile() {
   try {
     flush();
   } catch (const Error&) {
-    // Curves are no reason to end a run that has its results.
+    // Lost curves must not fail a run that has its results.
   }
 }
 

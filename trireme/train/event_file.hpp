@@ -1,5 +1,5 @@
-// A file of scalars over steps that TensorBoard shows: one curve per tag. It can be looked at while it grows. Made by
-// trainers (`--tensorboard DIR`), one per run.
+// A TensorBoard file of scalars over steps, readable while it grows. Made by trainers (`--tensorboard DIR`), one per
+// run.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace trireme::train {
 
 struct ScalarEvent {
-  std::string tag;  // "loss"; what stands before a '/' groups curves: "accuracy/top-1"
+  std::string tag;  // "loss"; the part before a '/' groups curves: "accuracy/top-1"
   std::int64_t step = 0;
   float value = 0;
   double wall_seconds = 0;  // since 1970
@@ -20,20 +20,17 @@ struct ScalarEvent {
 
 class EventFile {
  public:
-  // A new file "events.out.tfevents.<seconds>.<host>.<process>.<number>" in the folder, which is made where it is
-  // missing. Error(bad_input) where it cannot be written, Error(unavailable) in a build without protobuf.
+  // Creates "events.out.tfevents.<seconds>.<host>.<process>.<number>" in the folder, and the folder if missing.
+  // Error(bad_input) if not writable, Error(unavailable) in a build without protobuf.
   explicit EventFile(const std::string& folder);
-  static void check(const std::string& folder);  // the same errors, and makes nothing
-  ~EventFile();                                  // flushes; what cannot be written then is lost
+  static void check(const std::string& folder);  // throws the same errors without creating anything
+  ~EventFile();                                  // flushes; data that cannot be written is lost
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
   void add(const ScalarEvent& event);
-  // At the time of the call.
-  void add(const std::string& tag, std::int64_t step, float value);
-  // What was added is in the file afterwards. Error(failed) where it cannot be written, as on a full disk; all of it is
-  // kept for the next try then.
-  void flush();
+  void add(const std::string& tag, std::int64_t step, float value);  // at the current time
+  void flush();  // Error(failed), as on a full disk: the data is kept for the next try
 
   const std::string& path() const { return path_; }
 

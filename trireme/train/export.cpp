@@ -14,7 +14,7 @@
 namespace trireme::train {
 namespace {
 
-// What every format is written from.
+// Input of every format.
 struct TrainedNetwork {
   const CheckpointFile& checkpoint;
   const ExportOptions& options;
@@ -23,12 +23,12 @@ struct TrainedNetwork {
   const VariableStore& values;
 };
 
-// How to use the network: what is done to images before it sees them, and what its outputs stand for.
+// How to use the network: preprocessing of images and meaning of outputs.
 Metadata usage_of(const TrainingState& state, const Network& model) {
   Metadata usage{
       {"model", state.model}, {"classes", std::to_string(state.classes)}, {"step", std::to_string(state.step)}};
   const auto data = trained_on(state.others);
-  if (!data) return usage;  // a checkpoint of an older version does not say
+  if (!data) return usage;  // a checkpoint of an older version lacks it
   const data::Preprocessing preprocessing = data::preprocessing_for(
       data->images, static_cast<int>(model.image_size), static_cast<int>(model.channels), false, data->preprocessing);
   usage["preprocessing"] = data::describe(preprocessing);

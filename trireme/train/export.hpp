@@ -1,5 +1,4 @@
-// A trained network for other systems, from a checkpoint: its inference graph with values (ONNX), or its values alone
-// (safetensors). Used by `trireme export`.
+// Exports a checkpoint's network for other systems: ONNX, or the values alone as safetensors. For `trireme export`.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +10,11 @@
 namespace trireme::train {
 
 struct ExportOptions {
-  std::string checkpoint;  // a file, or a folder: the newest one in it
+  std::string checkpoint;  // a file, or a folder: its newest one
   std::string format;      // "onnx" or "safetensors"
   std::string out;
   std::optional<std::int64_t> batch_size = {};  // onnx; none: any
-  bool average = false;                         // the moving averages of variables instead of their last values
+  bool average = false;                         // moving averages instead of the last values
 };
 
 struct ExportSummary {
@@ -25,8 +24,8 @@ struct ExportSummary {
   std::int64_t bytes = 0;  // written
 };
 
-// Error(bad_input) where the options, the checkpoint or the place to write to cannot be; Error(unavailable) for ONNX in
-// a build without protobuf. The file is written aside and renamed.
+// Error(bad_input) if the options, checkpoint or output path are invalid; Error(unavailable) for ONNX without protobuf.
+// Writes a temporary file and renames it.
 ExportSummary export_checkpoint(const ExportOptions& options);
 
 }  // namespace trireme::train

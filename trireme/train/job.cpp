@@ -13,7 +13,7 @@
 namespace trireme::train {
 namespace {
 
-// What others may ask of a server while it runs.
+// Serves statistics and shutdown requests while a server runs.
 class Reachable {
  public:
   Reachable(comm::World& world, ps::Server& server) : world_(world) {

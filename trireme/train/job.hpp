@@ -1,6 +1,6 @@
-// This process as a member of a job: alone, a worker among others, or a parameter server. Who the others are is said by
-// the launcher (`trireme launch`, mpirun, srun) or by addresses that the user gave. Made once in main(), by `trireme
-// bench` and `train` and by programs of one's own (examples/mnist.cpp):
+// This process as a member of a job: alone, one of several workers, or a parameter server. The launcher (`trireme
+// launch`, mpirun, srun) or user-given addresses name the others. Made once in main(), by `trireme bench` and `train`
+// and by user programs (examples/mnist.cpp):
 //
 //   train::Job job;
 //   if (job.is_server()) {
@@ -30,43 +30,36 @@ class Recorder;
 
 namespace trireme::train {
 
-// Those who train together, as Worker, Trainer and Benchmark take them. The communicators outlive whoever is given
-// this.
+// The members that train together, for Worker, Trainer and Benchmark. The communicators must outlive its users.
 struct ProcessGroup {
   comm::Communicator& workers;
-  comm::Communicator* with_servers = nullptr;  // the workers' ranks and then the servers, if there are any
+  comm::Communicator* with_servers = nullptr;  // worker ranks first, then the servers; null: no servers
 };
 
 class Job {
  public:
   using Log = std::function<void(const std::string& line)>;
 
-  // Returns when all members have met: as the launcher has said, or
-  Job();
-  // as the tasks of a cluster; without a place, as the ranks of MPI, or alone. The log gets whole lines, from any
-  // thread.
+  Job();  // as the launcher says; returns once all members have met
+  // As the tasks of a cluster; without a place, as MPI ranks, or alone. The log receives whole lines, from any thread.
   Job(const std::optional<comm::ClusterPlace>& place, Log log);
-  ~Job();  // without leave(), the others see this one as lost
+  ~Job();  // without leave(), the others see this member as lost
 
   comm::JobSize size();
   bool is_server() const;
-  // A server's part, with so many threads (0: one per core that this process may use). Errors are thrown. A recorder
-  // gets the spans of its updates.
+  // Runs a server; threads 0: one per core this process may use. Throws errors. The recorder gets spans of updates.
   void serve(int threads = 0, perf::Recorder* recorder = nullptr);
 
-  // A worker's part. The workers alone:
-  comm::Communicator& workers();
-  // Workers and servers; nullptr: there are no servers.
-  comm::Communicator* with_servers();
+  comm::Communicator& workers();       // for workers: the workers alone
+  comm::Communicator* with_servers();  // for workers: with the servers; null: none
   ProcessGroup group() { return {workers(), with_servers()}; }
-  // All members, whatever they are.
+  // All members.
   comm::Communicator& everybody() { return with_servers() != nullptr ? *with_servers() : workers(); }
-  // In good order, together with all others: the last call when all is well. What was made from this one is gone by
-  // then.
+  // Collective: leaves in good order, as the last call on success. Destroy everything made from this job first.
   void leave();
 
  private:
-  std::unique_ptr<const comm::ClusterPlace> place_;  // none: the ranks of MPI, or alone
+  std::unique_ptr<const comm::ClusterPlace> place_;  // null: MPI ranks, or alone
   Log log_;
   std::unique_ptr<comm::World> world_;
   std::unique_ptr<comm::Communicator> workers_;  // of a cluster

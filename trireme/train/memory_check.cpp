@@ -13,12 +13,12 @@
 namespace trireme::train {
 namespace {
 
-// Scratch memory of kernels is not part of what a graph shows.
+// A graph does not show the scratch memory of kernels.
 constexpr double kSmallShare = 0.5;
 
 double bytes_of(const TensorType& type) { return static_cast<double>(type.bytes()); }
 
-// Batches that are made ahead, the one in use, and one on its way into the step.
+// Batches prepared ahead, the one in use, and one being copied into the step.
 void add_input(const StepConfig& config, MemoryNeed& need) {
   if (!config.data.is_real()) return;
   const Network& model = find_model(config.model);
@@ -43,7 +43,7 @@ std::string advice(const MemoryNeed& need, double room, const StepConfig& config
   return text;
 }
 
-// What a program takes at most: every result of the graph with memory of its own. Quick to find out.
+// Upper bound, quick to compute: separate memory for every result of the graph.
 MemoryNeed most_memory(const StepConfig& config) {
   Graph graph;
   build_step(graph, config);
@@ -52,13 +52,13 @@ MemoryNeed most_memory(const StepConfig& config) {
     const bool is_variable = node.as<op::Variable>() != nullptr;
     for (const TensorType& output : node.outputs) (is_variable ? need.variables : need.activations) += bytes_of(output);
   }
-  constexpr double kCopies = 2 + op::kMostStates;  // value, gradient, and the arrays of the optimizer
+  constexpr double kCopies = 2 + op::kMostStates;  // value, gradient and optimizer state
   if (!config.forward_only) need.variables *= kCopies;
   add_input(config, need);
   return need;
 }
 
-// What it takes by its plan, with kernels that are not timed.
+// From the plan, with untimed kernels.
 MemoryNeed planned_memory(const StepConfig& config) {
   Graph graph;
   const StepGraph step = build_step(graph, config);

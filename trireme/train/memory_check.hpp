@@ -1,6 +1,5 @@
-// Whether a plan fits into the memory there is, found out before kernels are timed and memory is taken: otherwise the
-// system would end the process in the middle of its work. Used by Worker and by `trireme eval`. GPUs say themselves
-// what does not fit (OutOfMemory).
+// Checks that a plan fits in memory before kernels are timed and memory is allocated; otherwise the system could kill
+// the process mid-run. Used by Worker and `trireme eval`. GPUs report themselves what does not fit (OutOfMemory).
 #pragma once
 
 #include <cstdint>
@@ -15,33 +14,32 @@ namespace trireme::train {
 
 // Of one worker, in bytes.
 struct MemoryNeed {
-  double activations = 0;  // with scratch memory
-  double variables = 0;    // with gradients, the optimizer's state and other copies of them
-  double batches = 0;      // of input, made ahead
+  double activations = 0;  // including scratch memory
+  double variables = 0;    // including gradients, optimizer state and other copies
+  double batches = 0;      // input batches prepared ahead
   double cache = 0;        // of samples
 
-  double with_batch() const { return activations + batches; }  // what grows with the batch
+  double with_batch() const { return activations + batches; }  // grows with the batch
   double total() const { return with_batch() + variables + cache; }
   MemoryNeed& operator+=(const MemoryNeed& other);
 };
 
-// The workers of one host, and what it has for them.
+// The workers of one host and the memory it has for them.
 struct HostMemory {
   std::string host;
   int workers = 1;
   perf::FreeMemory free = {};
 };
 
-// Collective: of all hosts that the workers run on. All see what is free before any of them takes some.
+// Collective: all hosts of the workers. Everyone reads the free memory before anyone allocates.
 std::vector<HostMemory> host_memories(comm::Communicator& workers);
 
-// Of the programs that a worker will have at the same time, the step first, on each of the hosts. They are planned,
-// with kernels that are not timed, only if they might not fit if every result had memory of its own. Error(bad_input)
-// with what is needed, what there is and what to do if they do not fit. Gives back warnings where they do with a part
-// of them swapped to disk.
+// Checks, per host, the programs a worker holds at once, the step first. Plans them (kernels untimed) only if they
+// might not fit with separate memory per result. Error(bad_input) says what is needed, what is there and what to do.
+// Returns warnings if they fit only by swapping.
 std::vector<std::string> check_memory(const std::vector<StepConfig>& programs, const std::vector<HostMemory>& hosts);
 
-// The last part of it: empty if workers that need so much each fit.
+// Its last part: empty if workers with this need each fit.
 std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const StepConfig& step);
 
 }  // namespace trireme::train

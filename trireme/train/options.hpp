@@ -1,6 +1,6 @@
-// What a user says about training, under the names of the command line's options and with its defaults: programs fill
-// TrainingOptions, `trireme bench` takes StepOptions. Checked and completed by resolve(): see step_config.hpp and
-// training_config.hpp, whose errors name the options.
+// User settings for training, named like the command-line options and with the same defaults. Programs fill
+// TrainingOptions, `trireme bench` takes StepOptions. resolve() checks and completes them (step_config.hpp,
+// training_config.hpp); its errors name the options.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace trireme::train {
 
-// Where images come from.
+// The source of images.
 struct DataOptions {
   std::string dir;  // empty: synthetic images
   std::optional<std::string> name;
   std::optional<std::int64_t> threads, prefetch, cache_bytes, max_bad_records;
   std::optional<std::string> crop, eval_crop, augment, mean, deviation;
-  bool distortions = false;  // tf_cnn_benchmarks' word for --augment flip,colour
+  bool distortions = false;  // tf_cnn_benchmarks' name for --augment flip,colour
 };
 
 // How workers train together.
 struct DistributionOptions {
-  std::string variable_update = "auto";  // parameter_server where there are servers, all_reduce where workers train
+  std::string variable_update = "auto";  // auto: parameter_server if there are servers, all_reduce if workers train
   std::string all_reduce = "auto";
   std::optional<std::string> network_file = {};  // nothing: the file that `trireme net` writes
   std::string bucket_mb = "auto";
@@ -30,14 +30,14 @@ struct DistributionOptions {
   bool sync_batch_norm = false;
   std::int64_t check_replicas = 0;
   double comm_timeout = 60;
-  bool synchronous = false;  // --sync: what holds anyway, said
+  bool synchronous = false;  // --sync: states the default
   bool asynchronous = false;
   std::optional<int> staleness = {};
   int backup_workers = 0;
   std::string placement = {};  // empty: not given
 };
 
-// What a step is: network, batch, optimizer, device, kernels, threads, data and workers.
+// One step: network, batch, optimizer, device, kernels, threads, data and workers.
 struct StepOptions {
   std::string model = "resnet50";
   std::optional<std::int64_t> batch_size;  // per worker
@@ -48,10 +48,10 @@ struct StepOptions {
   double label_smoothing = 0;
 
   std::string optimizer = "momentum";
-  std::map<std::string, double> optimizer_numbers;  // by RuleNumber::name; others: the optimizer's defaults
+  std::map<std::string, double> optimizer_numbers;  // by RuleNumber::name; missing: the optimizer's defaults
   double weight_decay = 4e-5;
   std::optional<double> init_learning_rate;
-  std::string learning_rate_schedule;            // empty: piecewise if there is one, else constant
+  std::string learning_rate_schedule;            // empty: piecewise if given, else constant
   std::string piecewise_learning_rate_schedule;  // "LR0;E1;LR1;..."
   double num_learning_rate_warmup_epochs = 0;
   std::optional<double> num_epochs_per_decay;
@@ -60,14 +60,14 @@ struct StepOptions {
   std::string device = "cpu";
   std::string precision = "fp32";
   std::string data_format = "auto";
-  std::string backend;  // empty: the fastest of this build
+  std::string backend;  // empty: the fastest in this build
   std::string autotune = "fast";
   bool exact = false;
   std::string recompute = "none";
-  std::optional<std::string> tune_cache;  // none: a file below the user's cache folder
-  std::int64_t num_intra_threads = 0;     // 0: chosen from the machine
+  std::optional<std::string> tune_cache;  // none: a file in the user's cache folder
+  std::int64_t num_intra_threads = 0;     // 0: chosen for the machine
   std::int64_t num_inter_threads = 0;
-  std::string batch_split = "auto";  // or a number of groups of cores
+  std::string batch_split = "auto";  // or a number of core groups
   std::string batch_norm_over = "batch";
   bool bind = true;
   std::int64_t seed = 1;
@@ -78,11 +78,11 @@ struct StepOptions {
   DistributionOptions distribution;
 };
 
-// A training run: a step, and what goes on around it.
+// A training run: the step and everything around it.
 struct TrainingOptions {
   StepOptions step;
   double epochs = 1;
-  std::int64_t reference_batch = 0;  // rates are for this global batch, and scaled to the one there is; 0: they are not
+  std::int64_t reference_batch = 0;  // rates are scaled from this global batch to the actual one; 0: not scaled
   bool skip_batch_norm_decay = false;
   std::int64_t accumulate = 1;
   double clip_norm = 0;

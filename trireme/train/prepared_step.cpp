@@ -19,7 +19,7 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
   options.seed = config.seed;
   options.compile = compile_options(config);
   options.compile.inter_threads = threads.inter_threads;
-  // Groups wait for each other before every update: few and large ones.
+  // Groups synchronize before every update: make updates few and large.
   if (threads.groups > 1) options.compile.update_bytes = kSplitUpdateBytes;
   options.groups = threads.groups;
   options.own_statistics = config.batch_norm_over == BatchNormOver::group;
@@ -42,10 +42,9 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
 }
 
 // tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand
-// for pixels that have gone through preprocessing; here they get the scaling of that preprocessing, x/127.5 - 1, so
-// that the network sees values of the size that it was made for. A program leaves its placeholders as they are: the
-// batch is put in place once, for all steps.
-// The workers' batches together are the batch that one worker would have.
+// for preprocessed pixels; here they are scaled like preprocessing does, x/127.5 - 1, so that the network sees values
+// of the intended size. Programs do not modify placeholders, so the batch is set once for all steps. The workers'
+// batches together equal the batch one worker would have.
 void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank) {
   const std::int64_t share = batch_size / groups();
   const std::int64_t first_sample = rank * batch_size;
@@ -131,7 +130,7 @@ void PreparedStep::set_recorder(perf::Recorder& recorder) {
 
 double PreparedStep::flops() const {
   const Program& program = executable().program();
-  double updates = 0;  // shared by the groups
+  double updates = 0;  // divided among the groups
   for (const Instruction& instruction : program.instructions) {
     if (instruction.update && !instruction.once) updates += instruction.cost.flops;
   }

@@ -1,5 +1,5 @@
-// One step, ready to run: the network, its programs and the synthetic batch in place. Made by Worker, and by the trials
-// that find out over how many groups of cores a batch is best split.
+// One step, ready to run: the network, its programs and the synthetic batch. Made by Worker, and by the trials that
+// choose how to split a batch over core groups.
 #pragma once
 
 #include <functional>
@@ -21,24 +21,22 @@ namespace trireme::train {
 
 class PreparedStep {
  public:
-  // threads.groups says over how many groups the batch is split. The calling thread becomes the first group's. Where
-  // there are replicas, the step is one of all of them (collective). The batch is this rank's share of the global one.
-  // `restore`, where it is given, sets the variables before the replicas get to know them.
+  // threads.groups is the number of groups the batch is split over. The calling thread becomes the first group's.
+  // Collective if there are replicas: the step then spans all of them, and the batch is this rank's share of the global
+  // one. `restore`, if given, sets the variables before the replicas share them.
   PreparedStep(const StepConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
                parallel::Replicas* replicas = nullptr, int rank = 0, const std::function<void(Session&)>& restore = {});
 
-  // The batch of the steps from now on: as many images and labels as the step takes, in row-major order. After start(),
-  // it comes to a GPU beside that step.
+  // One step's images and labels, row-major, for the following steps. After start(), copied to a GPU beside that step.
   void set_batch(std::span<const float> images, std::span<const std::int32_t> labels);
-  // The place of the batch's first image among those of all workers and runs of one update: what dropout is drawn by.
+  // Position of the batch's first image within one update over all workers and runs; dropout draws depend on it.
   void set_first_sample(std::int64_t first);
-  // Runs the step and returns the loss; the learning rate has no effect when forward only.
-  double run(double learning_rate);
-  // The same in parts: where a GPU runs it, start() returns at once, and wait() says how long it took.
+  double run(double learning_rate);  // the loss; the rate has no effect if forward only
+  // The same in two parts: on a GPU, start() returns at once and wait() returns the duration.
   void start(double learning_rate);
   double wait();
   double loss() const { return split_->mean_output(0); }
-  std::optional<double> accuracy() const;  // of the batch, in training; nothing: it was not asked for
+  std::optional<double> accuracy() const;  // of the training batch; nothing: not requested
 
   const Graph& graph() const { return graph_; }
   Session& session() { return *session_; }
@@ -46,15 +44,14 @@ class PreparedStep {
   std::optional<LossScaleState> loss_scale() const;  // none: the loss is not scaled
   bool trains() const { return step_.learning_rate.node >= 0; }
   int groups() const { return split_->groups(); }
-  // Of the first group; the others' are the same.
+  // The first group's; the others are the same.
   Executable& executable() { return split_->group(0); }
   const Executable& executable() const { return split_->group(0); }
   BatchSplit& split() { return *split_; }
   void enable_profile();
   void set_recorder(perf::Recorder& recorder);
 
-  // Of all groups together.
-  double flops() const;
+  double flops() const;  // over all groups, also below
   MemorySummary memory() const;
 
  private:
@@ -64,8 +61,8 @@ class PreparedStep {
   Graph graph_;
   StepGraph step_;
   std::unique_ptr<Session> session_;
-  BatchSplit* split_ = nullptr;  // the session's
-  // [group]: where the executable reads them, looked up once.
+  BatchSplit* split_ = nullptr;  // owned by the session
+  // [group]: input memory of the executable, looked up once.
   std::vector<std::span<float>> learning_rate_inputs_, image_inputs_;
   std::vector<std::span<std::int32_t>> label_inputs_;
 };

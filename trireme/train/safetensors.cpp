@@ -11,12 +11,12 @@
 namespace trireme::train {
 namespace {
 
-using Json = nlohmann::ordered_json;  // a file's tensors are in the order in which they were given
+using Json = nlohmann::ordered_json;  // keeps tensors in the given order
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::size_t kAlignment = 8;  // of the data, as other writers have it: spaces fill the header
+constexpr std::size_t kAlignment = 8;  // of the data, as other writers do: the header is padded with spaces
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 constexpr const char* kMetadataKey = "__metadata__";
 
@@ -43,7 +43,7 @@ std::string header_text(const std::vector<NamedTensor>& tensors, const Metadata&
   return text;
 }
 
-// The number of bytes of a tensor of this shape; nothing where that is more than any file has.
+// Bytes of a tensor of this shape; nothing if larger than any file.
 std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& dims) {
   std::int64_t bytes = 4;
   for (const std::int64_t dim : dims) {

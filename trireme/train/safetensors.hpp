@@ -1,6 +1,6 @@
-// Files of named tensors in the safetensors format: eight bytes with the length of a JSON header, the header with type,
-// shape and place of each tensor and with texts under "__metadata__", then the tensors' bytes, plain, row-major and
-// little-endian. Used by checkpoints and by `trireme export`. Readers elsewhere: the safetensors library, PyTorch's.
+// Files of named tensors in the safetensors format: 8 bytes with the length of a JSON header; the header with type,
+// shape and offset of each tensor and strings under "__metadata__"; then the raw tensors, row-major and little-endian.
+// Used by checkpoints and `trireme export`; the safetensors library and PyTorch can read them.
 #pragma once
 
 #include <charconv>
@@ -22,8 +22,7 @@ namespace trireme::train {
 
 using Metadata = std::map<std::string, std::string>;
 
-// Takes entries out as it reads them: what is left are others'. Error(bad_input) for what is missing or not a number,
-// in which the source is named.
+// Removes entries as it reads them. Error(bad_input) names the source if an entry is missing or not a number.
 class MetadataReader {
  public:
   MetadataReader(std::string source, Metadata metadata) : source_(std::move(source)), metadata_(std::move(metadata)) {}
@@ -36,7 +35,7 @@ class MetadataReader {
     metadata_.erase(found);
     return value;
   }
-  template <typename Number>  // whole ones are 0 or more, others finite
+  template <typename Number>  // integers must be >= 0, others finite
   Number number(const std::string& key, int base = 10) {
     const std::string value = text(key);
     const char* const end = value.data() + value.size();
@@ -55,7 +54,7 @@ class MetadataReader {
     }
     return number;
   }
-  // Of what the first checkpoints did not have.
+  // For entries that the first checkpoints lack.
   template <typename Number>
   std::optional<Number> number_if_any(const std::string& key) {
     return metadata_.contains(key) ? std::optional(number<Number>(key)) : std::nullopt;
@@ -73,20 +72,20 @@ struct NamedTensor {
   std::span<const std::byte> bytes;
 };
 
-// Written aside and renamed. Error(failed) where it cannot be written; nothing is left then.
+// Writes a temporary file and renames it. Error(failed) if it cannot be written; nothing is left behind.
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata);
 
 class SafetensorsFile {
  public:
-  // Error(bad_input) that names the path and what is wrong if it is not such a file or not a whole one. Whatever the
-  // file says, no more is read or allocated than it has bytes.
+  // Error(bad_input) names the path and the problem if the file is invalid or truncated. Never reads or allocates more
+  // than the file's size, whatever the header says.
   explicit SafetensorsFile(const std::string& path);
 
   const Metadata& metadata() const { return metadata_; }
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.contains(name); }
   const TensorType& type(const std::string& name) const;
-  HostTensor read(const std::string& name) const;  // Error(bad_input) where there is none of that name
+  HostTensor read(const std::string& name) const;  // Error(bad_input) if there is no such tensor
 
  private:
   struct Entry {

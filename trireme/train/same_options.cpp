@@ -13,7 +13,8 @@ void check_same_options(comm::Communicator& tasks, const Json& options) {
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     const Json other = Json::parse(texts[rank]);
     for (const auto& [key, value] : first.items()) {
-      const bool is_path = key == "tune_cache" || key == "network_file" || key == "data_dir";  // of each host's own
+      const bool is_path = key == "tune_cache" || key == "network_file" || key == "data_dir";  // may differ between
+                                                                                               // hosts
       if (is_path || other.value(key, Json()) == value) continue;
       bad_input("all workers need the same options: {} is {} on rank 0 ({}) and {} on rank {} ({})", key, value.dump(),
                 tasks.members()[0].host, other.value(key, Json()).dump(), rank, tasks.members()[rank].host);

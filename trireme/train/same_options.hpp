@@ -1,5 +1,4 @@
-// All tasks of a job must do the same: what differs in their options is named before anything is done. Used by
-// benchmarks and network tests, whose tasks may have been started by hand.
+// Checks that all tasks of a job have the same options. For benchmarks and network tests, possibly started by hand.
 #pragma once
 
 #include "trireme/base/json.hpp"
@@ -7,8 +6,8 @@
 
 namespace trireme::train {
 
-// Collective. Error(bad_input) that names the option, both values and the task. Files may differ from host to host:
-// "tune_cache" and "network_file" are not compared.
+// Collective. Error(bad_input) names the option, both values and the task. Does not compare the paths "tune_cache",
+// "network_file" and "data_dir", which may differ between hosts.
 void check_same_options(comm::Communicator& tasks, const Json& options);
 
 }  // namespace trireme::train

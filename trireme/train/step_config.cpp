@@ -42,7 +42,7 @@ double checked_positive(const char* option, double value) {
   return value;
 }
 
-// Computed in double, used in fp32: there it must be neither 0 nor infinite.
+// Computed in double but used in fp32, where it must be neither 0 nor infinite.
 double checked_rate(const char* option, double value) {
   using Limits = std::numeric_limits<float>;
   if (!(value >= Limits::denorm_min() && value <= Limits::max())) {
@@ -57,10 +57,10 @@ double checked_share(const char* option, double value) {
   return value;
 }
 
-// The number that was written, not the nearest float with all its digits.
+// The number as written, not the nearest float with all its digits.
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
 
-// One of these, by its name.
+// Finds a choice by name.
 template <typename Choice>
 Choice parse(const char* option, std::string_view text, std::initializer_list<Choice> choices) {
   std::vector<std::string_view> names;
@@ -72,12 +72,12 @@ Choice parse(const char* option, std::string_view text, std::initializer_list<Ch
 }
 
 DataFormat parse_data_format(std::string_view text) {
-  if (text == "NCHW") return DataFormat::nchw;  // as tf_cnn_benchmarks writes them
+  if (text == "NCHW") return DataFormat::nchw;  // tf_cnn_benchmarks' spelling
   if (text == "NHWC") return DataFormat::nhwc;
   return parse("data-format", text, {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc});
 }
 
-// A GPU has one backend, whose name says which GPU; on the CPU there is a choice.
+// A GPU has one backend, named after the GPU; the CPU has several.
 std::string checked_backend(const std::string& name, const std::string& device) {
   if (device != "cpu") {
     if (device != "cuda" && !device.starts_with("cuda:")) {
@@ -127,7 +127,7 @@ op::OptimizerRule resolve_optimizer(const StepOptions& options) {
       bad_input("'{}' is not a number of an optimizer that can be set so", name);
     }
     const std::string option = option_name(*number);
-    // Scripts for tf_cnn_benchmarks give --momentum whatever the optimizer is.
+    // tf_cnn_benchmarks scripts give --momentum for every optimizer.
     if (!op::uses(rule.kind, *number) && name != "momentum") {
       bad_input("--{} has no effect on the optimizer {}", option, op::to_string(rule.kind));
     }
@@ -165,7 +165,7 @@ void refuse_unused_schedule_options(const StepOptions& options, std::string_view
     refuse("piecewise-learning-rate-schedule");
 }
 
-// Of those that one set of variables learns from while a worker makes a step.
+// Images that one set of variables learns from during a worker's step.
 std::int64_t images_per_step(const StepConfig& config) {
   const DistributionConfig& distribution = config.distribution;
   const bool together = distribution.is_synchronous() || distribution.uses_servers();
@@ -201,7 +201,7 @@ void resolve_schedule(const StepOptions& options, const Network& model, StepConf
   set_epoch(config, images_per_epoch(model));
 }
 
-// GPUs have all of them; servers and launchers, which resolve options too, need not have a GPU to know it.
+// GPUs support all; servers and launchers, which also resolve options, need no GPU to know that.
 Precision resolve_precision(const std::string& name, const std::string& backend, bool on_gpu) {
   const Precision precision =
       parse("precision", name, {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16});
@@ -228,8 +228,8 @@ std::int64_t images_per_epoch(const Network& model) {
 }
 
 double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::int64_t gradient_tensors) {
-  // Without batch norm, gradients shrink from layer to layer under the initial values that the networks have: those
-  // with more than a dozen layers need, and stand, a larger rate.
+  // Without batch norm, gradients shrink from layer to layer under the networks' initial values: those with more than a
+  // dozen layers need, and tolerate, a larger rate.
   constexpr std::int64_t kDeep = 24;
   const double rate = batch_norm ? 0.005 : gradient_tensors > kDeep ? 0.003 : 0.001;
   const op::OptimizerInfo& info = op::info(optimizer);
@@ -238,7 +238,7 @@ double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::
 
 namespace {
 
-// What several workers, or results that repeat to the bit, leave to choose.
+// Restricts choices for several workers or bit-reproducible results.
 void resolve_for_workers(const StepOptions& options, StepConfig& config) {
   const DistributionConfig& distribution = config.distribution;
   if (options.deterministic) {
@@ -246,7 +246,7 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
       bad_input("--deterministic and --all-reduce {} exclude each other: the library's order of sums is its own",
                 options.distribution.all_reduce);
     config.distribution.gpu_sums = GpuSums::never;
-    // Timings differ from run to run, and so would what they choose.
+    // Timings, and the choices made by them, differ from run to run.
     config.autotune = Autotune::off;
     if (config.batch_split == 0) config.batch_split = 1;
     if (!distribution.network_file_given) config.distribution.network_file.clear();
@@ -278,7 +278,7 @@ StepConfig resolve(const StepOptions& options, const comm::JobSize& job) {
   config.data = resolve_data(options.data, options.forward_only);
   config.batch_size = checked("batch-size", options.batch_size.value_or(model.batch_size), {1, 1 << 20});
   if (options.num_classes) {
-    // Two at least: synthetic labels are drawn below the last class.
+    // At least two: synthetic labels are drawn below the last class.
     config.num_classes = checked("num-classes", *options.num_classes, {2, 1 << 24});
   }
   config.forward_only = options.forward_only;
@@ -326,7 +326,7 @@ CompileOptions compile_options(const StepConfig& config) {
   options.data_format = config.data_format;
   options.recompute = config.recompute;
   options.precision = config.precision;
-  // On a GPU one kernel goes over all variables.
+  // On a GPU one kernel updates all variables.
   if (config.on_gpu()) options.update_bytes = std::numeric_limits<std::int64_t>::max();
   return options;
 }

@@ -1,5 +1,4 @@
-// What a step of training is: StepOptions as resolve() has checked and completed them. A Worker runs it and records
-// keep it; tests fill one directly.
+// A training step: StepOptions checked and completed by resolve(). Run by Worker, kept in records, filled by tests.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace trireme::train {
 
-// What batch norm takes its statistics over where a batch is split over groups of cores.
+// What batch norm computes statistics over if a batch is split over core groups.
 enum class BatchNormOver : std::uint8_t { batch, group };
 
 struct StepConfig {
@@ -29,8 +28,8 @@ struct StepConfig {
   bool dropout = true;
   float label_smoothing = 0;
   op::OptimizerRule optimizer;
-  bool decays_batch_norm = true;      // weight decay applies to scales and offsets of batch norm too
-  bool learning_rate_chosen = false;  // schedule.initial was not asked for: the worker takes one that suits the network
+  bool decays_batch_norm = true;      // weight decay also applies to batch-norm scales and offsets
+  bool learning_rate_chosen = false;  // schedule.initial was not given: the worker picks one for the network
   LearningRateSchedule schedule;
   DataFormat data_format = DataFormat::automatic;
   std::string backend = "reference";
@@ -40,14 +39,14 @@ struct StepConfig {
   std::string device = "cpu";  // or cuda, cuda:1
   bool on_gpu() const { return device != "cpu"; }
   Precision precision = Precision::fp32;
-  std::string tune_cache;  // file; empty: nothing is kept
+  std::string tune_cache;  // file; empty: timings are not kept
   int intra_threads = 0;   // of all groups together
   int inter_threads = 0;
-  int batch_split = 1;  // groups of cores; 0: chosen by measuring
+  int batch_split = 1;  // core groups; 0: chosen by measuring
   BatchNormOver batch_norm_over = BatchNormOver::batch;
   bool bind = true;
   std::uint64_t seed = 1;
-  std::int64_t trace_steps = 10;  // that leave spans, where there is a recorder
+  std::int64_t trace_steps = 10;  // steps that record spans if there is a recorder
   bool train_accuracy = false;    // of each batch, as the step sees it
   DataConfig data;
   DistributionConfig distribution;
@@ -55,20 +54,18 @@ struct StepConfig {
   std::int64_t global_batch_size() const { return batch_size * distribution.workers; }
 };
 
-// Throws Error(bad_input) that names the option, what was given and what is legal.
+// Error(bad_input) names the option, the value given and what is legal.
 StepConfig resolve(const StepOptions& options, const comm::JobSize& job = {});
 
 CompileOptions compile_options(const StepConfig& config);
 
-// Under the names of the options.
-Json to_json(const StepConfig& config);
+Json to_json(const StepConfig& config);  // keys are the option names
 
-// Images in the data set that the synthetic images stand for: ImageNet, CIFAR-10 or MNIST by the size of an image.
+// Size of the data set that synthetic images stand for: ImageNet, CIFAR-10 or MNIST by image size.
 std::int64_t images_per_epoch(const Network& model);
-// Schedules count in epochs of so many images.
-void set_epoch(StepConfig& config, std::int64_t images);
+void set_epoch(StepConfig& config, std::int64_t images);  // images per epoch, the unit of schedules
 
-// A rate at which the loss of a fixed batch, even of two images, falls from the first steps on, for every network.
+// A rate at which the loss on a fixed batch, even of two images, falls from the first steps on, for every network.
 double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::int64_t gradient_tensors);
 
 std::string_view to_string(BatchNormOver over);

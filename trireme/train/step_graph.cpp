@@ -6,7 +6,7 @@ namespace trireme::train {
 
 namespace {
 
-// So many times the images of the graph's batch are what batch norm sees.
+// Batch norm sees this many times the images of the graph's batch.
 int statistics_groups(const StepConfig& config, int groups) {
   if (config.distribution.sync_batch_norm) return config.distribution.workers;
   return config.batch_norm_over == BatchNormOver::group ? 1 : groups;

@@ -1,5 +1,4 @@
-// Which steps of a run are traced, and the spans of steps as a whole. Made by Benchmark and by Trainer, with or
-// without a recorder.
+// Chooses the traced steps and records whole steps. Made by Benchmark and Trainer, with or without a recorder.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@ namespace trireme::train {
 
 class StepTrace {
  public:
-  // No recorder: all of this does nothing.
+  // Without a recorder, nothing here has an effect.
   explicit StepTrace(perf::Recorder* recorder) : recorder_(recorder) {
     if (recorder == nullptr) return;
     track_ = &recorder->track(perf::Recorder::kMainTrack);
@@ -18,11 +17,11 @@ class StepTrace {
     settle_ = recorder->label({.name = "wait for the last values", .kind = perf::SpanKind::waiting});
   }
 
-  // Between steps: whether those that follow are traced.
+  // Call between steps: whether the following ones are traced.
   void set_recording(bool on) const {
     if (recorder_ != nullptr) recorder_->set_recording(on);
   }
-  // To the end of the caller's block. Steps count from 1.
+  // Spans last to the end of the caller's block. Steps count from 1.
   perf::ScopedSpan step(std::int64_t number) const { return perf::ScopedSpan(track_, step_, number); }
   perf::ScopedSpan settle() const { return perf::ScopedSpan(track_, settle_); }
 

@@ -9,7 +9,7 @@
 namespace trireme::train {
 namespace {
 
-constexpr const char* kFirstKey = "data_samples";  // of those that come and go together
+constexpr const char* kFirstKey = "data_samples";  // first of the keys that are all present or all absent
 
 std::vector<std::string> parse_list(const std::string& text) {
   try {
@@ -19,7 +19,7 @@ std::vector<std::string> parse_list(const std::string& text) {
   }
 }
 
-// Names of folders may be in any encoding, and JSON has one: what is not UTF-8 is replaced.
+// Folder names may have any encoding; invalid UTF-8 is replaced for JSON.
 std::string as_json(const std::vector<std::string>& names) {
   return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -36,7 +36,7 @@ bool are_small(const data::Glimpse& images) {
 
 bool same_size(const data::Glimpse& a, const data::Glimpse& b) { return a.height == b.height && a.width == b.width; }
 
-// Of what both know.
+// Compares what both know.
 std::string difference_in_classes(const TrainedOn& before, const TrainedOn& now) {
   if (before.classes > 0 && now.classes > 0 && before.classes != now.classes) {
     return fmt::format("{} classes, and these have {}", before.classes, now.classes);
@@ -115,11 +115,11 @@ std::string difference_in_training(const TrainedOn& before, const TrainedOn& now
 }
 
 std::string difference_in_kind(const TrainedOn& before, const TrainedOn& now) {
-  if (before.images.channels == 1 && now.images.channels == 3) {  // photographs that are grey are nothing special
+  if (before.images.channels == 1 && now.images.channels == 3) {  // the reverse, grayscale photographs, is fine
     return fmt::format("{} images of {}, and these are {}, of {}", colours(before.images), size_text(before.images),
                        colours(now.images), size_text(now.images));
   }
-  const bool know_size = before.images.height > 0 && now.images.height > 0;  // else images have several sizes
+  const bool know_size = before.images.height > 0 && now.images.height > 0;  // else sizes vary
   if (know_size && !same_size(before.images, now.images) && (are_small(before.images) || are_small(now.images))) {
     return fmt::format("images of {}, and these have {}", size_text(before.images), size_text(now.images));
   }

@@ -17,7 +17,7 @@
 namespace trireme::train {
 namespace {
 
-// A trace begins after so many updates, or half of them if there are fewer: the first ones are not as the others.
+// Tracing starts after this many updates, or half of them if there are fewer: the first ones are atypical.
 constexpr std::int64_t kStepsBeforeTrace = 10;
 
 }  // namespace
@@ -53,7 +53,7 @@ TrainingEnd Trainer::run_steps(const std::stop_token& stop) {
   return TrainingEnd::done;
 }
 
-// Together with all other workers.
+// Collective.
 void Trainer::finish() {
   comm::Communicator& workers = worker_->workers();
   trace_->set_recording(false);
@@ -63,7 +63,7 @@ void Trainer::finish() {
   workers.set_context("waiting for all workers to end");
   worker_->leave_lost_behind();
   const std::vector<std::int64_t> bad(bad_evaluated_.begin(), bad_evaluated_.end());
-  bad_validation_records_ = count_different(worker_->workers(), bad);  // which all wait for
+  bad_validation_records_ = count_different(worker_->workers(), bad);  // waits for all workers
   bad_records_ = worker_->input()->count_bad_records(worker_->workers()) + bad_validation_records_;
   if (worker_->in_lock_step() && worker_->servers() == nullptr) {
     worker_->replicas()->check_agreement(worker_->step().session());
@@ -101,7 +101,7 @@ void Trainer::run_step() {
   tell([&](TrainerObserver& observer) { observer.on_step(report); });
 }
 
-// The loss and the accuracy are means over the runs that make an update.
+// Loss and accuracy are means over the runs of an update.
 StepReport Trainer::run_update(double learning_rate) {
   trace_->set_recording(is_traced());
   const perf::ScopedSpan span = trace_->step(++updates_);
@@ -142,10 +142,10 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const EpochSums sums = epoch_;
   const auto steps = static_cast<double>(sums.steps);
   const double loss = mean_of_all(sums.loss) / steps;
-  // The last one may be a part of an epoch, which a run with more epochs goes on with.
+  // The last epoch may be partial; a run with more epochs continues it.
   if (is_epoch_complete()) epoch_ = {};
   const bool is_evaluated = is_last || (config_->evaluate_every > 0 && epoch % config_->evaluate_every == 0);
-  // What reaches the target is what is to be kept, and where others go on meanwhile there is no second look at it.
+  // Save what may reach the target: if others keep training meanwhile, this state does not come again.
   const bool is_candidate = is_evaluated && config_->target_accuracy > 0 && goes_at_own_pace();
   const bool is_due = config_->checkpoint_every == 0 || step_ % config_->checkpoint_every == 0;
   if (is_last || is_due || is_candidate) save();
@@ -176,8 +176,8 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   return TrainingEnd::reached_target;
 }
 
-// Running statistics are each worker's own: those of the first count, as in a checkpoint. A worker that is asked to
-// stop counts no further, but what is done together it does to the end.
+// Running statistics are per worker: the first worker's count, as in a checkpoint. A worker asked to stop stops
+// counting but completes the collective calls.
 Evaluation Trainer::evaluate(const std::stop_token& stop) {
   if (config_->evaluate_on == EvaluateOn::nobody) return {};
   comm::Communicator& workers = worker_->workers();
@@ -186,7 +186,7 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   const bool together = worker_->in_lock_step() && workers.size() > 1;
   if (replicas != nullptr) replicas->sync().settle();
   if (!together && workers.rank() > 0) return {};
-  if (replicas != nullptr && !together) replicas->sync().rest();  // the others go on meanwhile
+  if (replicas != nullptr && !together) replicas->sync().rest();  // the others keep training
   if (together) {
     workers.set_context("running statistics");
     const std::span<std::byte> own = store.untrained_arena();
@@ -214,7 +214,7 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   return added_up(all);
 }
 
-// The loss is that of all replicas: a run that goes on from here may have more or fewer of them.
+// The loss is over all replicas: a resumed run may have another number of them.
 void Trainer::save() {
   if (config_->checkpoint_dir.empty() || saved_ == step_) return;
   EpochSums epoch = epoch_;
@@ -223,12 +223,12 @@ void Trainer::save() {
   saved_ = step_;
 }
 
-// Only the first worker writes: it has all there is, or gets it from the servers.
+// Only the first worker writes: it has everything, or gets it from the servers.
 void Trainer::write_checkpoint(const TrainingProgress& progress) {
   if (!checkpoints_) return;
   if (parallel::Replicas* replicas = worker_->replicas(); replicas != nullptr) {
     replicas->sync().settle();
-    if (!worker_->in_lock_step()) replicas->restore_values(worker_->step().session());  // as new as the state
+    if (!worker_->in_lock_step()) replicas->restore_values(worker_->step().session());  // as recent as the state
     replicas->sync().pull_state();
   }
   const auto checkpoint = std::make_shared<Checkpoint>(take_checkpoint(
@@ -246,12 +246,12 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
   last_saved_ = checkpoint;
   try {
     checkpoints_->save(checkpoint);
-  } catch (const std::exception& error) {  // the last one that was written is still there, and so is what is trained
+  } catch (const std::exception& error) {  // the previous checkpoint and the trained values remain
     log_line(fmt::format("warning: a checkpoint was lost: {}; training goes on", error.what()));
   }
 }
 
-// The last one is tried twice: there may be room by now.
+// Tries the last one twice: there may be room by now.
 void Trainer::finish_checkpoints() {
   if (!checkpoints_) return;
   try {
@@ -297,7 +297,7 @@ double Trainer::first_epoch() const { return epochs_at(first_.step); }
 
 std::int64_t Trainer::unknown_steps() const {
   const std::int64_t batch = config_->samples_per_update(), done = first_.step * batch;
-  const std::int64_t begin = (done / samples() * samples() + batch - 1) / batch;  // the epoch's first step, from 0
+  const std::int64_t begin = (done / samples() * samples() + batch - 1) / batch;  // first step of the epoch, from 0
   return first_.step - begin - first_.epoch.steps;
 }
 
@@ -327,7 +327,7 @@ bool Trainer::agrees_with_first(bool here) const {
   return comm::all_gather_value(worker_->workers(), static_cast<char>(here))[0] != 0;
 }
 
-// A wish goes with the gradients of the coming step, and is known to all when that is done.
+// The request travels with the gradients of the next step; all know it after that.
 bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
   const bool wish = stop.stop_requested();
   if (sync() == nullptr || !sync()->is_lock_step()) return wish;
@@ -336,10 +336,10 @@ bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
   return agreed;
 }
 
-// Of replicas that go each at its own pace, the one that evaluates tells the others that it is good enough.
+// If replicas train at their own pace, the one that evaluates tells the others when the target is reached.
 bool Trainer::has_another_ended() const { return sync() != nullptr && sync()->end_was_called(); }
 
-// What is shown and written beside the training (a full disk under its curves) is no reason to end it.
+// An observer's failure (such as a full disk) must not end the training.
 void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
   for (TrainerObserver* observer : observers_) {
     try {

@@ -1,9 +1,8 @@
-// Training a network, from the first step or a checkpoint to the last epoch: the loop over a worker's steps
-// (worker.hpp), with evaluation, averages of the weights, checkpoints, and an early end when the network is good enough
-// or the user wants it. Every worker of a job makes one and runs it. What is shown and written beside it is its
-// observers' business. Made by `trireme train` and by programs of one's own.
+// Trains a network from the first step or a checkpoint to the last epoch: loops over a worker's steps (worker.hpp),
+// evaluates, averages weights, writes checkpoints, and ends early on target accuracy or on request. Every worker of a
+// job makes and runs one; observers handle all output. Made by `trireme train` and by user programs.
 //
-// An epoch ends with the step that takes the last of its samples; that step may take samples of the next one too.
+// An epoch ends with the step that takes its last sample; that step may also take samples of the next epoch.
 #pragma once
 
 #include <cstdint>
@@ -50,106 +49,101 @@ struct TrainedOn;
 struct TrainingConfig;
 struct TrainingState;
 
-// Where it stands, as a checkpoint has it.
+// Progress as stored in a checkpoint.
 struct TrainingProgress {
   std::int64_t step = 0;                    // updates done
-  std::optional<double> train_seconds = 0;  // that they took; nothing: nobody knows
-  EpochSums epoch = {};                     // of the epoch that goes on
+  std::optional<double> train_seconds = 0;  // of those updates; nothing: unknown
+  EpochSums epoch = {};                     // of the current epoch
 };
 
 enum class TrainingEnd : std::uint8_t { done, reached_target, interrupted };
 
-// "not a number (NaN)" or "infinite": what a loss is that is not finite.
-std::string_view name_of_loss(double loss);
+std::string_view name_of_loss(double loss);  // "not a number (NaN)" or "infinite"
 
 struct StepReport {
-  std::int64_t step = 0, steps = 0;     // from 1, of
-  double epoch = 0;                     // done, with its part
-  double loss = 0;                      // of this replica's samples
-  std::optional<double> accuracy = {};  // likewise, if StepOptions::train_accuracy asks for it
+  std::int64_t step = 0, steps = 0;     // step counts from 1
+  double epoch = 0;                     // done, with its fraction
+  double loss = 0;                      // over this replica's samples
+  std::optional<double> accuracy = {};  // same samples; if StepOptions::train_accuracy
   double learning_rate = 0;
   double seconds = 0;
 };
 
-// Of all its steps, also those of earlier runs that this one has gone on from.
+// Covers all steps of the epoch, including those of earlier runs.
 struct EpochReport {
   std::int64_t epoch = 0, step = 0;  // from 1
-  double loss = 0;                   // mean of its steps; of all replicas' samples if these are in lock step
+  double loss = 0;                   // mean over its steps; over all replicas' samples if in lock step
   double learning_rate = 0;          // of its last step
-  double images_per_second = 0;      // of all replicas, training alone
+  double images_per_second = 0;      // of all replicas, training only
   double train_seconds = 0, evaluation_seconds = 0;
-  std::optional<Accuracy> accuracy;  // if it was evaluated
+  std::optional<Accuracy> accuracy;  // if evaluated
 };
 
 struct EndReport {
   TrainingEnd end = TrainingEnd::done;
-  double train_seconds_here = 0;             // of this run's steps
-  std::optional<double> train_seconds = {};  // with those of the runs before it
+  double train_seconds_here = 0;             // this run's steps
+  std::optional<double> train_seconds = {};  // including earlier runs
 };
 
-// Called on the thread that trains, between steps.
+// Called on the training thread, between steps.
 class TrainerObserver {
  public:
   virtual ~TrainerObserver() = default;
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}
-  // Instead of steps and epochs: an earlier run has done them all.
+  // Instead of steps and epochs if an earlier run did them all.
   virtual void on_nothing_left(std::int64_t /*step*/, const std::optional<Accuracy>&) {}
   virtual void on_end(const EndReport&) {}
 };
 
-// Seconds of all steps so far on this worker. If it trains by itself, gradients are applied as part of computing.
+// Seconds over all steps so far on this worker. Without other workers, applying gradients counts as computing.
 struct TrainingSeconds {
   double input_wait = 0;
-  double communication = 0;  // parts of the gradients were being exchanged, hidden or not
-  double exposed = 0;        // waiting for that, and for slower workers, with nothing left to compute
-  double update = 0;         // applying gradients
+  double communication = 0;  // gradients in transit, hidden or not
+  double exposed = 0;        // waiting for them and for slower workers with nothing left to compute
+  double update = 0;
 };
 
 class Trainer {
  public:
   struct Options {
-    std::function<void()> on_tuning = {};  // called when kernels have to be timed first, which takes seconds
-    perf::Recorder* recorder = nullptr;    // gets the spans of some steps; none: nobody traces
+    std::function<void()> on_tuning = {};  // called before kernels are timed, which takes seconds
+    perf::Recorder* recorder = nullptr;    // gets the spans of some steps; null: no trace
   };
-  // Collective. Error(bad_input) if there are checkpoints already and they are not asked for, or if they are of another
-  // training.
+  // Collective. Error(bad_input) if there are checkpoints but no request to resume, or they are from another training.
   Trainer(const TrainingConfig& config, const ProcessGroup& group, const Options& options);
   Trainer(const TrainingConfig& config, const ProcessGroup& group) : Trainer(config, group, Options()) {}
-  // For a program's own: of a network that is known by its name, or of one that becomes known here.
-  Trainer(Job& job, const TrainingOptions& options);
-  Trainer(Job& job, const Network& network, const TrainingOptions& options);
+  Trainer(Job& job, const TrainingOptions& options);                          // for user programs
+  Trainer(Job& job, const Network& network, const TrainingOptions& options);  // adds the network
   ~Trainer();
 
-  // Ends after all steps (if none is left: after an evaluation), after an epoch with the accuracy asked for, as the
-  // first replica knows it, or when asked to stop; with a checkpoint each time. Replicas in lock step end together: the
-  // wish of any one goes with the gradients of its next step and ends all after that, or ends the evaluation that it
-  // comes in. Others end each by its own wish, after the step. Error(failed) if the loss is not finite.
+  // Ends after all steps (if none is left: after an evaluation), after an epoch that reaches the target accuracy as
+  // known to the first replica, or when asked to stop; always with a checkpoint. Replicas in lock step end together: a
+  // stop request travels with the gradients of the next step and ends all after it, or ends the evaluation in progress.
+  // Others stop individually after their step. Error(failed) if the loss is not finite.
   TrainingEnd run(std::vector<TrainerObserver*> observers = {}, const std::stop_token& stop = {});
 
-  // For the laboratory: the headers of these are not installed.
+  // For trireme/lab: the headers of these types are not installed.
   const TrainingConfig& config() const { return *config_; }
   const Worker& worker() const { return *worker_; }
 
-  const std::vector<std::string>& warnings() const;  // about the machine and the data, known before the first step
-  std::optional<LossScaleState> loss_scale() const;  // none: the loss is not scaled (it is with fp16)
-  std::int64_t samples() const;                      // in an epoch
+  const std::vector<std::string>& warnings() const;  // about machine and data, known before the first step
+  std::optional<LossScaleState> loss_scale() const;  // none: the loss is not scaled (only fp16 scales it)
+  std::int64_t samples() const;                      // per epoch
   std::int64_t steps() const;                        // of the whole training
   std::int64_t evaluated_samples() const;
   std::int64_t first_step() const { return first_.step; }
-  double first_epoch() const;                               // the same in epochs
-  const TrainingProgress& first() const { return first_; }  // where earlier runs have left it
+  double first_epoch() const;                               // in epochs
+  const TrainingProgress& first() const { return first_; }  // where earlier runs stopped
   std::string resumed_from() const;                         // on the first worker
-  // How many steps of the epoch that goes on are not in what is known of it: the checkpoint is an old one.
-  std::int64_t unknown_steps() const;
+  std::int64_t unknown_steps() const;                       // of the current epoch, missing in an old checkpoint's sums
   std::string last_checkpoint() const;
   const std::string& checkpoint_problem() const { return checkpoint_problem_; }  // why the last one was not written
   const TrainingSeconds& seconds() const { return seconds_; }
-  // Different ones of all workers, when the run has ended; those among them that were to be evaluated.
+  // Distinct bad records over all workers, valid after run(); and how many of them were validation images.
   std::int64_t bad_records() const { return bad_records_; }
   std::int64_t bad_validation_records() const { return bad_validation_records_; }
-  // What is done to the validation images, in words; empty: nobody evaluates.
-  std::string evaluation_preprocessing() const;
+  std::string evaluation_preprocessing() const;  // in words; empty: no evaluation
 
  private:
   void open_checkpoint(comm::Communicator& workers);
@@ -175,7 +169,7 @@ class Trainer {
   void finish_checkpoints();
   void finish();
 
-  parallel::GradientSync* sync() const;  // by which replicas end together; none: there are none
+  parallel::GradientSync* sync() const;  // ends replicas together; null: no replicas
   bool goes_at_own_pace() const;
   bool is_asked_to_stop(const std::stop_token& stop);
   bool has_another_ended() const;
@@ -185,26 +179,26 @@ class Trainer {
   double epochs_at(std::int64_t step) const;
   void tell(const std::function<void(TrainerObserver&)>& what);
 
-  std::unique_ptr<TrainingConfig> config_;   // its step is completed by the worker
+  std::unique_ptr<TrainingConfig> config_;   // the worker completes its step
   std::unique_ptr<CheckpointFile> resumed_;  // on the first worker
   TrainingProgress first_;
   std::int64_t first_sample_ = 0;
-  std::unique_ptr<const TrainedOn> trained_on_;  // by the checkpoint
+  std::unique_ptr<const TrainedOn> trained_on_;  // from the checkpoint
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<WeightAverages> averages_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<EvaluationData> evaluation_;     // none: nobody evaluates
+  std::unique_ptr<EvaluationData> evaluation_;     // null: no evaluation
   std::unique_ptr<CheckpointWriter> checkpoints_;  // on the first worker
   std::shared_ptr<const Checkpoint> last_saved_;   // likewise
   std::string checkpoint_problem_;
   std::vector<TrainerObserver*> observers_;
   std::int64_t step_ = 0;   // done
-  std::int64_t saved_ = 0;  // the step of the newest checkpoint
-  EpochSums epoch_;         // of the one that goes on
+  std::int64_t saved_ = 0;  // step of the newest checkpoint
+  EpochSums epoch_;         // of the current epoch
   double seconds_here_ = 0;
   TrainingSeconds seconds_;
   std::unique_ptr<StepTrace> trace_;
-  std::int64_t traced_from_ = 0;  // of the updates of this run
+  std::int64_t traced_from_ = 0;  // counted in this run's updates
   std::int64_t updates_ = 0;      // in this run so far
   std::int64_t bad_records_ = 0, bad_validation_records_ = 0;
   std::set<std::int64_t> bad_evaluated_;  // by this worker

@@ -1,4 +1,4 @@
-// What a trainer does before its first step: a checkpoint to go on from, the worker, and what evaluates.
+// Trainer setup before the first step: the checkpoint to resume from, the worker, and the evaluator.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +18,7 @@
 namespace trireme::train {
 namespace {
 
-// What an evaluation runs, to find out what memory it takes.
+// The programs of an evaluation, to know their memory.
 std::vector<StepConfig> evaluation_programs(const TrainingConfig& config) {
   if (config.evaluate_on == EvaluateOn::nobody) return {};
   StepConfig program = config.step;
@@ -29,7 +29,7 @@ std::vector<StepConfig> evaluation_programs(const TrainingConfig& config) {
   return {program};
 }
 
-// What the first worker tells the others of a checkpoint. Numbers keep all their bits.
+// What the first worker tells the others about a checkpoint. Numbers keep all their bits.
 nlohmann::json progress_json(const TrainingState& state) {
   nlohmann::json json{{"step", state.step},
                       {"samples", state.samples},
@@ -81,7 +81,7 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
 
 Trainer::~Trainer() = default;
 
-// The first worker looks, and tells the others where to go on.
+// The first worker looks, and tells the others where to resume.
 void Trainer::open_checkpoint(comm::Communicator& workers) {
   nlohmann::json found{{"classes", 0}, {"others", Metadata()}, {"error", ""}};
   if (workers.rank() == 0) {
@@ -117,7 +117,7 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
   go_on_with(found["classes"], found["others"].get<Metadata>());
 }
 
-// What was not said is as it was; what was said must be, unless other data are allowed.
+// Options not given are taken from the checkpoint; given ones must match it unless other data is allowed.
 void Trainer::go_on_with(std::int64_t classes, const Metadata& metadata) {
   StepConfig& step = config_->step;
   if (step.num_classes == 0) step.num_classes = classes;
@@ -154,7 +154,7 @@ void Trainer::check_data(const DataInput& input) const {
         "--allow-other-data to go on with this",
         config_->step.data.dir, config_->checkpoint_dir, other);
   }
-  if (first_.step > 0) return;  // what was begun may go on
+  if (first_.step > 0) return;  // a started training may continue
   if (const std::int64_t update = config_->samples_per_update(); update > input.samples()) {
     bad_input("--accumulate {}: an update takes {} images, and {} has {}; --accumulate {} at most",
               config_->gradients.accumulate, update, config_->step.data.dir, input.samples(),
@@ -187,7 +187,7 @@ void Trainer::prepare_gradients() {
   }
 }
 
-// A worker that takes no part has none.
+// Workers that do not evaluate make no evaluator.
 void Trainer::prepare_evaluation() {
   const WorkerSetup& setup = worker_->setup();
   const int groups = setup.threads.groups;

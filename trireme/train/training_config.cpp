@@ -29,7 +29,7 @@ void resolve_gradients(const TrainingOptions& options, TrainingConfig& config) {
   config.gradients.clip_norm = options.clip_norm;
   if (options.lars) {
     if (!(*options.lars > 0)) bad_input("--lars {}: the coefficient must be above 0, such as 0.001", *options.lars);
-    // LARS scales gradients with their decay: the rule must not add it a second time.
+    // LARS includes weight decay when it scales gradients: the rule must not add it again.
     config.gradients.lars = Lars{*options.lars, config.step.optimizer.weight_decay};
     config.step.optimizer.weight_decay = 0;
   }

@@ -1,4 +1,4 @@
-// What a training run is: TrainingOptions as resolve() has checked and completed them. Run by Trainer.
+// The configuration of a training run: TrainingOptions checked and completed by resolve(). Run by Trainer.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ struct TrainingConfig {
   std::int64_t evaluate_every = 1;
   std::int64_t eval_batch_size = 32;
   double target_accuracy = 0;
-  std::string checkpoint_dir;  // empty: none are kept
+  std::string checkpoint_dir;  // empty: none are written
   std::int64_t checkpoint_every = 0;
   int keep_checkpoints = 3;
   bool resume = false;
-  bool allow_other_data = false;  // to go on with, than the checkpoint's
+  bool allow_other_data = false;  // than the checkpoint's, when resuming
 
   std::int64_t samples_per_update() const { return step.global_batch_size() * gradients.accumulate; }
 };
 
-// Throws Error(bad_input) that names the option, what was given and what is legal.
+// Error(bad_input) names the option, the value given and what is legal.
 TrainingConfig resolve(const TrainingOptions& options, const comm::JobSize& job = {});
 
 Json to_json(const TrainingConfig& config);

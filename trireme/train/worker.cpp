@@ -37,13 +37,13 @@ cpu_set_t affinity() {
   return set;
 }
 
-// Collective. If workers of one machine may all run on the same processors, each binds itself to a share of its own.
-// Returns a warning if that is impossible, because there are more workers than cores: they share what there is.
+// Collective. If workers of a machine may all run on the same processors, each pins itself to its own share. Returns a
+// warning if there are more workers than cores and they must share.
 std::string share_processors(comm::Communicator& workers) {
   workers.set_context("dividing the processors");
   const cpu_set_t mine = affinity();
   const std::vector<cpu_set_t> all = comm::all_gather_value(workers, mine);
-  int before = 0, sharing = 0;  // workers of this machine with the same processors: those of lower rank, and all
+  int before = 0, sharing = 0;  // workers here with the same processors: of lower rank, and all
   for (int rank = 0; rank < workers.size(); ++rank) {
     if (workers.members()[rank].node != workers.self().node) continue;
     if (!CPU_EQUAL(&all[rank], &mine)) continue;
@@ -56,7 +56,7 @@ std::string share_processors(comm::Communicator& workers) {
     return fmt::format("{} workers on {} share {} processors: they slow each other down", sharing, workers.self().host,
                        CPU_COUNT(&mine));
   }
-  // All threads: threads are planned from what the process may use, and MPI has started some already.
+  // All threads: planning uses what the process may run on, and MPI has already started some.
   if (!perf::limit_process(division.workers[before])) {
     return "the system refuses to keep this worker on processors of its own";
   }
@@ -78,7 +78,7 @@ TuningOptions tuning_options(const StepConfig& config, const std::string& cpu, s
 std::string keep_timings(TuneCache& cache) {
   try {
     cache.save();
-  } catch (const Error& error) {  // the work can go on: all that is lost is a second or two at the next start
+  } catch (const Error& error) {  // only costs a second or two at the next start
     return fmt::format("{}; kernels will be timed again next time (--tune-cache chooses another file)", error.what());
   }
   return "";
@@ -122,7 +122,7 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   setup_.threads = perf::plan_threads(config_.intra_threads, config_.inter_threads, config_.bind);
   config_.intra_threads = setup_.threads.intra_threads;
   config_.inter_threads = setup_.threads.inter_threads;
-  // Before anything starts threads of its own: where the system refuses a processor, this is where it shows.
+  // Before anything starts threads: a refused processor shows here.
   if (!config_.on_gpu()) measure_peak();
   const auto start = SteadyClock::now();
   tuning_ = tuning_options(config, machine.cpu, options_.on_tuning);
@@ -206,7 +206,7 @@ void Worker::divide_cores() {
 
 void Worker::measure_peak() {
   if (config_.on_gpu()) return measure_gpu_peak();
-  // One team on the processors of all inter threads, started by a thread of its own: this thread's team stays as it is.
+  // One team on the processors of all inter threads, from a separate thread: this thread's team stays unchanged.
   perf::ThreadPlan all = setup_.threads;
   all.intra_threads = all.threads();
   all.inter_threads = all.groups = 1;
@@ -216,7 +216,7 @@ void Worker::measure_peak() {
     return perf::measure_fma_peak(all.intra_threads, type);
   };
   const perf::Peak peak = std::async(std::launch::async, measure).get();
-  // A neighbour on the machine can only make it look smaller.
+  // Other programs can only make it look smaller.
   if (peak.flops_per_second > setup_.peak.flops_per_second) setup_.peak = peak;
 }
 
@@ -243,8 +243,8 @@ void Worker::prepare() {
   describe_workers();
 }
 
-// Timings would disturb each other, and workers must not choose differently: the first one times what has to be, and
-// tells the others. All compile, each as long as it takes, before they have the patience of training again.
+// Concurrent timings would disturb each other, and workers must choose alike: the first one times kernels and sends the
+// timings to the others. All compile, however long it takes, before the usual timeout applies again.
 void Worker::compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile) {
   workers_->set_timeout(kTuningTimeout);
   workers_->set_context("waiting for rank 0 to time kernels");
@@ -255,7 +255,7 @@ void Worker::compile_by_timings(const std::function<void()>& time, const std::fu
   workers_->set_timeout(std::chrono::duration<double>(config_.distribution.comm_timeout));
 }
 
-// Compiles the step as one worker would, for the timings that this leaves.
+// Compiles the step as a single worker would, to obtain the timings.
 void Worker::time_kernels() {
   if (config_.autotune == Autotune::off) return;
   StepConfig alone = config_;
@@ -272,7 +272,7 @@ double Worker::take_batch() {
   return seconds_since(start);
 }
 
-// Beside a step on a device. If there is none, that is a matter of the step that wants it, which may never come.
+// Runs alongside a step on a device. A failure matters only to the step that needs the batch, which may never come.
 void Worker::take_next_batch() {
   if (!std::exchange(wants_next_batch_, false)) return;
   batch_is_there_ = true;
@@ -294,7 +294,7 @@ double Worker::run_step(double learning_rate, bool on_next_batch) {
   batch_is_there_ = false;
   wants_next_batch_ = !backend_->device().is_host();
   step_->start(learning_rate);
-  take_next_batch();  // if no exchange through the host has made time for it
+  take_next_batch();  // if no exchange through the host made time for it
   const double step_seconds = step_->wait();
   if (batch_is_there_) input_seconds_ += std::max(0.0, beside_seconds_ - step_seconds);
   return step_->loss();

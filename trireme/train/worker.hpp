@@ -1,5 +1,5 @@
-// A worker of a job, ready to run steps: threads on their cores, kernels timed, the step compiled, the other replicas
-// or the servers found, the data set open. Every worker of a job makes one, alike. Made by Trainer and by Benchmark.
+// A worker of a job, ready to run steps: pinned threads, timed kernels, a compiled step, connected replicas or servers,
+// an open data set. Every worker of a job makes one the same way, through Trainer or Benchmark.
 #pragma once
 
 #include <exception>
@@ -19,70 +19,64 @@
 
 namespace trireme::train {
 
-// What is known before the first step.
+// Known before the first step.
 struct WorkerSetup {
   Network model;
   perf::ThreadPlan threads;
-  std::string device;  // the GPU; empty: the CPU
+  std::string device;  // GPU name; empty: the CPU
   std::vector<std::pair<std::string, std::string>> device_facts;
   std::string dataset, preprocessing;  // in words; empty: synthetic images
-  SplitChoice split;                   // with what was tried, where it was chosen by measuring
+  SplitChoice split;                   // with the trials if it was chosen by measuring
   std::vector<std::string> warnings;   // about the machine's fitness for measuring
-  perf::Peak peak;                     // the best of a measurement before the steps and, once they are done, one after
+  perf::Peak peak;                     // best of a measurement before the steps and one after
   ModelCounts counts;
   MemorySummary memory;
   Recomputation recomputation;
-  double bytes_per_step = 0;   // that its instructions read and write at least
-  double flops_per_step = 0;   // as the program executes them, without what is computed again
-  double prepare_seconds = 0;  // building, compiling, allocating, initial values
-  int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
+  double bytes_per_step = 0;   // lower bound on what instructions read and write
+  double flops_per_step = 0;   // as executed, without recomputation
+  double prepare_seconds = 0;  // building, compiling, allocating, initializing
+  int kernels_timed = 0;       // now, by the tuner; others were known or had no choice
   double tuning_seconds = 0;   // part of prepare_seconds
-  // Where workers train together.
+  // If workers train together:
   std::vector<comm::Member> members;  // by rank
   std::vector<std::int64_t> bucket_bytes;
-  std::string transport;                       // what carries them
-  std::optional<comm::TransportFits> network;  // what was measured of it, by which all-reduce is chosen; none: nothing
-  std::vector<std::string> network_problems;   // why other measurements of it were not used
+  std::string transport;                       // that carries the buckets
+  std::optional<comm::TransportFits> network;  // measurements used to choose the all-reduce; none: no measurements
+  std::vector<std::string> network_problems;   // why other measurements were not used
   std::vector<ps::ServerLoad> server_loads;
   std::vector<comm::Member> servers;
-  std::string all_reduce;              // what the largest bucket is reduced by
-  comm::Wire wire = comm::Wire::fp32;  // and in which form it travels
-  std::string gradient_path;           // of GPUs, in words: which way theirs go
+  std::string all_reduce;              // algorithm for the largest bucket
+  comm::Wire wire = comm::Wire::fp32;  // format of gradients in transit
+  std::string gradient_path;           // route of GPU gradients, in words
 };
 
-// How a backend is to choose kernels for these steps on this CPU.
+// How a backend chooses kernels for these steps on this CPU.
 TuningOptions tuning_options(const StepConfig& config, const std::string& cpu, std::function<void()> on_first = {});
 
-// Saves the timings; gives back a warning where they cannot be kept.
-std::string keep_timings(TuneCache& cache);
+std::string keep_timings(TuneCache& cache);  // a warning if they cannot be saved; else empty
 
-// The workers of a machine take its GPUs in turn, unless one was named.
-void choose_gpu(StepConfig& config, const comm::Communicator& workers);
+void choose_gpu(StepConfig& config, const comm::Communicator& workers);  // in turn, unless one was named
 
-// Collective. `trireme launch` has given every worker processors of its own. Other launchers may have left all workers
-// of a machine with all of its processors; then they divide them here.
+// Collective. `trireme launch` gives every worker its own processors. Other launchers may leave all workers of a
+// machine with all of its processors; then they divide them here.
 void share_cores(StepConfig& config, comm::Communicator& workers, std::vector<std::string>& warnings);
 
 class Worker {
  public:
   struct Options {
-    std::function<void()> on_tuning = {};  // called when kernels have to be timed first, which takes seconds
-    // Called when the data set is open, before anything is compiled; may refuse it.
-    std::function<void(const DataInput&)> on_data = {};
-    // Called on the first worker when the step is compiled: sets other values than the initial ones, for all workers.
+    std::function<void()> on_tuning = {};                // called before kernels are timed, which takes seconds
+    std::function<void(const DataInput&)> on_data = {};  // called before compiling; may throw to reject the data
+    // Called on the first worker after compiling: replaces the initial values, for all workers.
     std::function<void(Session&)> restore = {};
-    std::int64_t first_sample = 0;       // of the data set's sequence: what comes first
-    perf::Recorder* recorder = nullptr;  // gets the spans of steps; none: nobody traces
-    // Programs that will have memory beside the step's, such as evaluation's.
-    std::vector<StepConfig> beside = {};
+    std::int64_t first_sample = 0;        // first one to take from the data set's sequence
+    perf::Recorder* recorder = nullptr;   // gets the spans of steps; null: no trace
+    std::vector<StepConfig> beside = {};  // need memory alongside the step, such as evaluation
   };
-  // Plans and binds threads, measures the machine's peak, builds and compiles the network. Completes the configuration,
-  // which outlives this: learning rate, threads, classes, preprocessing. Collective if there are several workers, which
-  // must have the same configuration.
+  // Plans and pins threads, measures the machine's peak, builds and compiles the network. Completes the configuration
+  // (learning rate, threads, classes, preprocessing), which must outlive this. Collective; all pass the same one.
   Worker(StepConfig& config, const ProcessGroup& group, Options options);
 
-  // What a GPU has recorded of the exchange goes before the exchange does.
-  ~Worker();
+  ~Worker();  // destroys a GPU's recordings of the exchange before the exchange
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -92,27 +86,25 @@ class Worker {
   const Backend& backend() const { return *backend_; }
   PreparedStep& step() { return *step_; }
   const PreparedStep& step() const { return *step_; }
-  DataInput* input() { return input_.get(); }  // none: synthetic images
+  DataInput* input() { return input_.get(); }  // null: synthetic images
   const DataInput* input() const { return input_.get(); }
-  parallel::Replicas* replicas() const { return replicas_.get(); }  // none: this worker trains by itself
-  ps::WorkerSync* servers() const { return servers_; }              // of the replicas, where they agree by servers
+  parallel::Replicas* replicas() const { return replicas_.get(); }  // null: this worker trains alone
+  ps::WorkerSync* servers() const { return servers_; }              // the replicas' servers; null: none
   perf::Recorder* recorder() const { return options_.recorder; }
 
   comm::Communicator& workers() const { return *workers_; }
-  void leave_lost_behind();  // collective between those who are left: they are the workers from now on
+  void leave_lost_behind();  // collective among survivors: they become the workers
   bool in_lock_step() const { return replicas_ && replicas_->sync().is_lock_step(); }
 
-  // One step: on the next batch of the input where there is one and it is wanted, else on the batch in place. A GPU
-  // gets the batch after it meanwhile. Returns the loss.
+  // Runs one step and returns the loss: on the input's next batch if there is an input and it is wanted, else on the
+  // current batch. A GPU receives the following batch meanwhile.
   double run_step(double learning_rate, bool on_next_batch = true);
-  double input_seconds() const { return input_seconds_; }  // that the last one was held up by its batch
+  double input_seconds() const { return input_seconds_; }  // how long the last step waited for its batch
 
-  // Collective, for programs beside the step: compiles on the first worker, which times what has to be, and then on the
-  // others, by its timings.
+  // Collective, for other programs: compiles on the first worker, which times kernels, then on the others.
   void compile_in_turn(const std::function<void()>& compile);
 
-  // Keeps the best of this measurement and those before.
-  void measure_peak();
+  void measure_peak();  // keeps the best
 
  private:
   void measure_gpu_peak();
@@ -136,7 +128,7 @@ class Worker {
   StepConfig& config_;
   WorkerSetup setup_;
   comm::Communicator* workers_;
-  std::unique_ptr<comm::Communicator> survivors_;  // who are the workers if some were lost
+  std::unique_ptr<comm::Communicator> survivors_;  // become the workers if some are lost
   comm::Communicator* with_servers_;
   Options options_;
   TuningOptions tuning_;
@@ -144,16 +136,16 @@ class Worker {
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
   bool wants_next_batch_ = false;     // while a step runs on a device
-  bool batch_is_there_ = false;       // of the next step
-  double beside_seconds_ = 0;         // that taking it took
-  std::exception_ptr batch_problem_;  // why it is not
+  bool batch_is_there_ = false;       // for the next step
+  double beside_seconds_ = 0;         // time taken to fetch it
+  std::exception_ptr batch_problem_;  // why it is missing
   double input_seconds_ = 0;
   struct Trace {
     perf::Track* track = nullptr;
     std::int32_t wait_for_batch = 0, place_batch = 0;
   };
   Trace trace_;
-  // After the step: when that goes, nobody writes into its variables any more.
+  // Declared after the step: once destroyed, nobody writes to the step's variables.
   std::unique_ptr<parallel::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;
 };

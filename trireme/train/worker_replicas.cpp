@@ -1,4 +1,4 @@
-// A worker among others: the replicas or servers it trains with, and what there is to say about them.
+// The part of Worker that connects replicas or servers and describes them.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 parallel::ReplicaOptions replica_options(const DistributionConfig& config, const std::vector<int>& processors,
                                          const comm::CostModel& cost, perf::Recorder* recorder) {
   parallel::ReplicaOptions options;
-  // On any processor of this worker: the thread that starts it is bound to one.
+  // Any processor of this worker: the creating thread is pinned to one.
   if (!processors.empty()) {
     options.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
   }
@@ -68,7 +68,7 @@ void Worker::describe_workers() {
   setup_.wire = sync->reducer().wire_for(largest);
 }
 
-// The first worker's file counts: all have to choose alike.
+// The first worker's file counts: all must choose alike.
 comm::CostModel Worker::network_cost() {
   const DistributionConfig& distribution = config_.distribution;
   if (!distribution.chooses_all_reduce() || distribution.network_file.empty()) return {};

@@ -1,6 +1,5 @@
-// TFRecord files of tf.Example in ImageNet's schema: train-00000-of-00008 and so on. Where each record begins is found
-// out when they are opened; a read is then one read of the file. Files that TensorFlow has compressed as a whole (GZIP,
-// ZLIB) are uncompressed when they are opened.
+// TFRecord files of tf.Example in ImageNet's schema: train-00000-of-00008 and so on. Opening indexes the records; a
+// sample then takes one read. Files compressed as a whole by TensorFlow (GZIP, ZLIB) are unpacked when opened.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -24,7 +23,7 @@
 namespace trireme::data {
 namespace {
 
-// What an Example holds under the keys that matter; null: the key is missing.
+// The relevant features of an Example; null: missing key.
 struct Found {
   const pb::Feature *encoded = nullptr, *label = nullptr, *format = nullptr, *text = nullptr;
   const pb::Feature *top = nullptr, *left = nullptr, *bottom = nullptr, *right = nullptr;
@@ -94,13 +93,13 @@ void read_boxes(const Found& found, std::string_view where, Sample& sample) {
   const auto share = [](float value) { return std::clamp(value, 0.0f, 1.0f); };
   for (int i = 0; i < top.size(); ++i) {
     const Box box{share(top[i]), share(left[i]), share(bottom[i]), share(right[i])};
-    // People drew these: some have no area, which says nothing about the image.
+    // Drawn by people: some boxes have no area, which says nothing about the image.
     if (box.top < box.bottom && box.left < box.right) sample.boxes.push_back(box);
   }
 }
 
-// Error(failed) that begins with `where` if it is not an Example, a key is missing or a value cannot be. The memory of
-// the example is used again.
+// Error(failed) begins with `where` if it is not an Example, a key is missing or a value is invalid. Reuses the memory
+// of `example`.
 void parse_example(std::span<const std::byte> record, std::string_view where, pb::Example& example, Sample& sample) {
   if (record.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       !example.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
@@ -112,12 +111,12 @@ void parse_example(std::span<const std::byte> record, std::string_view where, pb
   read_boxes(found, where, sample);
 }
 
-// Walking is waiting for the disk: more threads than cores are of use.
+// Indexing is bound by the disk: more threads than cores help.
 constexpr int kIndexThreads = 16;
-// Compressed files of more than this take so long that it is said.
+// Unpacking more than this takes so long that it is announced.
 constexpr std::int64_t kMuchToUnpack = 256 << 20;
 
-// What a file begins with decides, not its name.
+// Decided by content, not by name.
 bool is_compressed(const InputFile& file) {
   std::array<std::byte, 2> head;
   if (file.size() < std::ssize(head) || begins_with_record(file)) return false;
@@ -125,13 +124,13 @@ bool is_compressed(const InputFile& file) {
   return looks_compressed(head);
 }
 
-// Takes the place of a file that is compressed.
+// Replaces `file` if it is compressed.
 RecordIndex index_of(InputFile& file) {
   if (!is_compressed(file)) return index_records(file);
   Unpacked unpacked = unpack(file.path());
   file = std::move(unpacked.file);
   RecordIndex index = index_records(file);
-  if (unpacked.problem) index.problem = std::move(unpacked.problem);  // the cause of what is missing at the end
+  if (unpacked.problem) index.problem = std::move(unpacked.problem);  // the cause of the missing end
   return index;
 }
 
@@ -200,7 +199,7 @@ class TfRecords final : public Dataset {
     return {&files_[file], records_[file][index - first_[file]]};
   }
 
-  // As many as ever read at the same time.
+  // There are as many as concurrent reads.
   std::unique_ptr<Scratch> take_scratch() const {
     const std::lock_guard lock(mutex_);
     if (unused_.empty()) return std::make_unique<Scratch>();
@@ -216,7 +215,7 @@ class TfRecords final : public Dataset {
   DatasetInfo info_;
   std::vector<InputFile> files_;
   std::vector<std::vector<RecordPlace>> records_;  // by file
-  std::vector<std::int64_t> first_;                // the number of each file's first sample
+  std::vector<std::int64_t> first_;                // index of each file's first sample
   std::int64_t size_ = 0;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Scratch>> unused_;
@@ -267,7 +266,7 @@ class TfRecordWriter final : public SplitWriter {
   }
 
  private:
-  // Makes JPEG images of pixels, and finds out the size of those that are. For one thread.
+  // Encodes pixels as JPEG, and measures existing JPEG images. For one thread.
   class Images {
    public:
     Images(const Dataset& source, int quality) : quality_(quality), images_(source) {}
@@ -278,7 +277,7 @@ class TfRecordWriter final : public SplitWriter {
         return jpeg_;
       }
       images_.measure(index, sample);
-      sample.channels = 3;  // what ImageNet's files say, whatever the image has
+      sample.channels = 3;  // as in ImageNet's files, whatever the image has
       return sample.bytes;
     }
 
@@ -288,7 +287,7 @@ class TfRecordWriter final : public SplitWriter {
     std::vector<std::byte> jpeg_;
   };
 
-  // A record's data, the same bytes for the same image.
+  // A record's data; deterministic.
   std::string example_of(std::int64_t index, Sample& sample, Images& images) const {
     const std::span<const std::byte> jpeg = images.jpeg_of(index, sample);
     const auto label = static_cast<std::size_t>(sample.label);
