@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/comm/network_file.hpp"
+#include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/ps/worker_sync.hpp"
 #include "trireme/train/choose_split.hpp"
@@ -36,6 +37,7 @@ struct WorkerSetup {
   double flops_per_step = 0;   // as the program executes them, without what is computed again
   double prepare_seconds = 0;  // building, compiling, allocating, initial values
   int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
+  int problems_renewed = 0;    // of these, because the timings were old or of a busy machine
   double tuning_seconds = 0;   // part of prepare_seconds
   // Where workers train together.
   std::vector<comm::Member> members;  // by rank
@@ -50,8 +52,9 @@ struct WorkerSetup {
   std::string gradient_path;           // of GPUs, in words: which way theirs go
 };
 
-// How a backend is to choose kernels for these steps on this CPU.
-TuningOptions tuning_options(const StepConfig& config, const std::string& cpu, std::function<void()> on_first = {});
+// How a backend chooses kernels for these steps on this machine.
+TuningOptions tuning_options(const StepConfig& config, const perf::Machine& machine,
+                             std::function<void()> on_first = {});
 
 // Saves the timings; gives back a warning where they cannot be kept.
 std::string keep_timings(TuneCache& cache);
