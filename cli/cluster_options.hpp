@@ -21,9 +21,6 @@ struct ClusterArguments {
 
 void add_cluster_options(CLI::App& app, ClusterArguments& arguments);
 
-// Whether this build has the library of a transport: "MPI", "gRPC", "UCX".
-bool has_transport(const std::string& library);
-
 // Nothing: this process is alone, or its ranks are MPI's. Error(bad_input) where options are missing, wrong or in
 // contradiction to the launch that this process is part of.
 std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments);

@@ -7,20 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "trireme/comm/job_size.hpp"
+#include "trireme/cluster/launch_plan.hpp"
 
 namespace trireme::cli {
 
-// What a command asks of the launch that starts it.
-struct LaunchNeeds {
-  std::string protocol = "auto";       // how its processes talk, as --protocol has it
-  bool uses_every_protocol = false;    // by itself, as far as the launch allows
-  bool survives_lost_workers = false;  // the others go on where a worker is lost
-  bool needs_first_worker = false;     // but not without worker 0
-
-  // Which does not go on without a rank, and starts its processes itself.
-  bool talks_mpi() const { return protocol == "mpi" || protocol == "grpc+mpi"; }
-};
+using cluster::CommandCheck;
+using cluster::LaunchNeeds;
 
 struct Command {
   CLI::App* app = nullptr;
@@ -28,11 +20,9 @@ struct Command {
   // After parsing, of a command that can be one of several: Error(bad_input) where its options do not suit such a
   // launch. None: it has no use for others, and for parameter servers least of all.
   std::function<LaunchNeeds(const comm::JobSize& size)> launch_needs = {};
+  // After parsing: Error as the command itself would give for its options here, in a job of this size.
+  std::function<void(const comm::JobSize& size)> check_options = {};
 };
-
-// Error(bad_input) where this is not a command line (without the program) that main() would take, or that can be
-// launched so.
-using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& arguments, const comm::JobSize& size)>;
 
 // The options that are added to a command while this lives are in this group of the command's help.
 class OptionGroup {
@@ -52,7 +42,7 @@ class OptionGroup {
 Command add_bench(CLI::App& parent);
 Command add_train(CLI::App& parent);
 Command add_eval(CLI::App& parent);
-Command add_sweep(CLI::App& parent);
+Command add_sweep(CLI::App& parent, const CommandCheck& check_options);
 Command add_tune(CLI::App& parent);
 Command add_compare(CLI::App& parent);
 Command add_models(CLI::App& parent);

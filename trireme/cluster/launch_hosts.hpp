@@ -13,15 +13,15 @@
 #include "trireme/comm/cluster_spec.hpp"
 #include "trireme/perf/core_division.hpp"
 
-namespace trireme::cli {
+namespace trireme::cluster {
 
 struct HostOptions {
   // As the user has them, in one of three ways; all empty: this machine, or Slurm's.
   std::string hosts, hostfile, public_addresses, private_addresses;
-  bool slurm = false;                         // the nodes of an allocation,
-  std::vector<cluster::HostSlots> allocated;  // which are these
-  std::string mpi_plugin = "pmix";            // of srun
-  cluster::SshOptions ssh;
+  bool slurm = false;                // the nodes of an allocation,
+  std::vector<HostSlots> allocated;  // which are these
+  std::string mpi_plugin = "pmix";   // of srun
+  SshOptions ssh;
   std::string network;         // interface or range; empty: where a host is reached
   std::string remote_program;  // empty: as on this machine; in a container as its PATH has it
   bool ship = false;           // copies the program there
@@ -44,23 +44,23 @@ struct HostShare {
   std::string program;          // the `trireme` binary there
   perf::CoreDivision cores;     // workers and servers of this host
   comm::ClusterSpec addresses;  // of the same; empty where they need none
-  cluster::PortsWanted ports = {};
+  PortsWanted ports = {};
   std::string network = {};  // of the addresses, as "10.0.0.0/24"; empty: unknown
 };
 
-HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports);
+HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, PortClaims& ports);
 
 // How the hosts are reached, into the container where there is one.
-cluster::HostReach reach_of(const HostOptions& options);
+HostReach reach_of(const HostOptions& options);
 
 // The hosts that were given, in one of the ways. Reads files, which may be pipes: to be called once.
-std::vector<cluster::HostSlots> read_hosts(const HostOptions& options);
+std::vector<HostSlots> read_hosts(const HostOptions& options);
 
 // What each of these hosts contributes. Asks all of them, prints a line on stderr for each. Error(unavailable) names
 // the first that cannot be used, after a line for each of them; Error(bad_input) where tasks do not fit.
-std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<cluster::HostSlots>& hosts,
+std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<HostSlots>& hosts,
                                        const TaskDemand& demand, bool at_addresses);
 
 std::string this_binary();
 
-}  // namespace trireme::cli
+}  // namespace trireme::cluster
