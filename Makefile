@@ -1,6 +1,7 @@
 # The commands of the project; `make help` lists them. The build itself is CMake's: see CMakePresets.json.
 SETUP ?= tools/setup
 PREFIX ?= install
+OPTIONS ?=  # of CMake, such as -DTRIREME_CUDA=ON
 # ThreadSanitizer of older compilers cannot live with much address randomisation; switched off where the system lets us.
 FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
@@ -14,10 +15,12 @@ setup:    ## install the packages that are missing (root only if there are any)
 	@$(SETUP)
 
 build: setup    ## configure and build; the binary is build/release/trireme
-	cmake --preset release
+	cmake --preset release $(OPTIONS)
 	cmake --build --preset release
 
-run: build    ## benchmark ResNet-50 on this machine
+run: setup    ## build the program and benchmark ResNet-50 on this machine
+	cmake --preset release $(OPTIONS)
+	cmake --build --preset release --target trireme_cli
 	build/release/trireme bench
 
 test: build    ## build and run every test
@@ -26,12 +29,12 @@ test: build    ## build and run every test
 fast: build    ## build and run the fast tests only
 	ctest --preset fast
 
-asan: setup    ## unit tests under the address and undefined-behaviour sanitizers
+asan: setup    ## every test under the address and undefined-behaviour sanitizers
 	cmake --preset asan
 	cmake --build --preset asan
 	ctest --preset asan
 
-tsan: setup    ## unit tests under the thread sanitizer
+tsan: setup    ## the tests that the thread sanitizer can judge, under it
 	cmake --preset tsan
 	$(FIXED_ADDRESSES) cmake --build --preset tsan
 	$(FIXED_ADDRESSES) ctest --preset tsan

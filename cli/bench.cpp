@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/option_catalog.hpp"
 #include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
@@ -197,8 +198,17 @@ Command add_bench(CLI::App& parent) {
   auto arguments = std::make_shared<BenchArguments>();  // owned by the callbacks of parser and command
   add_config_option(*app);
   add_bench_options(*app, *arguments);
-  return {app, [arguments] { return run_bench(*arguments); },
-          [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
+  const auto run = [app, arguments] {
+    for (const CLI::Option* option : app->get_options()) {
+      if (is_for_users(*option) && option->count() > 0)
+        arguments->options.given.push_back(option->get_lnames().front());
+    }
+    return run_bench(*arguments);
+  };
+  return {app, run, [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); },
+          [arguments](const comm::JobSize& size) {
+            if (split_list(arguments->options.device).size() == 1) lab::resolve(arguments->options, size);
+          }};
 }
 
 }  // namespace trireme::cli

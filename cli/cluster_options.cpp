@@ -154,10 +154,6 @@ void add_cluster_options(CLI::App& app, ClusterArguments& arguments) {
       ->capture_default_str();
 }
 
-bool has_transport(const std::string& library) {
-  return std::ranges::any_of(comm::transport_versions(), [&](const auto& known) { return known.first == library; });
-}
-
 std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments) {
   check_protocol(arguments.protocol);
   if (!(arguments.join_timeout > 0 && arguments.join_timeout <= 1e6)) {

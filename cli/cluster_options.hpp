@@ -21,10 +21,8 @@ struct ClusterArguments {
 
 void add_cluster_options(CLI::App& app, ClusterArguments& arguments);
 
-bool has_transport(const std::string& library);  // "MPI", "gRPC", "UCX": whether this build has it
-
-// Returns nothing if this process is alone or MPI assigns its rank. Throws Error(bad_input) if options are missing,
-// wrong or contradict the launch this process belongs to.
+// Nothing: this process is alone, or its ranks are MPI's. Error(bad_input) where options are missing, wrong or in
+// contradiction to the launch that this process is part of.
 std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments);
 
 // The protocol a launch must provide. Error(bad_input) for options that name places, as the launch places tasks.

@@ -61,7 +61,7 @@ class CommandLine {
   std::vector<cli::Command> commands_;
 };
 
-cli::LaunchNeeds check_command(const std::vector<std::string>& arguments, const comm::JobSize& size) {
+cli::LaunchNeeds check(const std::vector<std::string>& arguments, const comm::JobSize& size, bool all_options) {
   CommandLine line;
   try {
     line.parse(arguments, true);
@@ -73,9 +73,18 @@ cli::LaunchNeeds check_command(const std::vector<std::string>& arguments, const 
   if (command == nullptr || cli::is_hidden(*command->app)) {
     bad_input("{}", cli::unknown_command(line.app(), arguments.front()));
   }
+  if (all_options && command->check_options) command->check_options(size);
   if (command->launch_needs) return command->launch_needs(size);
   if (size.servers > 0) bad_input("--ps: `{}` has no use for parameter servers", command->app->get_name());
   return {};
+}
+
+cli::LaunchNeeds check_command(const std::vector<std::string>& arguments, const comm::JobSize& size) {
+  return check(arguments, size, false);
+}
+
+cli::LaunchNeeds check_options(const std::vector<std::string>& arguments, const comm::JobSize& size) {
+  return check(arguments, size, true);
 }
 
 CommandLine::CommandLine() {
@@ -87,7 +96,7 @@ CommandLine::CommandLine() {
   commands_ = {add_bench(app_),
                add_train(app_),
                add_eval(app_),
-               add_sweep(app_),
+               add_sweep(app_, check_options),
                add_tune(app_),
                add_compare(app_),
                add_report(app_),

@@ -7,20 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "trireme/comm/job_size.hpp"
+#include "trireme/cluster/launch_plan.hpp"
 
 namespace trireme::cli {
 
-// What a command needs from the launch that starts it.
-struct LaunchNeeds {
-  std::string protocol = "auto";       // how its processes talk, as in --protocol
-  bool uses_every_protocol = false;    // uses all protocols that the launch allows
-  bool survives_lost_workers = false;  // the others continue if a worker is lost
-  bool needs_first_worker = false;     // but not if worker 0 is lost
-
-  // MPI cannot continue without a rank, and starts its processes itself.
-  bool talks_mpi() const { return protocol == "mpi" || protocol == "grpc+mpi"; }
-};
+using cluster::CommandCheck;
+using cluster::LaunchNeeds;
 
 struct Command {
   CLI::App* app = nullptr;
@@ -28,12 +20,11 @@ struct Command {
   // Called after parsing if the command can run as one of several processes. Throws Error(bad_input) if its options do
   // not suit such a launch. Empty: the command cannot be launched.
   std::function<LaunchNeeds(const comm::JobSize& size)> launch_needs = {};
+  // After parsing: Error as the command itself would give for its options here, in a job of this size.
+  std::function<void(const comm::JobSize& size)> check_options = {};
 };
 
-// Error(bad_input) unless main() would accept this command line (without the program name) and can launch it so.
-using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& arguments, const comm::JobSize& size)>;
-
-// Options added to a command during the lifetime of this object appear in this group of the command's help.
+// The options that are added to a command while this lives are in this group of the command's help.
 class OptionGroup {
  public:
   OptionGroup(CLI::App& app, const std::string& name) : app_(app), previous_(app.option_defaults()->get_group()) {
@@ -51,7 +42,7 @@ class OptionGroup {
 Command add_bench(CLI::App& parent);
 Command add_train(CLI::App& parent);
 Command add_eval(CLI::App& parent);
-Command add_sweep(CLI::App& parent);
+Command add_sweep(CLI::App& parent, const CommandCheck& check_options);
 Command add_tune(CLI::App& parent);
 Command add_compare(CLI::App& parent);
 Command add_models(CLI::App& parent);

@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/launch_hosts.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/lab/comparison.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/sweep_output.hpp"
@@ -100,7 +100,7 @@ lab::Configuration only_trireme(const CompareArguments& arguments, const lab::Op
 }
 
 std::vector<lab::PeerCatalog> ask_all(const CompareArguments& arguments) {
-  const std::filesystem::path folder = lab::find_peers_folder(arguments.peers_dir, this_binary());
+  const std::filesystem::path folder = lab::find_peers_folder(arguments.peers_dir, cluster::this_binary());
   std::vector<std::string> pythons = arguments.python;
   if (pythons.empty()) pythons.push_back(lab::usual_python(folder));
   std::vector<lab::PeerCatalog> catalogs;
@@ -147,7 +147,7 @@ int run_compare(const CompareArguments& arguments) {
                               .cells = comparison.cells,
                               .options = options,
                               .schedule = lab::rotating_schedule(comparison.groups, static_cast<int>(plan.repeats)),
-                              .program = this_binary(),
+                              .program = cluster::this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
                               .retry_failed = arguments.retry_failed};
   const std::string same_and_different =

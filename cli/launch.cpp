@@ -9,9 +9,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
-#include "cli/launch_plan.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
+#include "trireme/cluster/launch_plan.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/cluster/slurm.hpp"
 #include "trireme/cluster/supervisor.hpp"
@@ -33,7 +33,7 @@ constexpr const char* kOutputFile = "slurm-%j.out";
 // Slurm asks the launch to end 30 s before its time is up, so that results are written.
 constexpr const char* kSignalAtEnd = "B:TERM@30";
 
-void check_tasks(const LaunchOptions& options, int nodes, int places) {
+void check_tasks(const cluster::LaunchOptions& options, int nodes, int places) {
   const int workers = options.workers.value_or(places), servers = options.tasks.cores.servers;
   if (workers > places) {
     bad_input(
@@ -93,14 +93,14 @@ std::vector<std::string> sbatch_options(const SubmitOptions& submit) {
   return options;
 }
 
-// exec replaces the shell by the launch: Slurm signals that process.
-std::string script_text(const CLI::App& app, const LaunchOptions& options, const SubmitOptions& submit) {
+// The launch takes the shell's place: it is the process that Slurm asks to end.
+std::string script_text(const CLI::App& app, const cluster::LaunchOptions& options, const SubmitOptions& submit) {
   std::string text = "#!/bin/bash\n";
   for (const std::string& option : sbatch_options(submit)) {
     if (option.find('\n') != std::string::npos) bad_input("'{}': an option of sbatch has one line", option);
     text += fmt::format("#SBATCH {}\n", cluster::shell_quoted(option));
   }
-  std::vector<std::string> words{this_binary(), "launch"};
+  std::vector<std::string> words{cluster::this_binary(), "launch"};
   for (const auto& part : {launch_words(app), {"--"}, options.command})
     words.insert(words.end(), part.begin(), part.end());
   return text + fmt::format("exec {}\n", cluster::shell_line(words));
@@ -115,7 +115,7 @@ std::string output_path(const SubmitOptions& submit, const std::string& job) {
   return std::filesystem::absolute(name).string();
 }
 
-void add_slurm_options(CLI::App& app, LaunchOptions& options, SubmitOptions& submit) {
+void add_slurm_options(CLI::App& app, cluster::LaunchOptions& options, SubmitOptions& submit) {
   const OptionGroup slurm(app, "Slurm");
   app.add_flag("--slurm", options.hosts.slurm,
                "Run on the nodes of the allocation of Slurm that this is in (salloc, sbatch): one worker per node\n"
@@ -138,23 +138,23 @@ void add_slurm_options(CLI::App& app, LaunchOptions& options, SubmitOptions& sub
       ->allow_extra_args(false);
 }
 
-// Inside an allocation, nodes and number of workers come from it.
-void take_allocation(LaunchOptions& options) {
+// Inside of an allocation the nodes and the number of workers are its own.
+void take_allocation(cluster::LaunchOptions& options) {
   const cluster::SlurmAllocation allocation = cluster::read_slurm_allocation();
   options.hosts.allocated = allocation.nodes;
   check_tasks(options, static_cast<int>(allocation.nodes.size()), cluster::usual_workers(allocation.nodes));
 }
 
-// Turns a launch into a batch script with the same launch, using the user's options from the app, and gives it to
-// sbatch. --dry-run prints the script.
-int submit_launch(const CLI::App& app, LaunchOptions options, const SubmitOptions& submit,
+// A launch that is to be submitted becomes a batch script, which is handed to sbatch and holds the same launch: with
+// the options that the user has given, which are in the app. --dry-run prints the script.
+int submit_launch(const CLI::App& app, cluster::LaunchOptions options, const SubmitOptions& submit,
                   const CommandCheck& check_command) {
   if (!options.hosts.slurm) bad_input("--submit is for jobs of Slurm: add --slurm");
   check_submit(submit);
   const int places = submit.nodes * std::max(1, submit.tasks_per_node);
   check_tasks(options, submit.nodes, places);
   options.tasks.cores.workers = options.workers.value_or(places);
-  check_launch(options, check_command);
+  cluster::check_launch(options, check_command);
   const std::string script = script_text(app, options, submit);
   if (options.dry_run) {
     fmt::print("{}", script);
@@ -175,19 +175,19 @@ void check_not_submitted(const CLI::App& app) {
   }
 }
 
-int run_launch(LaunchOptions options, const CommandCheck& check_command) {
+int run_launch(cluster::LaunchOptions options, const CommandCheck& check_command) {
   if (options.hosts.slurm) take_allocation(options);
-  const LaunchPlan plan = plan_launch(options, check_command);
-  std::fputs(placement_text(plan).c_str(), stderr);
+  const cluster::LaunchPlan plan = cluster::plan_launch(options, check_command);
+  std::fputs(cluster::placement_text(plan).c_str(), stderr);
   if (options.dry_run) {
-    std::fputs(commands_text(plan).c_str(), stdout);
+    std::fputs(cluster::commands_text(plan).c_str(), stdout);
     return 0;
   }
   return cluster::supervise(plan.job, plan.starter,
-                            {.program = this_binary(), .console = {.output_folder = options.output_folder}});
+                            {.program = cluster::this_binary(), .console = {.output_folder = options.output_folder}});
 }
 
-void add_host_options(CLI::App& app, HostOptions& options) {
+void add_host_options(CLI::App& app, cluster::HostOptions& options) {
   const OptionGroup group(app, "Other hosts");
   app.add_option("--hosts", options.hosts,
                  "Run on these hosts, reached by ssh, with so many workers each: a:2,b:2; or a,b: divided evenly");
@@ -219,7 +219,7 @@ Command add_launch(CLI::App& parent, const CommandCheck& check_command) {
       "launch",
       "Start a command on several processes, as in: trireme launch --workers 2 -- bench --model resnet50.\n"
       "Cores are divided over the workers, lines of output carry the rank, and when one fails all end.");
-  auto options = std::make_shared<LaunchOptions>();
+  auto options = std::make_shared<cluster::LaunchOptions>();
   app->add_option("--workers", options->workers,
                   "Workers to start (default, on other hosts: as many as their list or Slurm says, else one on each)");
   app->add_option("--ps", options->tasks.cores.servers, "Parameter servers to start beside them")

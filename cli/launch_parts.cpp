@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/launch_hosts.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/greeting.hpp"
 #include "trireme/cluster/host_agent.hpp"
 #include "trireme/cluster/host_relay.hpp"
+#include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/cluster/task_runner.hpp"
 #include "trireme/comm/world.hpp"
 
@@ -89,7 +89,7 @@ Command add_launch_host(CLI::App& parent) {
   app->add_option("--folder", options->folder);
   app->add_option("--address", options->address);
   return {app, [options] {
-            options->program = this_binary();
+            options->program = cluster::this_binary();
             cluster::run_host_agent(*options);
             return 0;
           }};

@@ -196,7 +196,7 @@ void show_plan(const ModelsOptions& options) {
 
   Graph graph;
   const train::StepGraph step = build_step(graph, config);
-  const TuningOptions tuning = train::tuning_options(config, perf::read_machine().cpu);
+  const TuningOptions tuning = train::tuning_options(config, perf::read_machine());
   const auto backend = make_backend(config.backend, tuning);
   VariableLayouts layouts;
   CompileOptions compiling = compile_options(config);

@@ -13,9 +13,9 @@
 #include "cli/checks.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/launch_plan.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/launch_plan.hpp"
 #include "trireme/comm/network_file.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/network_run.hpp"
@@ -156,7 +156,7 @@ bool takes_every_transport(const NetArguments& arguments) {
 // MPI can be used if it started exactly the tasks of the cluster.
 bool is_started_by_mpi(const comm::ClusterPlace& place) {
   const comm::LaunchPlace launched = comm::launch_place();
-  return launched.size == place.spec.size() && launched.rank == place.rank() && has_transport("MPI");
+  return launched.size == place.spec.size() && launched.rank == place.rank() && comm::has_transport("MPI");
 }
 
 // Returns a transport made only for this test; it must live until the job is left.
@@ -209,7 +209,7 @@ int run_mpi_rank(const NetArguments& arguments, const lab::NetworkPlan& plan) {
 int run_local() {
   std::vector<std::string> words = report::command_line();
   std::erase(words, "--local");
-  std::vector<std::string> command{this_binary(), "launch", "--workers", "2", "--oversubscribe", "--"};
+  std::vector<std::string> command{cluster::this_binary(), "launch", "--workers", "2", "--oversubscribe", "--"};
   command.insert(command.end(), words.begin() + 1, words.end());
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
@@ -235,7 +235,7 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
   resolve(arguments);
   if (size.workers == 1) refuse_alone();
   return {.protocol = protocol_in_launch(arguments.cluster),
-          .uses_every_protocol = takes_every_transport(arguments) && has_transport("gRPC")};
+          .uses_every_protocol = takes_every_transport(arguments) && comm::has_transport("gRPC")};
 }
 
 void add_options(CLI::App& app, NetArguments& arguments) {

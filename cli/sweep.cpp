@@ -8,9 +8,10 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/launch_hosts.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/ready_plans.hpp"
 #include "trireme/lab/sweep_output.hpp"
@@ -61,7 +62,27 @@ std::string best_text(const lab::SweepResult& result, const std::filesystem::pat
   return text;
 }
 
-int run_sweep(const SweepArguments& arguments) {
+// Of the cells that `trireme bench` would refuse, in its words.
+std::vector<std::string> problems_of(const std::vector<lab::StudyCell>& cells, const lab::OptionCatalog& options,
+                                     const CommandCheck& check_options) {
+  std::vector<std::string> problems;
+  for (const lab::StudyCell& cell : cells) {
+    const auto count = [&cell](const char* option, int otherwise) {
+      const Json* value = lab::find(cell.configuration, option);
+      return value != nullptr && value->is_number_integer() ? value->get<int>() : otherwise;
+    };
+    std::vector<std::string> words = lab::command_words(cell.configuration, options);
+    if (const auto end = std::ranges::find(words, "--"); end != words.end()) words.erase(words.begin(), end + 1);
+    try {
+      check_options(words, {.workers = count("workers", 1), .servers = count("ps", 0)});
+    } catch (const Error& error) {
+      problems.push_back(fmt::format("{}: {}", lab::cell_text(cell), error.what()));
+    }
+  }
+  return problems;
+}
+
+int run_sweep(const SweepArguments& arguments, const CommandCheck& check_options) {
   if (arguments.list) return list_plans();
   const lab::OptionCatalog options = option_catalog();
   const lab::StudyPlan plan = resolve_plan(arguments, options);
@@ -70,7 +91,7 @@ int run_sweep(const SweepArguments& arguments) {
                               .cells = cells,
                               .options = options,
                               .schedule = lab::make_schedule(cells.size(), static_cast<int>(plan.repeats)),
-                              .program = this_binary(),
+                              .program = cluster::this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
                               .retry_failed = arguments.retry_failed};
   const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
@@ -83,12 +104,18 @@ int run_sweep(const SweepArguments& arguments) {
                          return "\n" + lab::result_table(cells, result) + best_text(result, out) +
                                 lab::shortfall_text(cells, result);
                        }};
-  return arguments.dry_run ? dry_run(study) : run_study(study);
+  if (!arguments.dry_run) return run_study(study);
+  dry_run(study);
+  const std::vector<std::string> problems = problems_of(cells, options, check_options);
+  if (problems.empty()) return 0;
+  fmt::print("\n{} of {} cells cannot run here:\n", problems.size(), cells.size());
+  for (const std::string& problem : problems) fmt::print("  {}\n", problem);
+  return exit_code(ErrorKind::bad_input);
 }
 
 }  // namespace
 
-Command add_sweep(CLI::App& parent) {
+Command add_sweep(CLI::App& parent, const CommandCheck& check_options) {
   CLI::App* app = parent.add_subcommand(
       "sweep",
       "Measure a matrix of configurations, each several times, one record per run in a folder. Started again with the\n"
@@ -106,9 +133,10 @@ Command add_sweep(CLI::App& parent) {
                   "option=a,b leaves these values. May be given several times")
       ->allow_extra_args(false);
   app->add_flag("--retry-failed", arguments->retry_failed, "Run cells again that failed in an earlier sweep");
-  app->add_flag("--dry-run", arguments->dry_run, "Show the cells, their commands and the time, and run nothing");
+  app->add_flag("--dry-run", arguments->dry_run,
+                "Show the cells, their commands and the time, check all values, and run nothing");
   app->add_flag("--list", arguments->list, "List the ready-made plans");
-  return {app, [arguments] { return run_sweep(*arguments); }};
+  return {app, [arguments, check_options] { return run_sweep(*arguments, check_options); }};
 }
 
 }  // namespace trireme::cli

@@ -13,12 +13,13 @@
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/launch_hosts.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/cluster/shell_text.hpp"
+#include "trireme/comm/world.hpp"
 #include "trireme/lab/duration.hpp"
 #include "trireme/lab/tune_output.hpp"
 
@@ -86,9 +87,9 @@ std::string count_text(const lab::TuneTrials& trials, const lab::TuneSpace& spac
 int run_tune(TuneArguments arguments) {
   arguments.request.objective.goal = parse_goal(arguments.objective);
   const lab::OptionCatalog options = option_catalog();
-  const lab::TuneSpace space =
-      lab::make_tune_space(arguments.request, options, this_machine(),
-                           {.starts_workers = has_transport("MPI"), .starts_servers = has_transport("gRPC")});
+  const lab::TuneSpace space = lab::make_tune_space(
+      arguments.request, options, this_machine(),
+      {.starts_workers = comm::has_transport("MPI"), .starts_servers = comm::has_transport("gRPC")});
   const lab::TuneSettings settings = settings_of(arguments, space.cells.size());
   const double trial_seconds = lab::parse_duration(arguments.trial_time, "--trial-time");
   const double run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit");
@@ -108,7 +109,7 @@ int run_tune(TuneArguments arguments) {
   lab::TuneText text(space, objective, stdout, cluster::shows_progress() ? stderr : nullptr);
   lab::TuneTrials trials({.space = space,
                           .options = options,
-                          .program = this_binary(),
+                          .program = cluster::this_binary(),
                           .trial_seconds = trial_seconds,
                           .run_limit_seconds = run_limit_seconds,
                           .retry_failed = arguments.retry_failed,

@@ -90,9 +90,51 @@ TEST_F(TuneCacheTest, ManyProcessesWritingAtOnceLoseNothing) {
   }
 }
 
+TEST_F(TuneCacheTest, OldTimingsAreTakenAgainAllOfAProblemTogether) {
+  TuneCache old(path, {.day = 100, .load = 0});
+  old.add("conv", "direct", 1);
+  old.add("conv", "winograd", 2);
+  old.save();
+  EXPECT_EQ(TuneCache(path, {.day = 100 + TuneCache::kDaysKept, .load = 0}).fastest("conv"), "direct");
+  TuneCache later(path, {.day = 101 + TuneCache::kDaysKept, .load = 0});
+  EXPECT_FALSE(later.fastest("conv"));
+  later.add("conv", "winograd", 0.5);
+  EXPECT_FALSE(later.find("conv", "direct")) << "it is not comparable";
+  later.add("conv", "direct", 1);
+  EXPECT_EQ(later.renewed(), 1);
+  later.save();
+  const TuneCache next(path, {.day = 102 + TuneCache::kDaysKept, .load = 0});
+  EXPECT_EQ(next.fastest("conv"), "winograd");
+}
+
+TEST_F(TuneCacheTest, TimingsOfABusyMachineAreTakenAgainWhenItIsQuiet) {
+  TuneCache busy(path, {.day = 100, .load = 1});
+  busy.add("conv", "direct", 1);
+  busy.save();
+  EXPECT_TRUE(TuneCache(path, {.day = 100, .load = 0.8}).find("conv", "direct"));
+  EXPECT_FALSE(TuneCache(path, {.day = 100, .load = 0.1}).find("conv", "direct"));
+  TuneCache slightly(path, {.day = 100, .load = TuneCache::kBusy / 2});
+  slightly.add("conv", "direct", 2);
+  slightly.save();
+  EXPECT_EQ(TuneCache(path, {.day = 100, .load = 0}).find("conv", "direct"), 2);
+}
+
+// All workers choose by what the first one knows.
+TEST_F(TuneCacheTest, WhatAnotherProcessFindsIsFoundHereWhateverTheLoad) {
+  TuneCache first("", {.day = 100, .load = 1}), other("", {.day = 100, .load = 0});
+  first.add("conv", "direct", 1);
+  other.merge(first.text());
+  EXPECT_EQ(other.find("conv", "direct"), 1);
+  TuneCache later("", {.day = 300, .load = 1});
+  later.merge(first.text());
+  EXPECT_EQ(later.find("conv", "direct"), 1);
+}
+
 TEST_F(TuneCacheTest, AFileThatIsNoCacheCountsAsEmptyAndIsReplaced) {
   for (const char* content : {"", "{\"entries\": 3", "[1, 2]", "{\"version\": 0, \"entries\": {\"a\": {\"b\": 1}}}",
-                              "{\"version\": 1, \"entries\": {\"a\": {\"b\": \"fast\", \"c\": -1}}}"}) {
+                              "{\"version\": 3, \"entries\": {\"a\": {\"b\": 1}}}",
+                              "{\"version\": 3, \"entries\": {\"a\": {\"seconds\": {\"b\": \"fast\", \"c\": -1}, "
+                              "\"day\": 1, \"load\": 0}}}"}) {
     std::ofstream(path) << content;
     TuneCache cache(path);
     EXPECT_FALSE(cache.find("a", "b")) << content;

@@ -53,6 +53,23 @@ TEST_F(Study, ADryRunLooksAtTheFolder) {
   expect_refused(tune, "has the results of another plan: ");
 }
 
+// Every cell is checked as the run would, in a job of its size.
+TEST_F(Study, ADryRunChecksEveryValue) {
+  const CommandResult result = run_trireme(dry_sweep(
+      R"({"name": "x", "fixed": {"model": "lenet"}, "repeats": 1,
+          "vary": {"batch-size": [0, 8], "workers": [1, 2], "batch-norm-over": ["batch", "sideways"]}})"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.out.find("6 of 8 cells cannot run here:\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("batch-size=0 workers=2 batch-norm-over=batch: --batch-size 0: must be a whole number"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("--batch-norm-over sideways: must be one of batch, group"), std::string::npos);
+  const CommandResult alone = run_trireme(dry_sweep(
+      R"({"name": "x", "fixed": {"model": "lenet", "backup-workers": 1}, "vary": {"workers": [1]}, "repeats": 1})"));
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_NE(alone.out.find("--backup-workers has no effect without parameter servers"), std::string::npos) << alone.out;
+}
+
 TEST_F(Study, PlansThatAreNoneAreExplained) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   expect_refused(dry_sweep(R"({"name": "x", "fixed": )" + deep + "}"), "plan.json: is nested more than 100 deep");

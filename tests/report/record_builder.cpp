@@ -16,6 +16,11 @@ RecordBuilder::RecordBuilder() {
   json_ = to_json(record);
 }
 
+RecordBuilder& RecordBuilder::given(const Json& options) {
+  json_["given"] = options;
+  return *this;
+}
+
 RecordBuilder& RecordBuilder::config(const std::string& name, const Json& value) {
   json_["config"][name] = value;
   return *this;

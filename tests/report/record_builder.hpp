@@ -13,6 +13,7 @@ class RecordBuilder {
   RecordBuilder();
 
   RecordBuilder& config(const std::string& name, const Json& value);  // as records have it: batch_size
+  RecordBuilder& given(const Json& options);                          // names, as the command line has them
   RecordBuilder& speed(double images_per_second, std::vector<double> per_repeat = {});
   RecordBuilder& host(const std::string& name);
   RecordBuilder& gpu(const std::string& name);                    // that it ran on

@@ -58,7 +58,7 @@ RunRecord example() {
 TEST(RunRecord, HasTheFieldsOfTheContract) {
   const Json json = to_json(example());
   for (const char* field :
-       {"schema", "command", "started", "build", "machine", "config", "cluster", "steps", "results"}) {
+       {"schema", "command", "started", "build", "machine", "config", "given", "cluster", "steps", "results"}) {
     EXPECT_TRUE(json.contains(field)) << field;
   }
   for (const char* field : {"images_per_second", "images_per_second_per_worker", "step_seconds", "jitter", "loss",

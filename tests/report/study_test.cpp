@@ -56,6 +56,13 @@ TEST(Study, WhatARunChoseByItselfIsNoSetting) {
   EXPECT_EQ(make_studies(records).at(0).cells.size(), 1U);
 }
 
+TEST(Study, WhatTheUserHasGivenIsASetting) {
+  RecordSet records;
+  add_runs(records, RecordBuilder().config("batch_split", 1).given({"model", "batch-split"}), {100});
+  add_runs(records, RecordBuilder().config("batch_split", 2).given({"model", "batch-split"}), {101});
+  EXPECT_EQ(make_studies(records).at(0).cells.size(), 2U);
+}
+
 TEST(Study, RepeatsOfOneRunAreItsSamples) {
   RecordSet records;
   records.runs.push_back(RecordBuilder().speed(100, {99, 100, 101}).run());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -18,8 +19,8 @@
 namespace trireme {
 namespace {
 
-// Raise it when the meaning of problems or kernels changes; old files then stay untouched under their own name.
-constexpr int kVersion = 2;
+// Raised when the meaning of problems or kernels changes: old files are then left alone under their own name.
+constexpr int kVersion = 3;
 
 // Held while the file is merged and replaced. A separate file, because the cache itself is renamed over.
 UniqueFd locked(const std::string& path) {
@@ -33,45 +34,77 @@ UniqueFd locked(const std::string& path) {
 
 }  // namespace
 
-TuneCache::TuneCache(std::string path) : path_(std::move(path)) { entries_ = read(); }
+TuneCache::Conditions TuneCache::today(double load) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.day = std::chrono::duration_cast<std::chrono::hours>(now).count() / 24, .load = load};
+}
+
+TuneCache::TuneCache(std::string path, const Conditions& now) : path_(std::move(path)), now_(now) { entries_ = read(); }
+
+// Timings of one problem are compared with each other, so they are kept or taken again together.
+bool TuneCache::is_good(const Timings& timings) const {
+  const bool suffered = timings.taken.load > kBusy && now_.load < timings.taken.load / 2;
+  return !suffered && now_.day - timings.taken.day <= kDaysKept;
+}
+
+const TuneCache::Timings* TuneCache::good(const std::string& problem) const {
+  const auto entry = entries_.find(problem);
+  return entry == entries_.end() || !is_good(entry->second) ? nullptr : &entry->second;
+}
 
 std::string TuneCache::default_path() { return cache_path(fmt::format("tune-v{}.json", kVersion)); }
 
 std::optional<double> TuneCache::find(const std::string& problem, const std::string& kernel) const {
   const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find(problem);
-  if (entry == entries_.end()) return std::nullopt;
-  const auto seconds = entry->second.find(kernel);
-  return seconds == entry->second.end() ? std::nullopt : std::optional(seconds->second);
+  const Timings* timings = good(problem);
+  if (timings == nullptr) return std::nullopt;
+  const auto seconds = timings->seconds.find(kernel);
+  return seconds == timings->seconds.end() ? std::nullopt : std::optional(seconds->second);
 }
 
 std::optional<std::string> TuneCache::fastest(const std::string& problem) const {
   const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find(problem);
-  if (entry == entries_.end() || entry->second.empty()) return std::nullopt;
-  return std::min_element(entry->second.begin(), entry->second.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  const Timings* timings = good(problem);
+  if (timings == nullptr || timings->seconds.empty()) return std::nullopt;
+  return std::ranges::min_element(timings->seconds, {}, [](const auto& entry) { return entry.second; })->first;
 }
 
 void TuneCache::add(const std::string& problem, const std::string& kernel, double seconds, double spent) {
   const std::lock_guard lock(mutex_);
-  entries_[problem][kernel] = seconds;
-  changed_ = true;
+  const auto [entry, is_new] = entries_.try_emplace(problem);
+  Timings& timings = entry->second;
+  if (!is_new && !is_good(timings)) {
+    timings.seconds.clear();
+    ++renewed_;
+  }
+  if (timings.seconds.empty()) timings.taken = now_;
+  timings.seconds[kernel] = seconds;
+  changed_.insert(problem);
   ++added_;
   seconds_spent_ += spent;
 }
 
 std::string TuneCache::text() const {
   const std::lock_guard lock(mutex_);
-  return nlohmann::json{{"version", kVersion}, {"entries", entries_}}.dump();
+  Entries found = entries_;
+  std::erase_if(found, [this](const auto& entry) { return !is_good(entry.second); });
+  return text_of(found, -1);
+}
+
+std::string TuneCache::text_of(const Entries& entries, int indent) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [problem, timings] : entries) {
+    json[problem] = {{"seconds", timings.seconds}, {"day", timings.taken.day}, {"load", timings.taken.load}};
+  }
+  return nlohmann::json{{"version", kVersion}, {"entries", std::move(json)}}.dump(indent);
 }
 
 void TuneCache::merge(const std::string& text) {
-  const Entries others = parse(nlohmann::json::parse(text, nullptr, false));
+  Entries others = parse(nlohmann::json::parse(text, nullptr, false));
   const std::lock_guard lock(mutex_);
-  for (const auto& [problem, kernels] : others) {
-    for (const auto& [kernel, seconds] : kernels) entries_[problem][kernel] = seconds;
+  for (auto& [problem, timings] : others) {
+    timings.taken = now_;
+    entries_[problem] = std::move(timings);
   }
 }
 
@@ -85,24 +118,27 @@ TuneCache::Entries TuneCache::parse(const nlohmann::json& json) {
   Entries entries;
   if (!json.is_object() || json.value("version", nlohmann::json()) != kVersion || !json.contains("entries"))
     return entries;
-  for (const auto& [problem, kernels] : json["entries"].items()) {
-    if (!kernels.is_object()) continue;
-    for (const auto& [kernel, seconds] : kernels.items()) {
-      if (seconds.is_number() && seconds.get<double>() > 0) entries[problem][kernel] = seconds.get<double>();
+  for (const auto& [problem, entry] : json["entries"].items()) {
+    if (!entry.is_object() || !entry.contains("seconds") || !entry["seconds"].is_object()) continue;
+    if (!entry.value("day", nlohmann::json()).is_number() || !entry.value("load", nlohmann::json()).is_number())
+      continue;
+    Timings& timings = entries[problem];
+    timings.taken = {.day = entry["day"].get<std::int64_t>(), .load = entry["load"].get<double>()};
+    for (const auto& [kernel, seconds] : entry["seconds"].items()) {
+      if (seconds.is_number() && seconds.get<double>() > 0) timings.seconds[kernel] = seconds.get<double>();
     }
   }
   return entries;
 }
 
-void TuneCache::write(const Entries& entries) const {
-  NewFile file(path_);
-  file.write(nlohmann::json{{"version", kVersion}, {"entries", entries}}.dump(1) + "\n");
-  file.commit_unsynced();  // times can be measured again
-}
-
 int TuneCache::added() const {
   const std::lock_guard lock(mutex_);
   return added_;
+}
+
+int TuneCache::renewed() const {
+  const std::lock_guard lock(mutex_);
+  return renewed_;
 }
 
 double TuneCache::seconds_spent() const {
@@ -112,21 +148,26 @@ double TuneCache::seconds_spent() const {
 
 void TuneCache::save() {
   const std::lock_guard lock(mutex_);
-  if (path_.empty() || !changed_) return;
+  if (path_.empty() || changed_.empty()) return;
   std::error_code error;
   const auto folder = std::filesystem::path(path_).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error)
     fail(ErrorKind::failed, "cannot make the folder '{}' of the tune cache: {}", folder.string(), error.message());
   const UniqueFd held = locked(path_ + ".lock");
-  // What others saved meanwhile stays; if both have an entry, ours is newer.
+  // What others have measured meanwhile stays; if both have, ours is newer.
   Entries merged = read();
-  for (const auto& [problem, kernels] : entries_) {
-    for (const auto& [kernel, seconds] : kernels) merged[problem][kernel] = seconds;
+  for (const std::string& problem : changed_) {
+    Timings& timings = merged[problem];
+    if (!is_good(timings)) timings.seconds.clear();
+    timings.taken = entries_[problem].taken;
+    for (const auto& [kernel, seconds] : entries_[problem].seconds) timings.seconds[kernel] = seconds;
   }
-  write(merged);
+  NewFile file(path_);
+  file.write(text_of(merged, 1) + "\n");
+  file.commit_unsynced();  // times can be taken again
   entries_ = std::move(merged);
-  changed_ = false;
+  changed_.clear();
 }
 
 }  // namespace trireme

@@ -110,6 +110,10 @@ std::vector<std::pair<std::string, std::string>> transport_versions() {
   };
 }
 
+bool has_transport(const std::string& library) {
+  return std::ranges::any_of(transport_versions(), [&](const auto& known) { return known.first == library; });
+}
+
 namespace {
 
 [[noreturn, maybe_unused]] void lacks(const std::string& protocol, const char* what, const char* packages) {

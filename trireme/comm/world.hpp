@@ -64,6 +64,7 @@ std::unique_ptr<Communicator> add_ucx(Communicator& ranks);
 std::vector<std::string> protocol_names();
 // Name and version, at run time, of the libraries that the transports of this build use.
 std::vector<std::pair<std::string, std::string>> transport_versions();
+bool has_transport(const std::string& library);  // one of these, by its name
 
 // Rank and size that a launcher gave this process by environment variables; size 1 if there was none. Known before
 // anything is joined, so it can decide who prints.

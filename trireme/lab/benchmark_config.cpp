@@ -71,6 +71,7 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
     config.max_seconds = kQuickSeconds;
   }
   config.profile = options.profile;
+  config.given = options.given;
   config.profile_rows = checked("profile-rows", options.profile_rows, 1, kManySteps);
   return config;
 }

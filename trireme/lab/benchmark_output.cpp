@@ -90,7 +90,12 @@ std::string kernels_text(const BenchmarkSetup& setup) {
   const std::string how =
       fmt::format("fastest by timing (--autotune {}{})", to_string(config.autotune), config.exact ? ", --exact" : "");
   if (setup.kernels_timed == 0) return how + ", from earlier timings";
-  return fmt::format("{}: {} timed in {}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds));
+  const std::string why =
+      setup.problems_renewed == 0
+          ? ""
+          : fmt::format("; timings of {} problem{} were over {} days old or from a busy machine",
+                        setup.problems_renewed, setup.problems_renewed == 1 ? "" : "s", TuneCache::kDaysKept);
+  return fmt::format("{}: {} timed in {}{}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds), why);
 }
 
 // As in --precision.

@@ -93,6 +93,7 @@ report::RunRecord start_record(const BenchmarkConfig& config) {
   record.build = report::build_json();
   record.machine = report::to_json(perf::read_machine());
   record.config = to_json(config);
+  record.given = config.given;
   return record;
 }
 

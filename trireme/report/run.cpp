@@ -125,6 +125,7 @@ Run read_run(const Json& record, const std::string& file) {
   Run run;
   run.file = file;
   run.options = options_of(record);
+  if (Json given = field(record, {"given"}); given.is_array()) run.given = std::move(given);
   run.started = text_field(record, {"started"});
   run.machine_facts = field(record, {"machine"});
   run.build_facts = field(record, {"build"});

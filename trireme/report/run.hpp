@@ -11,11 +11,12 @@ namespace trireme::report {
 
 struct Run {
   std::string file;
-  std::string study;  // name; empty: not part of a study
-  std::string kind;   // figure the study asks for; empty: none
-  std::string side;   // in a comparison of two record sets; empty: no such comparison
-  Json cell;          // options its study varies, by name; null: no study
-  Json options;       // all options as resolved, by command-line name
+  std::string study;          // name; empty: measured by itself
+  std::string kind;           // the figure that the study asks for; empty: none
+  std::string side;           // of a comparison of two sets of records; empty: there is no such comparison
+  Json cell;                  // options that its study varies, by name; null: it has no study
+  Json options;               // every option as resolved, by the name that the command line has
+  std::optional<Json> given;  // names of the options that the user has set; nothing: an old record, the command says
   std::string framework = "trireme";
   std::string command;  // shell line that repeats it
   std::string started;

@@ -79,16 +79,10 @@ Json to_json(const Results& results) {
 }  // namespace
 
 Json to_json(const RunRecord& record) {
-  Json json{{"schema", kRunSchema},
-            {"command", record.command},
-            {"started", record.started},
-            {"build", record.build},
-            {"machine", record.machine},
-            {"config", record.config},
-            {"cluster", list(record.cluster)},
-            {"steps", record.steps},
-            {"losses", record.losses},
-            {"results", to_json(record.results)}};
+  Json json{{"schema", kRunSchema},    {"command", record.command},         {"started", record.started},
+            {"build", record.build},   {"machine", record.machine},         {"config", record.config},
+            {"given", record.given},   {"cluster", list(record.cluster)},   {"steps", record.steps},
+            {"losses", record.losses}, {"results", to_json(record.results)}};
   if (record.interrupted) json["interrupted"] = true;
   if (record.error) json["error"] = *record.error;
   return json;

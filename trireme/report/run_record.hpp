@@ -60,6 +60,7 @@ struct RunRecord {
   std::vector<std::string> command;
   std::string started;  // RFC 3339
   Json build, machine, config;
+  std::vector<std::string> given;  // options that the user has set, by name
   std::vector<Task> cluster;
   std::vector<std::vector<std::vector<double>>> steps;   // seconds: [rank][repeat][step]
   std::vector<std::vector<std::vector<double>>> losses;  // same order

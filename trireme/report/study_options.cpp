@@ -39,10 +39,11 @@ bool is_ignored(const std::string& option) {
   return options.count(option) > 0;
 }
 
-// Unless requested, runs choose these themselves, differently each time: results, not settings.
+// A run chooses these if they are not given, and may choose differently each time: results, not settings.
 bool is_found_by_runs(const std::string& option) { return option == "batch-split" || option == "data-threads"; }
 
 bool was_given(const Run& run, const std::string& option) {
+  if (run.given) return std::ranges::find(*run.given, Json(option)) != run.given->end();
   std::string underscored = option;
   std::ranges::replace(underscored, '-', '_');
   return run.command.find("--" + option) != std::string::npos ||

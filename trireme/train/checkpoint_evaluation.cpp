@@ -85,7 +85,7 @@ void CheckpointEvaluation::check_memory() {
 
 // The first worker times kernels and sends the timings to the others.
 void CheckpointEvaluation::make_evaluator() {
-  const TuningOptions tuning = tuning_options(config_, perf::read_machine().cpu);
+  const TuningOptions tuning = tuning_options(config_, perf::read_machine());
   backend_ = make_backend(config_.backend, tuning);
   const auto make = [&] {
     evaluator_ = std::make_unique<Evaluator>(Evaluator::Options{.model = config_.model,

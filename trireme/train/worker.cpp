@@ -65,12 +65,14 @@ std::string share_processors(comm::Communicator& workers) {
 
 }  // namespace
 
-TuningOptions tuning_options(const StepConfig& config, const std::string& cpu, std::function<void()> on_first) {
+TuningOptions tuning_options(const StepConfig& config, const perf::Machine& machine, std::function<void()> on_first) {
   TuningOptions options;
   options.autotune = config.autotune;
   options.exact = config.exact;
-  options.cpu = cpu;
-  options.cache = std::make_shared<TuneCache>(config.autotune == Autotune::off ? "" : config.tune_cache);
+  options.cpu = machine.cpu;
+  const double load = machine.load / std::max(1, machine.cores);
+  options.cache =
+      std::make_shared<TuneCache>(config.autotune == Autotune::off ? "" : config.tune_cache, TuneCache::today(load));
   options.on_first = std::move(on_first);
   return options;
 }
@@ -125,7 +127,7 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   // Before anything starts threads: a refused processor shows here.
   if (!config_.on_gpu()) measure_peak();
   const auto start = SteadyClock::now();
-  tuning_ = tuning_options(config, machine.cpu, options_.on_tuning);
+  tuning_ = tuning_options(config, machine, options_.on_tuning);
   divide_cores();
   prepare();
   setup_.prepare_seconds = seconds_since(start);
@@ -313,6 +315,7 @@ void Worker::compile_in_turn(const std::function<void()>& compile) {
 
 void Worker::keep_new_timings() {
   setup_.kernels_timed = tuning_.cache->added();
+  setup_.problems_renewed = tuning_.cache->renewed();
   setup_.tuning_seconds = tuning_.cache->seconds_spent();
   const std::string problem = keep_timings(*tuning_.cache);
   if (problem.empty() || std::ranges::find(setup_.warnings, problem) != setup_.warnings.end()) return;

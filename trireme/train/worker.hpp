@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/comm/network_file.hpp"
+#include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/ps/worker_sync.hpp"
 #include "trireme/train/choose_split.hpp"
@@ -32,10 +33,11 @@ struct WorkerSetup {
   ModelCounts counts;
   MemorySummary memory;
   Recomputation recomputation;
-  double bytes_per_step = 0;   // lower bound on what instructions read and write
-  double flops_per_step = 0;   // as executed, without recomputation
-  double prepare_seconds = 0;  // building, compiling, allocating, initializing
-  int kernels_timed = 0;       // now, by the tuner; others were known or had no choice
+  double bytes_per_step = 0;   // that its instructions read and write at least
+  double flops_per_step = 0;   // as the program executes them, without what is computed again
+  double prepare_seconds = 0;  // building, compiling, allocating, initial values
+  int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
+  int problems_renewed = 0;    // of these, because the timings were old or of a busy machine
   double tuning_seconds = 0;   // part of prepare_seconds
   // If workers train together:
   std::vector<comm::Member> members;  // by rank
@@ -50,8 +52,9 @@ struct WorkerSetup {
   std::string gradient_path;           // route of GPU gradients, in words
 };
 
-// How a backend chooses kernels for these steps on this CPU.
-TuningOptions tuning_options(const StepConfig& config, const std::string& cpu, std::function<void()> on_first = {});
+// How a backend chooses kernels for these steps on this machine.
+TuningOptions tuning_options(const StepConfig& config, const perf::Machine& machine,
+                             std::function<void()> on_first = {});
 
 std::string keep_timings(TuneCache& cache);  // a warning if they cannot be saved; else empty
 

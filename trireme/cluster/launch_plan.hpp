@@ -2,17 +2,33 @@
 // starts them. Made and executed by `trireme launch`; --dry-run prints it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
-#include "cli/launch_hosts.hpp"
 #include "trireme/cluster/job_description.hpp"
+#include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/cluster/ports.hpp"
 #include "trireme/cluster/starter.hpp"
+#include "trireme/comm/job_size.hpp"
 
-namespace trireme::cli {
+namespace trireme::cluster {
+
+// What a command asks of the launch that starts it.
+struct LaunchNeeds {
+  std::string protocol = "auto";       // how its processes talk, as --protocol has it
+  bool uses_every_protocol = false;    // by itself, as far as the launch allows
+  bool survives_lost_workers = false;  // the others go on where a worker is lost
+  bool needs_first_worker = false;     // but not without worker 0
+
+  // Which does not go on without a rank, and starts its processes itself.
+  bool talks_mpi() const { return protocol == "mpi" || protocol == "grpc+mpi"; }
+};
+
+// Error(bad_input) where this is not a command line (without the program) that main() would take, or that can be
+// launched so.
+using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& arguments, const comm::JobSize& size)>;
 
 struct LaunchOptions {
   std::optional<int> workers;  // nothing: the default for the hosts
@@ -27,10 +43,10 @@ struct LaunchOptions {
 };
 
 struct LaunchPlan {
-  cluster::JobDescription job;
+  JobDescription job;
   std::vector<HostShare> hosts;
-  cluster::Starter starter;
-  cluster::PortClaims ports;  // held while the job runs
+  Starter starter;
+  PortClaims ports;  // for as long as the job runs
 };
 
 // Returns what the command needs. Error(bad_input) if the command or the options are wrong.
@@ -42,4 +58,4 @@ LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command)
 std::string placement_text(const LaunchPlan& plan);  // for people: a "trireme: " line, plus warnings
 std::string commands_text(const LaunchPlan& plan);   // as one could type them; without the job's secret
 
-}  // namespace trireme::cli
+}  // namespace trireme::cluster

@@ -1,4 +1,4 @@
-#include "cli/launch_hosts.hpp"
+#include "trireme/cluster/launch_hosts.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "trireme/cluster/slurm.hpp"
 #include "trireme/comm/host.hpp"
 
-namespace trireme::cli {
+namespace trireme::cluster {
 namespace {
 
 constexpr double kMuchSkew = 1;  // seconds: beyond this, times in records of different hosts are not comparable
@@ -29,7 +29,7 @@ std::vector<std::string> addresses(const std::string& host, const std::vector<in
   return texts;
 }
 
-std::string clock_text(const cluster::HostAnswer& answer) {
+std::string clock_text(const HostAnswer& answer) {
   const bool is_far = std::abs(answer.clock_skew) > answer.clock_error + kMuchSkew;
   return is_far ? fmt::format("; warning: its clock is {:.1f} s {}", std::abs(answer.clock_skew),
                               answer.clock_skew > 0 ? "ahead" : "behind")
@@ -53,7 +53,7 @@ void report(const std::vector<HostReport>& hosts) {
   fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, {} for one", bad, hosts.size(), first.host);
 }
 
-void report(const std::vector<cluster::RemoteHost>& asked, const std::vector<cluster::HostAnswer>& answers) {
+void report(const std::vector<RemoteHost>& asked, const std::vector<HostAnswer>& answers) {
   std::vector<HostReport> hosts;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     hosts.push_back(
@@ -64,22 +64,22 @@ void report(const std::vector<cluster::RemoteHost>& asked, const std::vector<clu
   report(hosts);
 }
 
-// The program's path on each host, after copying it if asked.
-std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& tasks, const HostOptions& options) {
+// Where the program is on each host, once it is there.
+std::vector<std::string> programs_on(const std::vector<HostTasks>& tasks, const HostOptions& options) {
   if (!options.ship) {
     const std::string usual = options.exec.empty() ? this_binary() : "trireme";
     return std::vector(tasks.size(), options.remote_program.empty() ? usual : options.remote_program);
   }
-  const cluster::Shipment shipment = cluster::pack_this_program();
+  const Shipment shipment = pack_this_program();
   const std::string size = format_bytes(static_cast<double>(shipment.archive.size()));
   log_line(fmt::format("copying trireme and {} libraries, {}, to the hosts that do not have them", shipment.libraries,
                        size));
   std::vector<std::string> names, programs;
-  for (const cluster::HostTasks& host : tasks) names.push_back(host.host);
-  const auto results = cluster::ship(shipment, names, reach_of(options), options.ship_folder);
+  for (const HostTasks& host : tasks) names.push_back(host.host);
+  const auto results = ship(shipment, names, reach_of(options), options.ship_folder);
   std::vector<HostReport> hosts;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const cluster::ShipResult& result = results[i];
+    const ShipResult& result = results[i];
     hosts.push_back({.host = names[i],
                      .line = result.was_there
                                  ? fmt::format("has {}", result.program)
@@ -91,7 +91,7 @@ std::vector<std::string> programs_on(const std::vector<cluster::HostTasks>& task
   return programs;
 }
 
-perf::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFacts& facts, perf::CoreDemand demand) {
+perf::CoreDivision divide(const HostTasks& tasks, const HostFacts& facts, perf::CoreDemand demand) {
   demand.workers = tasks.size.workers;
   demand.servers = tasks.size.servers;
   if (demand.servers == 0) demand.cores_per_server.reset();  // only for hosts with servers
@@ -102,21 +102,21 @@ perf::CoreDivision divide(const cluster::HostTasks& tasks, const cluster::HostFa
   }
 }
 
-// Addresses of each host's tasks: the user gave all of them or none.
-std::vector<std::string> addresses_of(const std::vector<cluster::HostTasks>& tasks,
-                                      const std::vector<cluster::HostAnswer>& answers, const std::string& network) {
-  std::vector<cluster::KnownHost> hosts;
+// Where the tasks of each host are found: all have been given an address by the user, or none has.
+std::vector<std::string> addresses_of(const std::vector<HostTasks>& tasks, const std::vector<HostAnswer>& answers,
+                                      const std::string& network) {
+  std::vector<KnownHost> hosts;
   for (std::size_t i = 0; i < tasks.size(); ++i) hosts.push_back({.name = tasks[i].host, .facts = answers[i].facts});
-  if (tasks.front().address.empty()) return cluster::choose_addresses(hosts, network);
+  if (tasks.front().address.empty()) return choose_addresses(hosts, network);
   std::vector<std::string> given;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    cluster::check_has_address(hosts[i], tasks[i].address);
+    check_has_address(hosts[i], tasks[i].address);
     given.push_back(tasks[i].address);
   }
   return given;
 }
 
-void check_loopback(const std::vector<cluster::HostTasks>& tasks, const std::vector<std::string>& found_at) {
+void check_loopback(const std::vector<HostTasks>& tasks, const std::vector<std::string>& found_at) {
   if (tasks.size() < 2) return;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (found_at[i].starts_with("127.") || found_at[i] == "::1") {
@@ -126,36 +126,36 @@ void check_loopback(const std::vector<cluster::HostTasks>& tasks, const std::vec
   }
 }
 
-cluster::PortsWanted ports_wanted(const comm::JobSize& tasks, const TaskDemand& demand, bool at_addresses) {
+PortsWanted ports_wanted(const comm::JobSize& tasks, const TaskDemand& demand, bool at_addresses) {
   if (!at_addresses) return {.tasks = {.workers = 0, .servers = 0}};
   return {.tasks = tasks,
           .first_worker = demand.worker_port,
           .first_server = tasks.servers > 0 ? demand.ps_port : std::nullopt};
 }
 
-comm::ClusterSpec addresses(const std::string& host, const cluster::TaskPorts& ports) {
+comm::ClusterSpec addresses(const std::string& host, const TaskPorts& ports) {
   return {.workers = addresses(host, ports.workers), .servers = addresses(host, ports.servers)};
 }
 
 }  // namespace
 
-HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, cluster::PortClaims& ports) {
+HostShare share_of_this_machine(const TaskDemand& demand, bool at_addresses, PortClaims& ports) {
   HostShare share{.host = comm::host_name(),
                   .program = this_binary(),
                   .cores = perf::divide_this_machine(demand.cores),
                   .addresses = {}};
   if (!at_addresses) return share;
   const comm::JobSize tasks{.workers = demand.cores.workers, .servers = demand.cores.servers};
-  share.addresses = addresses("127.0.0.1", cluster::claim_ports(ports_wanted(tasks, demand, true), ports));
+  share.addresses = addresses("127.0.0.1", claim_ports(ports_wanted(tasks, demand, true), ports));
   return share;
 }
 
-cluster::HostReach reach_of(const HostOptions& options) {
-  const cluster::HostReach reach = options.slurm ? cluster::srun_reach() : cluster::ssh_reach(options.ssh);
-  return options.exec.empty() ? reach : cluster::inside(reach, options.exec);
+HostReach reach_of(const HostOptions& options) {
+  const HostReach reach = options.slurm ? srun_reach() : ssh_reach(options.ssh);
+  return options.exec.empty() ? reach : inside(reach, options.exec);
 }
 
-std::vector<cluster::HostSlots> read_hosts(const HostOptions& options) {
+std::vector<HostSlots> read_hosts(const HostOptions& options) {
   if (options.slurm) return options.allocated;
   const bool has_files = !options.public_addresses.empty() || !options.private_addresses.empty();
   if (int{!options.hosts.empty()} + int{!options.hostfile.empty()} + int{has_files} > 1) {
@@ -166,38 +166,37 @@ std::vector<cluster::HostSlots> read_hosts(const HostOptions& options) {
       bad_input("--public-ips and --private-ips belong together: where ssh reaches the hosts, and where they talk");
     }
     if (!options.network.empty()) bad_input("--network has no effect: --private-ips says where the tasks talk");
-    return cluster::read_address_files(options.public_addresses, options.private_addresses);
+    return read_address_files(options.public_addresses, options.private_addresses);
   }
-  return options.hosts.empty() ? cluster::read_host_file(options.hostfile)
-                               : cluster::parse_hosts(options.hosts, "--hosts");
+  return options.hosts.empty() ? read_host_file(options.hostfile) : parse_hosts(options.hosts, "--hosts");
 }
 
-std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<cluster::HostSlots>& hosts,
+std::vector<HostShare> shares_of_hosts(const HostOptions& options, const std::vector<HostSlots>& hosts,
                                        const TaskDemand& demand, bool at_addresses) {
-  const auto tasks = cluster::spread_tasks(hosts, {.workers = demand.cores.workers, .servers = demand.cores.servers});
+  const auto tasks = spread_tasks(hosts, {.workers = demand.cores.workers, .servers = demand.cores.servers});
   const std::vector<std::string> programs = programs_on(tasks, options);
-  std::vector<cluster::RemoteHost> asked;
+  std::vector<RemoteHost> asked;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     asked.push_back(
         {.name = tasks[i].host, .program = programs[i], .ports = ports_wanted(tasks[i].size, demand, at_addresses)});
   }
-  const auto answers = cluster::ask_hosts(asked, reach_of(options));
+  const auto answers = ask_hosts(asked, reach_of(options));
   report(asked, answers);
   const std::vector<std::string> found_at = addresses_of(tasks, answers, options.network);
   check_loopback(tasks, found_at);
   std::vector<HostShare> shares;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const cluster::HostFacts& facts = answers[i].facts;
+    const HostFacts& facts = answers[i].facts;
     shares.push_back({.host = tasks[i].host,
                       .program = programs[i],
                       .cores = divide(tasks[i], facts, demand.cores),
-                      .addresses = addresses(found_at[i], cluster::expected_ports(asked[i].ports)),
+                      .addresses = addresses(found_at[i], expected_ports(asked[i].ports)),
                       .ports = asked[i].ports,
-                      .network = cluster::network_of(found_at[i], facts)});
+                      .network = network_of(found_at[i], facts)});
   }
   return shares;
 }
 
 std::string this_binary() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-}  // namespace trireme::cli
+}  // namespace trireme::cluster

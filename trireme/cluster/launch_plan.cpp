@@ -1,4 +1,4 @@
-#include "cli/launch_plan.hpp"
+#include "trireme/cluster/launch_plan.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "cli/cluster_options.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
@@ -20,13 +19,13 @@
 #include "trireme/comm/cluster_spec.hpp"
 #include "trireme/comm/world.hpp"
 
-namespace trireme::cli {
+namespace trireme::cluster {
 namespace {
 
 using Environment = std::map<std::string, std::string>;
 
 LaunchNeeds check_program(const LaunchOptions& options) {
-  if (!options.hosts.are_given() && cluster::find_program(options.program).empty()) {
+  if (!options.hosts.are_given() && find_program(options.program).empty()) {
     bad_input("--program {}: there is no such program, or it cannot be run", options.program);
   }
   return {.survives_lost_workers = options.keep_going};
@@ -66,9 +65,9 @@ void check_host_options(const HostOptions& options) {
   }
 }
 
-int number_of_workers(const LaunchOptions& options, const std::vector<cluster::HostSlots>& hosts) {
+int number_of_workers(const LaunchOptions& options, const std::vector<HostSlots>& hosts) {
   if (options.workers) return *options.workers;
-  if (options.hosts.are_given()) return cluster::usual_workers(hosts);
+  if (options.hosts.are_given()) return usual_workers(hosts);
   bad_input("how many workers? As in: trireme launch --workers 2 -- bench --model resnet50");
 }
 
@@ -87,7 +86,7 @@ bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) 
 }
 
 void check_has_mpi(const LaunchOptions& options) {
-  if (!options.program.empty() || has_transport("MPI")) return;
+  if (!options.program.empty() || comm::has_transport("MPI")) return;
   fail(ErrorKind::unavailable,
        "this build has no MPI, so workers could not talk to each other: install libopenmpi-dev and build again, or "
        "start workers that do not talk with --starter process");
@@ -100,12 +99,13 @@ void check_suits_starter(const LaunchOptions& options, const LaunchNeeds& needs)
   }
 }
 
-cluster::Starter starter_for_this_machine(const LaunchOptions& options, const LaunchNeeds& needs, bool at_addresses) {
-  const bool wants_mpi = !at_addresses || needs.talks_mpi() || (needs.uses_every_protocol && has_transport("MPI"));
+Starter starter_for_this_machine(const LaunchOptions& options, const LaunchNeeds& needs, bool at_addresses) {
+  const bool wants_mpi =
+      !at_addresses || needs.talks_mpi() || (needs.uses_every_protocol && comm::has_transport("MPI"));
   const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && wants_mpi);
-  if (!by_mpi) return cluster::process_starter(this_binary());
+  if (!by_mpi) return process_starter(this_binary());
   check_has_mpi(options);
-  return cluster::mpi_starter(this_binary());
+  return mpi_starter(this_binary());
 }
 
 // The networks ranks talk over.
@@ -116,8 +116,8 @@ std::vector<std::string> networks_of(const std::vector<HostShare>& shares) {
   return {networks.begin(), networks.end()};
 }
 
-// An MPI launcher starts the same command everywhere, in its own way.
-cluster::RunnerStarter mpi_runners(const LaunchOptions& options, const std::vector<HostShare>& shares) {
+// An MPI launcher starts the same command everywhere, by its own ways.
+RunnerStarter mpi_runners(const LaunchOptions& options, const std::vector<HostShare>& shares) {
   check_has_mpi(options);
   if (!options.hosts.exec.empty()) {
     bad_input("--exec: tasks that talk MPI are not started in containers; take --protocol grpc or grpc+ucx");
@@ -131,19 +131,19 @@ cluster::RunnerStarter mpi_runners(const LaunchOptions& options, const std::vect
                 share.program, share.host, shares.front().program, shares.front().host);
     }
   }
-  return options.hosts.slurm ? cluster::srun_runners(options.hosts.mpi_plugin, networks_of(shares))
-                             : cluster::mpirun_runners(options.hosts.ssh, networks_of(shares));
+  return options.hosts.slurm ? srun_runners(options.hosts.mpi_plugin, networks_of(shares))
+                             : mpirun_runners(options.hosts.ssh, networks_of(shares));
 }
 
-cluster::Starter starter_for_hosts(const LaunchOptions& options, const LaunchNeeds& needs,
-                                   const std::vector<HostShare>& shares) {
-  std::vector<cluster::RemoteHost> hosts;
+Starter starter_for_hosts(const LaunchOptions& options, const LaunchNeeds& needs,
+                          const std::vector<HostShare>& shares) {
+  std::vector<RemoteHost> hosts;
   for (const HostShare& share : shares) {
     hosts.push_back({.name = share.host, .program = share.program, .ports = share.ports});
   }
   const bool by_mpi = options.starter == "mpi" || (options.starter == "auto" && needs.talks_mpi());
-  return cluster::host_starter(this_binary(), reach_of(options.hosts), hosts,
-                               by_mpi ? mpi_runners(options, shares) : cluster::RunnerStarter{});
+  return host_starter(this_binary(), reach_of(options.hosts), hosts,
+                      by_mpi ? mpi_runners(options, shares) : RunnerStarter{});
 }
 
 // Tasks that share cores must not pin threads, and must yield while waiting.
@@ -157,20 +157,20 @@ Environment sharing_environment(int threads) {
 
 std::string program_on(const HostShare& host, const LaunchOptions& options) {
   if (options.program.empty()) return host.program;
-  return options.hosts.are_given() ? options.program : cluster::find_program(options.program);
+  return options.hosts.are_given() ? options.program : find_program(options.program);
 }
 
-// Tasks of one role, host by host; `model` has what they share.
-void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, const LaunchOptions& options,
-               cluster::JobDescription& job) {
-  const bool are_workers = model.role == cluster::kWorkerRole;
+// Of one role, host by host. The model has what they have in common.
+void add_tasks(const Task& model, const std::vector<HostShare>& hosts, const LaunchOptions& options,
+               JobDescription& job) {
+  const bool are_workers = model.role == kWorkerRole;
   const int count = are_workers ? options.tasks.cores.workers : options.tasks.cores.servers;
   int index = 0;
   for (const HostShare& host : hosts) {
     const auto& processors = are_workers ? host.cores.workers : host.cores.servers;
     const std::vector<std::string>& addresses = are_workers ? host.addresses.workers : host.addresses.servers;
     for (std::size_t i = 0; i < processors.size(); ++i) {
-      cluster::Task task = model;
+      Task task = model;
       task.index = index++;
       task.host = host.host;
       task.processors = processors[i];
@@ -178,24 +178,23 @@ void add_tasks(const cluster::Task& model, const std::vector<HostShare>& hosts, 
       task.command = {program_on(host, options)};
       task.command.insert(task.command.end(), options.command.begin(), options.command.end());
       if (host.cores.shared) task.environment.merge(sharing_environment(host.cores.cores_per_worker));
-      task.environment[cluster::kTaskRoleVariable] = task.role;
-      task.environment[cluster::kTaskIndexVariable] = std::to_string(task.index);
-      task.environment[cluster::kTaskCountVariable] = std::to_string(count);
+      task.environment[kTaskRoleVariable] = task.role;
+      task.environment[kTaskIndexVariable] = std::to_string(task.index);
+      task.environment[kTaskCountVariable] = std::to_string(count);
       job.tasks.push_back(std::move(task));
     }
   }
 }
 
 // Workers first, then servers: task i is rank i.
-cluster::JobDescription make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
-  cluster::Task task;
-  if (at_addresses)
-    task.environment[cluster::kJobSecretVariable] = cluster::make_secret();  // to authenticate each other
-  if (options.hosts.slurm) task.environment[cluster::kEndRequestsVariable] = cluster::kFromLauncher;
-  cluster::JobDescription job;
+JobDescription make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
+  Task task;
+  if (at_addresses) task.environment[kJobSecretVariable] = make_secret();  // by which they know each other
+  if (options.hosts.slurm) task.environment[kEndRequestsVariable] = kFromLauncher;
+  JobDescription job;
   add_tasks(task, hosts, options, job);
-  if (isatty(STDERR_FILENO) != 0) job.tasks.front().environment[cluster::kProgressVariable] = "terminal";
-  task.role = cluster::kServerRole;
+  if (isatty(STDERR_FILENO) != 0) job.tasks.front().environment[kProgressVariable] = "terminal";
+  task.role = kServerRole;
   task.environment["CUDA_VISIBLE_DEVICES"] = "";  // GPUs are for workers
   add_tasks(task, hosts, options, job);
   return job;
@@ -204,9 +203,9 @@ cluster::JobDescription make_job(const LaunchOptions& options, const std::vector
 std::string shell_text(const Environment& environment, const std::vector<std::string>& command) {
   std::vector<std::string> words;
   for (const auto& [name, value] : environment) {
-    words.push_back(name + "=" + (name == cluster::kJobSecretVariable ? "..." : cluster::shell_quoted(value)));
+    words.push_back(name + "=" + (name == kJobSecretVariable ? "..." : shell_quoted(value)));
   }
-  for (const std::string& word : command) words.push_back(cluster::shell_quoted(word));
+  for (const std::string& word : command) words.push_back(shell_quoted(word));
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -226,7 +225,7 @@ std::string division_text(const perf::CoreDivision& cores) {
 
 LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check_command) {
   check_host_options(options.hosts);
-  if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
+  if (const std::string launcher = surrounding_launcher(); !launcher.empty()) {
     bad_input("this process was itself started by {} as one of several; run the command without launch", launcher);
   }
   if (options.starter != "auto" && options.starter != "mpi" && options.starter != "process") {
@@ -246,7 +245,7 @@ LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check
 }
 
 LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command) {
-  const auto hosts = options.hosts.are_given() ? read_hosts(options.hosts) : std::vector<cluster::HostSlots>{};
+  const auto hosts = options.hosts.are_given() ? read_hosts(options.hosts) : std::vector<HostSlots>{};
   options.tasks.cores.workers = number_of_workers(options, hosts);
   const LaunchNeeds needs = check_launch(options, check_command);
   const bool at_addresses = meets_at_addresses(options, needs);
@@ -269,7 +268,7 @@ std::string placement_text(const LaunchPlan& plan) {
   std::string text;
   std::size_t workers = 0, servers = 0;
   for (const HostShare& host : plan.hosts) {
-    text += fmt::format("trireme: {}{}\n", cluster::describe(plan.job, host.host), division_text(host.cores));
+    text += fmt::format("trireme: {}{}\n", describe(plan.job, host.host), division_text(host.cores));
     workers += host.cores.workers.size();
     servers += host.cores.servers.size();
   }
@@ -286,13 +285,13 @@ std::string commands_text(const LaunchPlan& plan) {
     text += fmt::format("  {}\n", shell_text(start.environment, start.command));
   }
   text += "which runs:\n";
-  cluster::JobDescription job = plan.job;
-  cluster::tell_addresses(job);
+  JobDescription job = plan.job;
+  tell_addresses(job);
   for (std::size_t i = 0; i < job.tasks.size(); ++i) {
-    const cluster::Task& task = job.tasks[i];
+    const Task& task = job.tasks[i];
     text += fmt::format("  {}{}\n", job.prefix(static_cast<int>(i)), shell_text(task.environment, task.command));
   }
   return text;
 }
 
-}  // namespace trireme::cli
+}  // namespace trireme::cluster
