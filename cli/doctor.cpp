@@ -20,7 +20,6 @@
 #include "trireme/perf/threads.hpp"
 #include "trireme/plan/backend.hpp"
 #include "trireme/report/facts.hpp"
-#include "trireme/report/renderers.hpp"
 #include "trireme/report/table.hpp"
 
 namespace trireme::cli {
@@ -41,7 +40,6 @@ constexpr std::array kOptionalLibraries{
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
     OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
     OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, as MNIST is given out", true},
-    OptionalLibrary{"Chart.js", "libjs-chart.js", "pages of `trireme report`", true},
     OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
     OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", true},
     OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", true},
@@ -89,8 +87,7 @@ Diagnosis examine() {
 
 // Empty if this build lacks it.
 std::string version_of(const std::string& library) {
-  for (const auto& versions :
-       {library_versions(), comm::transport_versions(), data::library_versions(), report::page_library_versions()}) {
+  for (const auto& versions : {library_versions(), comm::transport_versions(), data::library_versions()}) {
     for (const auto& [name, version] : versions) {
       if (name == library) return version;
     }

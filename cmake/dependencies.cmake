@@ -91,9 +91,4 @@ if(NOT JPEG_FOUND OR NOT ZLIB_FOUND OR NOT TRIREME_WITH_PROTOBUF)
   message(WARNING "not all formats of data sets can be read (packages libjpeg-dev, zlib1g-dev, libprotobuf-dev, "
                   "protobuf-compiler)")
 endif()
-# Chart.js is optional: without it `report` makes no pages, only text, tables and drawings.
-find_file(CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist NO_DEFAULT_PATH)
-if(NOT CHART_JS)
-  message(WARNING "Chart.js was not found: `trireme report` makes no HTML (package libjs-chart.js)")
-endif()
 find_package(GTest QUIET)

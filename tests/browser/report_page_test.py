@@ -30,7 +30,22 @@ if not CHROMIUM or not DRIVER:
 
 TRIREME = sys.argv[1]
 SCREENSHOTS = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
-CHARTS = 12  # canvases; the heat map is a table
+# Of each figure: marks (points, bars, cells), and points of its lines.
+FIGURES = {
+    "scaling-over-workers": (16, 16),  # two lines of four, and their ideals
+    "scaling-efficiency": (8, 8),
+    "scaling-time": (150, 0),  # five parts of 2 * (1 + 2 + 4 + 8) ranks
+    "threads-and-batch-heat-map": (12, 0),
+    "sp-against-mp-bars": (4, 0),
+    "servers-over-ps": (6, 6),
+    "input-io-overhead": (3, 3),
+    "forward-against-backward-time-per-batch": (12, 0),
+    "training-loss-epochs": (100, 500),  # of very many points some
+    "training-loss-time": (100, 500),
+    "training-accuracy": (5, 5),
+    "network-bandwidth": (24, 24),
+    "network-all-reduce": (24, 24),
+}
 
 
 def start_browser(profile):
@@ -81,30 +96,41 @@ class ReportPage(unittest.TestCase):
             self.browser.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
 
     def test_1_every_figure_has_its_data(self):
-        figures = json.loads(self.run_script("return document.getElementById('report-data').textContent"))
-        self.assertEqual(len(figures), CHARTS + 1)
-        drawn = 0
-        for figure in figures:
-            if figure["kind"] == "heat_map":
-                cells = self.browser.find_elements(By.CSS_SELECTOR, f"#{figure['id']} table.heat td b")
-                self.assertEqual(len(cells), sum(len(series["points"]) for series in figure["series"]))
-                continue
-            drawn += 1
-            # What the chart has, and how much of it lies inside the plot.
-            shown = self.run_script("""
-                const canvas = document.querySelector('#' + arguments[0] + ' canvas'), chart = Chart.getChart(canvas);
-                const area = chart.chartArea;
-                return {sizes: chart.data.datasets.map((d) => d.data.length),
-                        inside: chart.data.datasets.map((d, i) => chart.getDatasetMeta(i).data.filter((e) =>
-                            e.x >= area.left - 1 && e.x <= area.right + 1 && e.y >= area.top - 1 &&
-                            e.y <= area.bottom + 1).length),
-                        ink: canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v)};
-                """, figure["id"])
-            expected = [len(series["points"]) for series in figure["series"]]
-            self.assertEqual(shown["sizes"], expected, figure["id"])
-            self.assertEqual(shown["inside"], expected, figure["id"])
-            self.assertTrue(shown["ink"], figure["id"])
-        self.assertEqual(drawn, CHARTS)
+        shown = self.run_script("""
+            const figures = {}, edge = (box) => [box.left, box.top, box.right, box.bottom];
+            for (const drawing of document.querySelectorAll('figure svg')) {
+                const marks = [...drawing.querySelectorAll('.mark')], texts = [...drawing.querySelectorAll('text')];
+                const boxes = (list) => list.map((element) => edge(element.getBoundingClientRect()));
+                // Those of the legend are thicker, or quiet.
+                const lines = drawing.querySelectorAll(
+                    'polyline[stroke-width="2"], polyline[stroke-dasharray]:not([stroke="var(--quiet)"])');
+                const whiskers = [...drawing.querySelectorAll('polyline[stroke-width="1.4"]:not([stroke-dasharray])')];
+                figures[drawing.closest('figure').id] = {
+                    drawing: edge(drawing.getBoundingClientRect()), marks: boxes(marks), texts: boxes(texts),
+                    whiskers: boxes(whiskers), tips: marks.map((mark) => mark.dataset.tip),
+                    points: [...lines].reduce((sum, line) => sum + line.points.length, 0),
+                    label: drawing.getAttribute('aria-label'), role: drawing.getAttribute('role')};
+            }
+            return figures;""")
+        self.assertEqual({name: (len(figure["marks"]), figure["points"]) for name, figure in shown.items()}, FIGURES)
+
+        def inside(box, frame):
+            return all(box[i] >= frame[i] - 1 and box[i + 2] <= frame[i + 2] + 1 for i in (0, 1))
+
+        def apart(box, other):
+            return any(box[i] >= other[i + 2] - 1 or box[i + 2] <= other[i] + 1 for i in (0, 1))
+        for name, figure in shown.items():
+            for box in figure["marks"] + figure["texts"] + figure["whiskers"]:
+                self.assertTrue(inside(box, figure["drawing"]), f"{name}: {box} in {figure['drawing']}")
+            # Names of the axes and of the legend stand beside each other; only a map has texts on its marks.
+            for i, box in enumerate(figure["texts"]):
+                others = figure["texts"][i + 1:] + ([] if "map" in name else figure["marks"] + figure["whiskers"])
+                for other in others:
+                    self.assertTrue(apart(box, other), f"{name}: {box} and {other}")
+            for tip in figure["tips"]:
+                self.assertRegex(tip, r"(?s)^.+\n.*\d", name)
+            self.assertEqual(figure["role"], "img")
+            self.assertRegex(figure["label"], r"^.+: .+ over .+")
 
     def test_2_findings_lead_to_figures(self):
         links = self.browser.find_elements(By.CSS_SELECTOR, "#findings a, #guidelines a, nav.contents a")
@@ -145,39 +171,62 @@ class ReportPage(unittest.TestCase):
         self.assertEqual(len(lines), 1 + len(box.find_elements(By.CSS_SELECTOR, "tbody tr")))
         self.assertEqual(lines[0].split("\t")[0], box.find_element(By.TAG_NAME, "th").text)
 
-    def test_5_hovering_shows_the_spread(self):
-        canvas = self.browser.find_element(By.CSS_SELECTOR, "figure canvas")
-        self.scroll_to(canvas)
-        place = self.run_script("""
-            const chart = Chart.getChart(arguments[0]), point = chart.getDatasetMeta(0).data[2];
-            const box = arguments[0].getBoundingClientRect();
-            return [point.x - box.width / 2, point.y - box.height / 2];""", canvas)
-        ActionChains(self.browser).move_to_element_with_offset(canvas, int(place[0]), int(place[1])).perform()
+    def hover(self, selector, place, aside=0):
+        """What is shown to who points so many pixels beside a mark."""
+        mark = self.browser.find_elements(By.CSS_SELECTOR, selector)[place]
+        self.scroll_to(mark)
+        ActionChains(self.browser).move_to_element_with_offset(mark, aside, 0).perform()
+        self.wait_until(lambda: "on" in (mark.get_attribute("class") or "").split(), "showed what the mark is")
+        tip = self.browser.find_element(By.CLASS_NAME, "tip")
+        self.assertTrue(tip.is_displayed())
+        self.assertTrue(self.run_script("""const box = arguments[0].getBoundingClientRect();
+            return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;""", tip))
+        return tip.text
 
-        def tooltip():
-            return self.run_script("""const tip = Chart.getChart(arguments[0]).tooltip;
-                return tip && tip.opacity > 0 ? tip.title.concat(tip.body.flatMap((b) => b.lines)).join('|') : ''""", canvas)
-        self.wait_until(tooltip, "showed a tooltip")
-        self.assertIn("workers: 4", tooltip())
-        self.assertRegex(tooltip(), r"(95 %|range): [\d.,]+ to [\d.,]+")
-        self.assertIn("5 runs", tooltip())
+    def test_5_hovering_shows_the_spread(self):
+        for aside in (0, 12):  # marks are small: beside one is near enough
+            text = self.hover("#scaling-over-workers .mark", 2, aside)
+            self.assertIn("workers: 4", text)
+            self.assertRegex(text, r"all_reduce: 36\d[\d.]* \((95 %|range): [\d.,]+ to [\d.,]+\)")
+            self.assertIn("5 runs", text)
         self.picture("hover")
+        self.assertRegex(self.hover("#scaling-time .mark", 7), r"rank 1\ncompute: \d")
+        self.assertRegex(self.hover("#sp-against-mp-bars .mark", 0), r"64\nSP: \d.*\(.* to .*\), 5 runs")
+        self.assertRegex(self.hover("#threads-and-batch-heat-map .mark", 5), r"threads.*: 2, batch.*: 16\n\d.* to ")
+        self.picture("hover-map")
+        self.assertRegex(self.hover("#training-loss-epochs .mark", 50), r"epoch: 2\.5\d?\n0\.6\d+, 1 run$")
+        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "svg .mark title"), [])  # one tip, not two
+        ActionChains(self.browser).move_to_element(self.browser.find_element(By.TAG_NAME, "footer")).perform()
+        self.wait_until(lambda: not self.browser.find_element(By.CLASS_NAME, "tip").is_displayed(), "hid the tip")
+
+    def fill(self):
+        return self.run_script("return getComputedStyle(document.querySelector('figure .mark')).fill")
+
+    def emulate(self, media="", **features):
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "media": media, "features": [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]})
 
     def test_6_dark_and_light(self):
         def ground():
             return self.run_script("return getComputedStyle(document.body).backgroundColor")
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
-        self.wait_until(lambda: ground() == "rgb(15, 20, 26)", "followed the system to dark")
+        dark, light = ("rgb(15, 20, 26)", "rgb(107, 155, 255)"), ("rgb(247, 248, 250)", "rgb(37, 99, 235)")
+        self.assertEqual((ground(), self.fill()), light)
+        self.emulate(prefers_color_scheme="dark")
+        self.wait_until(lambda: ground() == dark[0], "followed the system to dark")
+        self.assertEqual(self.fill(), dark[1])
         self.picture("dark")
         button = self.browser.find_element(By.CSS_SELECTOR, "button.theme")
         self.scroll_to(button)
         button.click()
-        self.assertEqual(ground(), "rgb(247, 248, 250)")
+        self.assertEqual((ground(), self.fill()), light)
         button.click()
-        self.assertEqual(ground(), "rgb(15, 20, 26)")
+        self.assertEqual((ground(), self.fill()), dark)
         self.assertEqual(button.text, "Light")
+        self.emulate(media="print", prefers_color_scheme="dark")
+        self.assertEqual(self.fill(), light[1])  # paper is white
+        self.emulate(prefers_color_scheme="dark")
         button.click()
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        self.emulate()
 
     def test_7_prints(self):
         sheet = self.browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
@@ -191,11 +240,20 @@ class ReportPage(unittest.TestCase):
                                      {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False})
         try:
             width = self.run_script("return document.documentElement.scrollWidth")
+            # A drawing keeps a size that can be read, and scrolls in its own box.
+            smallest = self.run_script("""return Math.min(...[...document.querySelectorAll('figure svg')].map((svg) =>
+                9.5 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width));""")
+            boxes = self.run_script("""return [...document.querySelectorAll('.plot')].filter((box) =>
+                box.getBoundingClientRect().right > 390 || box.scrollWidth <= box.clientWidth).length;""")
             self.run_script("window.scrollTo(0, 0)")
             self.picture("narrow")
+            self.scroll_to(self.browser.find_element(By.CSS_SELECTOR, "figure"))
+            self.picture("narrow-figure")
         finally:
             self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         self.assertLessEqual(width, 390)
+        self.assertGreater(smallest, 7)
+        self.assertEqual(boxes, 0)
 
     def test_9_nothing_was_asked_for_and_nothing_went_wrong(self):
         self.assertIn(HOST, self.browser.find_element(By.CSS_SELECTOR, ".facts").text)  # text, not markup

@@ -13,7 +13,6 @@
 #include "run_command.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/report/renderers.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme {
@@ -55,7 +54,6 @@ class Report : public ::testing::Test {
 };
 
 TEST_F(Report, PageIsWrittenBesideTheRecords) {
-  if (report::chart_script().empty()) GTEST_SKIP() << "built without Chart.js";
   const std::string folder = study("s", 100, 150);
   const CommandResult result = run_trireme({"report", folder});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -96,7 +94,6 @@ TEST_F(Report, EndingOfTheFileDecidesTheFormat) {
   EXPECT_EQ(written("r.svg").rfind("<svg", 0), 0U);
   EXPECT_EQ(written("r.txt", {"--format", "md"}).rfind("# batches\n", 0), 0U);
   EXPECT_EQ(written("r.markdown", {"--format", "md"}).rfind("# batches\n", 0), 0U);
-  if (report::chart_script().empty()) return;  // a build without pages
   EXPECT_NE(written("r.html").find("<title>"), std::string::npos);
 }
 

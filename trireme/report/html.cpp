@@ -1,13 +1,10 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <regex>
 
-#include "trireme/base/error.hpp"
-#include "trireme/base/json.hpp"
 #include "trireme/report/renderers.hpp"
+#include "trireme_page_texts.hpp"
 
 namespace trireme::report {
 namespace {
@@ -30,9 +27,8 @@ below 0.1.</p>
 other options equal. What <b>input</b> costs is judged by the signs of what each run lost, one-sided.</p></div></section>
 )";
 
-constexpr std::size_t kLongTable = 14;       // rows from which a table scrolls
-constexpr std::size_t kManyCategories = 10;  // from which names on the axis need room
-constexpr std::size_t kFirstFindings = 10;   // that a reader sees at once
+constexpr std::size_t kLongTable = 14;      // rows from which a table scrolls
+constexpr std::size_t kFirstFindings = 10;  // that a reader sees at once
 
 struct Badge {
   const char* css;
@@ -85,60 +81,6 @@ std::string html_command(const std::string& command) {
                      xml_escaped(command));
 }
 
-// A cell of the map; darker is more.
-std::string heat_cell(const Point& point, double lowest, double highest) {
-  const double share = highest > lowest ? (point.y - lowest) / (highest - lowest) : 1;
-  const std::string spread =
-      point.spread ? fmt::format("{} – {}", number_text(point.spread->low), number_text(point.spread->high))
-                   : "one run";
-  const std::string kind = point.spread ? fmt::format("{}: ", kind_text(*point.spread)) : "";
-  return fmt::format(
-      "<td style=\"--share:{:.3f}\" class=\"{}{}\" title=\"{} ({}{}), {} run{}\"><b>{}</b><small>{}</small></td>",
-      share, share > 0.55 ? "strong" : "", point.y == highest ? " best" : "", number_text(point.y), kind, spread,
-      point.runs, point.runs == 1 ? "" : "s", number_text(point.y), spread);
-}
-
-std::string heat_map(const Figure& figure) {
-  double lowest = INFINITY, highest = -INFINITY;
-  for (const Series& row : figure.series) {
-    for (const Point& point : row.points) {
-      lowest = std::min(lowest, point.y);
-      highest = std::max(highest, point.y);
-    }
-  }
-  std::string text = fmt::format(
-      "<div class=\"heatscroll\"><table class=\"heat\"><thead><tr><th class=\"axis\" scope=\"col\">{} ↓ &nbsp; {} "
-      "→</th>",
-      xml_escaped(figure.row_title), xml_escaped(figure.x.title));
-  for (const std::string& column : figure.x.categories)
-    text += fmt::format("<th scope=\"col\">{}</th>", xml_escaped(column));
-  text += "</tr></thead><tbody>";
-  for (const Series& row : figure.series) {
-    text += fmt::format("<tr><th scope=\"row\">{}</th>", xml_escaped(row.name));
-    for (std::size_t column = 0; column < figure.x.categories.size(); ++column) {
-      const auto point = std::ranges::find_if(
-          row.points, [&](const Point& candidate) { return candidate.x == static_cast<double>(column); });
-      text += point == row.points.end() ? "<td class=\"none\">–</td>" : heat_cell(*point, lowest, highest);
-    }
-    text += "</tr>";
-  }
-  return text + "</tbody></table></div>\n";
-}
-
-std::string drawing(const Figure& figure) {
-  if (figure.kind == FigureKind::heat_map) return heat_map(figure);
-  // Lying bars need room by their number.
-  const std::string height =
-      figure.kind == FigureKind::stacked_bars
-          ? fmt::format(" style=\"height:{:.1f}rem\"", 7 + 1.7 * static_cast<double>(figure.x.categories.size()))
-          : std::string();
-  return fmt::format(
-      "<div class=\"plot{}\"{}><canvas role=\"img\" aria-label=\"{}: {} over {}; the numbers are in the table "
-      "below\"></canvas></div>\n",
-      figure.x.categories.size() > kManyCategories ? " tall" : "", height, xml_escaped(figure.title),
-      xml_escaped(figure.y.title), xml_escaped(figure.x.title.empty() ? "configurations" : figure.x.title));
-}
-
 std::string commands(const Figure& figure) {
   std::string text;
   std::size_t count = 0;
@@ -152,12 +94,12 @@ std::string commands(const Figure& figure) {
                      count == 1 ? "" : "s", count, text);
 }
 
-// Title, drawing or heat map, notes, table, commands, machine.
+// Title, drawing, notes, table, commands, machine.
 std::string html_figure(const Figure& figure) {
   std::string text =
       fmt::format("<figure id=\"{}\" class=\"card\">\n<figcaption><h3>{}</h3>", figure.id, xml_escaped(figure.title));
   if (!figure.caption.empty()) text += fmt::format("<p>{}</p>", xml_escaped(figure.caption));
-  text += "</figcaption>\n" + drawing(figure);
+  text += "</figcaption>\n<div class=\"plot\">" + to_inline_svg(figure) + "</div>\n";
   for (const std::string& note : figure.notes) text += fmt::format("<p class=\"note\">{}</p>\n", xml_escaped(note));
   text += fmt::format("<details class=\"table\"{}><summary>Table ({} row{})</summary>{}</details>\n",
                       figure.table.rows.size() <= 8 ? " open" : "", figure.table.rows.size(),
@@ -256,83 +198,22 @@ std::string runs(const Document& document) {
       document.runs.rows.size(), html_table(document.runs, "All runs"));
 }
 
-const char* kind_name(FigureKind kind) {
-  constexpr std::array<const char*, 4> kNames{"lines", "bars", "stacked_bars", "heat_map"};
-  return kNames.at(static_cast<std::size_t>(kind));
-}
-
-Json axis_json(const FigureAxis& axis) {
-  Json json{{"title", axis.title}, {"logarithmic", axis.logarithmic}};
-  if (!axis.categories.empty()) json["categories"] = axis.categories;
-  return json;
-}
-
-Json point_json(const Point& point) {
-  Json json{{"x", point.x}, {"y", point.y}, {"runs", point.runs}};
-  if (point.spread) {
-    json["low"] = point.spread->low;
-    json["high"] = point.spread->high;
-    json["interval"] = kind_text(*point.spread);
-  }
-  return json;
-}
-
-std::string data_script(const Document& document) {
-  std::string list;
-  for (const Figure* figure : document.figures()) list += (list.empty() ? "" : ",\n") + chart_data(*figure);
-  return fmt::format("<script type=\"application/json\" id=\"report-data\">[{}]</script>\n", list);
-}
-
 }  // namespace
 
-std::string chart_data(const Figure& figure) {
-  Json series = Json::array();
-  for (const Series& entry : figure.series) {
-    Json points = Json::array();
-    for (const Point& point : entry.points) points.push_back(point_json(point));
-    series.push_back({{"name", entry.name}, {"points", std::move(points)}});
-    if (entry.ideal_of) series.back()["ideal_of"] = *entry.ideal_of;
-    if (entry.colour) series.back()["colour"] = *entry.colour;
-  }
-  const Json json{{"id", figure.id},
-                  {"kind", kind_name(figure.kind)},
-                  {"x", axis_json(figure.x)},
-                  {"y", axis_json(figure.y)},
-                  {"series", std::move(series)}};
-  // Nothing in it may end the element that it stands in, or begin a comment.
-  std::string text;
-  for (const char c : json.dump(-1, ' ', true, Json::error_handler_t::replace)) {
-    if (c == '<' || c == '>' || c == '&') {
-      text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
-
 std::string to_html(const Document& document) {
-  if (chart_script().empty()) {
-    fail(ErrorKind::unavailable,
-         "this build makes no HTML: it was made without Chart.js (package libjs-chart.js; install it and build again); "
-         "--format markdown, csv and svg work");
-  }
   std::string text = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   text += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
   text +=
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n";
-  text += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n", xml_escaped(document.title),
-                      page_style());
+  text +=
+      fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n", xml_escaped(document.title), kPageStyle);
   text += "<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<div class=\"page\">\n";
   text += header(document) + contents(document) + "<main id=\"content\">\n";
-  text += "<noscript><p>Figures need JavaScript; every number is in the tables.</p></noscript>\n";
   text += warnings(document) + findings(document) + guidelines(document);
   for (std::size_t i = 0; i < document.sections.size(); ++i) text += section_text(document.sections[i], i + 1);
   text += runs(document) + kMethod;
   text += "<footer>Made by <code>trireme report</code>. This page is complete: it asks for nothing.</footer>\n";
-  text += "</main>\n</div>\n" + data_script(document);
-  text += fmt::format("<script>{}</script>\n<script>\n{}</script>\n</body>\n</html>\n", chart_script(), page_script());
-  return text;
+  return text + fmt::format("</main>\n</div>\n<script>\n{}</script>\n</body>\n</html>\n", kPageScript);
 }
 
 }  // namespace trireme::report

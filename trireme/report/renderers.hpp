@@ -4,8 +4,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "trireme/report/document.hpp"
 
@@ -19,18 +17,11 @@ std::string to_markdown(const Document& document, bool with_drawings);
 
 // A drawing that stands for itself, on a white ground.
 std::string to_svg(const Figure& figure);
+// The same as an element of a page, in the colours of its style, without title and machine.
+std::string to_inline_svg(const Figure& figure);
 
-// One file that needs no other and asks for none. Error(unavailable) where the build has not found Chart.js.
+// One file that needs no other and asks for none.
 std::string to_html(const Document& document);
-// What the script of the page draws, as JSON that may stand inside a script element.
-std::string chart_data(const Figure& figure);
-
-// The texts that pages are made of, as the build has found them.
-std::string_view page_style();
-std::string_view page_script();
-std::string_view chart_script();  // Chart.js; empty: this build is without
-// {"Chart.js", "3.9.1"}; empty: this build is without.
-std::vector<std::pair<std::string, std::string>> page_library_versions();
 
 // For SVG and HTML: &, <, > and quotes as entities; control characters, which XML does not have, as spaces.
 std::string xml_escaped(std::string_view text);

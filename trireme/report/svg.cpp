@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "trireme/report/renderers.hpp"
@@ -10,133 +11,131 @@
 namespace trireme::report {
 namespace {
 
+// A colour: in a page a variable of its style, which has a light and a dark form; elsewhere as on white paper, since
+// not every program that shows SVG knows variables.
+struct Ink {
+  const char* in_page;
+  const char* on_paper;
+};
+
+// Told apart also by people who do not see all colours.
+constexpr Ink kSeriesInks[] = {{"var(--s0)", "#2563eb"}, {"var(--s1)", "#d97706"}, {"var(--s2)", "#059669"},
+                               {"var(--s3)", "#c026d3"}, {"var(--s4)", "#dc2626"}, {"var(--s5)", "#0891b2"},
+                               {"var(--s6)", "#65a30d"}, {"var(--s7)", "#7c3aed"}};
+constexpr Ink kInk{"var(--ink)", "#17202b"}, kQuiet{"var(--quiet)", "#566373"}, kFaint{"var(--faint)", "#e3e7ec"},
+    kGround{"var(--card)", "#ffffff"};
+
+constexpr double kWidth = 760, kMargin = 16, kLeft = 66, kRight = kWidth - kMargin;
+constexpr std::size_t kFewPoints = 100;  // more of them are not drawn one by one
+
+struct Place {
+  double x = 0, y = 0;
+};
+
+struct Box {
+  double left = 0, top = 0, width = 0, height = 0;
+};
+
+struct Stroke {
+  Ink ink;
+  double width = 1;
+  bool is_dashed = false;
+};
+
+struct Fill {
+  Ink ink;
+  double corner = 2, opacity = 1;
+};
+
+struct Writing {
+  const char* anchor = "start";
+  double size = 11;
+  Ink ink = kQuiet;
+  double turned = 0;
+};
+
 // The few shapes that drawings are made of.
 class SvgCanvas {
  public:
-  enum class Anchor { start, middle, end };
+  explicit SvgCanvas(bool in_page) : in_page_(in_page) {}
 
-  SvgCanvas(double width, double height, const std::string& title);
+  void line(const std::vector<Place>& places, const Stroke& stroke) {
+    std::string points;
+    for (const Place& place : places) points += fmt::format("{:.1f},{:.1f} ", place.x, place.y);
+    body_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n", points,
+                         colour(stroke.ink), stroke.width, stroke.is_dashed ? " stroke-dasharray=\"4 4\"" : "");
+  }
 
-  void line(double x1, double y1, double x2, double y2, const std::string& colour, double width = 1,
-            const std::string& dashes = "");
-  void rectangle(double x, double y, double width, double height, const std::string& colour);
-  void circle(double x, double y, double radius, const std::string& colour);
-  void text(double x, double y, const std::string& text, Anchor anchor = Anchor::start, double size = 12,
-            const std::string& colour = "#1f2933", double turned = 0);
+  // With rounded corners, up to a circle. With a tip it is a mark, which shows it to who points at it.
+  void rectangle(const Box& box, const Fill& fill, const std::string& tip) {
+    body_ +=
+        fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{}\" fill=\"{}\"{}{}\n",
+                    box.left, box.top, box.width, box.height, fill.corner, colour(fill.ink),
+                    fill.opacity == 1 ? "" : fmt::format(" fill-opacity=\"{:.2g}\"", fill.opacity),
+                    tip.empty() ? "/>" : fmt::format(" class=\"mark\"><title>{}</title></rect>", xml_escaped(tip)));
+  }
 
-  std::string finish() const { return head_ + body_ + "</svg>\n"; }
+  void text(const Place& place, const std::string& text, const Writing& how) {
+    const std::string turn =
+        how.turned == 0 ? "" : fmt::format(" transform=\"rotate({} {:.1f} {:.1f})\"", how.turned, place.x, place.y);
+    body_ +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" fill=\"{}\"{}>{}</text>\n",
+                    place.x, place.y, how.anchor, how.size, colour(how.ink), turn, xml_escaped(text));
+  }
+
+  std::string finish(double height, const Figure& figure) const {
+    if (in_page_) {
+      return fmt::format(
+          "<svg viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"{}: {} over {}; the numbers are in the table "
+          "below\">\n"
+          "{}</svg>\n",
+          kWidth, height, xml_escaped(figure.title), xml_escaped(figure.y.title),
+          xml_escaped(figure.x.title.empty() ? "configurations" : figure.x.title), body_);
+    }
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1:.0f}\" width=\"{0}\" height=\"{1:.0f}\" "
+        "role=\"img\" font-family=\"system-ui, sans-serif\">\n<title>{2}</title>\n"
+        "<rect width=\"100%\" height=\"100%\" fill=\"{3}\"/>\n{4}</svg>\n",
+        kWidth, height, xml_escaped(figure.title), kGround.on_paper, body_);
+  }
 
  private:
-  std::string head_, body_;
+  const char* colour(Ink ink) const { return in_page_ ? ink.in_page : ink.on_paper; }
+
+  bool in_page_;
+  std::string body_;
 };
 
-SvgCanvas::SvgCanvas(double width, double height, const std::string& title)
-    : head_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-                        "height=\"{1:.0f}\" role=\"img\" font-family=\"system-ui, sans-serif\">\n<title>{2}</title>\n"
-                        "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-                        width, height, xml_escaped(title))) {}
+bool begins_letter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
-void SvgCanvas::line(double x1, double y1, double x2, double y2, const std::string& colour, double width,
-                     const std::string& dashes) {
-  body_ += fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n", x1, y1,
-      x2, y2, colour, width, dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes));
+// About how wide the longest text is, at the size of axes.
+double widest(const std::vector<std::string>& texts) {
+  std::ptrdiff_t letters = 0;
+  for (const std::string& text : texts) letters = std::max(letters, std::ranges::count_if(text, begins_letter));
+  return 6.2 * static_cast<double>(letters);
 }
 
-void SvgCanvas::rectangle(double x, double y, double width, double height, const std::string& colour) {
-  body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y,
-                       width, height, colour);
-}
-
-void SvgCanvas::circle(double x, double y, double radius, const std::string& colour) {
-  body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n", x, y, radius, colour);
-}
-
-void SvgCanvas::text(double x, double y, const std::string& text, Anchor anchor, double size, const std::string& colour,
-                     double turned) {
-  const char* const where = anchor == Anchor::start ? "start" : anchor == Anchor::middle ? "middle" : "end";
-  const std::string turn = turned == 0 ? "" : fmt::format(" transform=\"rotate({} {:.1f} {:.1f})\"", turned, x, y);
-  body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" fill=\"{}\"{}>{}</text>\n",
-                       x, y, where, size, colour, turn, xml_escaped(text));
-}
-
-constexpr int kTicks = 5;
-
-// 1, 2 or 5 times a power of ten, near a fifth of the range.
-double round_step(double range) {
-  const double raw = range / kTicks, power = std::pow(10, std::floor(std::log10(raw)));
-  const double digit = raw / power;
-  return power * (digit <= 1.5 ? 1 : digit <= 3 ? 2 : digit <= 7 ? 5 : 10);
-}
-
-// The value `low` lies at `from`, `high` at `to`; logarithmic scales need values above 0.
-class SvgScale {
- public:
-  SvgScale(double low, double high, double from, double to, bool logarithmic);
-
-  double place(double value) const;
-  // Round values within the range: 0, 50, 100 ...; powers of ten (and of two on short logarithmic ranges).
-  std::vector<double> ticks() const;
-
- private:
-  double low_, high_, from_, to_;
-  bool logarithmic_;
-};
-
-SvgScale::SvgScale(double low, double high, double from, double to, bool logarithmic)
-    : low_(low), high_(high), from_(from), to_(to), logarithmic_(logarithmic) {
-  if (!(high_ > low_)) high_ = low_ + (low_ == 0 ? 1 : std::fabs(low_));  // a single value has a range too
-}
-
-double SvgScale::place(double value) const {
-  const double share = logarithmic_ ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
-  return from_ + share * (to_ - from_);
-}
-
-std::vector<double> SvgScale::ticks() const {
-  std::vector<double> ticks;
-  if (!logarithmic_) {
-    const double step = round_step(high_ - low_);
-    for (double k = std::ceil(low_ / step - 1e-9); k * step <= high_ * (1 + 1e-9); ++k) ticks.push_back(k * step);
-    return ticks;
+// With an ellipsis where it has more than so many letters.
+std::string cut(const std::string& text, std::size_t room) {
+  std::size_t letters = 0, end = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (begins_letter(text[i]) && ++letters == room) end = i;
   }
-  const double base = high_ / low_ > 300 ? 10 : 2;
-  for (double k = std::ceil(std::log(low_) / std::log(base) - 1e-9);; ++k) {
-    const double value = std::pow(base, k);
-    if (value > high_ * (1 + 1e-9)) return ticks;
-    ticks.push_back(value);
-  }
+  return letters > room ? text.substr(0, end) + "…" : text;
+}
+
+std::vector<std::string> cut(std::vector<std::string> texts, std::size_t room) {
+  for (std::string& text : texts) text = cut(text, room);
+  return texts;
 }
 
 // "1", "2.5k", "1M"
 std::string tick_text(double value) {
   const double size = std::fabs(value);
-  if (size >= 1e9) return fmt::format("{:g}G", value / 1e9);
-  if (size >= 1e6) return fmt::format("{:g}M", value / 1e6);
-  if (size >= 1e4) return fmt::format("{:g}k", value / 1e3);
+  if (size >= 1e9) return fmt::format("{:.4g}G", value / 1e9);
+  if (size >= 1e6) return fmt::format("{:.4g}M", value / 1e6);
+  if (size >= 1e4) return fmt::format("{:.4g}k", value / 1e3);
   return fmt::format("{:.4g}", size < 1e-12 ? 0 : value);
-}
-
-using Anchor = SvgCanvas::Anchor;
-
-// Told apart also by people who do not see all colours; the page has the same.
-constexpr const char* kColours[] = {"#2563eb", "#d97706", "#059669", "#c026d3",
-                                    "#dc2626", "#0891b2", "#65a30d", "#7c3aed"};
-constexpr const char* kInk = "#1f2933";
-constexpr const char* kFaint = "#e4e7eb";
-constexpr const char* kQuiet = "#616e7c";
-constexpr double kWidth = 760, kLeft = 76, kRight = 24, kTop = 64, kPlotHeight = 300, kBarHeight = 24;
-
-std::string colour_of(const Figure& figure, std::size_t place) {
-  const Series& series = figure.series[place];
-  const int chosen = series.ideal_of.value_or(series.colour.value_or(static_cast<int>(place)));
-  return kColours[static_cast<std::size_t>(chosen) % std::size(kColours)];
-}
-
-std::size_t longest_name(const std::vector<std::string>& names) {
-  std::size_t longest = 0;
-  for (const std::string& name : names) longest = std::max(longest, name.size());
-  return longest;
 }
 
 struct Range {
@@ -148,213 +147,263 @@ struct Range {
   }
 };
 
-Range x_range(const Figure& figure) {
-  Range range;
-  for (const Series& series : figure.series) {
-    for (const Point& point : series.points) range.hold(point.x);
-  }
-  return range;
-}
+// The value `low` lies at `from`, `high` at `to`. Logarithmic scales have what is not above 0 at their lower end.
+class SvgScale {
+ public:
+  SvgScale(const Range& range, double from, double to, bool logarithmic)
+      : low_(std::isfinite(range.low) ? range.low : 1),
+        high_(range.high > low_ ? range.high : low_ + (low_ == 0 ? 1 : std::fabs(low_))),
+        from_(from),
+        to_(to),
+        logarithmic_(logarithmic) {}
 
-Range y_range(const Figure& figure) {
-  Range range;
-  if (!figure.y.logarithmic) range.hold(0);
-  for (const Series& series : figure.series) {
-    for (const Point& point : series.points) {
-      range.hold(point.y);
-      if (point.spread) range.hold(point.spread->low);
-      if (point.spread) range.hold(point.spread->high);
+  double place(double value) const {
+    const double share = logarithmic_ ? std::log(std::max(value, low_) / low_) / std::log(high_ / low_)
+                                      : (value - low_) / (high_ - low_);
+    return from_ + share * (to_ - from_);
+  }
+
+  // Round values within the range: 0, 50, 100 ...; powers of ten (of two on short logarithmic ranges).
+  std::vector<double> ticks() const {
+    std::vector<double> ticks;
+    const double base = high_ / low_ > 300 ? 10 : 2;
+    if (logarithmic_) {
+      for (double k = std::ceil(std::log(low_) / std::log(base) - 1e-9); std::pow(base, k) <= high_ * (1 + 1e-9); ++k)
+        ticks.push_back(std::pow(base, k));
     }
+    if (ticks.size() > 1) return ticks;
+    // 1, 2 or 5 times a power of ten, near a fifth of the range.
+    const double raw = (high_ - low_) / 5, power = std::pow(10, std::floor(std::log10(raw))), digit = raw / power;
+    const double step = power * (digit <= 1.5 ? 1 : digit <= 3 ? 2 : digit <= 7 ? 5 : 10);
+    ticks.clear();
+    for (double k = std::ceil(low_ / step - 1e-9); k * step <= high_ + 1e-9 * step; ++k) ticks.push_back(k * step);
+    return ticks;
   }
-  if (!figure.y.logarithmic) {
-    if (range.high > 0) range.high *= 1.05;
-    if (range.low < 0) range.low *= 1.05;
-  } else if (range.low <= 0) {
-    range.low = range.high / 1000;
-  }
-  return range;
+
+ private:
+  double low_, high_, from_, to_;
+  bool logarithmic_;
+};
+
+Ink ink_of(const Figure& figure, std::size_t place) {
+  const Series& series = figure.series[place];
+  const int chosen = series.ideal_of.value_or(series.colour.value_or(static_cast<int>(place)));
+  return kSeriesInks[static_cast<std::size_t>(chosen) % std::size(kSeriesInks)];
 }
 
-Range stacked_range(const Figure& figure) {
-  std::vector<double> sums(figure.x.categories.size(), 0);
-  for (const Series& series : figure.series) {
-    for (const Point& point : series.points) sums[static_cast<std::size_t>(point.x)] += point.y;
+// Where it is, then what it is: "workers: 4", "ring: 371.2 (95 %: 360.1 to 380.4), 5 runs".
+std::string tip_of(const Figure& figure, const Series& series, const Point& point) {
+  const bool is_map = figure.kind == FigureKind::heat_map;
+  std::string text = is_map ? fmt::format("{}: {}, ", figure.row_title, series.name) : "";
+  if (!figure.x.title.empty()) text += figure.x.title + ": ";
+  text += figure.x.categories.empty() ? number_text(point.x) : figure.x.categories[static_cast<std::size_t>(point.x)];
+  text += fmt::format("\n{}{}", is_map || figure.series.size() < 2 ? "" : series.name + ": ", number_text(point.y));
+  if (point.spread) {
+    text += fmt::format(" ({}: {} to {})", kind_text(*point.spread), number_text(point.spread->low),
+                        number_text(point.spread->high));
   }
-  Range range;
-  range.hold(0);
-  for (const double sum : sums) range.hold(1.05 * sum);
-  return range;
+  if (point.runs > 0) text += fmt::format(", {} run{}", point.runs, point.runs == 1 ? "" : "s");
+  return text;
 }
 
-// A line or two of names, each with its colour; returns where the plot may begin.
-double draw_legend(const Figure& figure, SvgCanvas& canvas) {
-  if (figure.series.size() < 2) return kTop - 16;
-  double x = kLeft, y = 52;
+// Lines of names, each with its colour, the ideals together; returns where the plot may begin.
+double draw_legend(const Figure& figure, double top, SvgCanvas& canvas) {
+  if (figure.series.size() < 2 || figure.kind == FigureKind::heat_map) return top + 10;
+  double x = kMargin, y = top + 16;
+  bool has_ideal = false;
   for (std::size_t i = 0; i < figure.series.size(); ++i) {
-    const Series& series = figure.series[i];
-    const double width = 34 + 6.6 * static_cast<double>(series.name.size());
-    if (x > kLeft && x + width > kWidth - kRight) {
-      x = kLeft;
-      y += 18;
+    const bool is_ideal = figure.series[i].ideal_of.has_value();
+    if (is_ideal && has_ideal) continue;
+    has_ideal |= is_ideal;
+    const std::string name = is_ideal ? "ideal" : cut(figure.series[i].name, 100);
+    const double width = 44 + 1.1 * widest({name});
+    if (x > kMargin && x + width > kWidth) {
+      x = kMargin;
+      y += 19;
     }
-    const std::string colour = colour_of(figure, i);
-    canvas.line(x, y - 4, x + 16, y - 4, colour, 3, series.ideal_of ? "3 3" : "");
-    canvas.text(x + 22, y, series.name);
+    if (figure.kind == FigureKind::lines) {
+      canvas.line({{x, y - 4}, {x + 18, y - 4}},
+                  {is_ideal ? kQuiet : ink_of(figure, i), is_ideal ? 1.4 : 2.4, is_ideal});
+    } else {
+      canvas.rectangle({x + 4, y - 10, 11, 11}, {ink_of(figure, i)}, "");
+    }
+    canvas.text({x + 24, y}, name, {.size = 12, .ink = kInk});
     x += width;
   }
   return y + 18;
 }
 
-// The places themselves where there are few: no drawing shows half a worker.
-std::vector<double> x_ticks(const Figure& figure, const SvgScale& scale) {
-  constexpr std::size_t kFew = 10;
+// Of all values: from 0, or with some room around powers. What has no logarithm does not count.
+Range y_range(const Figure& figure) {
+  Range range;
+  std::map<double, double> sums;
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) {
+      const perf::Interval spread = point.spread.value_or(perf::Interval{point.y, point.y});
+      const double end = figure.kind == FigureKind::stacked_bars ? sums[point.x] += point.y : point.y;
+      for (const double value : {end, spread.low, spread.high}) {
+        if (!figure.y.logarithmic || value > 0) range.hold(value);
+      }
+    }
+  }
+  if (figure.y.logarithmic) return {range.low / 1.2, range.high * 1.2};
+  return {std::min(0.0, 1.05 * range.low), std::max(0.0, 1.05 * range.high)};
+}
+
+std::set<double> x_places(const Figure& figure) {
   std::set<double> places;
   for (const Series& series : figure.series) {
-    for (const Point& point : series.points) places.insert(point.x);
+    for (const Point& point : series.points) {
+      if (!figure.x.logarithmic || point.x > 0) places.insert(point.x);
+    }
   }
-  return places.size() <= kFew ? std::vector<double>(places.begin(), places.end()) : scale.ticks();
+  return places;
 }
 
-class Plot {
- public:
-  Plot(const Figure& figure, const Range& y, double top, SvgCanvas& canvas)
-      : figure_(figure),
-        canvas_(canvas),
-        top_(top),
-        bottom_(top + kPlotHeight),
-        y_(y.low, y.high, bottom_, top_, figure.y.logarithmic) {
-    for (const double tick : y_.ticks()) {
-      canvas_.line(kLeft, y_.place(tick), kWidth - kRight, y_.place(tick), kFaint);
-      canvas_.text(kLeft - 8, y_.place(tick) + 4, tick_text(tick), Anchor::end, 11, kQuiet);
+// An I, standing or lying.
+void draw_whisker(const Place& low, const Place& high, Ink ink, SvgCanvas& canvas) {
+  const double x = low.x == high.x ? 4 : 0, y = 4 - x;
+  canvas.line(
+      {{low.x - x, low.y - y}, {low.x + x, low.y + y}, low, high, {high.x - x, high.y - y}, {high.x + x, high.y + y}},
+      {ink, 1.4});
+}
+
+// Each of these returns where the drawing ends.
+double draw_lines(const Figure& figure, double top, SvgCanvas& canvas) {
+  const double bottom = top + 270;
+  const SvgScale y(y_range(figure), bottom, top, figure.y.logarithmic);
+  for (const double tick : y.ticks()) {
+    canvas.line({{kLeft, y.place(tick)}, {kRight, y.place(tick)}}, {kFaint});
+    canvas.text({kLeft - 8, y.place(tick) + 4}, tick_text(tick), {.anchor = "end"});
+  }
+  canvas.text({16, (top + bottom) / 2}, figure.y.title, {.anchor = "middle", .size = 12, .turned = -90});
+
+  const std::set<double> places = x_places(figure);
+  const Range range = places.empty() ? Range{} : Range{*places.begin(), *places.rbegin()};
+  const SvgScale x(range, kLeft + 16, kRight - 16, figure.x.logarithmic);
+  double end = 0;  // of the last tick's text
+  // The places themselves where these are few: no drawing shows half a worker.
+  for (const double tick : places.size() <= 10 ? std::vector<double>(places.begin(), places.end()) : x.ticks()) {
+    const double half = widest({tick_text(tick)}) / 2;
+    if (x.place(tick) - half < end) continue;
+    canvas.text({x.place(tick), bottom + 18}, tick_text(tick), {.anchor = "middle"});
+    end = x.place(tick) + half + 2;
+  }
+  canvas.text({(kLeft + kRight) / 2, bottom + 38}, figure.x.title, {.anchor = "middle", .size = 12});
+
+  for (std::size_t i = 0; i < figure.series.size(); ++i) {
+    const Series& series = figure.series[i];
+    const Ink ink = ink_of(figure, i);
+    const bool is_ideal = series.ideal_of.has_value();
+    std::vector<Place> points;
+    for (const Point& point : series.points) {
+      points.push_back({x.place(point.x), y.place(point.y)});
+      const double middle = points.back().x;
+      if (point.spread)
+        draw_whisker({middle, y.place(point.spread->low)}, {middle, y.place(point.spread->high)}, ink, canvas);
     }
-    canvas_.text(20, (top_ + bottom_) / 2, figure.y.title, Anchor::middle, 12, kQuiet, -90);
-  }
-
-  void lines() {
-    const Range range = x_range(figure_);
-    const SvgScale x(range.low, range.high, kLeft + 16, kWidth - kRight - 16, figure_.x.logarithmic);
-    for (const double tick : x_ticks(figure_, x))
-      canvas_.text(x.place(tick), bottom_ + 18, tick_text(tick), Anchor::middle, 11, kQuiet);
-    canvas_.text((kLeft + kWidth - kRight) / 2, bottom_ + 38, figure_.x.title, Anchor::middle, 12, kQuiet);
-    for (std::size_t i = 0; i < figure_.series.size(); ++i) {
-      const Series& series = figure_.series[i];
-      const std::string colour = colour_of(figure_, i);
-      for (std::size_t p = 0; p < series.points.size(); ++p) {
-        const Point& point = series.points[p];
-        const double px = x.place(point.x), py = y_.place(point.y);
-        if (p > 0) {
-          const Point& before = series.points[p - 1];
-          canvas_.line(x.place(before.x), y_.place(before.y), px, py, colour, series.ideal_of ? 1.2 : 2,
-                       series.ideal_of ? "4 4" : "");
-        }
-        if (series.ideal_of) continue;
-        whisker(px, point, colour);
-        if (series.points.size() <= 40) canvas_.circle(px, py, 3.2, colour);
-      }
-    }
-  }
-
-  void bars() {
-    const auto places = static_cast<double>(figure_.x.categories.size());
-    const double slot = (kWidth - kRight - kLeft) / places;
-    const auto count = static_cast<double>(figure_.series.size());
-    const double width = std::min(56.0, 0.76 * slot / count);
-    for (std::size_t i = 0; i < figure_.series.size(); ++i) {
-      for (const Point& point : figure_.series[i].points) {
-        const double left = kLeft + (point.x + 0.5) * slot + (static_cast<double>(i) - count / 2) * width;
-        const double high = y_.place(std::max(0.0, point.y)), low = y_.place(std::min(0.0, point.y));
-        canvas_.rectangle(left + 1, high, width - 2, low - high, colour_of(figure_, i));
-        whisker(left + width / 2, point, kInk);
-      }
-    }
-    canvas_.line(kLeft, y_.place(0), kWidth - kRight, y_.place(0), kQuiet);
-    categories(slot);
-  }
-
- private:
-  void whisker(double x, const Point& point, const std::string& colour) {
-    if (!point.spread) return;
-    const double floor = figure_.y.logarithmic ? point.y / 10 : -INFINITY;  // an interval may reach below a logarithm
-    const double low = y_.place(std::max(point.spread->low, floor)), high = y_.place(point.spread->high);
-    canvas_.line(x, low, x, high, colour, 1.4);
-    for (const double end : {low, high}) canvas_.line(x - 4, end, x + 4, end, colour, 1.4);
-  }
-
-  // Straight where they have room, else turned.
-  void categories(double slot) {
-    const bool turned = 6.4 * static_cast<double>(longest_name(figure_.x.categories)) > slot;
-    for (std::size_t i = 0; i < figure_.x.categories.size(); ++i) {
-      const double middle = kLeft + (static_cast<double>(i) + 0.5) * slot;
-      canvas_.text(middle, bottom_ + (turned ? 14 : 18), figure_.x.categories[i], turned ? Anchor::end : Anchor::middle,
-                   11, kQuiet, turned ? -35 : 0);
+    canvas.line(points, {ink, is_ideal ? 1.4 : 2.0, is_ideal});
+    // Of very many points so many have a tip that one is always near, and none is drawn.
+    const std::size_t size = points.size(), step = 1 + size / (kFewPoints + 1);
+    const double radius = size > 25 ? 2.2 : 3.4;
+    for (std::size_t p = (size + step - 1) % step; p < size; p += step) {  // the last is one of them
+      canvas.rectangle({points[p].x - radius, points[p].y - radius, 2 * radius, 2 * radius},
+                       {ink, radius, is_ideal || step > 1 ? 0.0 : 1.0}, tip_of(figure, series, series.points[p]));
     }
   }
+  return bottom + 46;
+}
 
-  const Figure& figure_;
-  SvgCanvas& canvas_;
-  double top_, bottom_;
-  SvgScale y_;
-};
-
-// Bars from left to right, so that their names have room.
-void draw_stacked(const Figure& figure, double top, SvgCanvas& canvas) {
-  const double names = std::min(300.0, 16 + 6.2 * static_cast<double>(longest_name(figure.x.categories)));
-  const double bottom = top + kBarHeight * static_cast<double>(figure.x.categories.size());
-  const SvgScale x(0, stacked_range(figure).high, names, kWidth - kRight, false);
+// From left to right, so that their names have room: those of a category below each other, or one after the other.
+double draw_bars(const Figure& figure, double top, SvgCanvas& canvas) {
+  const bool is_stacked = figure.kind == FigureKind::stacked_bars;
+  const std::vector<std::string> names = cut(figure.x.categories, 54);
+  const auto side_by_side = is_stacked ? 1.0 : static_cast<double>(figure.series.size());
+  const double bar = std::max(10.0, 20 - 2 * side_by_side), slot = bar * side_by_side + 8;
+  const double left = kMargin + 8 + std::max(widest(names), widest({figure.x.title}));
+  const double bottom = top + slot * static_cast<double>(names.size());
+  const SvgScale x(y_range(figure), left, kRight, false);
   for (const double tick : x.ticks()) {
-    canvas.line(x.place(tick), top, x.place(tick), bottom, kFaint);
-    canvas.text(x.place(tick), bottom + 16, tick_text(tick), Anchor::middle, 11, kQuiet);
+    canvas.line({{x.place(tick), top}, {x.place(tick), bottom}}, {kFaint});
+    canvas.text({x.place(tick), bottom + 16}, tick_text(tick), {.anchor = "middle"});
   }
-  canvas.text((names + kWidth - kRight) / 2, bottom + 36, figure.y.title, Anchor::middle, 12, kQuiet);
-  std::vector<double> sums(figure.x.categories.size(), 0);
+  canvas.text({(left + kRight) / 2, bottom + 36}, figure.y.title, {.anchor = "middle", .size = 12});
+  canvas.text({left - 8, bottom + 16}, figure.x.title, {.anchor = "end"});
+  for (std::size_t i = 0; i < names.size(); ++i)
+    canvas.text({left - 8, top + slot * (static_cast<double>(i) + 0.5) + 4}, names[i], {.anchor = "end"});
+  std::map<double, double> sums;
   for (std::size_t i = 0; i < figure.series.size(); ++i) {
     for (const Point& point : figure.series[i].points) {
-      double& sum = sums[static_cast<std::size_t>(point.x)];
-      const double from = x.place(sum), to = x.place(sum + point.y);
-      canvas.rectangle(from, top + kBarHeight * point.x + 3, to - from, kBarHeight - 6, colour_of(figure, i));
-      sum += point.y;
+      const double from = is_stacked ? sums[point.x] : 0, to = from + point.y;
+      const double begin = x.place(std::min(from, to)), end = x.place(std::max(from, to));
+      const double high = top + slot * point.x + 4 + (is_stacked ? 0 : static_cast<double>(i) * bar);
+      canvas.rectangle({begin, high, end - begin, bar - 1}, {ink_of(figure, i), is_stacked ? 0.0 : 2.0},
+                       tip_of(figure, figure.series[i], point));
+      const double middle = high + (bar - 1) / 2;
+      if (point.spread && !is_stacked)
+        draw_whisker({x.place(point.spread->low), middle}, {x.place(point.spread->high), middle}, kInk, canvas);
+      sums[point.x] = to;
     }
   }
-  for (std::size_t i = 0; i < figure.x.categories.size(); ++i)
-    canvas.text(names - 8, top + kBarHeight * (static_cast<double>(i) + 0.5) + 4, figure.x.categories[i], Anchor::end,
-                11, kQuiet);
+  canvas.line({{x.place(0), top}, {x.place(0), bottom}}, {kQuiet});
+  return bottom + 44;
 }
 
-void draw_heat_map(const Figure& figure, SvgCanvas& canvas) {
+// More is darker on white and brighter on black.
+double draw_heat_map(const Figure& figure, double top, SvgCanvas& canvas) {
+  constexpr double kHeight = 50, kCellGap = 3;
   Range range;
+  std::vector<std::string> rows;
   for (const Series& series : figure.series) {
+    rows.push_back(cut(series.name, 30));
     for (const Point& point : series.points) range.hold(point.y);
   }
-  const double width = (kWidth - kLeft - kRight - 30) / static_cast<double>(figure.x.categories.size()), height = 46;
-  canvas.text(kLeft, 56, fmt::format("{} down, {} across; {}", figure.row_title, figure.x.title, figure.y.title),
-              Anchor::start, 12, kQuiet);
+  const double left = std::max(kLeft, kMargin + 12 + widest(rows));
+  const double width = (kRight - left) / static_cast<double>(std::max<std::size_t>(1, figure.x.categories.size()));
+  canvas.text({left + kCellGap, top + 12},
+              fmt::format("{} down, {} across; {}", figure.row_title, figure.x.title, figure.y.title), {.size = 12});
+  top += 24;
   for (std::size_t column = 0; column < figure.x.categories.size(); ++column)
-    canvas.text(kLeft + 30 + (static_cast<double>(column) + 0.5) * width, 82, figure.x.categories[column],
-                Anchor::middle, 12, kQuiet);
-  for (std::size_t row = 0; row < figure.series.size(); ++row) {
-    const double top = 90 + height * static_cast<double>(row);
-    canvas.text(kLeft + 18, top + height / 2 + 4, figure.series[row].name, Anchor::end, 12, kQuiet);
+    canvas.text({left + (static_cast<double>(column) + 0.5) * width, top + 12}, figure.x.categories[column],
+                {.anchor = "middle", .size = 12});
+  top += 20;
+  for (std::size_t row = 0; row < rows.size(); ++row, top += kHeight) {
+    canvas.text({left - 10, top + kHeight / 2 + 4}, rows[row], {.anchor = "end", .size = 12});
     for (const Point& point : figure.series[row].points) {
       const double share = range.high > range.low ? (point.y - range.low) / (range.high - range.low) : 1;
-      const double left = kLeft + 30 + point.x * width;
-      // From pale to the first colour, 2563eb.
-      const auto mix = [&](double pale, double full) {
-        return static_cast<int>(std::lround(pale + share * (full - pale)));
-      };
-      canvas.rectangle(left + 1, top + 1, width - 2, height - 2,
-                       fmt::format("#{:02x}{:02x}{:02x}", mix(0xe8, 0x25), mix(0xf0, 0x63), mix(0xfd, 0xeb)));
-      canvas.text(left + width / 2, top + height / 2 + 4, number_text(point.y), Anchor::middle, 13,
-                  share > 0.55 ? "#ffffff" : kInk);
+      const double opacity = 0.1 + 0.9 * share, x = left + point.x * width, middle = x + width / 2;
+      const Ink ink = opacity > 0.75 ? kGround : kInk;
+      const bool has_spread = point.spread && width > 84;
+      canvas.rectangle({x + kCellGap, top, width - kCellGap, kHeight - kCellGap}, {kSeriesInks[0], 5, opacity},
+                       tip_of(figure, figure.series[row], point));
+      canvas.text({middle, top + kHeight / 2 + (has_spread ? -2 : 4)}, number_text(point.y),
+                  {.anchor = "middle", .size = 14, .ink = ink});
+      if (!has_spread) continue;
+      canvas.text({middle, top + kHeight / 2 + 13},
+                  fmt::format("{} – {}", number_text(point.spread->low), number_text(point.spread->high)),
+                  {.anchor = "middle", .size = 9.5, .ink = ink});
     }
   }
+  return top + 8;
 }
 
-double plot_height(const Figure& figure) {
-  const auto categories = static_cast<double>(figure.x.categories.size());
-  if (figure.kind == FigureKind::stacked_bars) return kBarHeight * categories + 40;
-  const auto longest = static_cast<double>(longest_name(figure.x.categories));
-  const bool turned = categories > 0 && 6.4 * longest > (kWidth - kRight - kLeft) / categories;
-  return kPlotHeight + (turned ? 30 + 3.8 * longest : 52);
+std::string drawing(const Figure& figure, bool in_page) {
+  SvgCanvas canvas(in_page);
+  double y = 0;
+  if (!in_page) {
+    canvas.text({kMargin, 28}, cut(figure.subject.empty() ? figure.title : figure.subject + ": " + figure.title, 86),
+                {.size = 17, .ink = kInk});
+    y = 36;
+  }
+  y = draw_legend(figure, y, canvas);
+  if (figure.kind == FigureKind::heat_map) {
+    y = draw_heat_map(figure, y, canvas);
+  } else {
+    y = figure.kind == FigureKind::lines ? draw_lines(figure, y, canvas) : draw_bars(figure, y, canvas);
+  }
+  if (in_page) return canvas.finish(y, figure);
+  canvas.text({kRight, y + 16}, cut(figure.machine, 140), {.anchor = "end", .size = 10});
+  return canvas.finish(y + 26, figure);
 }
 
 }  // namespace
@@ -374,29 +423,8 @@ std::string xml_escaped(std::string_view text) {
   return result;
 }
 
-std::string to_svg(const Figure& figure) {
-  const double legend_room =
-      figure.series.size() < 2 ? 0 : 18 * std::ceil(static_cast<double>(figure.series.size()) / 2);
-  const double height = figure.kind == FigureKind::heat_map ? 120 + 46 * static_cast<double>(figure.series.size())
-                                                            : kTop + legend_room + plot_height(figure) + 24;
-  SvgCanvas canvas(kWidth, height, figure.title);
-  canvas.text(kLeft, 28, figure.subject.empty() ? figure.title : fmt::format("{}: {}", figure.subject, figure.title),
-              Anchor::start, 17);
-  if (figure.kind == FigureKind::heat_map) {
-    draw_heat_map(figure, canvas);
-  } else if (figure.kind == FigureKind::stacked_bars) {
-    draw_stacked(figure, draw_legend(figure, canvas), canvas);
-  } else {
-    const double top = draw_legend(figure, canvas);
-    Plot plot(figure, y_range(figure), top, canvas);
-    if (figure.kind == FigureKind::lines) {
-      plot.lines();
-    } else {
-      plot.bars();
-    }
-  }
-  canvas.text(kWidth - kRight, height - 8, figure.machine, Anchor::end, 10, kQuiet);
-  return canvas.finish();
-}
+std::string to_svg(const Figure& figure) { return drawing(figure, false); }
+
+std::string to_inline_svg(const Figure& figure) { return drawing(figure, true); }
 
 }  // namespace trireme::report
