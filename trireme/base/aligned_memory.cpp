@@ -14,17 +14,17 @@
 namespace trireme {
 
 void keep_freed_memory() {
-  mallopt(M_ARENA_MAX, 1);              // those of single threads shrink whatever is set
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that is allowed
+  mallopt(M_ARENA_MAX, 1);              // per-thread arenas shrink whatever is set
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the maximum allowed
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 AlignedMemory::AlignedMemory(std::int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
-  // Huge pages begin at multiples of their size, mmap's memory at those of a small page: take more and start inside.
+  // mmap aligns to small pages only: map more and start at a multiple of the huge page size.
   constexpr std::int64_t kHugePage = 2 << 20;
   mapped_bytes_ = static_cast<std::size_t>(bytes < kHugePage ? bytes : bytes + kHugePage);
-  // Anonymous pages come zeroed, and untouched ones cost nothing.
+  // Anonymous pages are zeroed, and untouched ones cost nothing.
   mapped_ = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped_ == MAP_FAILED) {
     mapped_ = nullptr;

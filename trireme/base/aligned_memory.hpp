@@ -1,4 +1,4 @@
-// Zeroed memory aligned for vectors and huge pages, owned. Arenas, constants and variables live in it.
+// Owned, zeroed memory aligned for vectors and huge pages: arenas, constants and variables.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace trireme {
 
-// Lets the C library keep what is freed instead of giving it back to the system: libraries allocate buffers in every
-// step, and pages that come back have to be cleared and mapped again each time. For programs, called once in main().
+// Makes the C library keep freed memory: libraries allocate buffers in every step, and returned pages would have to be
+// cleared and mapped again each time. Programs call it once in main().
 void keep_freed_memory();
 
 class AlignedMemory {
@@ -24,9 +24,9 @@ class AlignedMemory {
   void* at(std::int64_t offset) const { return static_cast<std::byte*>(data_) + offset; }
 
  private:
-  void* mapped_ = nullptr;  // what the system gave
+  void* mapped_ = nullptr;  // as mapped
   std::size_t mapped_bytes_ = 0;
-  void* data_ = nullptr;  // the aligned part of it
+  void* data_ = nullptr;  // its aligned part
   std::int64_t bytes_ = 0;
 };
 

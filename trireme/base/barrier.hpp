@@ -1,5 +1,4 @@
-// The barrier at which the threads that drive groups of cores wait for each other (runtime/batch_split.hpp). It can be
-// abandoned: when one thread fails, the others are released and find out.
+// Barrier for the threads of groups of cores (runtime/batch_split.hpp). If one fails, abandon() releases the others.
 #pragma once
 
 #include <atomic>
@@ -12,11 +11,10 @@ class Barrier {
   explicit Barrier(int members) : members_(members) {}
 
   int members() const { return members_; }
-  // Returns when all members have arrived, or when the barrier was abandoned. All see afterwards what a member wrote
-  // before it arrived. May be called inside an OpenMP region by one of its threads.
+  // Returns, with all members' writes visible, when all have arrived or the barrier was abandoned. For one thread of an
+  // OpenMP region too.
   void arrive_and_wait() noexcept;
-  // Releases everyone, now and in future.
-  void abandon() noexcept;
+  void abandon() noexcept;  // releases everyone, now and in future
   bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
 
  private:
@@ -26,8 +24,7 @@ class Barrier {
   std::atomic<bool> abandoned_{false};
 };
 
-// Waits until the value is no longer the old one: spinning at first, because what is waited for mostly comes within
-// microseconds, then in the kernel, because the core may be wanted by someone else.
+// Waits until the value changes: spins first, since most waits take microseconds, then sleeps to free the core.
 void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept;
 
 }  // namespace trireme

@@ -1,6 +1,5 @@
-// bf16: the upper half of a float. Eight bits of precision with the range of a float, in half the memory. Kernels read
-// it, compute in float, and round when they write; nothing is computed in it. Always inlined, because a call in a loop
-// keeps the compiler from making vectors of it.
+// bf16: the upper half of a float, with its range and eight bits of precision. Kernels convert on read, compute in
+// float, and round on write. Always inlined, because a call in a loop prevents vectorization.
 #pragma once
 
 #include <bit>
@@ -18,7 +17,7 @@ struct BFloat16 {
     value.bits = bits;
     return value;
   }
-  // The way to write in loops: the compiler makes vectors of it, which it does not of a copy of the struct.
+  // Use this to write in loops: the compiler vectorizes it, but not a copy of the struct.
   [[gnu::always_inline]] BFloat16& operator=(float value) {
     bits = rounded(value);
     return *this;
@@ -28,7 +27,7 @@ struct BFloat16 {
   }
 
  private:
-  // To the nearest, of two equally near ones to the even one. A NaN stays one.
+  // Rounds to nearest even. NaN stays NaN.
   [[gnu::always_inline]] static std::uint16_t rounded(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t nearest = word + 0x7fffU + ((word >> 16) & 1U);

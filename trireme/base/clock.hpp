@@ -1,4 +1,4 @@
-// The clock that durations are measured with: nobody sets it.
+// The monotonic clock for durations.
 #pragma once
 
 #include <chrono>

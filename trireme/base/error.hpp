@@ -1,5 +1,5 @@
-// Errors of the whole project: one exception type with few kinds. A message says what was wrong, where, what was
-// expected and what to do. Only main() and the tests catch; main() turns the kind into the exit code.
+// The project's errors: one exception type with few kinds. Messages say what was wrong, where, what was expected and
+// what to do. Only main() and tests catch; main() turns the kind into the exit code.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,15 +11,14 @@
 
 namespace trireme {
 
-// Numbers are exit codes.
-enum class ErrorKind {
-  failed = 1,       // a library or the system refused at run time
-  bad_input = 2,    // the caller asked for something that cannot be
-  unavailable = 3,  // this machine or build lacks what is needed
+enum class ErrorKind {  // numbers are exit codes
+  failed = 1,           // a library or the system refused at run time
+  bad_input = 2,        // the caller asked for something impossible
+  unavailable = 3,      // this machine or build lacks what is needed
 };
 
 inline int exit_code(ErrorKind kind) { return static_cast<int>(kind); }
-// The other way round, for the launcher, which sees how others ended; codes of others are failures.
+// The inverse, for the launcher; other exit codes are failures.
 inline ErrorKind error_kind(int code) {
   return code == 2 || code == 3 ? static_cast<ErrorKind>(code) : ErrorKind::failed;
 }
@@ -43,9 +42,7 @@ template <typename... Args>
   fail(ErrorKind::bad_input, format, std::forward<Args>(args)...);
 }
 
-// A line for the user on stderr beside what a command prints, "trireme: <text>": for whoever goes on, or ends, with
-// something that a person should know. If stderr cannot be written, as on a full disk, the line is lost and nothing
-// else: no work ends because nobody could be told about it.
+// Prints "trireme: <text>" on stderr. Failure to write, as on a full disk, is ignored: work continues.
 inline void log_line(const std::string& text) noexcept { std::fprintf(stderr, "trireme: %s\n", text.c_str()); }
 
 }  // namespace trireme

@@ -1,6 +1,5 @@
-// fp16: 1 sign bit, 5 of exponent with bias 15, 10 of fraction. Eleven bits of precision, but numbers up to 65504 only,
-// and below 2^-14 fewer and fewer bits. What gradients travel as, and what GPUs store activations as; nothing is
-// computed in it. Without branches and always inlined, so that loops become vectors.
+// fp16: 1 sign bit, 5 exponent bits with bias 15, 10 fraction bits; maximum 65504, fewer bits below 2^-14. For
+// gradients in messages and activations on GPUs, not for computing. Branch-free and inlined, so that loops vectorize.
 #pragma once
 
 #include <bit>
@@ -22,7 +21,7 @@ struct Float16 {
     const std::uint32_t sign = (static_cast<std::uint32_t>(bits) & 0x8000) << 16;
     const std::uint32_t magnitude = (static_cast<std::uint32_t>(bits) & 0x7fff) << 13;
     const std::uint32_t normal = magnitude + (112u << 23);
-    const std::uint32_t special = magnitude + (224u << 23);  // infinite and NaN
+    const std::uint32_t special = magnitude + (224u << 23);  // infinity and NaN
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + (113u << 23)) - std::bit_cast<float>(113u << 23));
     std::uint32_t result = magnitude < (1u << 23) ? subnormal : normal;
@@ -31,18 +30,18 @@ struct Float16 {
   }
 
  private:
-  // To the nearest, of two equally near ones to the even one. A NaN stays one.
+  // Rounds to nearest even. NaN stays NaN.
   [[gnu::always_inline]] static std::uint16_t rounded(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (word >> 16) & 0x8000;
     const std::uint32_t magnitude = word & 0x7fffffff;
-    // Normal: change of bias and rounding in one addition. Too large a value carries over into infinity below 65536.
+    // Normal: rebias and round in one addition. Values too large, below 65536, carry over into infinity.
     const std::uint32_t normal = (magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-    // Subnormal: the last bit of 0.5 is the smallest step of fp16, so that adding it makes the FPU round there.
+    // Subnormal: the last bit of 0.5 is fp16's smallest step, so adding 0.5 makes the FPU round there.
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
     std::uint32_t result = magnitude < (113u << 23) ? subnormal : normal;
-    result = magnitude >= (143u << 23) ? 0x7c00 : result;  // 65536 and more: infinite
+    result = magnitude >= (143u << 23) ? 0x7c00 : result;  // 65536 and above: infinity
     result = magnitude > (255u << 23) ? 0x7e00 : result;   // NaN
     return static_cast<std::uint16_t>(sign | result);
   }

@@ -1,4 +1,4 @@
-// A hash of bytes, to find out whether two are the same or something was damaged. Not for keeping secrets.
+// A hash to compare bytes and detect damage. Not cryptographic.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Values on the host in plain row-major order: what is fed to a Session and what it gives back.
+// Values on the host in plain row-major order: inputs and results of a Session.
 #pragma once
 
 #include <cstring>
@@ -14,11 +14,10 @@ class HostTensor {
  public:
   HostTensor() = default;
   explicit HostTensor(TensorType type) : type_(std::move(type)), data_(type_.shape.elements()) {}
-  // A scalar, so that feeds can be written as numbers.
+  // Implicit, so that feeds can be written as numbers.
   HostTensor(float scalar) : HostTensor(TensorType{DataType::f32, {}}) {
     f32()[0] = scalar;
   }  // NOLINT(google-explicit-constructor)
-  // As many values as the shape has elements.
   HostTensor(Shape shape, std::span<const float> values) : HostTensor(TensorType{DataType::f32, std::move(shape)}) {
     copy_from(values);
   }

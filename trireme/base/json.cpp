@@ -13,7 +13,7 @@
 namespace trireme {
 namespace {
 
-// Copies and texts of JSON are made by recursion.
+// Copying and printing JSON is recursive.
 constexpr int kDeepest = 100;
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string canonical(std::string_view name) {
   return result;
 }
 
-// Insertions, deletions, replacements and exchanges of neighbours that turn a into b (optimal string alignment).
+// Insertions, deletions, replacements and transpositions that turn a into b (optimal string alignment).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

@@ -1,5 +1,4 @@
-// What somebody may have meant who has misspelled a name. Used where an unknown option, command, network or plan is
-// refused.
+// Suggestions for misspelled options, commands, networks and plans.
 #pragma once
 
 #include <string>
@@ -8,11 +7,10 @@
 
 namespace trireme {
 
-// The name most like the word, as it is written among the names; empty: none is so much like it that it was meant.
-// Case, dashes, underscores and spaces do not count: "ResNet-50" is "resnet50".
+// The most similar name, or empty. Ignores case, dashes, underscores and spaces: "ResNet-50" is "resnet50".
 std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
 
-// What ends the sentence "unknown model 'resnet51'": "; did you mean 'resnet50'?", or "." if nothing is like it.
+// Completes "unknown model 'resnet51'": "; did you mean 'resnet50'?", or "." if nothing is similar.
 std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace trireme

@@ -41,7 +41,7 @@ void write_directly(const std::string& text, const std::string& path) {
   }
 }
 
-// The stream that a path is a name of, as /dev/stdout is: a file that took its place would end what is written there.
+// The stream that a path such as /dev/stdout names: replacing it by a file would cut the stream off.
 std::optional<int> stream_of(const std::string& path) {
   if (path == "-") return STDOUT_FILENO;
   struct stat named = {}, open = {};
@@ -80,7 +80,7 @@ void NewFile::write_at(std::int64_t offset, std::span<const std::byte> bytes) {
   }
 }
 
-// Some file systems tell only at the end that there was no room.
+// Some file systems report a full disk only here.
 void NewFile::commit() {
   if (fsync(file_.get()) != 0) fail_to("write", errno);
   commit_unsynced();
@@ -95,7 +95,7 @@ void NewFile::fail_to(const char* what, int code) const {
   throw WriteError(fmt::format("cannot {} '{}': {}", what, path_, std::strerror(code)));
 }
 
-// A path that cannot even be looked at is for whoever opens it.
+// An inaccessible path is reported by whoever opens it.
 bool is_special(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -133,7 +133,7 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
 }
 
 void append_whole(int descriptor, std::span<const std::byte> bytes, const std::string& path) {
-  const off_t before = lseek(descriptor, 0, SEEK_END);  // -1: of a pipe
+  const off_t before = lseek(descriptor, 0, SEEK_END);  // -1 for a pipe
   if (write_all(descriptor, bytes)) return;
   std::string why = std::strerror(errno);
   if (before >= 0 && ftruncate(descriptor, before) != 0) why += ", and its end is not whole";

@@ -1,6 +1,5 @@
-// Files that are written: a NewFile appears under its name only when it is complete. It is written aside, then renamed;
-// until then whatever had the name stays as it was, also when the process is killed. Used for everything that must not
-// be lost half-written. What people may also want on stdout or in a pipe is for write_text().
+// Atomic file writes: a NewFile is written aside and renamed when complete; until then an existing file stays
+// unchanged, even if the process is killed. For output that may go to stdout or a pipe, use write_text().
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace trireme {
 
-// The system refuses to write. Once there is room, or leave, the same may succeed.
+// The system refuses to write. A retry may succeed once there is space or permission.
 class WriteError : public Error {
  public:
   explicit WriteError(const std::string& message) : Error(ErrorKind::failed, message) {}
@@ -21,24 +20,23 @@ class WriteError : public Error {
 
 class NewFile {
  public:
-  // A name that is a link stays one: the file behind it is replaced. What is not a regular file is not: to rename over
-  // a device would destroy it. WriteError names the path.
+  // Follows a link and replaces the file behind it. Refuses anything but regular files: renaming over a device would
+  // destroy it. WriteError names the path.
   explicit NewFile(const std::string& path);
-  ~NewFile();  // what was not committed is removed
+  ~NewFile();  // removes the file if not committed
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::span<const std::byte> bytes);
   void write(const std::string& text) { write(std::as_bytes(std::span(text))); }
   std::int64_t written() const { return written_; }
-  // Threads may write at the same time, to different places. Not to be mixed with the others.
+  // Threads may write concurrently to different offsets. Do not mix with write().
   void write_at(std::int64_t offset, std::span<const std::byte> bytes);
-  // On the disk, then under its name.
-  void commit();
-  // Under its name; on the disk when the system likes. For many small files, which the caller syncs together.
+  void commit();  // syncs to disk, then renames
+  // Renames without syncing, for many small files that the caller syncs together.
   void commit_unsynced();
 
-  // Where it is written, for whoever looks for what was left behind by a killed process: ends in ".tmp".
+  // The temporary path, ending in ".tmp", for finding leftovers of killed processes.
   const std::string& aside() const { return aside_; }
 
  private:
@@ -49,23 +47,20 @@ class NewFile {
   std::int64_t written_ = 0;
 };
 
-// A device or a pipe, as /dev/null and /dev/stdout are: written to directly or not at all.
+// A device or pipe such as /dev/null or /dev/stdout: written to directly or not at all.
 bool is_special(const std::string& path);
 
-// To where the user says: "-" is stdout, a device or a pipe gets the text, and a file appears whole or not at all.
+// "-" is stdout; devices and pipes get the text; a file is replaced atomically.
 void write_text(const std::string& text, const std::string& path);
-// All of a file; empty if it cannot be read.
-std::string read_text(const std::string& path);
+std::string read_text(const std::string& path);  // empty if it cannot be read
 
-// To a descriptor until all is written. False if the system refuses; errno says why, and a part may have been written.
+// Writes everything. False on error; errno says why, and a part may have been written.
 bool write_all(int descriptor, std::span<const std::byte> bytes);
-// At the end of a file, whole or not at all: of what does not fit, as on a full disk, nothing stays in the file. (From
-// a pipe nothing can be taken back.) Error(failed) names the path. For files that are looked at while they grow.
+// Appends everything or nothing: on a full disk no partial data stays in the file (a pipe cannot be undone).
+// Error(failed) names the path. For files that are read while they grow.
 void append_whole(int descriptor, std::span<const std::byte> bytes, const std::string& path);
 
-// The path of a file that can be made again and is kept for the user from one run to the next (kernel timings, network
-// figures): below XDG_CACHE_HOME or ~/.cache, in a folder of this project's; empty if there is neither. The folder need
-// not exist.
+// A user's cache file, such as kernel timings, below XDG_CACHE_HOME or ~/.cache (empty without either).
 std::string cache_path(const std::string& file);
 
 }  // namespace trireme

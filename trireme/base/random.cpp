@@ -13,7 +13,7 @@ std::uint64_t random_key(std::uint64_t seed, std::string_view name) {
 
 namespace {
 
-// The position's value from a stream of its own: redraws do not shift the neighbours.
+// Each position has its own stream, so redraws do not shift its neighbors.
 float truncated_normal_at(std::uint64_t key, std::uint64_t position) {
   for (std::uint64_t attempt = 0;; ++attempt) {
     const RandomBlock bits = philox(key, attempt, position);

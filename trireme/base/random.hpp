@@ -1,5 +1,5 @@
-// Counter-based random numbers (Philox 4x32-10): the value at a position depends on the key and the position alone,
-// so initial values, dropout masks and synthetic data are the same for any number of threads and processes.
+// Counter-based random numbers (Philox 4x32-10): values depend only on key and position, so initial values, dropout
+// masks and synthetic data are the same for any number of threads and processes.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace trireme {
 
 using RandomBlock = std::array<std::uint32_t, 4>;
 
-// Inline: dropout draws one block for every four elements inside a step.
+// Inline: dropout draws one block for every four elements.
 inline RandomBlock philox(std::uint64_t key, std::uint64_t counter_high, std::uint64_t counter_low) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   RandomBlock c{static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
@@ -27,17 +27,16 @@ inline RandomBlock philox(std::uint64_t key, std::uint64_t counter_high, std::ui
   return c;
 }
 
-// [0, 1) with 24 bits.
-inline float to_unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1.0p-24f; }
+inline float to_unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1.0p-24f; }  // [0, 1) with 24 bits
 
-// 64 of the bits, such as a key of further numbers.
+// 64 of the bits, for example as a key.
 inline std::uint64_t to_key(const RandomBlock& block) { return (std::uint64_t{block[0]} << 32) | block[1]; }
 
-// A key for one named thing (a variable, a dropout node) under a seed.
+// A key for a named thing (a variable, a dropout node) under a seed.
 std::uint64_t random_key(std::uint64_t seed, std::string_view name);
 
-// Normal values redrawn when further than two standard deviations from the mean; in parallel. `first` is the position
-// of the first of them: a part of a sequence is the same as in the whole.
+// Normal values, redrawn beyond two standard deviations; parallel. `first` is the position of values[0] in the
+// sequence, so that a part equals the same part of the whole.
 void fill_truncated_normal(std::span<float> values, float mean, float stddev, std::uint64_t key,
                            std::uint64_t first = 0);
 void fill_uniform(std::span<float> values, float low, float high, std::uint64_t key);

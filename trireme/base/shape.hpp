@@ -1,5 +1,5 @@
-// Shape and element type of a tensor. Shapes are logical and always in the order batch, channels, height, width
-// (weights: out, in per group, height, width), whatever the physical layout that a plan chooses.
+// Shape and element type of a tensor. Shapes are logical, always batch, channels, height, width (weights: out, in per
+// group, height, width), whatever physical layout a plan chooses.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,11 @@
 
 namespace trireme {
 
-// Tensors of a graph are f32 or i32. bf16 and f16 are what a plan may store an f32 tensor as between kernels.
+// Graph tensors are f32 or i32. A plan may store f32 tensors as bf16 or f16 between kernels.
 enum class DataType : std::uint8_t { f32, i32, bf16, f16 };
 
 std::string_view to_string(DataType type);
 std::int64_t size_of(DataType type);
-// bf16 and f16: no type of tensors outside of a plan.
 inline bool is_half(DataType type) { return type == DataType::bf16 || type == DataType::f16; }
 
 class Shape {
@@ -37,10 +36,8 @@ class Shape {
   std::vector<std::int64_t> dims_;
 };
 
-// "32x3x224x224"; a scalar is "scalar".
-std::string to_string(const Shape& shape);
+std::string to_string(const Shape& shape);  // "32x3x224x224"; a scalar is "scalar"
 
-// What travels along an edge of the graph.
 struct TensorType {
   DataType dtype = DataType::f32;
   Shape shape;

@@ -1,4 +1,4 @@
-// A file descriptor that is closed when its owner goes. Used wherever the project talks to the system directly.
+// An owned file descriptor.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Numbers for people, through one formatter: GB = 1e9 bytes everywhere.
+// Numbers for people. GB = 1e9 bytes everywhere.
 #pragma once
 
 #include <concepts>

@@ -18,9 +18,9 @@ namespace trireme::cluster {
 namespace {
 
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
-constexpr std::uint32_t kLongestMessage = 64U << 20U;  // more than this is not our protocol
+constexpr std::uint32_t kLongestMessage = 64U << 20U;  // anything longer is not our protocol
 
-// A name in the abstract namespace: it begins with a zero byte and vanishes with the socket.
+// A name in the abstract namespace: starts with a zero byte and vanishes with the socket.
 struct Address {
   sockaddr_un name{};
   socklen_t length = 0;
@@ -43,7 +43,7 @@ void add_nonblocking(const UniqueFd& descriptor) {
   fcntl(descriptor.get(), F_SETFL, fcntl(descriptor.get(), F_GETFL) | O_NONBLOCK);
 }
 
-// A reader that is gone is no reason to die. Who gives us pipes has to ignore SIGPIPE himself.
+// Never raises SIGPIPE on sockets. Callers that use pipes must ignore SIGPIPE themselves.
 ssize_t write_some(int descriptor, const std::string& bytes) {
   const ssize_t count = ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   return count < 0 && errno == ENOTSOCK ? write(descriptor, bytes.data(), bytes.size()) : count;
@@ -83,7 +83,7 @@ void Channel::send(const nlohmann::json& message) {
   flush();
 }
 
-// Errors are left to receive(), which sees the end of the connection.
+// Leaves errors to receive(), which sees the end of the connection.
 void Channel::flush() {
   while (!unsent_.empty()) {
     const ssize_t count = write_some(output_descriptor(), unsent_);
@@ -100,7 +100,7 @@ bool Channel::receive(std::vector<nlohmann::json>& messages) {
     const ssize_t count = read(input_.get(), chunk.data(), chunk.size());
     if (count > 0) {
       received_.append(chunk.data(), count);
-      garbled_ = garbled_ || !skip_to_greeting();  // asked at once: it may be without end
+      garbled_ = garbled_ || !skip_to_greeting();  // at once: the text before it may be endless
       if (garbled_) return false;
       continue;
     }

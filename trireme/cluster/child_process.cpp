@@ -44,7 +44,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// A set for sched_setaffinity() that is as large as the highest processor needs.
+// A set for sched_setaffinity(), large enough for the highest processor.
 std::vector<unsigned long> processor_set(const std::vector<int>& processors) {
   constexpr int kBits = 8 * sizeof(unsigned long);
   std::vector<unsigned long> set;
@@ -56,7 +56,7 @@ std::vector<unsigned long> processor_set(const std::vector<int>& processors) {
   return set;
 }
 
-// All that the new process needs between fork and exec, where only async-signal-safe calls are allowed.
+// Prepared before fork: until exec only async-signal-safe calls are allowed.
 struct Preparation {
   const char* program;
   char* const* argv;
@@ -64,7 +64,7 @@ struct Preparation {
   const std::vector<unsigned long>& processors;
   const ChildOptions& options;
   pid_t parent;
-  int failure;  // where to write the errno of what went wrong
+  int failure;  // where to write errno on failure
 };
 
 bool connect_streams(const ChildOptions& options) {
@@ -93,7 +93,7 @@ void reset_signals() {
   bool prepared = setpgid(0, 0) == 0;
   if (!preparation.options.outlives) {
     prepared = prepared && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
-    if (getppid() != preparation.parent) _exit(127);  // it died before the request above was made
+    if (getppid() != preparation.parent) _exit(127);  // it died before the request above took effect
   }
   prepared = prepared && connect_streams(preparation.options);
   if (!processors.empty()) {
@@ -112,7 +112,7 @@ bool can_be_run(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-// A file, which needs nobody who writes while another reads.
+// A file needs no concurrent writer, unlike a pipe.
 UniqueFd text_file(const std::string& text) {
   UniqueFd file(memfd_create("input", MFD_CLOEXEC));
   if (write(file.get(), text.data(), text.size()) != std::ssize(text) || lseek(file.get(), 0, SEEK_SET) != 0) {
@@ -152,7 +152,7 @@ ChildProcess::ChildProcess(const ChildOptions& options) {
   if (pid_ == 0) become(preparation);
   if (pid_ < 0) fail(ErrorKind::failed, "cannot start '{}': {}", program, std::strerror(errno));
   failure.write.reset();
-  int reason = 0;  // nothing comes where exec succeeded: it closes the pipe
+  int reason = 0;  // stays 0 if exec succeeds, which closes the pipe
   if (read(failure.read.get(), &reason, sizeof reason) == static_cast<ssize_t>(sizeof reason)) {
     waitpid(pid_, nullptr, 0);
     fail(ErrorKind::failed, "cannot start '{}': {}", program, std::strerror(reason));

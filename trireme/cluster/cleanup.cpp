@@ -22,13 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// A shared segment is fast only where files live in memory.
+// Shared segments are fast only if files are in memory.
 fs::path folder_for_segments() {
   if (access("/dev/shm", W_OK | X_OK) == 0) return "/dev/shm";
   return fs::temp_directory_path();
 }
 
-constexpr int kMostGuards = 5;  // something is against them
+constexpr int kMostGuards = 5;  // then something keeps killing them
 
 void make_private_folder(const std::string& folder) {
   if (mkdir(folder.c_str(), S_IRWXU) == 0) return;
@@ -40,11 +40,11 @@ void remove_folder(const fs::path& folder) {
   fs::remove_all(folder, ignored);
 }
 
-// Of this machine, of the same user, that carry the id; without the calling one.
+// Processes of the same user on this machine that carry the id, without the calling one.
 std::vector<pid_t> processes_of_job(const std::string& job_id) {
   const std::string entry = fmt::format("{}={}{}", kLaunchVariable, job_id, '\0');
   std::vector<pid_t> found;
-  std::error_code ignored;  // processes come and go while we look
+  std::error_code ignored;  // processes come and go meanwhile
   for (fs::directory_iterator it("/proc", ignored), end; it != end; it.increment(ignored)) {
     const std::string name = it->path().filename();
     pid_t pid = 0;
@@ -55,9 +55,9 @@ std::vector<pid_t> processes_of_job(const std::string& job_id) {
   return found;
 }
 
-// Kills them until there are none.
+// Kills them until none is left.
 void end_processes_of_job(const std::string& job_id) {
-  const auto deadline = SteadyClock::now() + 2s;  // a process in the kernel's hands may not go at once
+  const auto deadline = SteadyClock::now() + 2s;  // a process inside the kernel may take a while
   for (auto pids = processes_of_job(job_id); !pids.empty(); pids = processes_of_job(job_id)) {
     for (const pid_t pid : pids) kill(pid, SIGKILL);
     if (SteadyClock::now() > deadline) return;
@@ -65,8 +65,8 @@ void end_processes_of_job(const std::string& job_id) {
   }
 }
 
-// The folder goes first: whoever carries the id and has still seen it is found, and nobody sees it after that
-// (become_part_of_job()). And last: those who were found may have made it again.
+// Removes the folder first: processes that saw it carry the id and are found, and no new ones start
+// (become_part_of_job()). And again at the end: those found may have recreated it.
 void end_job(const std::string& job_id, const std::string& folder) {
   remove_folder(folder);
   end_processes_of_job(job_id);

@@ -15,9 +15,9 @@ namespace trireme::cluster {
 namespace {
 
 constexpr std::size_t kFullBytes = 1U << 20U;
-constexpr std::size_t kNeverBlocks = 4096;          // PIPE_BUF: a pipe that is ready takes as much as this at once
-constexpr std::string_view kEraseToEnd = "\x1b[K";  // of the line: what is behind the text is never kept here
-constexpr std::size_t kLongestLine = 1U << 20U;     // whoever writes no ends of lines must not fill the memory
+constexpr std::size_t kNeverBlocks = 4096;          // PIPE_BUF: a ready pipe takes this much at once
+constexpr std::string_view kEraseToEnd = "\x1b[K";  // nothing after the text is ever kept
+constexpr std::size_t kLongestLine = 1U << 20U;     // output without newlines must not fill the memory
 
 std::string without_erasing(std::string line) {
   for (std::size_t at = line.find(kEraseToEnd); at != std::string::npos; at = line.find(kEraseToEnd, at)) {
@@ -106,7 +106,7 @@ void Console::finish(int task) {
 
 void Console::keep_error(int task, std::string_view text) { keep(task, 2, fmt::format("trireme: error: {}\n", text)); }
 
-// A full disk is said once for a file: what comes after would not be whole.
+// Reports a full disk once per file: later output would be incomplete.
 void Console::keep(int task, int stream, std::string_view text) {
   std::ofstream& file = tasks_.at(task).files[stream - 1];
   if (!file.is_open()) return;
@@ -139,7 +139,7 @@ void Console::show_bar() {
   if (!bar_.empty()) write(options_.err, bar_);
 }
 
-// One queue for both streams: they are often the same terminal, where the order counts.
+// One queue for both streams: on a shared terminal the order matters.
 void Console::write(int descriptor, std::string text) {
   unwritten_bytes_ += text.size();
   if (!unwritten_.empty() && unwritten_.back().descriptor == descriptor) {
@@ -160,12 +160,12 @@ void Console::flush() {
   }
 }
 
-// False: it has to be tried again.
+// False: try again later.
 bool Console::write_first_chunk() {
   Chunk& chunk = unwritten_.front();
   const ssize_t count = ::write(chunk.descriptor, chunk.text.data(), std::min(chunk.text.size(), kNeverBlocks));
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return false;
-  std::size_t done = chunk.text.size();  // a stream that nobody reads takes everything
+  std::size_t done = chunk.text.size();  // drops the text if nobody reads the stream
   if (count >= 0) done = count;
   if (count < 0 && chunk.descriptor == options_.out && !out_is_terminal_) broken_ = true;
   unwritten_bytes_ -= done;

@@ -1,6 +1,5 @@
-// What the user sees of a job: the lines of all tasks, whole and each with its task in front, the launcher's own
-// messages, and below them the progress bar of the first task. Also keeps the tasks' output in files where asked to.
-// Owned by the Supervisor, which polls descriptor() and calls flush(); nothing here waits for a slow reader.
+// A job's output: complete lines prefixed with their task, the launcher's messages, and the first task's progress bar;
+// optionally also files. Owned by the Supervisor, which polls descriptor() and calls flush(). Never blocks.
 #pragma once
 
 #include <array>
@@ -15,23 +14,21 @@
 
 namespace trireme::cluster {
 
-// The text of one stream of one task, cut into lines. Carriage returns overwrite, as on a terminal: what a progress bar
-// draws again and again is one line, of which the last state counts.
+// Cuts a stream into lines. Carriage returns overwrite: a redrawn progress bar is one line in its last state.
 class LineBuffer {
  public:
-  using OnLine = std::function<void(const std::string& line)>;  // without its end
+  using OnLine = std::function<void(const std::string& line)>;  // without its newline
 
   void append(std::string_view text, const OnLine& on_line);
-  void finish(const OnLine& on_line);  // an unfinished line is one too
-  // What a bar shows at the moment; empty: there is none.
-  std::string bar() const;
+  void finish(const OnLine& on_line);  // also emits an unfinished line
+  std::string bar() const;             // empty: no progress bar
 
  private:
   void end_line(const OnLine& on_line);
 
   std::string line_;
-  bool returned_ = false;     // a carriage return came: what comes next overwrites
-  bool overwritten_ = false;  // the line is what a bar has drawn
+  bool returned_ = false;     // a carriage return came: the next text overwrites
+  bool overwritten_ = false;  // the line was drawn by a bar
 };
 
 struct ConsoleOptions {
@@ -41,19 +38,18 @@ struct ConsoleOptions {
 
 class Console {
  public:
-  // Makes the files: Error(bad_input) where that is impossible.
-  Console(const JobDescription& job, const ConsoleOptions& options);
+  Console(const JobDescription& job, const ConsoleOptions& options);  // Error(bad_input) if files cannot be made
 
-  bool shows_bar() const { return shows_bar_; }  // of the first task: the launcher's stderr is a terminal
+  bool shows_bar() const { return shows_bar_; }                  // if the launcher's stderr is a terminal
   void add_output(int task, int stream, std::string_view text);  // stream: 1 stdout, 2 stderr
-  void finish(int task);                                         // nothing more comes from it
-  // An error in the task's own words: into its file only; the supervisor decides what the user sees.
+  void finish(int task);                                         // its output is complete
+  // A task's error message: written only to its file; the supervisor decides what the user sees.
   void keep_error(int task, std::string_view text);
   void say(const std::string& text);  // the launcher's own line, on stderr
 
-  int descriptor() const;                     // to be polled for writing; -1: everything is written
-  void flush();                               // what can be written without waiting
-  bool is_full() const;                       // the reader is slow: let the tasks wait
+  int descriptor() const;                     // to poll for writing; -1: everything is written
+  void flush();                               // writes what it can without blocking
+  bool is_full() const;                       // the reader is slow: stop reading from tasks
   bool is_broken() const { return broken_; }  // the reader of stdout is gone
 
  private:
@@ -65,7 +61,7 @@ class Console {
     int descriptor;
     std::string text;
   };
-  void keep(int task, int stream, std::string_view text);  // in its file, where there is one
+  void keep(int task, int stream, std::string_view text);  // in its file, if any
   void show_line(int task, int stream, const std::string& line);
   void write(int descriptor, std::string text);
   void hide_bar();
@@ -75,7 +71,7 @@ class Console {
   const JobDescription& job_;
   ConsoleOptions options_;
   bool shows_bar_;
-  bool out_is_terminal_;  // which goes away with a signal, or is to be outlived (nohup)
+  bool out_is_terminal_;  // its end comes as a signal, or is ignored (nohup)
   std::vector<TaskOutput> tasks_;
   std::deque<Chunk> unwritten_;
   std::size_t unwritten_bytes_ = 0;

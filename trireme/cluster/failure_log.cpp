@@ -18,7 +18,7 @@ std::string shortened(const std::string& text) {
 bool is_worker(const JobDescription& job, int task) { return task >= 0 && job.tasks.at(task).role == kWorkerRole; }
 
 bool is_survivable(const JobDescription& job, const Failure& failure) {
-  // What was wrong with the input of one is wrong with that of all, and what a machine lacks it has never had.
+  // Bad input of one task is bad for all, and a machine that lacks something always did.
   const bool is_misuse = failure.cause == Cause::error && error_kind(failure.exit_code) != ErrorKind::failed;
   if (job.needs_first_worker && failure.task == 0) return false;
   return is_worker(job, failure.task) && failure.cause != Cause::not_started && !is_misuse;
@@ -59,7 +59,7 @@ bool survives(const JobDescription& job, const std::vector<Failure>& failures, c
     return false;
   }
   const auto workers = std::ranges::count_if(job.tasks, [](const Task& task) { return task.role == kWorkerRole; });
-  return workers > std::ssize(failures) + std::ssize(lost);  // each is there once
+  return workers > std::ssize(failures) + std::ssize(lost);  // each failed task is listed once
 }
 
 }  // namespace trireme::cluster

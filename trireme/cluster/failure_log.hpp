@@ -1,7 +1,6 @@
-// What went wrong in a job, and which of it was first. One failure brings others: a worker that dies makes its peers
-// fail in their next exchange, and whose message arrives first is a matter of luck. So failures are collected for a
-// moment before one is taken as the first, by how directly its cause is known. Used by the Supervisor, which also asks
-// whether the job goes on.
+// Collects a job's failures and finds the first. One failure causes others (a dead worker makes its peers fail), and
+// messages arrive in any order. So failures are collected for a moment, and the one with the most direct cause counts
+// as first. Used by the Supervisor, also to decide whether the job continues.
 #pragma once
 
 #include <cstddef>
@@ -12,41 +11,38 @@
 
 namespace trireme::cluster {
 
-enum class Cause {  // the later, the closer to the origin
+enum class Cause {  // later ones are closer to the origin
   starter_ended,    // often because a task did
-  error,            // a task's own words or exit code: may be about a peer
-  lost,             // the connection to a task ended without a word
-  killed,           // by a signal that we did not send; mpirun kills its other ranks when a host has gone
-  host_lost,        // the host of a task is out of reach
+  error,            // a task's own message or exit code; may be about a peer
+  lost,             // a task's connection ended without notice
+  killed,           // by a signal that we did not send; mpirun kills its other ranks when a host is gone
+  host_lost,        // a task's host is unreachable
   not_started,
 };
 
 struct Failure {
   Cause cause = Cause::error;
-  int task = -1;      // -1: of no task
+  int task = -1;      // -1: no task
   std::string who;    // "rank 2 (host, pid 4711)"
-  std::string what;   // " was killed by signal 9": follows who
-  int exit_code = 1;  // that the job ends with, should this be the first
+  std::string what;   // " was killed by signal 9": follows `who`
+  int exit_code = 1;  // the job's, if this failure is the first
 };
 
 class FailureLog {
  public:
-  // A second failure of the same task is no news: it ends after its words.
-  void add(Failure failure);
+  void add(Failure failure);  // ignores a task's second failure, which follows its error message
   bool empty() const { return failures_.empty(); }
-  const std::vector<Failure>& all() const { return failures_; }  // as they came
-  void settle();                                                 // what is first stays so from now on
+  const std::vector<Failure>& all() const { return failures_; }  // in order of arrival
+  void settle();                                                 // fixes which one is first
   const Failure& first() const { return failures_[first_]; }     // after settle()
-  // All others that have something else to say, shortened; a few at most.
-  std::vector<std::string> others() const;
+  std::vector<std::string> others() const;  // other failures with different messages, shortened; at most a few
 
  private:
   std::vector<Failure> failures_;
   std::size_t first_ = 0;
 };
 
-// Whether a job goes on: workers alone have failed that the others can do without, by nothing that they share, and a
-// worker is left beside these and the ones that were lost before.
+// Whether the job continues: only dispensable workers have failed, for no shared reason, and another worker remains.
 bool survives(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost);
 
 }  // namespace trireme::cluster

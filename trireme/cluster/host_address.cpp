@@ -90,7 +90,7 @@ const InterfaceAddress& reached_address(const KnownHost& host) {
   return *address;
 }
 
-// As far as can be told: some clouds give each machine a network of its own address alone.
+// As far as known: some clouds give each machine a network of just its own address.
 bool are_in_one_network(const std::vector<InterfaceAddress>& addresses) {
   const Network first = network_around(addresses.front());
   return std::ranges::all_of(addresses, [&](const InterfaceAddress& address) {
@@ -101,7 +101,7 @@ bool are_in_one_network(const std::vector<InterfaceAddress>& addresses) {
   });
 }
 
-// Empty where a host has none there, or two have the same: bridges of virtual machines are alike on all hosts.
+// Empty if a host has none there, or two share one: virtual bridges have equal addresses on all hosts.
 std::vector<std::string> addresses_in(const Network& network, const std::vector<KnownHost>& hosts) {
   std::vector<std::string> chosen;
   for (const KnownHost& host : hosts) {

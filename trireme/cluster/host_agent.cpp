@@ -28,8 +28,8 @@ using nlohmann::json;
 
 using namespace std::chrono_literals;
 
-constexpr auto kLastWords = 2s;                     // for the launcher to take them
-constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the launcher is slow: the runners have to wait
+constexpr auto kLastWords = 2s;                     // for the launcher to read the last messages
+constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the launcher is slow: stop reading from runners
 
 class HostAgent {
  public:
@@ -39,7 +39,7 @@ class HostAgent {
  private:
   struct Runner {
     int task;
-    std::optional<ChildProcess> process = {};  // none: another has started it
+    std::optional<ChildProcess> process = {};  // nullopt: started by others
     std::optional<Channel> channel = {};
     bool gone = false;  // it had a channel, which has ended
   };
@@ -55,13 +55,13 @@ class HostAgent {
   void listen_to(Runner& runner);
   Runner* runner_of(int task);
 
-  EndRequests end_requests_;  // first: from here on a signal is a word to pass on
+  EndRequests end_requests_;  // first: from here on signals are forwarded
   HostLink link_;
   Listener listener_;
-  Guard guard_;  // before the runners: it ends everything when they are no longer needed
+  Guard guard_;  // before the runners: ends everything once they are done
   PortClaims ports_;
   std::vector<Runner> runners_;
-  std::vector<Channel> newcomers_;  // connected, but have not said who they are
+  std::vector<Channel> newcomers_;  // connected, but not identified yet
   bool connected_ = true;           // to the launcher
 };
 
@@ -76,7 +76,7 @@ HostAgent::HostAgent(const HostAgentOptions& options)
   }
 }
 
-// For each task that its runner may come now, and where the task will be found.
+// Reports for each task that its runner may come, and where the task will listen.
 void HostAgent::report(const HostAgentOptions& options) {
   TaskPorts ports = claim_ports(options.ports, ports_);
   ports.workers.insert(ports.workers.end(), ports.servers.begin(), ports.servers.end());
@@ -137,7 +137,7 @@ void HostAgent::wait_for_something() {
   link_.flush();
 }
 
-// Ending is the launcher's business, who may not have been told: Slurm signals the processes of its steps.
+// The launcher decides about ending but may not know: Slurm signals the processes of its steps.
 void HostAgent::pass_on_end_requests() {
   while (const int signal = end_requests_.next()) {
     if (signal == SIGTERM) link_.send({{"type", "end_request"}});
@@ -151,7 +151,7 @@ void HostAgent::listen_to_launcher() {
     Runner* runner = runner_of(message.value("task", -1));
     if (message["type"] != "to" || runner == nullptr) continue;
     const json& inner = message.at("message");
-    if (inner.value("type", "") == "ping") {  // whether this host is there, whatever its runners do
+    if (inner.value("type", "") == "ping") {  // whether this host is reachable, whatever its runners do
       link_.send({{"type", "from"}, {"task", runner->task}, {"message", {{"type", "here"}}}});
     } else if (runner->channel) {
       runner->channel->send(inner);
@@ -159,7 +159,7 @@ void HostAgent::listen_to_launcher() {
   }
 }
 
-// Who has said hello is moved to its runner, and leaves a closed channel behind.
+// An identified newcomer is moved to its runner and leaves a closed channel behind.
 void HostAgent::greet_newcomers() {
   if (UniqueFd accepted = listener_.accept(); accepted.is_open()) newcomers_.emplace_back(std::move(accepted));
   for (Channel& newcomer : newcomers_) {

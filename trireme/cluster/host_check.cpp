@@ -42,7 +42,7 @@ std::vector<std::string> probe_command(const RemoteHost& host) {
   return words;
 }
 
-// One question that is under way, and what it has said so far.
+// One query under way, and its output so far.
 class Probe {
  public:
   Probe(const RemoteHost& host, const HostReach& reach);
@@ -75,8 +75,8 @@ Probe::Probe(const RemoteHost& host, const HostReach& reach)
 }
 
 void Probe::look() {
-  constexpr std::size_t kEnough = 1U << 20U;  // more than anybody has to say: a shell may print without end
-  ending_ = probe_.process.try_wait();        // asked first: what it has said is complete then
+  constexpr std::size_t kEnough = 1U << 20U;  // a shell may print endlessly
+  ending_ = probe_.process.try_wait();        // before reading, so that the output is complete
   const bool was_greeted = is_greeted();
   read_available(probe_.out, said_, kEnough);
   read_available(probe_.err, complained_, kEnough);
@@ -123,7 +123,7 @@ HostAnswer Probe::answer() const {
   return answer;
 }
 
-// The half that runs on the host that is asked.
+// The half that runs on the queried host.
 
 template <typename Mask>
 int count_bits(const Mask& mask) {
@@ -161,7 +161,7 @@ std::vector<InterfaceAddress> read_addresses() {
   return addresses;
 }
 
-// The address of this host from which it would talk to that one. Nothing is sent.
+// This host's source address towards the peer. Sends nothing.
 std::string address_towards(const std::string& peer) {
   sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {}, .sin_zero = {}};
   const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -175,7 +175,7 @@ std::string address_towards(const std::string& peer) {
   return inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
 }
 
-// sshd tells what it starts "client port server port"; Slurm tells from where srun has started it.
+// sshd sets "client port server port"; Slurm tells where srun started it from.
 std::string read_reached_address() {
   std::istringstream words(environment_variable("SSH_CONNECTION"));
   std::string client, client_port, server;
@@ -183,7 +183,7 @@ std::string read_reached_address() {
   return server.empty() ? address_towards(environment_variable("SLURM_LAUNCH_NODE_IPADDR")) : server;
 }
 
-// Slurm counts logical processors, and does not keep us on ours on every cluster. 0: it says nothing.
+// Slurm counts logical processors, and does not bind us to ours on every cluster. 0: not set.
 int read_slurm_cores(const std::vector<std::vector<int>>& cores) {
   const int processors = std::atoi(environment_variable("SLURM_CPUS_ON_NODE").c_str());
   if (processors < 1 || cores.empty()) return 0;
@@ -215,8 +215,7 @@ std::vector<HostAnswer> ask_hosts(const std::vector<RemoteHost>& hosts, const Ho
   return answers;
 }
 
-// Those that are asked for are refused now rather than when the job starts. Others are the agent's business, and not
-// even claimed for a moment: another launch may have asked for them.
+// Refuses requested ports in use early. Does not even try others: another launch may have requested them.
 HostFacts read_host_facts(const PortsWanted& ports) {
   PortClaims claims;
   if (ports.first_worker || ports.first_server) claim_ports(ports, claims);
@@ -235,7 +234,7 @@ HostFacts read_host_facts(const PortsWanted& ports) {
 
 bool hears_launcher() {
   std::string heard;
-  constexpr int kPatience = 5000;  // ms; where there is nobody to speak, input ends at once
+  constexpr int kPatience = 5000;  // ms; without a sender, input ends at once
   pollfd polled{STDIN_FILENO, POLLIN, 0};
   char byte = 0;
   while (heard != kLauncherGreeting && poll(&polled, 1, kPatience) == 1 && read(STDIN_FILENO, &byte, 1) == 1)

@@ -1,5 +1,5 @@
-// What a launch has to know of another host before it starts anything there, and how it is asked: all hosts at once,
-// each answering with `trireme launch-probe`, which is read_host_facts(). Used by the launcher.
+// Facts about other hosts that a launch needs first. All hosts are asked at once and answer with `trireme
+// launch-probe`, that is read_host_facts(). Used by the launcher.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -25,28 +25,27 @@ inline void from_json(const nlohmann::json& json, InterfaceAddress& address) {
 
 struct HostFacts {
   std::string build;                        // perf::build_text()
-  std::vector<std::vector<int>> cores;      // usable ones, as Topology has them
+  std::vector<std::vector<int>> cores;      // usable ones, as in Topology
   int core_limit = 0;                       // by a CPU quota
   std::vector<InterfaceAddress> addresses;  // IPv4 and IPv6, without link-local ones
-  std::string reached_address;              // at which we have reached it; empty: unknown
+  std::string reached_address;              // at which we reached it; empty: unknown
   double time = 0;                          // seconds since 1970
-  bool hears_launcher = false;              // what the launcher says arrives
+  bool hears_launcher = false;              // the launcher's input arrives
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, build, cores, core_limit, addresses, reached_address, time,
                                    hears_launcher)
 
-// Of this machine; nobody is listened to. Error(bad_input) where ports that are asked for are in use.
+// Of this machine; does not set hears_launcher. Error(bad_input) if requested ports are in use.
 HostFacts read_host_facts(const PortsWanted& ports);
-// Whether the greeting comes over standard input by which the launcher begins its question.
-bool hears_launcher();
+bool hears_launcher();  // whether the launcher's greeting arrives on standard input
 
 struct HostAnswer {
   HostFacts facts = {};
   double clock_skew = 0;     // seconds that its clock is ahead of ours,
-  double clock_error = 0;    // give or take
+  double clock_error = 0;    // plus or minus
   std::string problem = {};  // why this host cannot be used; empty: it can
 };
-// In the order of the hosts.
+// In host order.
 std::vector<HostAnswer> ask_hosts(const std::vector<RemoteHost>& hosts, const HostReach& reach);
 
 }  // namespace trireme::cluster

@@ -1,13 +1,12 @@
-// The connection between the relay of a host, beside the supervisor, and the agent on that host: it carries the
-// channels of all tasks there, and tells a host that is out of reach from one that has nothing to say. ssh would notice
-// that late, and the far end perhaps never.
+// The connection between a host's relay, next to the supervisor, and the agent on that host. Carries the channels of
+// all tasks there and detects an unreachable host, which ssh notices late or never.
 //
-// The agent begins with the greeting (greeting.hpp). The messages, by "type":
-//   agent to relay    from {task, message}    what the task's runner says to the supervisor
+// The agent starts with the greeting (greeting.hpp). Messages by "type":
+//   agent to relay    from {task, message}    from the task's runner to the supervisor
 //                     gone {task}             its connection has ended
-//                     end_request             somebody there (Slurm) wants the job to end
-//   relay to agent    to {task, message}      what the supervisor says to the task's runner
-//   both              alive                   nothing else was to be said
+//                     end_request             Slurm wants the job to end
+//   relay to agent    to {task, message}      from the supervisor to the task's runner
+//   both              alive                   sent if there is nothing else
 #pragma once
 
 #include <chrono>
@@ -22,8 +21,8 @@ namespace trireme::cluster {
 
 class HostLink {
  public:
-  static constexpr std::chrono::milliseconds kInterval{1000};  // of signs of life
-  static constexpr std::chrono::milliseconds kSilence{8000};   // after which the other end is given up
+  static constexpr std::chrono::milliseconds kInterval{1000};  // between signs of life
+  static constexpr std::chrono::milliseconds kSilence{8000};   // after which the peer counts as lost
 
   explicit HostLink(Channel channel) : channel_(std::move(channel)) {}
 
@@ -32,12 +31,12 @@ class HostLink {
     said_ = SteadyClock::now();
     channel_.send(message);
   }
-  // To be called at least each kInterval. Not on top of what the other end does not take.
+  // Call at least every kInterval. Sends nothing while earlier data is unsent.
   void keep_alive() {
     if (SteadyClock::now() - said_ >= kInterval && channel_.unsent_bytes() == 0) send({{"type", "alive"}});
   }
   void flush() { channel_.flush(); }
-  // As Channel has it.
+  // Like Channel::receive().
   [[nodiscard]] bool receive(std::vector<nlohmann::json>& messages) {
     const std::size_t before = messages.size();
     const bool open = channel_.receive(messages);
@@ -49,7 +48,7 @@ class HostLink {
     return open;
   }
   bool has_heard() const { return has_heard_; }  // anything, ever
-  // For as long as nobody reads from here, nothing can be heard.
+  // Call after a time in which nobody read from this link.
   void excuse_silence() { heard_ = SteadyClock::now(); }
   bool is_silent() const { return SteadyClock::now() - heard_ > kSilence; }
 

@@ -29,20 +29,20 @@ int parse_count(const std::string& text, const std::string& host, const std::str
   return count;
 }
 
-// "fd00::7", and with the interface that leads to it "fe80::7%eth0".
+// "fd00::7", or with its interface "fe80::7%eth0".
 bool is_ipv6(const std::string& text) {
   if (text.find_first_of(kNotInNames) != std::string::npos) return false;
   in6_addr address{};
   return inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) == 1;
 }
 
-// A name that begins with '-' would be an option of ssh.
+// A name that begins with '-' would be an ssh option.
 bool is_name(const std::string& text) {
   return !text.empty() && text.front() != '-' && text.find(':') == std::string::npos &&
          text.find_first_of(kNotInNames) == std::string::npos;
 }
 
-// "a" and ":2" of "a:2"; of "[fd00::7]:2" the first is without its brackets. IPv6 without brackets has no number.
+// "a:2" gives "a" and ":2"; "[fd00::7]:2" loses its brackets. IPv6 without brackets has no number.
 std::pair<std::string, std::string> split_host(const std::string& text) {
   if (is_ipv6(text)) return {text, ""};
   const std::size_t bracket = text.find(']');
@@ -78,7 +78,7 @@ void check_all_differ(const std::vector<HostSlots>& hosts, const std::string& so
   }
 }
 
-// Of hosts without a number. The first ones get one more where it does not divide.
+// For hosts without a number. The first ones get the remainder.
 std::vector<int> even_shares(int workers, std::size_t hosts) {
   const int count = static_cast<int>(hosts);
   std::vector<int> shares(hosts, workers / count);
@@ -100,7 +100,7 @@ std::vector<int> listed_shares(const std::vector<HostSlots>& hosts, int workers)
   return shares;
 }
 
-// A line that is wrong may have its partner in the other file: nothing is skipped.
+// Skips no line: a wrong one may have its partner in the other file.
 using ParseLine = std::function<std::string(const std::string& line, const std::string& source)>;
 
 std::string without_spaces_around(const std::string& line) {
@@ -109,7 +109,7 @@ std::string without_spaces_around(const std::string& line) {
   return begin == std::string::npos ? "" : line.substr(begin, line.find_last_not_of(kSpaces) + 1 - begin);
 }
 
-// Names are as good as addresses here: ssh looks them up.
+// Names are allowed: ssh resolves them.
 std::string parse_public(const std::string& line, const std::string& source) {
   constexpr const char* kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_%";
   if (line.front() == '-' || line.find_first_not_of(kAllowed) != std::string::npos) {
@@ -118,7 +118,7 @@ std::string parse_public(const std::string& line, const std::string& source) {
   return line;
 }
 
-// In the way that the system writes it, so that it can be compared with what a host says.
+// In the system's notation, for comparison with the host's own answer.
 std::string parse_private(const std::string& line, const std::string& source) {
   const int family = line.find(':') == std::string::npos ? AF_INET : AF_INET6;
   std::array<unsigned char, sizeof(in6_addr)> bytes{};

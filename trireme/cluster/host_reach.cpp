@@ -20,13 +20,13 @@ std::string explain_ssh(int code, const std::string& words) {
   return fmt::format("ssh is refused: {}; is the key (--ssh-key) among those of that user (--ssh-user) there?", words);
 }
 
-// By which those who have reached a host tell at which address; most containers would not let them in.
+// Variables that tell at which address the host was reached; most containers would drop them.
 constexpr const char* kVariables =
     R"sh(env ${SSH_CONNECTION:+"SSH_CONNECTION=$SSH_CONNECTION"} )sh"
     R"sh(${SLURM_LAUNCH_NODE_IPADDR:+"SLURM_LAUNCH_NODE_IPADDR=$SLURM_LAUNCH_NODE_IPADDR"} )sh"
     R"sh(${SLURM_CPUS_ON_NODE:+"SLURM_CPUS_ON_NODE=$SLURM_CPUS_ON_NODE"})sh";
 
-// One command with its words, as a shell reads it.
+// Requires a single shell command.
 void check_is_one_command(const std::string& text) {
   char quote = 0;
   bool at_word = true, has_words = false;
@@ -50,7 +50,7 @@ void check_is_one_command(const std::string& text) {
   if (!has_words) bad_input("--exec: is empty; as in --exec 'apptainer exec image.sif'");
 }
 
-// Docker and Podman have an exit code for their own failures, Apptainer has ssh's.
+// Docker and Podman have an exit code for their own failures; Apptainer uses ssh's.
 std::string explain_container(const HostReach& reach, int code, const std::string& words) {
   constexpr int kContainerFailed = 125, kCannotBeRun = 126, kNoSuchProgram = 127;
   if (code == kContainerFailed || words.starts_with("FATAL:")) {
@@ -84,8 +84,7 @@ std::vector<std::string> ssh_words(const SshOptions& ssh) {
   if (find_program("ssh").empty()) {
     fail(ErrorKind::unavailable, "other hosts are reached by ssh, which is not in PATH; install openssh-client");
   }
-  // LogLevel: banners are not why something failed. ServerAlive: what has no agent at the other end would not notice
-  // that it is gone.
+  // LogLevel: hides banners, which are not failures. ServerAlive: detects a lost peer without an agent.
   std::vector<std::string> words{"ssh", "-T",
                                  "-o",  "BatchMode=yes",
                                  "-o",  "LogLevel=ERROR",

@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kLeaving = 4s;                     // for the agent to clean up
-constexpr auto kFlushTimeout = 30s;               // for the supervisor to take them
-constexpr std::size_t kMostUnsent = 256U << 10U;  // the supervisor is slow: the host has to wait
+constexpr auto kFlushTimeout = 30s;               // for the supervisor to read the rest
+constexpr std::size_t kMostUnsent = 256U << 10U;  // the supervisor is slow: stop reading from the host
 
 Channel awaiting_greeting(UniqueFd socket) {
   Channel channel(std::move(socket));
@@ -54,12 +54,12 @@ class HostRelay {
   ChildProcess connection_;
   struct Connection {  // to the supervisor
     Channel channel;
-    bool runner_is_gone = false;  // to be closed when all is said
+    bool runner_is_gone = false;  // close once everything is sent
   };
   std::map<int, Connection> tasks_;
   std::optional<SteadyClock::time_point> leaving_until_ = {};
   bool reading_ = true;      // from the host
-  bool host_ended_ = false;  // it says nothing any more
+  bool host_ended_ = false;  // no more output from it
 };
 
 HostRelay::HostRelay(const std::vector<std::string>& command, const std::string& address, std::array<UniqueFd, 2> ends)
@@ -71,8 +71,8 @@ HostRelay::HostRelay(const std::vector<std::string>& command, const std::string&
 int HostRelay::run() {
   for (;;) {
     wait_for_something();
-    const auto ending = connection_.try_wait();  // asked first: what came before is complete then
-    if (reading_ || ending) listen_to_host();    // its last words are read however slow the supervisor is
+    const auto ending = connection_.try_wait();  // before reading, so that the output is complete
+    if (reading_ || ending) listen_to_host();    // read its last messages even if the supervisor is slow
     listen_to_supervisor();
     if (link_.channel().is_garbled()) {
       return give_up("what comes from its host is not a launcher's; does something else print there?");
@@ -159,7 +159,7 @@ void HostRelay::report_lost(const std::string& reason) {
   for (auto& [task, connection] : tasks_) connection.channel.send({{"type", "lost"}, {"reason", reason}});
 }
 
-// To the supervisor, for as long as it is there: the end of our input is its own.
+// To the supervisor, while it lives: it holds our input open.
 void HostRelay::say_the_rest() {
   const auto deadline = SteadyClock::now() + kFlushTimeout;
   while (unsent_bytes() > 0 && SteadyClock::now() < deadline) {

@@ -1,6 +1,5 @@
-// What runs beside the supervisor for each other host: it holds the connection (host_reach.hpp) to the agent there
-// (host_agent.hpp) and connects to the supervisor in the name of each task on that host, so that the supervisor talks
-// to all runners in one way, wherever they are. Started by the host starter.
+// Runs next to the supervisor for each other host: holds the connection (host_reach.hpp) to the agent there
+// (host_agent.hpp) and connects to the supervisor for each task there, so that all runners look alike.
 #pragma once
 
 #include <string>
@@ -8,8 +7,8 @@
 
 namespace trireme::cluster {
 
-// The command is that of ssh or srun, the address the supervisor's. Returns its exit code when it has ended, when
-// nothing comes from the host any more, or when standard input has ended and the host has been left in order.
+// `command` is ssh's or srun's, `address` the supervisor's. Returns the command's exit code when it has ended, the host
+// is silent, or standard input has ended and the host was left in good order.
 int run_host_relay(const std::vector<std::string>& command, const std::string& address);
 
 }  // namespace trireme::cluster

@@ -48,7 +48,7 @@ std::string names(const JobDescription& job, const std::vector<int>& tasks) {
 }
 
 std::string names_with_hosts(const JobDescription& job, const std::vector<int>& tasks) {
-  std::vector<std::string> hosts;  // in the order of the tasks
+  std::vector<std::string> hosts;  // in task order
   for (const int task : tasks) {
     const std::string& host = job.tasks.at(task).host;
     if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
@@ -77,7 +77,7 @@ std::string place_text(const std::vector<int>& processors) {
 
 // "4 workers", "4 workers and 2 ps"
 std::string count_text(const JobDescription& job, const std::vector<int>& tasks) {
-  std::vector<std::pair<std::string, int>> counts;  // in the order of the tasks
+  std::vector<std::pair<std::string, int>> counts;  // in task order
   for (const int task : tasks) {
     const std::string& role = job.tasks[task].role;
     if (counts.empty() || counts.back().first != role) counts.emplace_back(role, 0);

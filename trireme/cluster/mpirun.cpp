@@ -18,8 +18,8 @@ namespace {
 using Environment = std::map<std::string, std::string>;
 using Words = std::vector<std::string>;
 
-// Debian installs several MPIs side by side and gives each launcher a name of its own; the plain name may be another's.
-// The name, not the path: mpirun draws conclusions from being called by a path.
+// Debian installs several MPIs with distinct launcher names; the plain name may be another's. Returns the name, not the
+// path, because mpirun behaves differently when called by path.
 std::string find_mpirun() {
   for (const char* name : {"mpirun.openmpi", "mpirun"}) {
     if (!find_program(name).empty()) return name;
@@ -29,25 +29,25 @@ std::string find_mpirun() {
        "plain processes with --starter process");
 }
 
-// Settings go by the environment, not by options: an MPI launcher that does not know one takes no offence.
+// Settings are environment variables, not options: a launcher that does not know one ignores it.
 Environment mpi_environment(const std::string& folder) {
   Environment environment{
-      // Processors are given out by us, and so is the refusal of too many workers.
+      // We assign processors and refuse too many workers.
       {"OMPI_MCA_hwloc_base_binding_policy", "none"},
       {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-      // Where tasks go is our business, inside of a Slurm allocation too.
+      // We place tasks, also in a Slurm allocation.
       {"OMPI_MCA_ras", "^slurm,gridengine"},
-      // Its files lie in the folder that is removed with the job; those of the ranks are the runners' business.
+      // Its files go to the folder that is removed with the job; runners handle those of the ranks.
       {"OMPI_MCA_orte_tmpdir_base", folder},
   };
-  if (geteuid() == 0) {  // it asks twice whether this is meant
+  if (geteuid() == 0) {  // it asks twice for confirmation
     environment.emplace("OMPI_ALLOW_RUN_AS_ROOT", "1");
     environment.emplace("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
   return environment;
 }
 
-// This machine alone; nothing listens on other networks.
+// Only this machine; nothing listens on other networks.
 Environment local_environment(const std::string& folder) {
   Environment environment = mpi_environment(folder);
   environment.merge(Environment{
@@ -55,8 +55,8 @@ Environment local_environment(const std::string& folder) {
   return environment;
 }
 
-// A daemon on another host carries the id of the job there, and writes into the job's folder there: it goes when the
-// agent goes, whatever becomes of this end, and does not come when the agent has gone. Our own settings are not for it.
+// A remote daemon carries the job's id and writes into the job's folder there: it ends with the agent whatever happens
+// here, and cannot start after the agent has gone. Our own settings are not for it.
 std::string daemon_command(const RunnerCommand& runner) {
   std::vector<std::string> words{"env", fmt::format("{}={}", kLaunchVariable, runner.job_id)};
   for (const auto& [name, value] : mpi_environment(job_folder(runner.job_id))) words.push_back(name + "=" + value);
@@ -64,7 +64,7 @@ std::string daemon_command(const RunnerCommand& runner) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-// mpirun takes the command that reaches hosts as one text, in which these have a meaning.
+// mpirun takes the remote shell as one text, in which these characters are special.
 void check_is_one_word(const char* option, const std::string& value) {
   if (value.find_first_of(" \t:") == std::string::npos) return;
   bad_input(
@@ -87,7 +87,7 @@ Environment ssh_environment(const std::string& folder, const Words& ssh, const W
   return environment;
 }
 
-// By which an MPI launcher that has started us, as its only process, would make mpirun a part of its own job.
+// With these, an MPI launcher that started us as its only process would make mpirun part of its own job.
 Words variables_of_another_job() {
   return {"OMPI_UNIVERSE_SIZE", "OMPI_MCA_ess", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI"};
 }
@@ -98,7 +98,7 @@ std::vector<int> all_tasks(const JobDescription& job) {
   return tasks;
 }
 
-// A part for each run of tasks on one host: ranks are given out in the order of the parts.
+// One part per run of tasks on a host: ranks are assigned in the order of the parts.
 Words with_parts(const std::string& mpirun, const JobDescription& job, const Words& runner) {
   Words words{mpirun};
   for (std::size_t first = 0; first < job.tasks.size();) {

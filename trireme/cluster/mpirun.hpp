@@ -1,5 +1,4 @@
-// mpirun (Open MPI's) as the one who starts the runners of tasks that talk MPI: on this machine, or on hosts that ssh
-// reaches. Task i becomes rank i. Used by the launcher's front end.
+// Open MPI's mpirun as starter of runners for tasks that use MPI, here or on ssh hosts. Task i becomes rank i.
 #pragma once
 
 #include <string>
@@ -10,12 +9,11 @@
 
 namespace trireme::cluster {
 
-// The program is the `trireme` binary on this machine. Error(unavailable) where there is no mpirun.
+// `program` is the `trireme` binary on this machine. Error(unavailable) without mpirun.
 Starter mpi_starter(const std::string& program);
 
-// Its daemons on the hosts are started by ssh from here, and connect back to here. The networks, as "10.0.0.0/24", are
-// those over which the ranks may talk; none: all. Error(unavailable) where there is no mpirun, or no ssh;
-// Error(bad_input) names an option of ssh that mpirun cannot pass on.
+// ssh from here starts mpirun's daemons, which connect back. Ranks may use only these networks ("10.0.0.0/24"); empty:
+// all. Error(unavailable) without mpirun or ssh; Error(bad_input) for an ssh option that mpirun cannot pass on.
 RunnerStarter mpirun_runners(const SshOptions& ssh, const std::vector<std::string>& networks);
 
 }  // namespace trireme::cluster

@@ -32,7 +32,7 @@ bool can_listen_ipv4(int port) {
   return can_listen(tried, reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
-// Or there is no IPv6 on this machine.
+// Also true if this machine has no IPv6.
 bool can_listen_ipv6(int port) {
   const UniqueFd tried(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!tried.is_open()) return errno == EAFNOSUPPORT;
@@ -44,8 +44,7 @@ bool can_listen_ipv6(int port) {
   return can_listen(tried, reinterpret_cast<const sockaddr*>(&address), sizeof address) || errno == EADDRNOTAVAIL;
 }
 
-// What a server does that is about to start, at any address: which one it will be is not known here. Connections of the
-// past that still linger are no obstacle.
+// Tries to listen on all addresses, since the server's is unknown here. Ignores lingering old connections.
 bool can_listen(int port) { return can_listen_ipv4(port) && can_listen_ipv6(port); }
 
 PortRange worker_range(const PortsWanted& wanted) {
@@ -86,7 +85,7 @@ std::vector<int> PortClaims::claim(const PortRange& range) {
 
 TaskPorts claim_ports(const PortsWanted& wanted, PortClaims& claims) {
   TaskPorts ports;
-  if (wanted.first_server) ports.servers = claims.claim(server_range(wanted));  // before what gives way
+  if (wanted.first_server) ports.servers = claims.claim(server_range(wanted));  // fixed ports before flexible ones
   ports.workers = claims.claim(worker_range(wanted));
   if (!wanted.first_server) ports.servers = claims.claim(server_range(wanted));
   return ports;

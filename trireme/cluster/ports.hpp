@@ -1,7 +1,5 @@
-// Ports of this machine for the tasks of a launch. A port that is free now may be another's a moment later, before the
-// task that it was meant for listens: so launches also claim theirs from each other, for as long as they live. They are
-// claimed once, by the process that outlives the tasks: the launcher on its own machine, the agent (host_agent.hpp) on
-// another.
+// Ports for the tasks of a launch. A free port may be taken before its task listens, so launches claim ports from each
+// other through the process that outlives the tasks: the launcher here, the agent (host_agent.hpp) elsewhere.
 #pragma once
 
 #include <optional>
@@ -15,8 +13,8 @@ namespace trireme::cluster {
 
 struct PortRange {
   const char* option = "";        // for messages: "--ps-port"
-  std::optional<int> first = {};  // as the user has it: exactly these, or Error(bad_input)
-  int usual_first = 0;            // otherwise: the next free ones from here on
+  std::optional<int> first = {};  // set by the user: exactly these, or Error(bad_input)
+  int usual_first = 0;            // otherwise the next free ones from here
   int count = 0;
 };
 
@@ -26,10 +24,10 @@ class PortClaims {
   [[nodiscard]] bool try_claim(int port);
 
  private:
-  std::vector<UniqueFd> claims_;  // sockets without a file, whose names tell other launches
+  std::vector<UniqueFd> claims_;  // abstract sockets whose names are visible to other launches
 };
 
-// The ports of a host's tasks. Nothing: the next free ones from the usual ones on.
+// The ports of a host's tasks; nullopt: the next free ones from the defaults.
 struct PortsWanted {
   comm::JobSize tasks;
   std::optional<int> first_worker = {}, first_server = {};
@@ -37,9 +35,9 @@ struct PortsWanted {
 struct TaskPorts {
   std::vector<int> workers = {}, servers = {};
 };
-// Error(bad_input) where ports that are asked for are in use.
+// Error(bad_input) if requested ports are in use.
 TaskPorts claim_ports(const PortsWanted& wanted, PortClaims& claims);
-// The same where all are free. Nothing is claimed.
+// The result if all ports are free. Claims nothing.
 TaskPorts expected_ports(const PortsWanted& wanted);
 
 }  // namespace trireme::cluster

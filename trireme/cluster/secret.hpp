@@ -1,6 +1,5 @@
-// The secret of a job: a line of text that all its tasks know and nobody else does, by which they prove that they
-// belong together. Made by a launch, which hands it on by the environment, where only the same user can read it; or by
-// the user, in a file.
+// The secret of a job: a line of text by which its tasks prove that they belong together. Made by a launch, which
+// passes it in the environment, readable only by the same user; or by the user, in a file.
 #pragma once
 
 #include <string>
@@ -9,10 +8,9 @@ namespace trireme::cluster {
 
 std::string make_secret();  // 32 random bytes in hexadecimal
 
-// Error(bad_input) where it is too short to be one, or has other than printable characters.
-void check_secret(const std::string& secret, const std::string& source);
+void check_secret(const std::string& secret, const std::string& source);  // Error(bad_input) if short or unprintable
 
-// Without the end of the line. Error(bad_input) too where others than its owner may read the file.
+// Strips the newline. Error(bad_input) also if others than the owner can read the file.
 std::string read_secret_file(const std::string& path);
 
 }  // namespace trireme::cluster

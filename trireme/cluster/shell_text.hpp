@@ -1,5 +1,4 @@
-// Commands as text for a shell. Used for what ssh hands to the shell of another host, and to show users what would be
-// started.
+// Quotes commands for a shell: for ssh, and for showing users what would be started.
 #pragma once
 
 #include <string>
@@ -7,7 +6,7 @@
 
 namespace trireme::cluster {
 
-std::string shell_quoted(const std::string& word);  // as it is where that is safe
+std::string shell_quoted(const std::string& word);  // unchanged if that is safe
 std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace trireme::cluster

@@ -36,7 +36,7 @@ export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 exec "$here/bin/trireme" "$@"
 )sh";
 
-// Of this process; the binary itself and the kernel's own one have no path.
+// Libraries of this process; the binary and the kernel's vDSO have no path.
 std::vector<fs::path> loaded_libraries() {
   std::vector<fs::path> paths;
   dl_iterate_phdr(
@@ -49,7 +49,7 @@ std::vector<fs::path> loaded_libraries() {
   return paths;
 }
 
-// UCX opens its modules, by names that end as its own, in the folder `ucx` beside itself.
+// UCX opens modules, named with its own suffix, in the folder `ucx` next to itself.
 std::vector<fs::path> ucx_modules(const fs::path& ucs) {
   const std::string name = ucs.filename().string(), ending = name.substr(std::min(name.find(".so"), name.size()));
   std::vector<fs::path> modules;
@@ -66,18 +66,16 @@ std::string content_of(const fs::path& path) {
   return content;
 }
 
-// What the login shell of a host is given, which may be any: one line without what shells take in different ways. The
-// rest comes over standard input, so many bytes.
+// For the host's login shell of any kind: one portable line. The rest, of the given size, follows on standard input.
 constexpr const char* kBegin = R"sh(eval "$(head -c "$1")")sh";
 
-// The host's half, for sh: the bytes of this text, greeting, name, bytes, folder. It says "there PATH", or "send" and
-// then, when all has arrived, "done PATH". What is not complete never has the name by which it is looked for; several
-// launches, on several hosts that share the folder, may do this at the same time. In braces: half of it does nothing.
+// The host's half, for sh: the size of this text, greeting, name, bytes, folder. It prints "there PATH", or "send" and,
+// after everything has arrived, "done PATH". Incomplete shipments never have the final name; several launches, on hosts
+// that share the folder, may do this concurrently. In braces, so that a truncated script does nothing.
 //
-// What is run from there must be ours. So every part of the way there, links included, belongs to the user or to root
-// and cannot be written by others, as sshd has it; except in a folder like /tmp (sticky), where nobody can replace what
-// is another's. It is made part by part, so that nothing is followed before it has been looked at. The user's own group
-// (of the same name) may write.
+// What runs from there must be ours. So every part of the path, links included, must belong to the user or root and not
+// be writable by others, as in sshd; except in a sticky folder like /tmp, where nobody can replace others' files. The
+// path is made part by part, so that nothing is followed unchecked. The user's own group (of the same name) may write.
 constexpr std::string_view kReceive = R"sh({
 set -eu
 echo "$2"
@@ -137,23 +135,23 @@ echo "done $folder"
 
 constexpr std::size_t kMostSaid = kMostChatter + kHostGreeting.size();  // more is not for us
 
-// One host, while it is brought a shipment.
+// One host during its delivery.
 class Delivery {
  public:
   Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience)
       : shipment_(shipment), patience_(patience), receiver_(start_piped(command)) {}
 
-  void run();                                                      // to its end, or to that of our patience
-  const std::optional<Ending>& ending() const { return ending_; }  // none: our patience has ended
-  // The last line of its answer, "done /home/me/.cache/..."; empty: none has come.
+  void run();                                                      // until it ends or times out
+  const std::optional<Ending>& ending() const { return ending_; }  // nullopt: timed out
+  // The last line of its answer, "done /home/me/.cache/..."; empty if there is none.
   std::string answer() const;
   const std::string& complaints() const { return complaints_; }
   bool is_chattering() const { return said_.size() > kMostSaid && behind_greeting(said_) == std::string::npos; }
-  std::string impatience() const;  // what we have waited for in vain
+  std::string impatience() const;  // what we waited for in vain
 
  private:
   std::chrono::milliseconds patience() const { return answer().empty() ? patience_.answer : patience_.progress; }
-  // Not before it has answered: a shell that keeps talking is none.
+  // Counts only once it has answered: endless shell output is not progress.
   void note_progress() {
     if (!answer().empty()) progress_ = SteadyClock::now();
   }
@@ -174,7 +172,7 @@ class Delivery {
 void Delivery::run() {
   while (!ending_ && !is_chattering() && SteadyClock::now() - progress_ < patience()) {
     wait_for_something();
-    ending_ = receiver_.process.try_wait();  // asked first: what it has said is complete then
+    ending_ = receiver_.process.try_wait();  // before reading, so that the output is complete
     read_some(receiver_.out, said_);
     read_some(receiver_.err, complaints_);
     const std::string last = answer();
@@ -195,7 +193,7 @@ void Delivery::wait_for_something() {
   poll(polled.data(), polled.size(), static_cast<int>(std::min<std::chrono::milliseconds>(patience(), 1s).count()));
 }
 
-// Where nobody reads any more, whoever has stopped says why.
+// If nobody reads any more, the receiver's exit tells why.
 void Delivery::write_some() {
   while (receiver_.in.is_open() && !unsent_.empty()) {
     const ssize_t count = write(receiver_.in.get(), unsent_.data(), unsent_.size());
@@ -254,7 +252,7 @@ ShipResult ship_to_host(const Shipment& shipment, const std::vector<std::string>
   return result;
 }
 
-// A connection that breaks is no reason for a signal to end us all.
+// A broken connection must not kill this process.
 void block_sigpipe() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -264,7 +262,7 @@ void block_sigpipe() {
 
 }  // namespace
 
-// libibverbs and its like open drivers that belong to them, and so do CUDA's.
+// libibverbs and the like open their own drivers, as does CUDA.
 bool belongs_to_the_system(const std::string& library) {
   constexpr std::array kNames{"ld-linux",      "linux-vdso",   "libc.so",      "libm.so",    "libmvec.so", "libpthread",
                               "libdl.so",      "librt.so",     "libresolv.so", "libutil.so", "libanl.so",  "libnss_",
@@ -273,7 +271,7 @@ bool belongs_to_the_system(const std::string& library) {
 }
 
 Shipment pack_this_program() {
-  std::map<std::string, fs::path> libraries;  // by name: the order in which they were loaded may differ
+  std::map<std::string, fs::path> libraries;  // by name: the load order may differ
   for (const fs::path& library : loaded_libraries()) {
     const std::string name = library.filename();
     if (belongs_to_the_system(name)) continue;
@@ -284,7 +282,7 @@ Shipment pack_this_program() {
   TarArchive archive;
   archive.add("bin/trireme", content_of("/proc/self/exe"), true);
   for (const auto& [name, path] : libraries) archive.add(name, content_of(path), false);
-  archive.add("trireme", kWrapper, true);  // the last: if it is there, all is there
+  archive.add("trireme", kWrapper, true);  // last: if it exists, everything does
   Shipment shipment{.name = "", .archive = archive.bytes(), .libraries = libraries.size()};
   shipment.name = fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(shipment.archive))));
   return shipment;
@@ -314,7 +312,7 @@ std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::st
       }
     });
   }
-  threads.clear();  // waits for them
+  threads.clear();  // joins them
   return results;
 }
 

@@ -25,14 +25,14 @@ EndRequests::EndRequests() {
   const sigset_t signals = end_signals();
   pthread_sigmask(SIG_BLOCK, &signals, &previous_mask_);
   requests_.reset(signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
-  // A reader of the output that goes away is seen when writing.
+  // Writing reports a reader that has gone.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &previous_pipe_);
 }
 
 EndRequests::~EndRequests() {
-  while (next() != 0) continue;  // they were meant for the job, which is over
+  while (next() != 0) continue;  // drop signals meant for the job, which is over
   sigaction(SIGPIPE, &previous_pipe_, nullptr);
   pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
 }

@@ -1,5 +1,5 @@
-// Requests to end (Ctrl-C, SIGTERM, the terminal going away) as something to be read, for as long as the object lives.
-// Used by the Supervisor in its loop; processes that are started meanwhile get their usual signals.
+// Makes requests to end (Ctrl-C, SIGTERM, closed terminal) readable from a descriptor during the object's lifetime.
+// Used in the Supervisor's loop; processes started meanwhile get their usual signals.
 #pragma once
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 namespace trireme::cluster {
 
-// SIGINT, SIGTERM and, unless it is ignored, SIGHUP: under nohup a job is to outlive its terminal.
+// SIGINT, SIGTERM and, unless ignored, SIGHUP: under nohup a job outlives its terminal.
 sigset_t end_signals();
 
 class EndRequests {

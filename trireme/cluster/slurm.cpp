@@ -16,7 +16,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// "n[0-3]" has more forms than we would want to know.
+// "n[0-3]" has more forms than we want to parse.
 Words expand_nodes(const std::string& list) {
   std::istringstream lines(command_output({"scontrol", "show", "hostnames", list}));
   Words nodes;
@@ -28,8 +28,7 @@ bool are_tasks_asked_for() {
   return !environment_variable("SLURM_NTASKS").empty() || !environment_variable("SLURM_NTASKS_PER_NODE").empty();
 }
 
-// Beside other steps of the job, on all the processors that the job has on a node, where we divide them ourselves. A
-// task that fails is our business.
+// Runs next to other steps on all of the job's processors, which we divide ourselves. We handle failures.
 Words step_words() {
   if (find_program("srun").empty()) {
     fail(ErrorKind::unavailable, "the nodes of an allocation are reached by srun, which is not in PATH");
@@ -41,8 +40,7 @@ std::string explain(int, const std::string& words) {
   return words.starts_with("srun: ") ? fmt::format("srun does not reach it: {}", words) : "";
 }
 
-// Unbuffered, since what passes has no lines. Variables that are about this process must not travel: the id of the
-// job here, and by which connection the user has come.
+// Unbuffered, since the data has no lines. Drops variables about this process: job id and user's connection.
 Words command_on_node(const std::string& node, const Words& command) {
   Words words = step_words();
   words.insert(words.end(), {"--nodes=1", "--ntasks=1", "--ntasks-per-node=1", "--nodelist=" + node, "--unbuffered",
@@ -103,7 +101,7 @@ RunnerStarter srun_runners(const std::string& plugin, const Words& networks) {
                        .dropped_variables = {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_CPUS_PER_TASK"},
                        .tasks = std::vector<int>(nodes.size())};
     std::iota(start.tasks.begin(), start.tasks.end(), 0);
-    // Its usual mixture of ways lets a rank leave MPI_Init before others are ready: now and then one of these crashes.
+    // The default fence, mixed, lets a rank leave MPI_Init before others are ready, which sometimes crashes them.
     start.environment.emplace("SLURM_PMIX_FENCE", "tree");
     if (!networks.empty()) {
       start.environment.emplace("OMPI_MCA_btl_tcp_if_include", fmt::format("{}", fmt::join(networks, ",")));

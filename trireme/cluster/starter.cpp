@@ -20,7 +20,7 @@ std::vector<int> tasks_on(const JobDescription& job, const std::string& host) {
 
 std::string list_text(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ",")); }
 
-// Everything works in the folder that we are in, where the host has one of that name.
+// Everything runs in our current folder, if the host has one of that name.
 std::string folder_option() { return "--folder=" + std::filesystem::current_path().string(); }
 
 std::vector<std::string> agent_command(const RemoteHost& host, const std::vector<int>& tasks,

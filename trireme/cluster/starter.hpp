@@ -1,6 +1,5 @@
-// How the runners of a job's tasks get started, as commands for the Supervisor to run: one process per task here, all
-// of them by mpirun, which workers that talk MPI need (mpirun.hpp), or on other hosts. Each ends in `trireme
-// launch-task`, which is run_task(). Used by the launcher's front end.
+// Commands for the Supervisor that start the runners of a job: a process per task, mpirun for workers that use MPI
+// (mpirun.hpp), or on other hosts. All end in `trireme launch-task`, which is run_task().
 #pragma once
 
 #include <functional>
@@ -18,38 +17,36 @@ struct StartCommand {
   std::string name;  // for messages: "mpirun"
   std::vector<std::string> command;
   std::map<std::string, std::string> environment = {};
-  std::vector<std::string> dropped_variables = {};  // as ChildOptions has them
+  std::vector<std::string> dropped_variables = {};  // see ChildOptions
   std::vector<int> tasks = {};                      // whose runners it starts
-  bool reaches_other_host = false;                  // leaves, in order, when its standard input ends
-  bool waits_for_hosts = false;                     // is started when the agents of all hosts are there
+  bool reaches_other_host = false;                  // exits in good order when its standard input ends
+  bool waits_for_hosts = false;                     // start it only when the agents of all hosts are ready
 };
 
-// Made when the job starts, with the job's private folder.
+// Called when the job starts, with the job's private folder.
 using Starter = std::function<std::vector<StartCommand>(const JobDescription& job, const std::string& folder)>;
 
-// The program is the `trireme` binary on this machine.
-Starter process_starter(const std::string& program);
+Starter process_starter(const std::string& program);  // the `trireme` binary on this machine
 
 struct RemoteHost {
-  std::string name;        // as those who reach it know it
+  std::string name;        // as HostReach knows it
   std::string program;     // the `trireme` binary there
   PortsWanted ports = {};  // for its tasks
 };
-// The same as options of the commands that run there.
+// Appends these ports as options of commands that run on a host.
 void add_port_options(const PortsWanted& ports, std::vector<std::string>& words);
 
-// How an MPI launcher starts one runner for each task of the job, on the task's host, task i as rank i.
+// How an MPI launcher starts one runner per task on the task's host, task i as rank i.
 struct RunnerCommand {
   std::string program;             // the `trireme` binary on the hosts
   std::vector<std::string> words;  // the same on all hosts
-  std::string job_id;              // of the job on the other hosts, for what the MPI launcher starts there itself
+  std::string job_id;              // on other hosts, for what the MPI launcher itself starts there
 };
 using RunnerStarter =
     std::function<StartCommand(const JobDescription& job, const std::string& folder, const RunnerCommand& runner)>;
 
-// For jobs on several hosts: for each host a relay here (host_relay.hpp), which holds the connection to an agent there
-// (host_agent.hpp). The agents start the runners of their tasks; or an MPI launcher does, which tasks that talk MPI
-// need, and the agents wait for them. Tasks belong to the hosts that they name.
+// For several hosts: a relay here per host (host_relay.hpp), connected to an agent there (host_agent.hpp). Agents start
+// runners or, if `runners` is set, wait for those of an MPI launcher.
 Starter host_starter(const std::string& program, const HostReach& reach, const std::vector<RemoteHost>& hosts,
                      const RunnerStarter& runners = {});
 

@@ -1,5 +1,4 @@
-// A StartCommand that was carried out: the process that starts runners, and what it prints, which matters only if it
-// fails. Owned by the Supervisor, which polls its descriptors.
+// A running StartCommand and its output, which matters only if it fails. Owned and polled by the Supervisor.
 #pragma once
 
 #include <fcntl.h>
@@ -17,7 +16,7 @@ namespace trireme::cluster {
 
 class StarterProcess {
  public:
-  // The address is that of the supervisor, to which the runners connect.
+  // `address` is the supervisor's; runners connect to it.
   StarterProcess(const StartCommand& start, const std::string& address)
       : StarterProcess(start, address, make_pipe(), make_pipe()) {}
 
@@ -25,15 +24,15 @@ class StarterProcess {
   int output_descriptor() const { return output_.get(); }
   int end_descriptor() const { return process_.poll_descriptor(); }
   bool is_over() const { return over_; }
-  // Takes in what it has printed. Its ending, when that is news.
+  // Reads its output. Returns its ending once, when it has ended.
   std::optional<Ending> look() {
     if (over_) return std::nullopt;
-    const auto ending = process_.try_wait();  // asked first: what it has said is complete then
+    const auto ending = process_.try_wait();  // before reading, so that the output is complete
     read_available(output_, said_);
     over_ = ending.has_value();
     return ending;
   }
-  // In one line, without the frames that launchers draw around their messages.
+  // Its output on one line, without the rulers that launchers print around messages.
   std::string said() const {
     std::istringstream words(said_);
     std::string result;

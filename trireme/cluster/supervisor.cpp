@@ -22,8 +22,8 @@ using nlohmann::json;
 
 constexpr auto kSettling = 200ms;                     // failures that arrive together belong together
 constexpr auto kSettlingAtStart = 1500ms;             // mpirun takes this long to say whom it has lost
-constexpr auto kAnswering = HostLink::kSilence + 2s;  // for each host to answer, or to be given up
-constexpr auto kKilling = 500ms;                      // for the runners to say that it is done
+constexpr auto kAnswering = HostLink::kSilence + 2s;  // for each host to answer or be given up
+constexpr auto kKilling = 500ms;                      // for the runners to confirm
 constexpr auto kStartersLeave = 5s;                   // after all tasks have ended well
 constexpr auto kNoDeadline = std::chrono::hours(24 * 365);
 
@@ -43,7 +43,7 @@ class Supervisor {
     starting,  // runners connect
     running,
     leaving,   // the workers are done; the servers have not left yet
-    settling,  // something failed; what else arrives now may be its cause
+    settling,  // something failed; what arrives now may be its cause
     ending,    // the tasks have been asked to end
     killing,   // the runners have been told to kill
     over,
@@ -61,7 +61,7 @@ class Supervisor {
   void handle_end_request(int signal);
   void ask_workers_to_end(int signal);
 
-  void advance();  // from phase to phase, by what has happened and by the clock
+  void advance();  // from phase to phase, by events and by the clock
   void start(bool after_hosts);
   void run_tasks();
   void begin_leaving();
@@ -83,15 +83,15 @@ class Supervisor {
   Console console_;
   EndRequests end_requests_;
   Listener listener_;
-  Guard guard_;  // before the starters: it ends everything when they are no longer needed
+  Guard guard_;  // before the starters: ends everything once they are done
   TaskStates tasks_;
   std::vector<StartCommand> to_start_;
   std::vector<StarterProcess> starters_;
-  std::vector<Channel> newcomers_;  // connected, but have not said who they are
+  std::vector<Channel> newcomers_;  // connected, but not identified yet
   FailureLog failures_;
   Phase phase_ = Phase::starting;
   SteadyClock::time_point deadline_;               // of the phase
-  SteadyClock::time_point answers_deadline_ = {};  // of settling, for hosts that do not answer
+  SteadyClock::time_point answers_deadline_ = {};  // for hosts that do not answer while settling
   bool started_ = false;                           // the tasks were told to run
   bool interrupted_ = false;                       // the workers were asked to end
   bool asked_here_ = false;                        // by a signal to this process
@@ -110,7 +110,7 @@ Supervisor::Supervisor(JobDescription job, const Starter& starter, const Supervi
   start(false);
 }
 
-// An MPI launcher comes when every host has an agent, which sees to it that nothing stays there.
+// An MPI launcher starts when every host has an agent, which cleans up there.
 void Supervisor::start(bool after_hosts) {
   for (const StartCommand& command : to_start_) {
     if (command.waits_for_hosts == after_hosts) starters_.emplace_back(command, listener_.address());
@@ -171,7 +171,7 @@ void Supervisor::accept_runners() {
   if (UniqueFd accepted = listener_.accept(); accepted.is_open()) newcomers_.emplace_back(std::move(accepted));
 }
 
-// A newcomer that has said who it is, or that is none of ours, is moved away and leaves a closed channel behind.
+// An identified newcomer, or one that is not ours, is moved away and leaves a closed channel behind.
 void Supervisor::listen_to(Channel& newcomer) {
   std::vector<json> messages;
   const bool open = newcomer.receive(messages);
@@ -240,12 +240,12 @@ void Supervisor::handle_ended(int task, const Ending& ending) {
   console_.finish(task);
   if (ending.is_success()) tasks_[task].channel->send({{"type", "release"}});
   if (ending.is_success() || (interrupted_ && is_asked_for(ending))) return;
-  if (phase_ >= Phase::ending) return;  // by our request
+  if (phase_ >= Phase::ending) return;  // at our request
   fail_job({ending.signal != 0 ? Cause::killed : Cause::error, task, tasks_.full_name(task),
             fmt::format(" {}", ending_text(ending)), ending.exit_code()});
 }
 
-// Whose runner has not come yet is missing; what was to bring it tells why.
+// A task whose runner has not come is missing; its starter reports why.
 void Supervisor::lose(int task, Cause cause, const std::string& reason) {
   if (!tasks_[task].reported) return;
   tasks_[task].over = true;
@@ -258,7 +258,7 @@ void Supervisor::listen_to(StarterProcess& starter) {
   const auto ending = starter.look();
   if (!ending) return;
   const std::vector<int>& started = starter.start().tasks;
-  for (const int task : started) listen_to(task);  // their last words, where they are still to be read
+  for (const int task : started) listen_to(task);  // read their last messages, if any
   if (std::ranges::all_of(started, [this](int task) { return tasks_[task].over; })) return;
   const bool at_start = !tasks_.missing().empty();
   fail_job({at_start ? Cause::not_started : Cause::starter_ended, -1, starter.start().name,
@@ -274,8 +274,7 @@ std::string Supervisor::starter_text(const StarterProcess& starter, const Ending
   return text;
 }
 
-// The first time the workers are asked to end by themselves, with their results, which they may need the servers for;
-// the second time all are killed.
+// The first request asks workers to end in good order, maybe with the servers' help; the second kills all.
 void Supervisor::handle_end_request(int signal) {
   if (signal == 0) return;
   if (phase_ == Phase::over) {
@@ -283,7 +282,7 @@ void Supervisor::handle_end_request(int signal) {
     return;
   }
   if (phase_ == Phase::leaving) return ask_to_end();
-  if (signal == SIGHUP && asked_here_) return;  // of a terminal that goes away several come, of nobody's impatience
+  if (signal == SIGHUP && asked_here_) return;  // a closing terminal sends several; that is not impatience
   const bool again = asked_here_ || is_failing() || phase_ == Phase::starting;
   asked_here_ = true;
   if (!again) return ask_workers_to_end(signal);
@@ -291,11 +290,11 @@ void Supervisor::handle_end_request(int signal) {
   begin_killing();
 }
 
-// Once, though it may be asked for in two ways: Slurm signals every host's part of a job, and often this process too.
+// Only once, though there may be two requests: Slurm signals every host's part of a job, and often this process too.
 void Supervisor::ask_workers_to_end(int signal) {
   if (interrupted_) return;
   interrupted_ = true;
-  // On a terminal "^C" stands at the beginning of the line.
+  // A terminal shows "^C" at the beginning of the line.
   console_.say(fmt::format("{}trireme: interrupted: the workers end after this step (once more to end at once)",
                            console_.shows_bar() ? "\n" : ""));
   tasks_.tell_workers({{"type", "signal"}, {"signal", signal}});
@@ -316,7 +315,7 @@ void Supervisor::begin_settling() {
   ping_hosts();
 }
 
-// A host that has gone makes tasks on others fail, who notice sooner than we do: what they say must not come first.
+// A lost host makes tasks on others fail, which notice sooner than we do: their errors must not count as first.
 void Supervisor::ping_hosts() {
   answers_deadline_ = SteadyClock::now() + kAnswering;
   for (const StarterProcess& starter : starters_) {
@@ -418,8 +417,8 @@ void Supervisor::begin_killing() {
   tasks_.tell_all({{"type", "signal"}, {"signal", SIGKILL}});
 }
 
-// After a failure mpirun and its kind are simply ended (by the guard, with everything else): they would complain. Those
-// that reach other hosts, where our guard does not, get the time to clean up there.
+// After a failure, the guard simply ends mpirun and the like, which would complain otherwise. Starters that reach other
+// hosts, where our guard does not, get time to clean up there.
 void Supervisor::finish() {
   for (int task = 0; task < tasks_.count(); ++task) {
     if (tasks_[task].channel) tasks_[task].channel->send({{"type", "release"}});

@@ -12,17 +12,17 @@ namespace trireme::cluster {
 namespace {
 
 constexpr std::size_t kBlock = 512;
-constexpr std::size_t kMostBytes = 0'77777777777;  // that the size has digits for
-constexpr std::size_t kSomeTime = 1'000'000'000;   // 2001: tar complains of 1970
+constexpr std::size_t kMostBytes = 0'77777777777;  // limit of the size field
+constexpr std::size_t kSomeTime = 1'000'000'000;   // 2001: tar complains about 1970
 
-// The fields of a header, by their places in its block; numbers are octal digits.
+// Header fields by offset in the block; numbers are octal digits.
 class Header {
  public:
   void set(std::size_t place, std::string_view text) { std::copy(text.begin(), text.end(), block_.begin() + place); }
   void set_number(std::size_t place, int digits, std::size_t value) {
     set(place, fmt::format("{:0{}o}", value, digits));
   }
-  // Of all bytes, its own field taken as spaces.
+  // Over all bytes, with its own field as spaces.
   void set_checksum() {
     set(kChecksum, "        ");
     const auto sum = std::accumulate(block_.begin(), block_.end(), std::size_t{0}, [](std::size_t so_far, char byte) {

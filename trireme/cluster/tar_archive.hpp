@@ -1,5 +1,4 @@
-// An archive of files in memory, in the form that every `tar` reads (POSIX ustar). Used to bring the program to hosts:
-// their tar unpacks it.
+// An in-memory archive in POSIX ustar format. Used to send the program to hosts, whose `tar` unpacks it.
 #pragma once
 
 #include <string>
@@ -8,11 +7,9 @@ namespace trireme::cluster {
 
 class TarArchive {
  public:
-  // The name has at most 100 characters; folders in it are made by the tar that unpacks. Owner and times are left out:
-  // the same files make the same archive.
+  // Names have at most 100 characters. Owner and times are omitted, so equal files give equal archives.
   void add(const std::string& name, const std::string& content, bool is_executable);
-  // The whole of it, with its end.
-  std::string bytes() const;
+  std::string bytes() const;  // complete, with end marker
 
  private:
   std::string bytes_;

@@ -27,11 +27,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: the program's own writes have to wait
+constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: stop reading, so that the program blocks
 
 void set_nonblocking(const UniqueFd& descriptor) { fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
 
-// As kLinkVariable has it; empty: this is not a socket.
+// The value of kLinkVariable; empty if this is not a socket.
 std::string link_value(int descriptor) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) return "";
@@ -158,7 +158,7 @@ void TaskRunner::look_at_program() {
   }
 }
 
-// Everything that the program has written is in the pipes by now. What it may have started must not stay.
+// By now all output of the program is in the pipes. Its child processes must not stay.
 void TaskRunner::end(const Ending& ending) {
   ended_ = true;
   program_->signal_group(SIGKILL);
@@ -170,7 +170,7 @@ void TaskRunner::end(const Ending& ending) {
   supervisor_.send({{"type", "ended"}, {"code", ending.code}, {"signal", ending.signal}});
 }
 
-// What libraries share between processes, and what they write, lies in the folder that is removed with the job.
+// Files and shared segments of libraries go to the folder that is removed with the job.
 std::map<std::string, std::string> folder_environment(const std::string& folder) {
   return {{"UCX_POSIX_DIR", folder},
           {"OMPI_MCA_orte_tmpdir_base", folder},
@@ -179,8 +179,7 @@ std::map<std::string, std::string> folder_environment(const std::string& folder)
           {"OMPI_MCA_osc_rdma_backing_directory", folder}};
 }
 
-// The first message is the task; those after it may have arrived together with it. None where the supervisor went away
-// before it gave a task.
+// The first message is the task; later ones may have arrived with it. Empty if the supervisor went away before.
 std::vector<json> receive_task(Channel& supervisor) {
   std::vector<json> messages;
   for (;;) {
@@ -197,7 +196,7 @@ std::vector<json> receive_task(Channel& supervisor) {
 }  // namespace
 
 void run_task(const std::string& address, int task) {
-  // Ending is the supervisor's business: whoever started this runner may ask it to go, but it stays with its program.
+  // The supervisor decides about ending: signals from whatever started this runner are ignored.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   Channel supervisor(connect_to(address));
   supervisor.send({{"type", "hello"}, {"task", task}, {"host", comm::host_name()}});
@@ -210,7 +209,7 @@ void run_task(const std::string& address, int task) {
   runner.run();
 }
 
-// The descriptor is not closed: it is the process's, like stderr.
+// Does not close the descriptor, which belongs to the process, like stderr.
 bool report_error(const std::string& text, int exit_code) {
   const std::string told = environment_variable(kLinkVariable);
   const int descriptor = std::atoi(told.c_str());

@@ -1,4 +1,4 @@
-// What the Supervisor knows of the tasks of its job: who has connected, who runs, who is gone.
+// The Supervisor's record of its tasks: connected, running, or gone.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,13 +16,13 @@ namespace trireme::cluster {
 
 struct TaskState {
   std::optional<Channel> channel = {};  // to its runner, or to the agent that waits for it
-  bool reported = false;                // its runner is there
+  bool reported = false;                // its runner has connected
   std::string host = {};
   int pid = 0;          // of its program; 0: not started yet
   int stopped_by = 0;   // signal
   bool over = false;    // ended, lost or never started
-  bool lost = false;    // it failed, and the job goes on without it
-  bool pinged = false;  // and its host has not answered yet
+  bool lost = false;    // failed, and the job continues without it
+  bool pinged = false;  // its host has not answered yet
 };
 
 class TaskStates {
@@ -41,7 +41,7 @@ class TaskStates {
     return std::ranges::any_of(states_,
                                [](const TaskState& state) { return state.channel && state.pid != 0 && !state.over; });
   }
-  bool hosts_answer() const {  // all that were pinged, unless they are over
+  bool hosts_answer() const {  // all pinged ones, unless they are over
     return std::ranges::none_of(states_, [](const TaskState& state) { return state.pinged && !state.over; });
   }
   bool all_connected() const {
@@ -62,7 +62,7 @@ class TaskStates {
     return fmt::format("{} ({}{})", job_.name(task), named.host, pid);
   }
 
-  void tell(int task, const nlohmann::json& message) {  // nothing if it is over
+  void tell(int task, const nlohmann::json& message) {  // does nothing if it is over
     TaskState& state = (*this)[task];
     if (state.channel && !state.over) state.channel->send(message);
   }

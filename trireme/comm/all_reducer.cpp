@@ -51,17 +51,17 @@ double ring_seconds(const LinkCost& link, double add_rate, int ranks, double byt
   return 2 * (ranks - 1) * link.latency_seconds + 2 * moved / link.bytes_per_second + moved / add_rate;
 }
 
-// How long an all-reduce will take. Not for `library`, of which nothing is known, and `automatic`.
+// Not for `library`, whose cost is unknown, or `automatic`.
 double predicted_seconds(Algorithm algorithm, const CostModel& cost, const Layout& layout, std::int64_t bytes) {
   const auto size = static_cast<double>(bytes);
   const int ranks = layout.ranks;
-  const LinkCost& link = layout.nodes > 1 ? cost.across : cost.in_node;  // the slowest that is passed
+  const LinkCost& link = layout.nodes > 1 ? cost.across : cost.in_node;  // the slowest link used
   const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));   // log2, rounded up
   switch (algorithm) {
     case Algorithm::ring:
       return ring_seconds(link, cost.add_bytes_per_second, ranks, size);
     case Algorithm::halving_doubling: {
-      // In the first rounds all ranks of a node want the network at the same time.
+      // In the first rounds all ranks of a node compete for the network.
       const int sharing = layout.nodes > 1 ? layout.most_ranks_per_node : 1;
       const double moved = size * (ranks - 1) / ranks;
       const bool power_of_two = std::has_single_bit(static_cast<unsigned>(ranks));
@@ -74,7 +74,7 @@ double predicted_seconds(Algorithm algorithm, const CostModel& cost, const Layou
       return 2 * rounds * (link.latency_seconds + size / link.bytes_per_second) +
              rounds * size / cost.add_bytes_per_second;
     case Algorithm::hierarchical: {
-      // All ranks of a node sum at the same time, a share each; with other nodes they copy as well.
+      // All ranks of a node sum concurrently, a share each; with other nodes they also copy.
       const double inside = 4 * cost.shared_memory.latency_seconds + size / cost.add_bytes_per_second;
       if (layout.nodes == 1) return inside;
       return inside + ring_seconds(cost.across, cost.add_bytes_per_second, layout.nodes, size) +
@@ -87,7 +87,7 @@ double predicted_seconds(Algorithm algorithm, const CostModel& cost, const Layou
   fail(ErrorKind::failed, "no prediction for all-reduce algorithm '{}'", to_string(algorithm));
 }
 
-// By the transport's library, waited for like everything else.
+// Uses the transport's library.
 class Library : public AllReduceAlgorithm {
  public:
   explicit Library(Communicator& communicator) : communicator_(communicator) {
@@ -101,7 +101,7 @@ class Library : public AllReduceAlgorithm {
   Communicator& communicator_;
 };
 
-// Those that `automatic` compares: all whose order of additions is known.
+// Candidates of `automatic`: all with a known order of additions.
 constexpr std::array kCandidates{Algorithm::hierarchical, Algorithm::ring, Algorithm::halving_doubling,
                                  Algorithm::tree};
 
@@ -138,7 +138,7 @@ Layout layout_of(const Communicator& communicator) {
     ranks_of_node.resize(std::max(ranks_of_node.size(), static_cast<std::size_t>(member.node) + 1));
     ++ranks_of_node[member.node];
   }
-  // The nodes of a part of the job need not count from 0 on.
+  // In a subgroup, node indices need not be contiguous.
   std::erase(ranks_of_node, 0);
   return {.ranks = communicator.size(),
           .nodes = static_cast<int>(ranks_of_node.size()),

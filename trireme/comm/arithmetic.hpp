@@ -1,5 +1,4 @@
-// The arithmetic of reductions: loops over floats in memory, vectorised, on the calling thread; and the 16-bit forms in
-// which floats can travel.
+// Arithmetic of reductions: vectorized loops on the calling thread, and conversion to 16-bit wire formats.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +14,10 @@ namespace trireme::comm {
 void combine(float* into, const float* a, const float* b, std::size_t count, Reduction reduction);
 void scale(std::span<float> values, float factor);
 
-// What is left to do when all contributions are in: the division of a mean.
+// The last step, once all contributions are in: divides if the reduction is a mean.
 void finish_reduction(std::span<float> values, Reduction reduction, int contributions);
 
-// To 16 bits, rounding to nearest even, and back. Not for Wire::fp32, which travels as it is.
+// To 16 bits, rounding to nearest even, and back. Not for Wire::fp32, which is sent unchanged.
 void encode(std::span<const float> values, std::uint16_t* wire, Wire form);
 void decode(const std::uint16_t* wire, std::span<float> values, Wire form);
 

@@ -1,5 +1,4 @@
-// The pauses between two looks at something that another rank will change. Compute threads own the cores: a wait spins
-// only for a few microseconds, then it sleeps, longer and longer.
+// Pauses of a polling rank. Compute threads own the cores, so it spins for some microseconds, then sleeps ever longer.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +12,7 @@ namespace trireme::comm {
 
 class Backoff {
  public:
-  // Whether to look again at once: so for the first few looks.
-  bool spin() {
+  bool spin() {  // whether to poll again at once; true for the first kSpins polls
     if (looks_ >= kSpins) return false;
     ++looks_;
     return true;
@@ -22,12 +20,12 @@ class Backoff {
   void pause() {
     if (!spin()) std::this_thread::sleep_for(next_sleep());
   }
-  // How long to sleep then; for those who can be woken before.
+  // The next sleep, for callers that can be woken earlier.
   std::chrono::microseconds next_sleep() { return std::exchange(sleep_, std::min(sleep_ * 2, kLongestSleep)); }
   std::chrono::duration<double> waited() const { return SteadyClock::now() - start_; }
 
  private:
-  static constexpr int kSpins = 50;  // looks take some 100 ns each
+  static constexpr int kSpins = 50;  // one poll takes about 100 ns
   static constexpr std::chrono::microseconds kLongestSleep{100};
 
   SteadyClock::time_point start_ = SteadyClock::now();

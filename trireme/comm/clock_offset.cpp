@@ -12,7 +12,7 @@ namespace trireme::comm {
 namespace {
 
 constexpr std::size_t kQuestions = 40;
-constexpr std::size_t kFastest = 9;  // whose median counts
+constexpr std::size_t kFastest = 9;  // round trips whose median counts
 
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now().time_since_epoch()).count();

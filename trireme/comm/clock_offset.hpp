@@ -1,6 +1,6 @@
-// How far the steady clocks of two ranks are apart, so that what happened on several machines can be put on one time
-// line. One rank asks many times what time it is there; the answer belongs to the middle of the question's way there
-// and back, and those that came back fastest are off by the least. Used by lab/job_trace.hpp.
+// The offset between the steady clocks of two ranks, for putting events of several machines on one timeline. One rank
+// asks the other for the time repeatedly; each answer is assigned to the middle of its round trip, and the fastest
+// round trips have the smallest error. Used by lab/job_trace.hpp.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,17 @@
 
 namespace trireme::comm {
 
-// Nanoseconds.
-struct ClockOffset {
-  std::int64_t at = 0;          // when it was measured, by the clock of the other rank
-  std::int64_t offset = 0;      // its clock minus this one
-  std::int64_t round_trip = 0;  // of the answer that counts: the offset is off by half of it at most
+struct ClockOffset {            // nanoseconds
+  std::int64_t at = 0;          // time of measurement, on the other rank's clock
+  std::int64_t offset = 0;      // the other clock minus this one
+  std::int64_t round_trip = 0;  // of the answer used; the offset's error is at most half of it
 };
 
-// One rank measures while the other answers. Tag is one of the caller's, and theirs alone meanwhile.
+// One rank measures while the other answers. Only these calls may use the tag meanwhile.
 ClockOffset measure_clock_offset(Communicator& communicator, int other, int tag);
 void answer_clock_questions(Communicator& communicator, int asker, int tag);
 
-// A time of the other rank's clock by this one's, given what was measured at the beginning and at the end of a run:
-// clocks of different machines run a little apart.
+// Converts the other rank's time to this clock, with offsets from begin and end of a run because clocks drift.
 std::int64_t to_own_clock(std::int64_t theirs, const ClockOffset& begin, const ClockOffset& end);
 
 }  // namespace trireme::comm

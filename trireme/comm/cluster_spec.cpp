@@ -36,7 +36,7 @@ bool is_host_name(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), is_allowed);
 }
 
-// "[::1]" becomes "::1"; other hosts stay.
+// "[::1]" becomes "::1"; other hosts stay unchanged.
 std::string parse_host(std::string_view host, std::string_view address, std::string_view source) {
   if (host.starts_with('[') && host.ends_with(']')) {
     std::string inside(host.substr(1, host.size() - 2));
@@ -67,7 +67,7 @@ struct Sources {
   std::string workers, servers;
 };
 
-// The addresses are good, none is there twice, and there is a worker.
+// Requires valid addresses without duplicates and at least one worker.
 ClusterSpec checked(ClusterSpec spec, const Sources& sources) {
   if (spec.workers.empty()) bad_input("{}: a cluster needs at least one worker", sources.workers);
   std::map<std::string, TaskPlace> owners;
@@ -126,7 +126,7 @@ TaskPlace place_from_json(const json& task, const std::string& source) {
           .index = static_cast<int>(std::clamp<std::int64_t>(task["index"].get<std::int64_t>(), -1, kLast))};
 }
 
-// "10.0.0.5", "fe80::1"; empty for what is not an internet address.
+// "10.0.0.5", "fe80::1"; empty if not an internet address.
 std::string text_of(const sockaddr* address) {
   std::string text(INET6_ADDRSTRLEN, '\0');
   const void* bytes = nullptr;
@@ -149,7 +149,7 @@ std::vector<std::string> addresses_of_this_machine() {
     const bool known = std::find(addresses.begin(), addresses.end(), text) != addresses.end();
     if (!text.empty() && !known) addresses.push_back(text);
   }
-  // What others may know it by comes first.
+  // Addresses known to others come first.
   std::stable_partition(addresses.begin(), addresses.end(),
                         [](const std::string& address) { return !address.starts_with("127.") && address != "::1"; });
   return addresses;
@@ -250,7 +250,7 @@ void check_is_local(const ClusterSpec& spec, const TaskPlace& place) {
   const std::string who = fmt::format("{} is to listen on {}", to_string(place), address);
   const std::vector<std::string> ours = addresses_of_this_machine();
   for (const std::string& wanted : addresses_of_host(parse_address(address, to_string(place)).host, who)) {
-    if (wanted.starts_with("127.")) return;  // all of them, though one alone is listed
+    if (wanted.starts_with("127.")) return;  // all of 127/8 is local, though only one address is listed
     if (std::find(ours.begin(), ours.end(), wanted) != ours.end()) return;
   }
   bad_input("{}, but this machine has {}; is --task-index right?", who, fmt::join(ours, ", "));

@@ -1,7 +1,6 @@
-// The tasks of a job that meet over the network, and the address at which each listens, as users write it: lists on the
-// command line, a file, TensorFlow's TF_CONFIG. Made by the command line or by the launcher, which hands it to its
-// tasks as text; used by the transports that join by address. Every way of making one checks it: Error(bad_input) says
-// where the mistake stands.
+// The tasks of a networked job and the address each listens on, parsed from command-line lists, a file, or TensorFlow's
+// TF_CONFIG. Made by the command line or the launcher, which passes it to its tasks as text; used by transports that
+// connect by address. Every parser validates: Error(bad_input) gives the position of the mistake.
 #pragma once
 
 #include <optional>
@@ -16,8 +15,7 @@ namespace trireme::comm {
 inline constexpr const char* kWorkerJob = "worker";
 inline constexpr const char* kServerJob = "ps";
 
-// One task: "worker 0", "ps 1".
-struct TaskPlace {
+struct TaskPlace {  // one task: "worker 0", "ps 1"
   std::string job = kWorkerJob;
   int index = 0;
 
@@ -26,8 +24,7 @@ struct TaskPlace {
 };
 std::string to_string(const TaskPlace& place);
 
-// Addresses are host:port, with an IPv6 host in brackets; a task's index is its position in the list. Ranks count the
-// workers first, then the servers.
+// Addresses are host:port, IPv6 in brackets; a task's index is its position. Ranks: workers first, then servers.
 struct ClusterSpec {
   std::vector<std::string> workers, servers;
 
@@ -45,27 +42,25 @@ struct ClusterSpec {
 // From --worker-hosts and --ps-hosts: "a:2220,b:2220".
 ClusterSpec cluster_from_lists(const std::string& worker_hosts, const std::string& ps_hosts);
 
-// What a file may say: the cluster, and which task of it this process is.
-struct ClusterDescription {
+struct ClusterDescription {  // contents of a cluster file
   ClusterSpec spec;
   std::optional<TaskPlace> task = {};
 };
 
-// {"worker": ["a:2220", ...], "ps": [...]}, or as TF_CONFIG has it {"cluster": {...}, "task": {"type": ..., "index":
-// ...}}. The source is named in errors.
+// {"worker": ["a:2220", ...], "ps": [...]}, or TF_CONFIG's {"cluster": {...}, "task": {"type": ..., "index": ...}}.
 ClusterDescription cluster_from_json(const std::string& text, const std::string& source);
 ClusterDescription read_cluster_file(const std::string& path);
 std::string to_json_text(const ClusterSpec& spec);
 
-// There is such a task: the source of its job and of its index are named in errors ("--job-name", "--task-index").
+// Checks that the task exists. Errors name the sources of job and index ("--job-name", "--task-index").
 void check_place(const ClusterSpec& spec, const TaskPlace& place, const std::string& job_source,
                  const std::string& index_source);
 
-// The host of a task's address is this machine, which is to listen there; asks the system's names and interfaces.
+// Checks that the host of the task's address is this machine, using name lookup and local interfaces.
 void check_is_local(const ClusterSpec& spec, const TaskPlace& place);
 
-// PEM files, of a task that encrypts its connections: its certificate, valid for the addresses of all tasks that use
-// it, the key to it, and who has signed those of all. All empty: no TLS.
+// PEM files for TLS, all empty without it: the task's certificate, valid for the addresses of all tasks that use it;
+// its key; and the authority that signed all certificates.
 struct TlsFiles {
   std::string certificate = {}, key = {}, authority = {};
   bool is_used() const { return !certificate.empty(); }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kBroadcastPiece = 512 << 10;
 constexpr int kBroadcastAhead = 8;  // pieces in flight
 
-// Down a binomial tree: in the round of distance d, the ranks below d, counted from the root, send to those d further.
+// Binomial tree: in the round of distance d, ranks below d, counted from the root, send to those d further.
 void broadcast_small(Communicator& communicator, std::span<std::byte> data, int root) {
   const int size = communicator.size();
   const int position = (communicator.rank() - root + size) % size;
@@ -54,12 +54,12 @@ void broadcast_large(Communicator& communicator, std::span<std::byte> data, int 
 constexpr int kHereTag = Communicator::kTags - 1;
 constexpr int kListTag = Communicator::kTags - 2;
 
-// Whether the transfer has completed; false: the rank is lost. Not by wait(), which fails when any rank is lost.
+// False if the rank is lost. Does not use wait(), which fails when any rank is lost.
 bool completes(Communicator& communicator, Transfer transfer, int rank) {
   Backoff backoff;
   try {
     while (!communicator.done(transfer)) {
-      // Asked once more: that takes a transfer with a lost rank back.
+      // Ask once more: this withdraws a transfer with a lost rank.
       if (communicator.presence(rank) == Presence::lost) return communicator.done(transfer);
       communicator.doze(backoff);
     }
@@ -71,7 +71,7 @@ bool completes(Communicator& communicator, Transfer transfer, int rank) {
 
 }  // namespace
 
-// In the round of distance d every rank tells the one d further; after log2(size) rounds all have heard of all.
+// In the round of distance d every rank notifies the one d further; log2(size) rounds reach all.
 void barrier(Communicator& communicator) {
   const int size = communicator.size();
   for (int distance = 1; distance < size; distance *= 2) {
@@ -95,7 +95,7 @@ void broadcast(Communicator& communicator, std::span<std::byte> data, int root) 
   }
 }
 
-// Around a ring: every rank passes on what it received last.
+// Around a ring: every rank forwards what it received last.
 void all_gather(Communicator& communicator, std::span<const std::byte> mine, std::span<std::byte> all) {
   const int size = communicator.size();
   if (all.size() != mine.size() * static_cast<std::size_t>(size)) {

@@ -23,7 +23,7 @@ constexpr const char* kSend = "send";
 constexpr const char* kReceive = "receive";
 constexpr const char* kLibraryAllReduce = "all-reduce by the library";
 
-// What a rank tells the others about itself, in a form that can be sent.
+// What a rank sends to the others about itself.
 struct Introduction {
   std::array<char, 128> host{};
   std::array<char, 256> node_key{};
@@ -108,7 +108,7 @@ void Communicator::doze(Backoff& backoff) { backoff.pause(); }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   const auto requests = all_gather_value(*this, SplitRequest{color, key, *last_context_});
-  // A number that no communicator of any of these ranks has yet.
+  // Unique among all communicators of these ranks.
   int context = 0;
   for (const SplitRequest& request : requests) context = std::max(context, request.last_context + 1);
   *last_context_ = context;
@@ -163,7 +163,7 @@ void Communicator::set_members(std::vector<Member> members) { members_ = std::mo
 void Communicator::check_peers() const {
   if (interrupted_->load(std::memory_order_acquire)) fail(ErrorKind::failed, "{}: interrupted", name_of(rank_));
   check_group();
-  // Collectives wait for ranks that wait for others: a lost one is the end of all of them.
+  // Collectives wait for ranks that wait for others, so one lost rank fails all.
   for (int rank = 0; rank < size_; ++rank) {
     if (presence(rank) == Presence::lost) fail(ErrorKind::failed, "{}: {}", name_of(rank_), describe_absence(rank));
   }

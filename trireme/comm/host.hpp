@@ -1,4 +1,4 @@
-// Who this process is among others: its host, and which processes it can share memory with.
+// This process's host, and which processes it can share memory with.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace trireme::comm {
 
 std::string host_name();
-// Equal for processes that run under one kernel and see each other in /proc: containers of one machine may not.
+// Equal for processes under one kernel that see each other in /proc, which containers on one machine may not.
 std::string node_key();
 
 }  // namespace trireme::comm

@@ -1,4 +1,4 @@
-// How many processes a job has. Known to those who start one and to those who plan what it does.
+// The number of processes of a job, for code that starts or plans one.
 #pragma once
 
 namespace trireme::comm {

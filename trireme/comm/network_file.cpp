@@ -61,7 +61,7 @@ std::string link_text(const char* kind, const LinkFit& fit) {
                      format_bytes(fit.cost.bytes_per_second));
 }
 
-// "3 days", from RFC 3339 in UTC; empty if it is not that or not of the past.
+// "3 days", from RFC 3339 in UTC; empty if malformed or not in the past.
 std::string age_text(const std::string& since, std::chrono::system_clock::time_point now) {
   std::tm parts{};
   std::istringstream text(since);
@@ -83,7 +83,7 @@ std::string when_text(const MeasuredWhen& when, std::chrono::system_clock::time_
                      age.empty() ? when.started : fmt::format("{} ago ({})", age, when.started), when.load, when.cores);
 }
 
-// Calls with the kind in words and the fit, which may be none.
+// Calls with the name of the kind and the fit, which may be missing.
 template <typename Fits, typename Call>
 void for_each_kind(Fits& fits, Call call) {
   call("same host", fits.same_host);

@@ -1,6 +1,5 @@
-// What network tests have found out about the links between this job's hosts, kept in a file by transport and by kind
-// of pair. Written by `trireme net`; read by workers, whose `--all-reduce auto` chooses by it, and by whoever
-// predicts.
+// Measured link figures between this job's hosts, stored in a file by transport and kind of pair. Written by `trireme
+// net`; read by workers (`--all-reduce auto`) and by predictions.
 #pragma once
 
 #include <chrono>
@@ -13,10 +12,10 @@
 
 namespace trireme::comm {
 
-// When, and how busy the busiest host was just before.
+// Time of the measurement, and the load of the busiest host just before.
 struct MeasuredWhen {
   std::string started;  // RFC 3339
-  double load = 0;      // threads of other programs that ran or waited for a core
+  double load = 0;      // threads of other programs running or waiting for a core
   int cores = 1;
   bool operator==(const MeasuredWhen&) const = default;
 };
@@ -26,36 +25,31 @@ struct KeptFit {
   MeasuredWhen when;
 };
 
-// Of one transport: nothing if no such pair was measured.
+// Of one transport; nullopt if no such pair was measured.
 struct TransportFits {
   std::optional<KeptFit> same_host, other_host;
   bool empty() const { return !same_host && !other_host; }
 };
-// With the age of each at this time.
 std::string to_string(const TransportFits& fits, std::chrono::system_clock::time_point now);
 
 using NetworkFits = std::map<std::string, TransportFits>;  // by transport
 
-// Takes out the fits that nothing should be chosen by, and says of each why: "grpc, same host: ...".
+// Removes unusable fits and returns the reasons: "grpc, same host: ...".
 std::vector<std::string> remove_bad(NetworkFits& fits);
 // "grpc, same host", for each.
 std::vector<std::string> names_of(const NetworkFits& fits);
 
 std::string default_network_file();
 bool is_network_file(const std::string& path);
-// A file that is not there, or is not of this kind, has no fits.
-NetworkFits read_network_file(const std::string& path);
-// What the file has about other transports and kinds stays. Makes the folder. Not for two tests at once: they would not
-// measure the network but each other.
+NetworkFits read_network_file(const std::string& path);  // empty if missing or of another kind
+// Keeps other transports' and kinds' figures; creates the folder. Concurrent tests would measure each other.
 void update_network_file(const std::string& path, const NetworkFits& fits);
 
-// As the text of a file, for ranks that have none.
-std::string to_text(const NetworkFits& fits);
+std::string to_text(const NetworkFits& fits);  // as file contents, for ranks without the file
 NetworkFits parse_fits(const std::string& text);
 
-// Of one transport; nothing if none were measured.
+// nullopt if the transport was not measured.
 std::optional<TransportFits> find_fits(const NetworkFits& fits, const std::string& transport);
-// A cost model with the measured figures in place of the usual ones.
-CostModel cost_model(const TransportFits& fits);
+CostModel cost_model(const TransportFits& fits);  // the default cost model with measured figures filled in
 
 }  // namespace trireme::comm

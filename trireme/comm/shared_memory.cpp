@@ -15,7 +15,7 @@
 namespace trireme::comm {
 namespace {
 
-// A file in memory with all its pages, so that a lack of memory shows here and not as a signal at the first touch.
+// Allocates all pages, so that a lack of memory shows here and not as a signal at first touch.
 UniqueFd make_memory_file(std::int64_t bytes) {
   UniqueFd file(memfd_create("trireme", MFD_CLOEXEC));
   if (file.is_open() && fallocate(file.get(), 0, 0, bytes) != 0) file.reset();
@@ -29,7 +29,7 @@ std::byte* map_file(const UniqueFd& file, std::int64_t bytes, bool is_own) {
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
-// For a rank that is alone on its node. Huge pages are to be had for private memory only.
+// For a rank alone on its node: only private memory can have huge pages.
 std::byte* map_private(std::int64_t bytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -42,7 +42,7 @@ std::byte* map_private(std::int64_t bytes) {
 struct Announcement {
   std::int64_t pid = 0;
   std::int64_t bytes = 0;
-  int file = -1;  // its number in that process; -1: refused
+  int file = -1;  // descriptor in that process; -1: refused
 };
 
 void check_sizes(const std::vector<Announcement>& announcements, std::int64_t bytes) {
@@ -68,7 +68,7 @@ SharedMemory::~SharedMemory() {
 
 void SharedMemory::fill_page_tables() const {
   for (std::byte* piece : pieces_) {
-    madvise(piece, bytes_, MADV_POPULATE_WRITE);  // older kernels do it at the first touch
+    madvise(piece, bytes_, MADV_POPULATE_WRITE);  // older kernels do it at first touch
   }
 }
 
@@ -99,7 +99,7 @@ std::unique_ptr<SharedMemory> Communicator::share(std::int64_t bytes) {
       memory->pieces_[i] = map_private(bytes);
     } else {
       const Announcement& other = announcements[memory->ranks_[i]];
-      // One's own too is opened by path: a rank that may not see others' files is found out before it matters.
+      // Opens its own piece by path too, to find out early if access is denied.
       const UniqueFd file(
           other.file < 0 ? -1 : open(fmt::format("/proc/{}/fd/{}", other.pid, other.file).c_str(), O_RDWR | O_CLOEXEC));
       memory->pieces_[i] = map_file(file, bytes, static_cast<int>(i) == memory->local_rank_);

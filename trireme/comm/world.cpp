@@ -32,7 +32,7 @@ class SingleWorld : public World {
   std::unique_ptr<Communicator> communicator_ = make_single();
 };
 
-// Launchers and what they tell their processes, the surest first.
+// Launchers and the variables they set, most reliable first.
 struct Launcher {
   const char* name;
   const char* rank;
@@ -44,7 +44,7 @@ constexpr std::array kLaunchers{
     Launcher{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 };
 
-// -1 if the variable is not set, or is not a number.
+// -1 if the variable is not set or not a number.
 int number_in_environment(const char* name) {
   const char* text = std::getenv(name);
   int number = -1;
@@ -176,7 +176,7 @@ class ClusterWorld : public World {
  public:
   ClusterWorld(const ClusterPlace& place, std::function<void(const std::string&)> log) {
     const bool uses_mpi = place.protocol == "grpc+mpi", uses_ucx = place.protocol == "grpc+ucx";
-    // MPI cannot tell who is gone; the control can, once it is there.
+    // MPI cannot tell who is gone; the control can, once it exists.
     const auto presence = [this](int rank) {
       return control_ == nullptr ? Presence::here : control_->communicator().presence(rank);
     };
@@ -196,7 +196,7 @@ class ClusterWorld : public World {
   void set_shutdown(std::function<void()> shutdown) override { control_->set_shutdown(std::move(shutdown)); }
 
   void leave() override {
-    // MPI ends for all together or not at all; those who are lost took it with them.
+    // MPI finalizes on all ranks together or not at all; lost ranks make it impossible.
     const bool all_here = lost() == 0;
     if (mpi_ && all_here) mpi_->leave();
     ucx_.reset();

@@ -1,6 +1,5 @@
-// The ranks of this job, joined once in main(): over MPI if an MPI launcher (mpirun, srun) started this process; over
-// gRPC, with what the user asked for to move tensors, if it is a task of a cluster; and alone, without starting
-// anything, otherwise. The one place, with its source, that knows which transports were compiled in.
+// The ranks of this job, joined once in main(): over MPI if mpirun or srun started this process; over gRPC, plus an
+// optional tensor transport, in a cluster; else a single rank. Only world.cpp knows the transports compiled in.
 #pragma once
 
 #include <functional>
@@ -18,46 +17,41 @@ namespace trireme::comm {
 class World {
  public:
   virtual ~World() = default;
-  // All ranks, of a cluster the workers first: moves tensors. Lives as long as the world; others are split() from it.
+  // All ranks, in a cluster workers first; moves tensors. Lives as long as the world; others are split() from it.
   virtual Communicator& communicator() = 0;
-  // The same ranks where they agree and notice who is gone: over gRPC in a cluster.
+  // The same ranks for agreement and failure detection: over gRPC in a cluster.
   virtual Communicator& control() { return communicator(); }
-  // What this task says of itself to those who ask, as JSON text, and what it does when asked to end. Called by other
-  // threads. For tasks of a cluster.
+  // This task's status as JSON text, and what it does when asked to end. For cluster tasks; called on other threads.
   virtual void set_statistics(std::function<std::string()>) {}
   virtual void set_shutdown(std::function<void()>) {}
-  // Leaves in good order, together with all others who are not lost: the last thing a rank does when all is well.
-  // Collective. All other communicators must be gone. Without it (an exception is on its way to main) the transport is
-  // left as it is: an exit code other than 0 then makes the launcher end the other ranks.
+  // Leaves with all ranks that are not lost, after all other communicators are gone; a successful rank's last call.
+  // Collective. Without it, as after an exception, a nonzero exit code makes the launcher end the other ranks.
   virtual void leave() = 0;
 };
 
-// "auto", or a name from protocol_names(). Asking for "mpi" without a launcher gives a world of one rank as well.
-// Error(unavailable) if a launcher started several ranks and this build has no transport that could join them.
+// "auto", or a name from protocol_names(). "mpi" without a launcher gives a world of one rank. Error(unavailable) if a
+// launcher started several ranks but this build has no transport to join them.
 std::unique_ptr<World> join_world(std::string_view protocol = "auto");
 
-// Which task of which cluster this process is, and how it meets the others.
+// Which task of which cluster this process is, and how it joins the others.
 struct ClusterPlace {
   ClusterSpec spec;
   TaskPlace place;
   std::string protocol = "grpc";  // from cluster_protocols()
-  std::string secret = {};        // that all tasks know and nobody else does
+  std::string secret = {};        // known only to the tasks
   TlsFiles tls = {};
   double join_timeout = 60;  // seconds
 
   int rank() const { return spec.rank_of(place); }
 };
 
-// All there are: "grpc", "grpc+ucx", "grpc+mpi"; the part after + moves the tensors.
-std::vector<std::string> cluster_protocols();
+std::vector<std::string> cluster_protocols();  // "grpc", "grpc+ucx", "grpc+mpi": the part after + moves tensors
 
-// Returns when all tasks have met. Error(bad_input) if this process is not where it should be (another machine, the
-// port is taken), Error(failed) that names who did not come, Error(unavailable) if this build lacks the protocol. The
-// log gets whole lines, from any thread.
+// Returns when all tasks have joined. Error(bad_input) for a wrong machine or taken port, Error(failed) naming missing
+// tasks, Error(unavailable) if this build lacks the protocol. `log` gets complete lines, from any thread.
 std::unique_ptr<World> join_world(const ClusterPlace& place, std::function<void(const std::string&)> log);
 
-// UCX for ranks that are joined already, whatever their protocol is: a further way for their tensors. Collective; the
-// ranks' communicator outlives it. nullptr if this build has no UCX.
+// UCX as a further tensor transport for joined ranks, which outlive it. Collective. nullptr without UCX in this build.
 std::unique_ptr<Communicator> add_ucx(Communicator& ranks);
 
 // "mpi" if found when building; "local".
@@ -66,8 +60,7 @@ std::vector<std::string> protocol_names();
 std::vector<std::pair<std::string, std::string>> transport_versions();
 bool has_transport(const std::string& library);  // one of these, by its name
 
-// Rank and size that a launcher gave this process by environment variables; size 1 if there was none. Known before
-// anything is joined, so it can decide who prints.
+// From a launcher's environment variables; size 1 without one. Known before joining, to decide who prints.
 struct LaunchPlace {
   int rank = 0;
   int size = 1;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kForm = "expected parts of /job:ps|worker/task:N/cpu:N or gpu:N, as in /job:ps/task:1/cpu:0";
 
-// One device string while it is read; the whole of it is in every message.
+// Parses one device string, quoted in full in every message.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}

@@ -1,5 +1,5 @@
-// Where a variable lives, as TensorFlow writes it: "/job:ps/task:1/cpu:0". Every part may be left out. Set on variables
-// by Graph::DeviceScope or by hand; read by the placement of variables on parameter servers.
+// Where a variable lives, in TensorFlow's notation: "/job:ps/task:1/cpu:0". All parts are optional. Set on variables by
+// Graph::DeviceScope or directly; read by the placement on parameter servers.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,13 @@ struct Device {
 
 std::string_view to_string(Device::Job job);
 std::string_view to_string(Device::Kind kind);
-// "/job:ps/task:1/cpu:0", only the parts that are set; "" for none.
-std::string to_string(const Device& device);
+std::string to_string(const Device& device);  // only the parts that are set
 
-// Takes the parts /job:ps, /job:worker, /replica:0, /task:N, /cpu:N, /gpu:N and /device:CPU:N, /device:GPU:N, each at
-// most once, in any order; cpu and gpu in capitals too. "" is no device. Anything else is Error(bad_input).
+// Accepts /job:ps, /job:worker, /replica:0, /task:N, /cpu:N, /gpu:N and /device:CPU:N, /device:GPU:N, each at most
+// once, in any order; cpu and gpu also in capitals. "" is no device. Otherwise Error(bad_input).
 Device parse_device(std::string_view text);
 
-// The inner device with what it leaves out taken from the outer one, as nested device scopes have it.
+// The inner device with missing parts from the outer one, as for nested device scopes.
 Device merge(const Device& outer, const Device& inner);
 
 }  // namespace trireme

@@ -17,7 +17,7 @@ std::string name_or(std::string name, std::string_view otherwise) {
   return name.empty() ? std::string(otherwise) : name;
 }
 
-// Other ranks are left for shape inference to report.
+// Shape inference reports other ranks.
 void take_kernel(op::Window& window, const Shape& weights) {
   if (weights.rank() == 4) window.kernel = {weights[2], weights[3]};
 }

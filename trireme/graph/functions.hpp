@@ -1,6 +1,5 @@
-// Building a graph in the notation of mathematics: one function per operation, and operators on tensors. x.shape()
-// tells the shape of a tensor. Layers with variables of their own (conv + bias + initial values) are in
-// models/layers.hpp.
+// Builds graphs in mathematical notation: one function per operation, and operators on tensors. For layers with
+// variables (conv + bias + initial values) see models/layers.hpp.
 #pragma once
 
 #include "trireme/graph/graph.hpp"
@@ -11,7 +10,7 @@ Tensor placeholder(Graph& graph, Shape shape, std::string name = "", DataType dt
 Tensor variable(Graph& graph, Shape shape, op::Initializer initializer, std::string name = "", bool trainable = true);
 Tensor constant(Graph& graph, HostTensor value, std::string name = "");
 
-// The kernel's extents are taken from the weights.
+// The weights determine the kernel's extents.
 Tensor convolution(Tensor src, Tensor weights, op::Window window = {}, std::int64_t groups = 1, std::string name = "");
 Tensor convolution_bias(Tensor src, Tensor weights, Tensor bias, op::Window window = {}, std::int64_t groups = 1,
                         std::string name = "");

@@ -8,8 +8,7 @@
 namespace trireme {
 namespace {
 
-// One pass of reverse-mode differentiation. Gradients are summed as they arrive, so that at most one is kept per
-// tensor.
+// One pass of reverse-mode differentiation. Sums gradients as they arrive, so that at most one is kept per tensor.
 class Backward {
  public:
   Backward(Graph& graph, Tensor loss, std::span<const Tensor> targets)
@@ -82,7 +81,7 @@ class Backward {
   Graph& graph_;
   Tensor loss_;
   std::set<std::pair<NodeId, int>> targets_;
-  std::vector<bool> depends_;  // per node: whether some target is among what it is computed from
+  std::vector<bool> depends_;  // per node: whether it is computed from some target
   std::vector<std::vector<Tensor>> gradients_;
 };
 

@@ -39,7 +39,7 @@ std::string label_of(const Operation& operation) {
       operation);
 }
 
-// Qualified calls below: an unqualified one would convert the struct back to an Operation where an overload is missing.
+// Qualified calls below: if an overload is missing, an unqualified one would convert the struct back to an Operation.
 std::vector<TensorType> infer(const Operation& operation, Types inputs) {
   return std::visit([&](const auto& o) { return op::infer(o, inputs); }, operation);
 }

@@ -1,4 +1,4 @@
-// All operations as one variant, with the functions that go over it. To add one: see docs/adding-an-operation.md.
+// All operations as one variant, with functions over it. To add one: docs/adding-an-operation.md.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@
 
 namespace trireme {
 
-// One line per family, a second where it is long.
+// One line per family, two if it is long.
 // clang-format off
 using Operation = std::variant<
     op::Placeholder, op::Variable, op::Constant,
@@ -34,18 +34,18 @@ using Operation = std::variant<
 // clang-format on
 
 std::string_view name_of(const Operation& operation);
-// For people, with what it computes and what was fused into it: "convolution+bias+relu", "max_pool".
+// For display, with everything fused into it: "convolution+bias+relu", "max_pool".
 std::string label_of(const Operation& operation);
 std::vector<TensorType> infer(const Operation& operation, Types inputs);
 Cost cost(const Operation& operation, Types inputs, Types outputs);
-// Throws Error(bad_input) for an operation that has no gradient.
+// Error(bad_input) if the operation has no gradient.
 std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& args);
 
-// Whether it computes a gradient (the operation says so: kBackward); a graph that has one is for training.
+// Whether it computes a gradient (kBackward); a graph with such an operation is for training.
 bool is_backward(const Operation& operation);
-// Whether the operation writes a variable; such nodes have no output and are fetched for their effect.
+// Whether it writes a variable; such nodes have no output and are fetched for their effect.
 bool is_update(const Operation& operation);
-// The inputs that an update writes, by position; each must be a variable. Empty for other operations.
+// Positions of the inputs that an update writes; each must be a variable. Empty for other operations.
 std::vector<int> written_inputs(const Operation& operation, int input_count);
 
 }  // namespace trireme

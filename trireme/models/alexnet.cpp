@@ -1,5 +1,4 @@
-// AlexNet in the forms that are benchmarked: without groups, and without local response normalisation but for the
-// small one of CIFAR-10.
+// AlexNet as usually benchmarked: no groups, and local response normalization only in the small one for CIFAR-10.
 #include "trireme/models/networks.hpp"
 
 namespace trireme::networks {
@@ -7,7 +6,7 @@ namespace {
 
 constexpr PoolConfig kPool{.kernel = 3, .stride = 2};
 
-// What the two large ones share, from the output of the first convolution on.
+// Shared by the two large ones, after the first convolution.
 Tensor after_first(LayerBuilder& layers, Tensor x, std::int64_t conv4_channels) {
   x = layers.pool(x, kPool);
   x = layers.convolution(x, {.channels = 192, .kernel = {5, 5}});
@@ -35,7 +34,7 @@ Tensor alexnet_owt(LayerBuilder& layers, Tensor images) {
 }
 
 Tensor alexnet_cifar(LayerBuilder& layers, Tensor images) {
-  // Four neighbours on each side, 1 + 0.001/9 * sum of squares: op::Lrn divides alpha by the size itself.
+  // Four neighbors on each side, 1 + 0.001/9 * sum of squares: op::Lrn itself divides alpha by the size.
   const op::Lrn response{.size = 9, .alpha = 0.001f, .beta = 0.75f, .k = 1.0f};
   const PoolConfig pool{.kernel = 3, .stride = 2, .padding = Padding::same};
   const ConvolutionConfig convolution{.channels = 64, .kernel = {5, 5}};

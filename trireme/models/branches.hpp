@@ -1,4 +1,4 @@
-// Modules of parallel branches, concatenated over channels: the Inception family writes its modules as data with these.
+// Modules of parallel branches, concatenated over channels: the Inception family's modules as data.
 #pragma once
 
 #include <string>
@@ -11,8 +11,7 @@ namespace trireme {
 
 using Layer = std::variant<ConvolutionConfig, PoolConfig>;
 
-// Layers one after the other; where there is a fork, each of its layers is applied to the result of the last one, and
-// all their results are concatenated.
+// Consecutive layers, then optionally a fork: each of its layers takes their result, and the outputs are concatenated.
 struct Branch {
   std::vector<Layer> layers;
   std::vector<Layer> fork;

@@ -1,10 +1,10 @@
-// ResNet for CIFAR-10: three stages of blocks of two 3x3 convolutions, with shortcuts that have no parameters.
+// ResNet for CIFAR-10: three stages of blocks of two 3x3 convolutions, with parameter-free shortcuts.
 #include "trireme/models/networks.hpp"
 
 namespace trireme::networks {
 namespace {
 
-// The source, thinned out by the stride, with channels of zeros on both sides.
+// The source subsampled by the stride, padded with zero channels on both sides.
 Tensor shortcut(LayerBuilder& layers, Tensor src, std::int64_t channels, std::int64_t stride) {
   if (stride > 1) src = layers.pool(src, {.kind = op::PoolKind::average_inside, .kernel = 1, .stride = stride});
   const std::int64_t missing = channels - src.shape()[1];

@@ -1,5 +1,5 @@
-// Inception v3. Batch norm without gamma follows every convolution. The letters of the modules are those of the usual
-// drawing: A at 35x35, B reduces to 17x17, C, D reduces to 8x8, E.
+// Inception v3, with batch norm without gamma after every convolution. Modules have their usual letters: A at 35x35, B
+// reduces to 17x17, C, D reduces to 8x8, E.
 #include "trireme/models/branches.hpp"
 #include "trireme/models/networks.hpp"
 

@@ -1,4 +1,4 @@
-// Inception v4. Batch norm without gamma follows every convolution.
+// Inception v4, with batch norm without gamma after every convolution.
 #include "trireme/models/branches.hpp"
 #include "trireme/models/networks.hpp"
 

@@ -126,7 +126,7 @@ Tensor LayerBuilder::normalize(Tensor src, const BatchNormConfig& config) {
   }
 
   const Tensor dst = graph_.add(op::BatchNorm{.epsilon = config.epsilon, .gamma = config.gamma}, inputs, "batch_norm");
-  // The batch's variance is the biased one; what inference wants is an estimate of the population's.
+  // The batch's variance is biased; inference needs an estimate of the population's.
   const auto samples = static_cast<double>(src.shape().elements() / channels * options_.groups);
   const auto unbiased = static_cast<float>(samples / std::max(samples - 1, 1.0));
   graph_.side_updates.push_back(

@@ -1,6 +1,5 @@
-// Layers with variables of their own: convolution with bias or batch norm, fully connected, and the pools and dropout
-// that stand between them, each with the initial values and the paddings of tf_cnn_benchmarks. Every network of models/
-// is written with a LayerBuilder, and so is a network of one's own.
+// Layers with variables (convolution with bias or batch norm, fully connected), pools and dropout, with the initial
+// values and paddings of tf_cnn_benchmarks. All networks of models/ and custom networks use LayerBuilder.
 #pragma once
 
 #include <map>
@@ -26,17 +25,16 @@ struct BatchNormConfig {
   bool gamma = true;
 };
 
-// A function of graph/functions.hpp such as relu6 or hard_swish, or one of the user's own: of a tensor and the name of
-// the node that it adds, which is empty here.
+// A function of graph/functions.hpp such as relu6, or a user's own, of a tensor and a node name (empty here).
 using Activation = Tensor (*)(Tensor src, std::string name);
 
 struct ConvolutionConfig {
   std::int64_t channels = 0;
   op::Pair kernel{1, 1};  // height, width
   std::int64_t stride = 1;
-  std::int64_t groups = 1;  // as many as channels: a depthwise convolution
+  std::int64_t groups = 1;  // equal to channels: a depthwise convolution
   Padding padding = Padding::same;
-  std::int64_t border = 0;  // cells on every side, besides what padding asks for
+  std::int64_t border = 0;  // cells on every side, in addition to padding
   bool relu = true;
   Activation activation = nullptr;  // instead of ReLU
   bool plain = false;               // neither bias nor batch norm
@@ -52,8 +50,8 @@ struct PoolConfig {
 struct LayerOptions {
   bool training = true;   // false: running statistics in batch norm, no dropout
   bool dropout = true;    // false: dropout() adds nothing in training either
-  bool aux_head = false;  // a second classifier is wanted in training, by networks that have one
-  int groups = 1;         // programs that take batch statistics together: running variances count the samples of all
+  bool aux_head = false;  // add a second classifier in training to networks that have one
+  int groups = 1;         // programs that share batch statistics: running variances count the samples of all
 };
 
 class LayerBuilder {
@@ -63,24 +61,23 @@ class LayerBuilder {
   // From now on convolutions have batch norm; before, a bias.
   void use_batch_norm(BatchNormConfig config) { batch_norm_ = config; }
 
-  // An empty name counts within the scope: conv1, conv2, ...; the layer's variables are "conv1/weights", "conv1/bias",
-  // "conv1/gamma", "conv1/beta", "conv1/running_mean", "conv1/running_variance".
+  // An empty name is numbered within the scope: conv1, conv2, ...; the layer's variables are "conv1/weights",
+  // "conv1/bias", "conv1/gamma", "conv1/beta", "conv1/running_mean", "conv1/running_variance".
   Tensor convolution(Tensor src, const ConvolutionConfig& config, const std::string& name = "");
   Tensor pool(Tensor src, const PoolConfig& config);
   Tensor spatial_mean(Tensor src);  // batch x channels
   Tensor dropout(Tensor src, float rate = 0.5f);
-  // With a bias. A convolution's output goes in as it is: the weights then have shape outputs x C x H x W.
+  // With a bias. Accepts a convolution's output directly: the weights then have shape outputs x C x H x W.
   Tensor fully_connected(Tensor src, std::int64_t outputs, bool relu = true, const std::string& name = "");
   // On its own, as before a pre-activated convolution.
   Tensor batch_norm(Tensor src, const BatchNormConfig& config, const std::string& name = "");
 
-  // The features of a second classifier, half-way through the network: its loss counts 0.4 of the last one's. If it is
-  // not wanted, the layers that lead to it are left out.
+  // Features of a second classifier, whose loss counts 0.4. Unless wanted, the layers leading to it are omitted.
   bool wants_auxiliary() const { return options_.aux_head; }
   void set_auxiliary(Tensor features) { auxiliary_ = features; }
   const std::optional<Tensor>& auxiliary() const { return auxiliary_; }
 
-  // A Graph::Scope inside which the counting of layers starts again.
+  // A Graph::Scope with its own layer numbering.
   class Scope {
    public:
     Scope(LayerBuilder& layers, const std::string& name);

@@ -34,7 +34,7 @@ constexpr networks::Four kResnet50{3, 4, 6, 3};
 constexpr networks::Four kResnet101{3, 4, 23, 3};
 constexpr networks::Four kResnet152{3, 8, 36, 3};
 
-// Those of this library, and then those that were added. References to them stay valid.
+// The library's networks, then added ones. References stay valid.
 std::deque<Network>& table() {
   using networks::Five;
   static std::deque<Network> all{
@@ -78,7 +78,7 @@ const Network* find(std::string_view name) {
   return found == table().end() ? nullptr : &*found;
 }
 
-// How many of the table are this library's.
+// Number of the library's own networks in the table.
 std::ptrdiff_t own_networks() {
   static const std::ptrdiff_t count = std::ssize(table());
   return count;
@@ -110,7 +110,7 @@ void check(const Network& info, const ModelOptions& options) {
 }  // namespace
 
 void add_network(Network network) {
-  own_networks();  // before there are others
+  own_networks();  // counted before others are added
   if (find(network.name) != nullptr)
     bad_input("there is a network '{}' already; give this one another name", network.name);
   check(network);

@@ -1,5 +1,4 @@
-// The networks by name: what there is, and how to build one into a graph. `trireme models`, `bench` and `train` start
-// here.
+// The networks by name, and how to build one into a graph. Used by `trireme models`, `bench` and `train`.
 #pragma once
 
 #include <cstdint>
@@ -13,50 +12,46 @@
 
 namespace trireme {
 
-// A network as a value: what it takes, and how it is built. Those of this library are a table of these; one of one's
-// own is made the same way (examples/custom_network.cpp).
+// A network as a value, in the library's table or a user's own (examples/custom_network.cpp).
 struct Network {
   std::string name = {};
-  std::string description = {};  // one line: the family and where it comes from
+  std::string description = {};  // one line: family and origin
   std::int64_t image_size = 224;
   std::int64_t channels = 3;
   std::int64_t classes = 1001;
-  std::int64_t batch_size = 32;  // per worker, if nobody says another
-  // From images (batch x channels x size x size) to the features that the classifier takes: a fully connected layer to
-  // the classes follows, and the loss. Called for training and for evaluation, with the batch of each.
+  std::int64_t batch_size = 32;  // default, per worker
+  // Maps images (batch x channels x size x size) to the classifier's features; a fully connected layer to the classes
+  // and the loss follow. Called for training and for evaluation, with the batch of each.
   std::function<Tensor(LayerBuilder& layers, Tensor images)> build = {};
 };
 
 struct ModelOptions {
   std::int64_t batch_size = 32;
-  int groups = 1;                // programs that take batch statistics together; see runtime/batch_split.hpp
+  int groups = 1;                // programs that share batch statistics; see runtime/batch_split.hpp
   std::int64_t num_classes = 0;  // 0: the model's own
   bool training = true;          // false: running statistics, no dropout, no auxiliary head
   bool aux_head = false;         // for networks that have one: inception3
   float label_smoothing = 0;
-  bool dropout = true;  // false: leave it out of training too, as some published variants do
+  bool dropout = true;  // false: none in training either, as in some published variants
 };
 
-// What is common to all networks once built. labels are i32, one per sample.
+// A network once built. labels are i32, one per sample.
 struct Model {
   Network info;       // classes as resolved
   Tensor images;      // placeholder: batch x channels x size x size
   Tensor labels;      // placeholder
   Tensor logits;      // batch x classes
-  Tensor loss;        // scalar: mean cross-entropy (with the auxiliary head's share where there is one)
+  Tensor loss;        // scalar: mean cross-entropy (plus the auxiliary head's share if there is one)
   Tensor top1, top5;  // scalars: share of the batch
 };
 
-// Makes a network known by its name, so that it can be trained, evaluated, exported and measured as the others are.
-// Call it first in main(): the table has no lock. Error(bad_input) if it cannot be, or its name is taken.
+// Registers a network by name for training, evaluation, export and measurement. Call it first in main(): the table has
+// no lock. Error(bad_input) if it is invalid or its name is taken.
 void add_network(Network network);
-// The same, but one that was added before under this name gives way.
-void set_network(Network network);
+void set_network(Network network);  // replaces an earlier added one of this name
 
-// In the order in which they became known.
-std::vector<Network> model_list();
-// An unknown name is Error(bad_input) that suggests the nearest and lists all.
-const Network& find_model(std::string_view name);
+std::vector<Network> model_list();                 // in order of registration
+const Network& find_model(std::string_view name);  // Error(bad_input) suggests the nearest and lists all
 Model build_model(Graph& graph, std::string_view name, const ModelOptions& options);
 
 struct ModelCounts {

@@ -1,5 +1,4 @@
-// The networks up to their last features; model.cpp gives each a name and adds the classifier and the loss. Private to
-// models/.
+// The networks up to their last features; model.cpp names them and adds classifier and loss. Private to models/.
 #pragma once
 
 #include <array>

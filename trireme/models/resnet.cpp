@@ -1,4 +1,4 @@
-// ResNet of bottlenecks for ImageNet: v1 (the stride on the first 1x1), v1.5 (on the 3x3) and v2 (pre-activation).
+// Bottleneck ResNet for ImageNet: v1 (stride on the first 1x1), v1.5 (on the 3x3) and v2 (pre-activation).
 #include "trireme/models/networks.hpp"
 
 namespace trireme::networks {

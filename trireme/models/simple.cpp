@@ -1,4 +1,4 @@
-// The small networks: one to test a set-up with, and two for handwritten digits.
+// Small networks: one for testing a setup, two for handwritten digits.
 #include "trireme/models/networks.hpp"
 
 namespace trireme::networks {

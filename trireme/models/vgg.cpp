@@ -1,4 +1,4 @@
-// VGG: stages of 3x3 convolutions with a pool after each, and two wide fully connected layers.
+// VGG: stages of 3x3 convolutions, each with a pool after it, and two wide fully connected layers.
 #include "trireme/models/networks.hpp"
 
 namespace trireme::networks {

@@ -8,9 +8,9 @@
 namespace trireme {
 namespace {
 
-// Elements of a mean that are made at a time: with those of the gradients they fit into a core's caches.
+// Elements of a mean made at a time: fits a core's caches together with the gradients.
 constexpr std::int64_t kMeanBlock = 2048;
-// Gradients that are read at the same time: twice as fast as one after the other, because memory is read ahead in all.
+// Gradients read at the same time: twice as fast as one by one, because of prefetching in all.
 constexpr int kTogether = 4;
 
 struct Weighted {
@@ -20,7 +20,7 @@ struct Weighted {
 
 template <int kGradients>
 TRIREME_INLINE void add_together(const Weighted* list, std::int64_t count, float* sum) {
-  Weighted each[kGradients];  // a copy that cannot overlap with the sum
+  Weighted each[kGradients];  // a copy that cannot alias the sum
   for (int k = 0; k < kGradients; ++k) each[k] = list[k];
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
@@ -66,7 +66,7 @@ void take_mean(const MeanGradient& mean, RuleRange range, float* result) {
 template <typename Optimizer>
 TRIREME_INLINE void update_all(const op::OptimizerRule& rule, const op::Rates<float>& rates, const RuleArrays& arrays,
                                const float* gradient, RuleRange range) {
-  const op::OptimizerRule own_rule = rule;  // copies that cannot overlap with the arrays
+  const op::OptimizerRule own_rule = rule;  // copies that cannot alias the arrays
   const op::Rates<float> own_rates = rates;
   float* const values = arrays.values + range.begin;
   float* states[op::kMostStates];

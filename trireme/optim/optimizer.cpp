@@ -66,7 +66,7 @@ std::string describe(const op::OptimizerRule& rule) {
   std::string text(info.name);
   for (const op::RuleNumber& number : op::kRuleNumbers) {
     if (!op::uses(rule.kind, number)) continue;
-    // The only one needs no name: "momentum 0.9".
+    // A single number needs no name: "momentum 0.9".
     const std::string name = info.numbers.size() == 1 ? "" : fmt::format(", {}", number.name);
     text += fmt::format("{} {:g}", name, rule.*number.member);
   }

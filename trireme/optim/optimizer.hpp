@@ -1,4 +1,4 @@
-// Optimizers and learning-rate schedules: what a user writes, and what it becomes in the graph.
+// Optimizers as users name them, and their operations in the graph.
 #pragma once
 
 #include <functional>
@@ -12,39 +12,33 @@ namespace trireme {
 
 // The rule with the optimizer's defaults, those of tf_cnn_benchmarks if it has the optimizer.
 op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay = 0);
-// By its name; anything else is an error that lists them.
-op::OptimizerKind parse_optimizer(std::string_view name);
-std::string optimizer_names();                          // with commas
-std::string option_name(const op::RuleNumber& number);  // with dashes
-// "Of adam (default: 0.999), lion (0.99)": what help says of a number.
-std::string number_help(const op::RuleNumber& number);
-// "momentum 0.9, weight decay 4e-05"
-std::string describe(const op::OptimizerRule& rule);
+op::OptimizerKind parse_optimizer(std::string_view name);  // Error(bad_input) lists all names
+std::string optimizer_names();                             // with commas
+std::string option_name(const op::RuleNumber& number);     // with dashes
+std::string number_help(const op::RuleNumber& number);     // "Of adam (default: 0.999), lion (0.99)"
+std::string describe(const op::OptimizerRule& rule);       // "momentum 0.9, weight decay 4e-05"
 
-// The state of dynamic loss scaling (graph/ops/update.hpp), as scalar variables that are not trained: they go into
-// checkpoints.
+// State of dynamic loss scaling (graph/ops/update.hpp): untrained scalar variables, saved in checkpoints.
 struct LossScale {
   Tensor scale;
-  Tensor good_updates;     // since the scale was changed
-  Tensor skipped_updates;  // in all
+  Tensor good_updates;     // since the scale changed
+  Tensor skipped_updates;  // in total
   std::int64_t growth_interval = 2000;
 };
 LossScale add_loss_scale(Graph& graph, float initial = 65536, std::int64_t growth_interval = 2000);
 
-// Adds gradients of the loss and one ApplyGradients per variable. Returns these, in the variables' order, followed by
-// the graph's side_updates as they are now, so that fetching the result trains one step completely, running statistics
-// included. The learning rate is a scalar tensor, fed or constant; as a number it must be finite and above 0. No
-// variables given: all trainable ones, each of which the loss must depend on.
+// Adds gradients of the loss and one ApplyGradients per variable. Returns these in order, then the graph's current
+// side_updates: fetching the result is a complete training step. The learning rate is a scalar tensor; as a number it
+// must be finite and above 0. The loss must depend on all variables, by default the trainable ones.
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor learning_rate,
                              std::vector<Tensor> variables = {});
 std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, float learning_rate);
-// The same with a rule for each variable, and a scaled loss if there is a scale. A step with gradients that are not
-// finite trains no variable, but it counts: adam's t goes on.
+// With a rule per variable and maybe a scaled loss. A step with non-finite gradients only advances adam's t.
 using RuleFor = std::function<op::OptimizerRule(Tensor variable)>;
 std::vector<Tensor> minimize(Tensor loss, const RuleFor& rule, Tensor learning_rate, std::vector<Tensor> variables = {},
                              const LossScale* scale = nullptr);
 
-// Scales and offsets of batch norm, which are often left out of weight decay.
+// Scales and offsets of batch norm, often excluded from weight decay.
 bool is_batch_norm_parameter(const Graph& graph, Tensor variable);
 
 }  // namespace trireme

@@ -38,7 +38,7 @@ double unscaled_rate(const LearningRateSchedule& schedule, double epoch) {
                     schedule.shape);
 }
 
-// What is wrong with a piecewise rate, or nothing.
+// What is wrong with a piecewise rate; empty if valid.
 std::string fault_of(const PiecewiseRate& rate) {
   if (rate.values.size() != rate.boundaries.size() + 1) return "expected one rate more than epochs";
   for (const double value : rate.values) {

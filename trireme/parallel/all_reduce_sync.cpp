@@ -11,11 +11,11 @@
 namespace trireme::parallel {
 namespace {
 
-// Counters wrap around; those that are compared are never far apart.
+// Counters wrap around; compared ones are never far apart.
 bool reached(std::uint32_t counter, std::uint32_t number) { return static_cast<std::int32_t>(counter - number) >= 0; }
 
 void scale(std::span<float> values, float factor) {
-  if (factor == 0) {  // what is not counted may be no number at all
+  if (factor == 0) {  // ignored values may be NaN
     std::fill(values.begin(), values.end(), 0.0f);
     return;
   }
@@ -28,7 +28,7 @@ AllReduceSync::AllReduceSync(comm::Communicator& communicator, ReplicaOptions op
     : communicator_(communicator), options_(std::move(options)) {}
 
 AllReduceSync::~AllReduceSync() {
-  // A step that ended half-way: the other replicas may never come.
+  // The step ended halfway: the other replicas may never come.
   const bool half_way = !reached(reduced_.load(), released_.load());
   if (half_way) communicator_.interrupt();
   stopping_.store(true, std::memory_order_release);
@@ -85,7 +85,7 @@ void AllReduceSync::begin_step(std::uint64_t step) {
   if (released_.load(std::memory_order_acquire) != reduced_.load(std::memory_order_acquire)) {
     fail(ErrorKind::failed, "step {} cannot begin: gradients of an earlier step are still being exchanged", step + 1);
   }
-  // The thread has nothing to do, so it reads none of this now.
+  // The thread is idle, so it does not read these now.
   step_ = step;
   first_ = reduced_.load(std::memory_order_acquire);
 }
@@ -101,14 +101,14 @@ void AllReduceSync::start(int bucket) {
 }
 
 bool AllReduceSync::done(int bucket) {
-  // In this order: a failure is announced by raising the number that is looked at first.
+  // In this order: a failure raises the counter that is read first.
   return reached(reduced_.load(std::memory_order_acquire), number_after(bucket)) &&
          !failed_.load(std::memory_order_acquire);
 }
 
 void AllReduceSync::wait(int bucket) {
   if (!options_.overlap) release(completed_);
-  // No spinning: the thread that is waited for may need this core.
+  // No spinning: the other thread may need this core.
   for (std::uint32_t now = reduced_.load(std::memory_order_acquire);
        !reached(now, number_after(bucket)) && !failed_.load(std::memory_order_acquire);
        now = reduced_.load(std::memory_order_acquire)) {

@@ -31,7 +31,7 @@ void DeviceSync::begin_step(std::uint64_t) {
   std::memcpy(sent_.at(0), &values, sizeof(values));
 }
 
-// They are copied to the device again in every step, which may be a recorded one.
+// Copied to the device in every step, which may be a captured one.
 void DeviceSync::start(int bucket) {
   auto* const values = static_cast<StepValues*>(on_device_.at(0));
   if (bucket == 0) device_.upload(values, sent_.at(0), sizeof(StepValues));

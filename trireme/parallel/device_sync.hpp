@@ -1,6 +1,5 @@
-// Replicas agree by all-reduce as in parallel/all_reduce_sync.hpp, but their gradients stay in the memory of their
-// devices, which sum them without the hosts: NCCL, for GPUs. The sums are part of the recorded step. Made by the
-// worker for Replicas where each replica has a device of its own.
+// All-reduce as in parallel/all_reduce_sync.hpp, but gradients stay in device memory and the devices sum them (NCCL for
+// GPUs) in the captured step. Made by the worker for Replicas if each replica has its own device.
 #pragma once
 
 #include <memory>
@@ -13,7 +12,7 @@ namespace trireme::parallel {
 
 class DeviceSync : public GradientSync {
  public:
-  // The device has groups. The communicator is used by open() alone.
+  // The device supports groups. Only open() uses the communicator.
   DeviceSync(comm::Communicator& communicator, ComputeDevice& device);
 
   void configure(const Graph&, SessionOptions&) override {}
@@ -29,15 +28,14 @@ class DeviceSync : public GradientSync {
   float agreed() const override;
   void set_weight(float weight) override { weight_ = weight; }
   std::span<const GradientBucket> buckets() const override { return buckets_; }
-  // Nobody sees how long the devices take: they go on with backward meanwhile.
+  // Unknown: the devices continue with backward meanwhile.
   std::span<const double> communication_seconds() const override { return {}; }
 
  private:
-  // What goes with a step, in the memory of the device and, to be copied there, of the host.
-  struct StepValues {
+  struct StepValues {  // values sent with a step, on the device and staged on the host
     float weight = 0;  // of this replica's gradients in the sum
     float one = 1;     // of its vote
-    float vote = 0;    // and afterwards the sum of all
+    float vote = 0;    // afterwards the sum of all
   };
 
   comm::Communicator& communicator_;

@@ -12,7 +12,7 @@
 namespace trireme::parallel {
 namespace {
 
-// The first rank whose entry differs from rank 0's; -1 if all are alike.
+// The first rank whose entry differs from rank 0's; -1 if all are equal.
 template <typename Value>
 int first_different(const std::vector<Value>& of_ranks) {
   for (std::size_t rank = 1; rank < of_ranks.size(); ++rank) {
@@ -23,7 +23,7 @@ int first_different(const std::vector<Value>& of_ranks) {
 
 }  // namespace
 
-// Runs inside the step, on the thread that computes, so it has a communicator of its own.
+// Runs inside the step on the computing thread, so it has its own communicator.
 class Replicas::Statistics : public ReplicaStatistics {
  public:
   explicit Statistics(std::unique_ptr<comm::Communicator> communicator) : communicator_(std::move(communicator)) {
@@ -47,7 +47,7 @@ class Replicas::Statistics : public ReplicaStatistics {
  private:
   void exchange(std::span<void* const> blocks, std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
-    all_.resize(size * blocks.size());  // grows in the first step only
+    all_.resize(size * blocks.size());  // grows only in the first step
     const auto own = static_cast<std::size_t>(communicator_->rank());
     comm::all_gather(*communicator_, {static_cast<const std::byte*>(blocks[own]), size}, all_);
     for (std::size_t replica = 0; replica < blocks.size(); ++replica) {
@@ -124,13 +124,13 @@ void Replicas::exchange_gradients(BatchSplit& step, const GradientOptions& optio
 
 bool Replicas::is_served() const { return trireme::is_served(sync_->kind()); }
 
-// A replica that is alone has nobody to reduce with.
+// A single replica has nobody to reduce with.
 Exchange Replicas::exchange() const {
   const Exchange kind = sync_->kind();
   return size() == 1 && kind == Exchange::reduce ? Exchange::none : kind;
 }
 
-// Gradients are summed as they lie in memory: buckets, order and layouts must be the same.
+// Gradients are summed as stored: buckets, order and layouts must match.
 void Replicas::check_same_program(Session& session, const Executable& step) {
   std::string text;
   for (const GradientBucket& bucket : step.gradient_buckets(MemorySide::device))
@@ -175,7 +175,7 @@ void Replicas::broadcast_values(Session& session) {
     broadcast(store.value_arena());
     for (const std::span<std::byte> state : store.state_arenas()) broadcast(state);
   }
-  comm::broadcast(*communicator_, std::as_writable_bytes(std::span(&store.step, 1)));  // rules may count steps
+  comm::broadcast(*communicator_, std::as_writable_bytes(std::span(&store.step, 1)));  // rules may depend on the step
 }
 
 void Replicas::check_agreement(Session& session) {

@@ -1,7 +1,7 @@
-// Data-parallel training for a loop of one's own: several processes run the same loop on different samples, and a step
-// of one becomes a step of all. The whole change to a program for one process (examples/distributed.cpp):
+// Data-parallel training for custom loops: several processes run the same loop on different samples, and each step is a
+// common step. The changes to a single-process program (examples/distributed.cpp):
 //
-//   const auto world = comm::join_world();                 // who we are: mpirun, srun and `trireme launch` say
+//   const auto world = comm::join_world();                 // as told by mpirun, srun or `trireme launch`
 //   parallel::Replicas replicas(world->communicator());
 //   replicas.configure(graph, session_options);            // before the session is made
 //   Executable& step = session.prepare(fetches);
@@ -29,48 +29,42 @@ namespace trireme::parallel {
 class GradientSync;
 
 struct ReplicaOptions {
-  // Of replicas that average gradients by all-reduce.
   comm::AllReduceOptions all_reduce = {};
-  bool overlap = true;  // false: nothing is reduced before backward has ended; shows what overlapping buys
-  // Called first on the communication thread: lets it run where it disturbs least.
+  bool overlap = true;  // false: reduce only after backward; shows the benefit of overlap
+  // Called first on the communication thread, to place it where it disturbs least.
   std::function<void()> start_thread = {};
-  perf::Recorder* recorder = nullptr;  // gets a span for each bucket; none: nobody traces
-  // Batch norm takes its statistics over the samples of all replicas, as one process would. Otherwise each replica
-  // normalises with those of its own samples, which is faster, and running statistics are each replica's own.
+  perf::Recorder* recorder = nullptr;  // gets a span per bucket; null: no tracing
+  // Batch norm uses statistics over the samples of all replicas, as one process would. Otherwise each replica uses only
+  // its own samples, which is faster, and keeps its own running statistics.
   bool sync_batch_norm = false;
-  // How long a step waits for other replicas before that is an error; 0: the communicator's time.
+  // How long a step waits for other replicas before it fails; 0: the communicator's timeout.
   std::chrono::duration<double> timeout{0};
 };
 
 class Replicas {
  public:
-  // Collective. The communicator stays the caller's: this one works on duplicates. Gradients are averaged by
-  // all-reduce,
+  // Collective. Works on duplicates of the communicator. Averages gradients by all-reduce,
   explicit Replicas(comm::Communicator& communicator, ReplicaOptions options = {});
-  // or the replicas agree in another way.
+  // or synchronizes as given.
   Replicas(comm::Communicator& communicator, std::unique_ptr<GradientSync> sync, ReplicaOptions options = {});
   ~Replicas();
 
   int rank() const { return communicator_->rank(); }
   int size() const { return communicator_->size(); }
 
-  // Sets what a session of replicas of this graph needs.
   void configure(const Graph& graph, SessionOptions& options);
-  // Collective: checks that all replicas have the same program, gives them the values and the optimizer state of rank
-  // 0, and lets the gradients of the step be exchanged from now on.
+  // Collective: checks for equal programs, broadcasts rank 0's values and state, and exchanges gradients from now on.
   void attach(Session& session, Executable& step);
   void attach(Session& session, BatchSplit& step);
-  // Lets gradients be exchanged after other options say what else becomes of them, or again after they were not.
+  // Starts exchanging gradients again, possibly with new options for their further use.
   void exchange_gradients(Executable& step, const GradientOptions& options);
   void exchange_gradients(BatchSplit& step, const GradientOptions& options);
-  // Collective: the same values for all, those of rank 0 (with the optimizer state) or of the servers. After replicas
-  // went their own ways.
+  // Collective: gives diverged replicas the values of rank 0 (with the optimizer state) or of the servers.
   void restore_values(Session& session);
-  // Collective: Error(failed) that names rank and variable if trained values are not the same everywhere to the bit.
+  // Collective: Error(failed) naming rank and variable if trained values are not bitwise equal everywhere.
   void check_agreement(Session& session);
 
-  // The replicas between steps are those of this communicator from now on: some of the others were lost.
-  // Collective.
+  // Collective: continues, between steps, with the replicas of this communicator after others were lost.
   void set_communicator(comm::Communicator& communicator);
 
   GradientSync& sync() { return *sync_; }

@@ -13,8 +13,7 @@
 namespace trireme {
 namespace {
 
-// Results of constants alone are kept between runs up to this size; larger ones are cheaper to compute again than to
-// keep.
+// Results of constants alone are kept between runs up to this size; larger ones are cheaper to recompute.
 constexpr std::int64_t kKeepConstantBytes = 1 << 20;
 
 bool is_source(const Node& node) {
@@ -33,7 +32,7 @@ class Compiler {
   void add_source(const Node& node);
   void add_operation(const Node& node);
   KernelRequest request_for(const Node& node);
-  // The buffer itself, or a copy in the wanted format (made once).
+  // The buffer itself, or a copy in this format (made once).
   int in_format(int buffer, const Format& format);
   int add_reorder(int from, Buffer to);
   bool has_shadow(int buffer, const Format& format) const;
@@ -60,9 +59,9 @@ class Compiler {
   std::map<std::pair<NodeId, int>, NodeId> gradient_of_;  // tensor -> variable whose gradient it is
   std::map<std::pair<int, std::string>, int> copies_;     // (buffer, format) -> buffer
   std::map<int, int> shadows_;                            // variable's buffer -> its shadow's
-  std::vector<bool> constant_like_;  // buffer: depends on constants (and, if not training, variables) alone
+  std::vector<bool> constant_like_;  // buffer: depends only on constants (and, if not training, variables)
   InPlacePairs in_place_;
-  std::set<NodeId> assigned_;  // variables of this graph that something else than an optimizer writes
+  std::set<NodeId> assigned_;  // variables of this graph written by something other than an optimizer
   std::set<NodeId> shadowed_;  // variables of the user's graph whose shadow is always up to date
   bool training_ = false;
 };
@@ -159,7 +158,7 @@ void Compiler::add_operation(const Node& node) {
     for (std::size_t i = 1; i + 1 < node.inputs.size(); i += 2) {
       int& gradient = buffer_of(node.inputs[i + 1]);
       const int placed = gradient_buffer(gradient, buffer(buffer_of(node.inputs[i])).variable);
-      instruction.inputs.push_back(placed);  // in the order of the variables; joined with them below
+      instruction.inputs.push_back(placed);  // in variable order; joined with them below
     }
   }
   const std::vector<int> gradients = std::move(instruction.inputs);
@@ -282,14 +281,14 @@ void Compiler::add_fetches() {
     }
     const int id = buffer_of(fetch);
     if (is_open(id)) layouts_[buffer(id).variable] = buffer(id).desc.layout;
-    // A copy of a variable that was made earlier in the run has the value from before its update.
+    // A copy made earlier in the run has the variable's value from before its update.
     if (buffer(id).kind == MemoryKind::variable)
       std::erase_if(copies_, [&](const auto& copy) { return copy.first.first == id; });
     program_.fetches.push_back(in_format(id, {Layout::plain(fetch.shape().rank()), fetch.type().dtype}));
   }
 }
 
-// A backend takes the nearest kernel that it has: without this, another precision than the one asked for.
+// Otherwise a backend would silently use another precision: it takes the nearest kernel it has.
 void check_precision(Precision precision, const Backend& backend) {
   if (backend.is_fast_in(precision)) return;
   std::vector<std::string_view> there;

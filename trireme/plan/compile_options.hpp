@@ -1,5 +1,4 @@
-// What there is to choose about how a graph is compiled, and what users call it. Part of SessionOptions; light, because
-// programs include it.
+// Options of compiling a graph, with their user-visible names. Part of SessionOptions; light, as programs include it.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +11,30 @@ namespace trireme {
 
 enum class DataFormat : std::uint8_t { automatic, nchw, nhwc };
 
-// With bf16 and fp16, activations and their gradients are stored and multiplied in that type where there are kernels
-// for it. Variables, their gradients, the optimizer's state, batch statistics and losses are f32 in every precision,
-// and so are sums. With tf32 all is stored in f32, and products are of factors with ten bits. fp16 has less range than
-// f32: train with a scaled loss (LossScale in optim/optimizer.hpp), or small gradients are lost.
+// With bf16 and fp16, activations and their gradients are stored and multiplied in that type if there are kernels for
+// it. Variables, their gradients, optimizer state, batch statistics, losses and sums are always f32. tf32 stores
+// everything in f32 and multiplies factors with ten bits. fp16 has less range than f32: without a scaled loss
+// (LossScale in optim/optimizer.hpp) small gradients are lost.
 enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };
 
-// What runs again in backward instead of being kept since forward: nothing; what costs little beside convolutions
-// (normalisation, activations, sums, pooling, concat); or all but some results, convolutions included.
+// What backward recomputes instead of keeping: nothing; what is cheap next to convolutions (normalization, activations,
+// sums, pooling, concat); or all but some results, including convolutions.
 enum class Recompute : std::uint8_t { none, cheap, full };
 
 std::string_view to_string(DataFormat format);
 std::string_view to_string(Recompute recompute);
 std::string_view to_string(Precision precision);
 
-// Variables of one owner lie together in memory and are updated together, apart from those of others. Where variables
-// live on several servers, that is what each server has. By node of the user's graph; a variable without an entry
-// belongs to nobody, which is an owner too.
+// Variables of one owner (one server, if variables live on servers) are adjacent in memory and updated together. By
+// node of the user's graph; variables without an entry form an owner too.
 using VariableOwners = std::unordered_map<NodeId, int>;
 
 struct CompileOptions {
   DataFormat data_format = DataFormat::automatic;
   bool fuse = true;
-  bool plan_memory = true;  // false: every tensor keeps memory of its own (to compare, and to debug)
-  int inter_threads = 1;    // instructions that may run at the same time
-  // Gradients of so many bytes are applied together: enough that an update is worth starting a team of threads for, and
-  // few enough to be warm in the cache still.
+  bool plan_memory = true;  // false: every tensor has its own memory (to compare and debug)
+  int inter_threads = 1;    // instructions that may run concurrently
+  // Gradient bytes applied together: enough to occupy a thread team, few enough to be still in the cache.
   std::int64_t update_bytes = 4 << 20;
   VariableOwners owners = {};
   Recompute recompute = Recompute::none;

@@ -1,7 +1,6 @@
-// Where a backend's kernels run and keep their memory: the host itself, or a GPU. The runtime allocates, copies and
-// waits through this. Made by backends; used by runtime/executable and runtime/variable_store.
-//
-// A device that is not the host works asynchronously: kernels, uploads and downloads are enqueued and run in order.
+// Where a backend's kernels run and keep their memory: the host or a GPU. The runtime allocates, copies and waits
+// through it. Made by backends; used by runtime/executable and runtime/variable_store. Other devices than the host are
+// asynchronous: kernels, uploads and downloads are enqueued and run in order.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +20,9 @@ namespace trireme {
 
 struct RunContext;
 
-// A program does not fit into a device's memory.
 class OutOfMemory : public Error {
  public:
-  // share: how much would fit of what grows with the batch.
+  // share: the fraction that would fit of what grows with the batch.
   OutOfMemory(const std::string& message, double share) : Error(ErrorKind::bad_input, message), share_(share) {}
   double fitting_share() const { return share_; }
 
@@ -32,8 +30,7 @@ class OutOfMemory : public Error {
   double share_;
 };
 
-// Memory of a device, owned. Empty if none was asked for.
-class DeviceMemory {
+class DeviceMemory {  // owned device memory; may be empty
  public:
   DeviceMemory() = default;
   DeviceMemory(std::shared_ptr<void> data, std::int64_t bytes) : data_(std::move(data)), bytes_(bytes) {}
@@ -46,101 +43,91 @@ class DeviceMemory {
   std::int64_t bytes_ = 0;
 };
 
-// Work that was captured once and is launched repeatedly as a whole.
-class DeviceGraph {
+class DeviceGraph {  // work captured once and launched repeatedly as a whole
  public:
   virtual ~DeviceGraph() = default;
   virtual void launch() = 0;
 };
 
-// Devices, each of a process or thread of its own, that sum values among themselves without their hosts.
+// Devices, each with its own process or thread, that sum values without their hosts.
 class DeviceGroup {
  public:
   virtual ~DeviceGroup() = default;
-  // Replaces the values by the sum over all devices of factor · values; the factor is in the device's memory. Enqueued
-  // in the current stream, as kernels are. All devices enqueue the same sums in the same order.
+  // Replaces the values by the sum over all devices of factor · values; the factor is in device memory. Enqueued in the
+  // current stream. All devices must enqueue the same sums in the same order.
   virtual void sum(float* values, std::int64_t elements, const float* factor) = 0;
 };
 
 struct GroupPlan {
   std::string name;
   int rank = 0, ranks = 1;
-  double timeout_seconds = 0;  // a device that waits longer than this for the others gives up with an Error
+  double timeout_seconds = 0;  // a device that waits longer for the others gives up with an Error
 };
 
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
 
-  virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H200)"
-  // Different from that of every other device, on this host or another.
-  virtual std::string identity() const { return name(); }
-  // Whether host code can read and write its memory, and kernels have finished when run() returns.
+  virtual std::string name() const = 0;                    // "cpu", "cuda:0 (NVIDIA H200)"
+  virtual std::string identity() const { return name(); }  // unique among the devices of all hosts
+  // Whether host code can access its memory, and kernels have finished when run() returns.
   virtual bool is_host() const { return false; }
 
   // Zeroed. If it does not fit, Error(bad_input) says what it was for, how much was needed and how much there is.
   virtual DeviceMemory allocate(std::int64_t bytes, std::string_view what) = 0;
-  // How much more can be allocated. Unlimited for the host, which reports in other ways that its memory is used up.
+  // How much more can be allocated. Unlimited for the host, which reports exhaustion in other ways.
   virtual std::int64_t free_bytes() const { return std::numeric_limits<std::int64_t>::max(); }
-  // Host memory with the fastest copies from and to the device. Zeroed.
+  // Zeroed host memory with the fastest copies from and to the device.
   virtual DeviceMemory allocate_staging(std::int64_t bytes) = 0;
-  // Makes host memory that someone else allocated as fast as that, if the system allows it.
+  // Makes host memory allocated elsewhere as fast, if the system allows it.
   virtual DeviceMemory use_as_staging(std::shared_ptr<void> memory, std::int64_t bytes) {
     return {std::move(memory), bytes};
   }
 
-  // The host's memory must stay valid and unchanged until synchronize().
+  // Host memory must stay valid and unchanged until synchronize().
   virtual void upload(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void download(void* to, const void* from, std::int64_t bytes) = 0;
-  // Within the device's memory.
-  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;  // within device memory
   // Waits until all enqueued work is done; throws if some of it failed.
   virtual void synchronize() = 0;
 
-  // Sets what the following kernels read from the context: seed, step, first sample.
+  // Sets what later kernels read from the context: seed, step, first sample.
   virtual void set_context(const RunContext& context) = 0;
-  // Captures the work that the function enqueues instead of running it; nullptr if the device cannot.
+  // Captures the work that the function enqueues instead of running it; nullptr if unsupported.
   virtual std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) = 0;
 
-  // Streams are queues of work that do not wait for each other. Work goes to the current stream, at first 0.
+  // Streams are queues of work that do not wait for each other. Work goes to the current stream, initially 0.
   virtual int streams() const { return 1; }
   virtual void set_stream(int) {}
-  // Besides the streams that kernels are spread over there may be two that move gradients during backward: outward, to
-  // the host or to other devices, and inward, on which they come back and are applied.
+  // Besides the compute streams there may be two that move gradients during backward: outward, to the host or other
+  // devices, and inward, on which they come back and are applied.
   virtual int outward_stream() const { return 0; }
   virtual int inward_stream() const { return 0; }
-  // Brings the next run's inputs during a run.
-  virtual int input_stream() const { return 0; }
-  // An event is a point in the current stream. Other streams can wait for it in the same run or graph; outside of
-  // graphs, so can the host.
+  virtual int input_stream() const { return 0; }  // brings the next run's inputs during a run
+  // A point in the current stream, for other streams of the same run or graph and, outside graphs, for the host.
   virtual int record_event() { return 0; }
   virtual void wait_event(int /*event*/) {}
   virtual void wait_event_on_host(int /*event*/) {}
 
-  // One device names a new group, and all join it by that name (a collective call). Devices that cannot form groups
-  // return no name.
+  // One device names a new group, and all join it by that name (collective). Empty name if unsupported.
   virtual bool has_groups() const { return false; }
   virtual std::string name_group() { return {}; }
   virtual std::unique_ptr<DeviceGroup> join_group(const GroupPlan&) { return nullptr; }
 
-  // The measured peak: flops of a matrix product whose factors have this type, and bytes of a copy, counting those read
-  // and those written. Zeros if there is no such measurement.
+  // Measured flops of a matrix product in this precision, and bytes read plus written of a copy; 0 if not measured.
   struct Peak {
     double flops_per_second = 0;
     double bytes_per_second = 0;
   };
   virtual Peak measure_peak(Precision) { return {}; }
-  // The bytes of its memory that are allocated now.
   virtual std::int64_t allocated_bytes() const { return 0; }
-  // What is known about it, for records: name and value.
-  virtual std::vector<std::pair<std::string, std::string>> facts() { return {}; }
+  virtual std::vector<std::pair<std::string, std::string>> facts() { return {}; }  // for records: name, value
 
   // Records the time in the current stream under this number; and the seconds between two such times.
   virtual void record_time(int) {}
   virtual double seconds_between(int /*first*/, int /*second*/) { return 0; }
 };
 
-// The host, for backends that compute on it.
 ComputeDevice& host_device();
 
 }  // namespace trireme

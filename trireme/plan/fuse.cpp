@@ -20,7 +20,7 @@ bool is_plain_sum(const Node& node) {
          node.inputs[0].shape() == node.inputs[1].shape();
 }
 
-// The operation with the given change, or nothing if it has no such fused form (left).
+// The operation with the given change; nullopt if it has no such fused form (left).
 template <typename Change>
 std::optional<Operation> with(const Operation& operation, Change change) {
   Operation copy = operation;
@@ -34,7 +34,7 @@ std::optional<Operation> with_relu(const Operation& operation) {
     if constexpr (std::is_same_v<Op, op::Binary>) {
       if (o.kind != op::BinaryKind::add) return false;
     }
-    // Backward operations have the member too, but mean another thing by it.
+    // Backward operations use this member differently.
     constexpr bool kForward = !std::is_same_v<Op, op::BatchNormBackward> && !std::is_same_v<Op, op::PoolBackward>;
     if constexpr (kForward && requires { o.activation; }) {
       if (o.activation != op::Activation::none) return false;
@@ -62,8 +62,8 @@ std::optional<Operation> with_sum(const Operation& operation) {
   });
 }
 
-// Builds `fused` in place of node and the reader it has swallowed: the reader's output is the fused node's first, the
-// node's further outputs (batch statistics) keep their places.
+// Builds `fused` in place of node and its absorbed reader: the reader's output becomes the fused node's first; further
+// outputs of the node (batch statistics) keep their positions.
 void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Operation fused,
                   std::vector<Tensor> extra_inputs) {
   rewriter.replace({node.id, reader.id},
@@ -77,8 +77,7 @@ void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Oper
                    });
 }
 
-// A convolution adds into the memory of the addend, which must not be needed afterwards: everyone else that reads it is
-// older than the convolution, and it is not kept for other reasons.
+// A convolution adds into the addend's memory, so all its other readers must be older and nothing else may keep it.
 bool can_add_into(const Rewriter& rewriter, Tensor addend, const Node& convolution, const Node& sum) {
   const Node& producer = rewriter.from().node(addend);
   if (producer.inputs.empty()) return false;
@@ -96,7 +95,7 @@ bool is_output(const Tensor& tensor, const Node& node, int output) {
   return tensor.node == node.id && tensor.output == output;
 }
 
-// Whether dst is relu(normalised src) and nothing else, with the src, the statistics and the gamma of this backward.
+// Whether dst is just relu(normalized src), with the src, statistics and gamma of this backward.
 bool is_positive_part_of_norm(const Node& forward, Tensor dst, const Node& backward) {
   const auto* norm = forward.as<op::BatchNorm>();
   const auto* reverse = backward.as<op::BatchNormBackward>();
@@ -106,8 +105,7 @@ bool is_positive_part_of_norm(const Node& forward, Tensor dst, const Node& backw
          is_output(backward.inputs[2], forward, 2) && (!norm->gamma || forward.inputs[1] == backward.inputs[3]);
 }
 
-// Convolution + BatchNormInference: the scale goes into the weights, the shift into the bias; both depend on variables
-// alone, so they are computed only when those have changed.
+// Convolution + BatchNormInference: folds the scale into the weights, the shift into the bias, when variables change.
 PlanGraph fold_batch_norm(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
@@ -163,7 +161,7 @@ PlanGraph fuse_sum(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& sum : from.graph->nodes()) {
     if (!is_plain_sum(sum)) continue;
-    // Of two candidates the younger: the other one is computed before it anyway.
+    // Prefer the younger candidate: the other one is computed before it anyway.
     const bool second_younger = sum.inputs[1].node > sum.inputs[0].node;
     for (const int side : {second_younger ? 1 : 0, second_younger ? 0 : 1}) {
       const Tensor main = sum.inputs[side];
@@ -194,14 +192,14 @@ PlanGraph fuse_relu(const PlanGraph& from) {
   return rewriter.finish();
 }
 
-// Max PoolBackward + ReLU backward: what follows needs no mask then, so this comes before the next one.
+// Max PoolBackward + ReLU backward. Comes before the next pass, since what follows then needs no mask.
 PlanGraph fuse_pool_backward(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
     const auto* pool = node.as<op::PoolBackward>();
     if (pool == nullptr || pool->kind != op::PoolKind::max || pool->activation != op::Activation::none) continue;
     const Node* mask = rewriter.only_reader(node);
-    // The mask is what the pool has read: the tensor between the two forward operations.
+    // The mask is the pool's input: the tensor between the two forward operations.
     if (mask == nullptr || !is_relu_backward(*mask) || mask->inputs[0].node != node.id ||
         mask->inputs[1] != node.inputs[1]) {
       continue;
@@ -215,7 +213,7 @@ PlanGraph fuse_pool_backward(const PlanGraph& from) {
   return rewriter.finish();
 }
 
-// ReLU backward + BatchNormBackward; the masked gradient comes out as well where a sum needs it.
+// ReLU backward + BatchNormBackward; also outputs the masked gradient if a sum needs it.
 PlanGraph fuse_relu_backward(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
@@ -225,7 +223,7 @@ PlanGraph fuse_relu_backward(const PlanGraph& from) {
     const Tensor diff = node.inputs[diff_at];
     const Node& mask = from.graph->node(diff);
     if (!is_relu_backward(mask) || rewriter.claimed(mask.id)) continue;
-    // Others that read the masked gradient get it from the fused operation.
+    // Other readers of the masked gradient get it from the fused operation.
     const bool add = rewriter.readers(diff).size() > 1;
     op::BatchNormBackward fused = *norm;
     fused.activation = op::Activation::relu;
@@ -243,7 +241,7 @@ PlanGraph fuse_relu_backward(const PlanGraph& from) {
   return rewriter.finish();
 }
 
-// BatchNormBackward + ReLU whose mask is the output of a BatchNorm without addend: takes the mask from src.
+// BatchNormBackward + ReLU with the output of a BatchNorm without addend as mask: takes the mask from src.
 PlanGraph mask_from_src(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
@@ -264,7 +262,7 @@ PlanGraph mask_from_src(const PlanGraph& from) {
   return rewriter.finish();
 }
 
-// Binary add + BatchNormBackward: the gradients that meet where a residual block begins.
+// Binary add + BatchNormBackward: the gradients that meet at the start of a residual block.
 PlanGraph fuse_gradient_sum(const PlanGraph& from) {
   Rewriter rewriter(from);
   for (const Node& node : from.graph->nodes()) {
@@ -285,8 +283,7 @@ PlanGraph fuse_gradient_sum(const PlanGraph& from) {
   }
   return rewriter.finish();
 }
-// Neighbouring ApplyGradients of one rule, to variables of one owner: one update over a range of the arena of about
-// update_bytes.
+// Adjacent ApplyGradients of one rule and owner: one update over an arena range of about update_bytes.
 PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const VariableOwners& owners) {
   struct Bucket {
     std::vector<const Node*> nodes = {};
@@ -312,8 +309,8 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const V
     const auto found = owners.find(from.origin.at(apply.inputs[1].node));
     return found == owners.end() ? -1 : found->second;
   };
-  std::map<int, Bucket> buckets;  // that are open, by owner
-  // From the last variable to the first: the order in which backward completes gradients.
+  std::map<int, Bucket> buckets;  // open ones, by owner
+  // From last variable to first: the order in which backward completes gradients.
   for (auto it = from.graph->nodes().rbegin(); it != from.graph->nodes().rend(); ++it) {
     const auto* apply = it->as<op::ApplyGradients>();
     if (apply == nullptr) continue;
@@ -330,10 +327,10 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const V
   return rewriter.finish();
 }
 
-// MovingAverages of one decay whose values are computed: one update of all their variables.
+// MovingAverages of one decay with computed values: one update of all their variables.
 PlanGraph fuse_averages(const PlanGraph& from) {
   Rewriter rewriter(from);
-  // The update of a variable that an average reads as a value comes after it, and may have to come before another.
+  // If an average reads a variable as its value, that variable's update comes later, and maybe before another average.
   const auto reads_variable = [&](const Node& average) {
     for (std::size_t i = 1; i < average.inputs.size(); i += 2) {
       if (from.graph->node(average.inputs[i]).as<op::Variable>() != nullptr) return true;

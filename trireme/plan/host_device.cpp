@@ -27,7 +27,7 @@ class HostDevice final : public ComputeDevice {
 }  // namespace
 
 ComputeDevice& host_device() {
-  static HostDevice device;  // has no state
+  static HostDevice device;  // stateless
   return device;
 }
 

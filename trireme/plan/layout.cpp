@@ -18,8 +18,7 @@ std::vector<std::int64_t> block_sizes(const Layout& layout) {
 
 std::int64_t blocks_along(std::int64_t extent, std::int64_t block) { return (extent + block - 1) / block; }
 
-// Calls body(plain position of a row, offset of the row's first element, offsets of the last axis) for each row along
-// the last axis, in parallel.
+// In parallel for each row along the last axis: body(plain position, offset of the first element, offsets of the axis).
 template <typename Body>
 void for_each_row(const TensorDesc& desc, Body body) {
   const auto offsets = axis_offsets(desc);
@@ -117,7 +116,7 @@ std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc) {
   for (int axis = 0; axis < desc.shape.rank(); ++axis) {
     offsets[axis].assign(desc.shape[axis], 0);
   }
-  // From the innermost block outwards: each block takes the lowest part of what is left of its axis's index.
+  // From the innermost block outwards: each takes the lowest part of its axis's remaining index.
   std::int64_t stride = 1;
   std::vector<std::int64_t> divisor(sizes.size(), 1);
   for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) {

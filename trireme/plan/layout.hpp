@@ -1,6 +1,5 @@
-// The physical order of a tensor's elements, as plain data: a permutation of the axes from outermost to innermost, then
-// inner blocks of some axes (oneDNN's scheme without its strides). An axis that is blocked is padded up to a multiple
-// of its block, and the padding holds zeros. Chosen by backends, compared and printed by the plan.
+// The physical order of a tensor's elements: a permutation of the axes, outermost first, then inner blocks of some axes
+// (oneDNN's scheme without strides). Blocked axes are zero-padded to whole blocks. Chosen by backends.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +23,21 @@ struct Layout {
   static Layout channels_last(int rank);  // nhwc; the same as plain below rank 3
 
   bool is_plain() const;
-  // Elements with padding.
-  std::int64_t elements(const Shape& shape) const;
-  // oneDNN's notation: "abcd", "acdb", "aBcd16b", "ABcd16b16a".
-  std::string name() const;
+  std::int64_t elements(const Shape& shape) const;  // including padding
+  std::string name() const;                         // oneDNN's: "abcd", "acdb", "aBcd16b", "ABcd16b16a"
   bool operator==(const Layout&) const = default;
 };
 
-// How the elements of a tensor are stored: their order and their type.
 struct Format {
   Layout layout;
   DataType dtype = DataType::f32;
 
   Format(Layout l, DataType type = DataType::f32)  // NOLINT(google-explicit-constructor): most formats are f32
       : layout(std::move(l)), dtype(type) {}
-  // "aBcd16b"; of bf16 "aBcd16b:bf16".
-  std::string name() const;
+  std::string name() const;  // "aBcd16b"; "aBcd16b:bf16"
   bool operator==(const Format&) const = default;
 };
 
-// A tensor as kernels see it.
 struct TensorDesc {
   DataType dtype = DataType::f32;
   Shape shape;
@@ -53,13 +47,11 @@ struct TensorDesc {
   bool operator==(const TensorDesc&) const = default;
 };
 
-// The position of an element in memory is a sum of one term per axis: offsets[axis][index on that axis]. With these
-// tables generic code can walk any layout.
+// An element's position in memory is the sum over axes of offsets[axis][index on that axis], for any layout.
 std::vector<std::vector<std::int64_t>> axis_offsets(const TensorDesc& desc);
 
-// Between plain row-major order on the host, where elements have four bytes, and a tensor as it is stored: bf16 and
-// f16 are f32 on the host. pack() zeroes the padding. In parallel; for set-up, fetches and tests, not for steps (there
-// the backend's reorder kernel is used).
+// Convert between plain row-major host order with four-byte elements (bf16 and f16 are f32 there) and the stored
+// tensor. pack() zeroes the padding. Parallel; for setup, fetches and tests. Steps use the backend's reorder kernel.
 void pack(const TensorDesc& desc, const void* plain, void* packed);
 void unpack(const TensorDesc& desc, const void* packed, void* plain);
 

@@ -32,7 +32,7 @@ void set_lifetimes(Program& program) {
     for (int id : instruction.inputs) touch(id, i);
     for (int id : instruction.outputs) touch(id, i);
     touch(instruction.scratch, i);
-    // An update may be put off until the gradients of other replicas have come; its rate has to be there still.
+    // An update may be delayed until other replicas' gradients arrive; its rate must still be there.
     if (instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr) {
       touch(instruction.inputs[0], end);
     }
@@ -114,7 +114,7 @@ std::int64_t place(std::vector<Buffer*>& order, int slack) {
   return size;
 }
 
-// No order of placing is best for every network: the smallest of a few.
+// No placing order is best for every network: takes the best of a few.
 std::int64_t place_best(const std::vector<Buffer*>& roots, int slack) {
   auto by_size = roots;
   std::stable_sort(by_size.begin(), by_size.end(), [](auto* a, auto* b) { return a->bytes > b->bytes; });
@@ -152,7 +152,7 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
     roots.push_back(&buffer);
   }
   if (options.plan_memory && !roots.empty()) {
-    // Instructions that may run at the same time need memory of their own: lifetimes reach a little further.
+    // Concurrent instructions need separate memory: extends lifetimes a little.
     const int slack = options.inter_threads > 1 ? 2 * options.inter_threads : 0;
     summary.planned_bytes = place_best(roots, slack);
   } else {

@@ -8,8 +8,7 @@
 namespace trireme {
 namespace {
 
-// Where a node runs: after the node `after` (its own place, for all but updates), and behind `level` other updates
-// there.
+// Where a node runs: after the node `after` (itself, except for updates), and behind `level` other updates there.
 struct Place {
   NodeId after = -1;
   int level = 0;
@@ -56,7 +55,7 @@ class Order {
       }
       return known->second;
     }
-    places_[id] = {};  // under way
+    places_[id] = {};  // in progress
     Place place{0, 1};
     auto behind = [&](const Place& other) {
       const Place next{other.after, other.level + 1};
@@ -72,7 +71,7 @@ class Order {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> readers_;  // per node, without those that write it
+  std::vector<std::vector<NodeId>> readers_;  // per node, except those that write it
   std::unordered_map<NodeId, NodeId> writer_;
   std::unordered_map<NodeId, Place> places_;  // of updates
 };

@@ -1,6 +1,5 @@
-// A graph compiled for a set of fetches on a backend: pruned, fused, laid out, ordered, with all memory planned.
-// Compiled once by compile(), bound to memory once, run many times; a run allocates nothing and looks nothing up. Made
-// by Session; read by `trireme models --plan` and by the profile.
+// A graph compiled for some fetches on a backend, with all memory planned. Compiled and bound to memory once; runs
+// neither allocate nor look anything up. Made by Session; read by `trireme models --plan` and the profile.
 #pragma once
 
 #include <memory>
@@ -13,18 +12,18 @@
 
 namespace trireme {
 
-// Where a buffer's memory is. A shadow is a variable's value in another type: see Backend::shadow_type().
+// A shadow is a variable's value in another type: see Backend::shadow_type().
 enum class MemoryKind : std::uint8_t { arena, variable, shadow, gradient, constant };
 
 struct Buffer {
   TensorDesc desc;
   std::string name = {};  // of the node that makes it
   MemoryKind kind = MemoryKind::arena;
-  NodeId variable = -1;     // for variable, shadow and gradient: the variable's node in the user's graph
+  NodeId variable = -1;     // variable, shadow, gradient: the variable's node in the user's graph
   std::int64_t offset = 0;  // in the arena or in the constants
   std::int64_t bytes = 0;
   int first = 0, last = 0;  // instructions of the first write and the last use
-  int shares = -1;          // buffer whose memory this one has (in place, or a view)
+  int shares = -1;          // buffer whose memory it uses (in place, or a view)
 
   bool is_of_variable() const { return kind == MemoryKind::variable || kind == MemoryKind::shadow; }
 };
@@ -38,31 +37,30 @@ struct Instruction {
   int scratch = -1;               // buffer
   std::int64_t shared_bytes = 0;  // see KernelMemory::shared
   Cost cost;
-  bool once = false;  // depends on variables alone: run when they have changed, not in every step
+  bool once = false;  // depends only on variables: run when they have changed, not in every step
   bool update = false;
-  bool recomputed = false;     // computes again what an earlier instruction has computed
+  bool recomputed = false;     // repeats an earlier instruction
   const Node* node = nullptr;  // of the fused graph; null for reorders
   std::unique_ptr<Kernel> kernel;
 };
 
 struct MemorySummary {
   std::int64_t planned_bytes = 0;    // the arena, with scratch
-  std::int64_t unplanned_bytes = 0;  // if each buffer had memory of its own
-  std::int64_t peak_live_bytes = 0;  // the most that is alive at once: no plan can be smaller
+  std::int64_t unplanned_bytes = 0;  // without sharing between buffers
+  std::int64_t peak_live_bytes = 0;  // the most alive at once: a lower bound for any plan
   std::int64_t scratch_bytes = 0;    // the largest
   // Kept between runs, outside the arena.
   std::int64_t variable_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
 };
 
-// What recomputation costs in one run, and what it saves.
-struct Recomputation {
+struct Recomputation {                     // cost and savings of recomputation in one run
   int nodes = 0;                           // that run a second time
-  double extra_flops = 0;                  // theirs, as a share of Program::flops(), which is without
-  double extra_bytes = 0;                  // that they read and write, as a share of what the others do
-  std::int64_t planned_bytes_without = 0;  // the arena if nothing ran again
+  double extra_flops = 0;                  // of these, relative to Program::flops(), which excludes them
+  double extra_bytes = 0;                  // read and written by these, relative to the others
+  std::int64_t planned_bytes_without = 0;  // the arena without recomputation
 };
 
-// Layouts of variables that earlier programs have fixed, by node of the user's graph; compile() adds the ones it fixes.
+// Layouts fixed by earlier programs, by node of the user's graph; compile() adds the ones it fixes.
 using VariableLayouts = std::unordered_map<NodeId, Layout>;
 
 struct Program {
@@ -79,10 +77,10 @@ struct Program {
   bool updates = false;  // some instruction writes a variable
   bool trains = false;   // some instruction applies gradients: a run is a training step
 
-  double flops() const;  // of one run, without what runs once and what runs again
+  double flops() const;  // of one run, without once-only and recomputed instructions
 };
 
-// Compiles the part of the graph that the fetches need. Adds the layouts it gives to variables that have none yet.
+// Compiles what the fetches need. Adds the layouts it gives to variables that have none yet.
 Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
                 const CompileOptions& options, VariableLayouts& variable_layouts);
 

@@ -9,32 +9,32 @@
 namespace trireme {
 namespace {
 
-// A run may need this much more than the smallest if that saves work.
+// Memory relative to the minimum that is accepted if it saves work.
 constexpr double kNearlySmallest = 1.02;
-// Results below this share of all forward results are not worth running anything again.
+// Results below this share of all forward results are not worth recomputing.
 constexpr double kWorthDropping = 0.001;
-// Bounds of segments that are tried, between the largest result and all of them together.
+// Number of segment size limits to try, between the largest result and all results together.
 constexpr int kBoundsTried = 32;
-// About what a CPU computes in the time that it takes to move a byte.
+// About what a CPU computes in the time of moving a byte.
 constexpr double kFlopsPerByte = 10;
 
 bool has_no_inputs(const Node& node) { return node.inputs.empty(); }
 
 bool is_convolution(const Node& node) { return node.as<op::Convolution>() != nullptr; }
 
-// Their results are small beside the weights that they would have to read again.
+// Their results are small next to the weights that they would have to read again.
 bool is_matrix_product(const Node& node) {
   return node.as<op::FullyConnected>() != nullptr || node.as<op::MatMul>() != nullptr;
 }
 
-// Of operations with several outputs only batch norm: its statistics are kept.
+// Of operations with several outputs only batch norm, whose statistics are kept.
 bool can_run_again(const Node& node, Recompute recompute) {
   if (has_no_inputs(node) || is_update(node.op) || is_matrix_product(node)) return false;
   if (is_convolution(node) && recompute != Recompute::full) return false;
   return node.outputs.size() == 1 || node.as<op::BatchNorm>() != nullptr;
 }
 
-// Whether kernels may write the result over an input, as a rule.
+// Whether kernels can usually write the result over an input.
 bool works_in_place(const Operation& operation) {
   return std::visit(
       []<typename Op>(const Op&) {
@@ -51,7 +51,7 @@ double work_of(const Node& node) {
   return work.flops + kFlopsPerByte * work.bytes;
 }
 
-// What a node reads or, in terms of the graph, a copy of it: its inputs, and for batch norm the statistics as well.
+// Inputs of a node or of its copy, which for batch norm also reads the statistics.
 std::vector<Tensor> inputs_of(const Node& node, bool copy) {
   std::vector<Tensor> inputs = node.inputs;
   if (const auto* norm = node.as<op::BatchNorm>(); norm != nullptr && copy) {
@@ -67,17 +67,17 @@ struct RunStep {
   bool copy = false;
 };
 
-// Which results of forward to drop. The forward nodes that may run again are cut into segments; what a later segment
-// needs to run again is kept, all else is dropped. Few segments keep little, but a segment that runs again holds all
-// its results at once; so several ways to cut are tried, and each is judged by the memory of the whole run.
+// Chooses which forward results to drop. Forward nodes that may run again are cut into segments; what a later segment
+// needs to run again is kept, everything else is dropped. Few segments keep little, but a recomputed segment holds all
+// its results at once; so several cuts are tried and judged by the memory of the whole run.
 class RecomputeChoice {
  public:
   RecomputeChoice(const Graph& graph, std::span<const Tensor> fetches, Recompute recompute);
 
-  // The run that needs the least memory, or hardly more with less work. Without copies if that is as good.
+  // The run with the least memory, or slightly more with less work. Without copies if that is as good.
   std::vector<RunStep> best_run();
 
-  // Whether the reader sees the tensor computed again: copies and backward nodes do, where it was dropped.
+  // Whether the reader sees the recomputed tensor: copies and backward nodes do, if it was dropped.
   bool reads_copy(const RunStep& reader, Tensor tensor) const;
 
  private:
@@ -94,9 +94,9 @@ class RecomputeChoice {
   void find_backward();
   void find_bytes();
   void find_candidates(std::span<const Tensor> fetches, Recompute recompute);
-  // Ends of segments of at most this many bytes that let the least be kept.
+  // Ends of segments of at most this many bytes that minimize what is kept.
   std::vector<int> cut(std::int64_t segment_bytes) const;
-  // Sets dropped_ for segments of which some are not to run again.
+  // Sets dropped_ if only some segments run again.
   void drop(const std::vector<int>& ends, const std::vector<bool>& runs_again);
   std::vector<RunStep> run_steps() const;
   std::size_t number_of(Tensor tensor, bool copy) const;
@@ -111,8 +111,8 @@ class RecomputeChoice {
   std::vector<int> last_reader_;           // by position: of the last candidate that reads it, or itself
   std::vector<bool> read_backward_;        // by position
   std::vector<bool> dropped_;              // by node
-  std::vector<std::size_t> first_number_;  // by node: number of its first output; then the number of all
-  std::vector<std::int64_t> bytes_;        // by number of an original: of the arena
+  std::vector<std::size_t> first_number_;  // by node: number of its first output; finally the total
+  std::vector<std::int64_t> bytes_;        // in the arena, by number of an original
 };
 
 RecomputeChoice::RecomputeChoice(const Graph& graph, std::span<const Tensor> fetches, Recompute recompute)
@@ -139,7 +139,7 @@ void RecomputeChoice::find_bytes() {
     for (const TensorType& output : node.outputs) bytes_.push_back(has_no_inputs(node) ? 0 : output.bytes());
     first_number_.push_back(bytes_.size());
   }
-  // Gradients of variables have memory outside the arena.
+  // Gradients of variables are outside the arena.
   for (const Node& node : graph_.nodes()) {
     if (node.as<op::ApplyGradients>() == nullptr) continue;
     for (std::size_t i = 2; i < node.inputs.size(); i += 2) bytes_[number_of(node.inputs[i], false)] = 0;
@@ -178,7 +178,7 @@ void RecomputeChoice::find_candidates(std::span<const Tensor> fetches, Recompute
   }
 }
 
-// Dynamic programming over the last cut: kept[end] is the least that has to be kept of the candidates before it.
+// Dynamic programming over the last cut: kept[end] is the minimum to keep of the candidates before it.
 std::vector<int> RecomputeChoice::cut(std::int64_t segment_bytes) const {
   const std::size_t count = candidates_.size();
   std::vector<std::int64_t> bytes(count), kept(count + 1, std::numeric_limits<std::int64_t>::max());
@@ -240,12 +240,12 @@ std::vector<RunStep> RecomputeChoice::run_steps() const {
   return steps;
 }
 
-// Tensors are numbered by node and output; those of copies come behind all others.
+// Tensors are numbered by node and output; those of copies come after all others.
 std::size_t RecomputeChoice::number_of(Tensor tensor, bool copy) const {
   return first_number_[tensor.node] + tensor.output + (copy ? first_number_.back() : 0);
 }
 
-// Walks through the run: what is alive before a node, and what it adds while its inputs are still there.
+// Walks through the run: what is alive before a node, and what it adds while its inputs exist.
 RecomputeChoice::Judged RecomputeChoice::judge() const {
   const std::vector<RunStep> steps = run_steps();
   std::vector<std::size_t> last_use(2 * first_number_.back(), 0);
@@ -255,7 +255,7 @@ RecomputeChoice::Judged RecomputeChoice::judge() const {
   }
   Judged judged;
   std::int64_t live = 0;
-  std::vector<std::int64_t> ending;  // bytes of the inputs that nobody reads afterwards
+  std::vector<std::int64_t> ending;  // bytes of inputs not read afterwards
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Node& node = graph_.node(steps[i].node);
     ending.clear();
@@ -263,7 +263,7 @@ RecomputeChoice::Judged RecomputeChoice::judge() const {
       std::size_t& last = last_use[number_of(input, reads_copy(steps[i], input))];
       if (last != i) continue;
       ending.push_back(bytes_[number_of(input, false)]);
-      last = steps.size();  // an input that comes twice is freed once
+      last = steps.size();  // a repeated input is freed once
     }
     const std::int64_t freed = std::accumulate(ending.begin(), ending.end(), std::int64_t{0});
     std::int64_t added = 0, reused = 0;
@@ -320,7 +320,7 @@ std::vector<RunStep> RecomputeChoice::best_run() {
   for (const Trial& trial : all) {
     if (fits(trial) && trial.judged.work < best.judged.work) best = trial;
   }
-  // Segments that can be kept as well: the later one is, the shorter the time that it has to be kept.
+  // Keeps further segments if possible: the later one is, the shorter it must be kept.
   for (std::size_t segment = best.ends.size(); segment-- > 0;) {
     Trial kept = best;
     kept.runs_again[segment] = false;
@@ -337,7 +337,7 @@ Operation operation_of_copy(const Operation& operation) {
   return op::BatchNormInference{norm->epsilon, norm->gamma, norm->add, norm->activation};
 }
 
-// A program without its copies, for the planning of memory alone: who reads a copy reads the original.
+// A program without its copies, for memory planning only: readers of a copy read the original.
 class WithoutCopies {
  public:
   WithoutCopies(const Program& program, const std::unordered_map<NodeId, NodeId>& copies, const InPlacePairs& in_place)
@@ -357,7 +357,7 @@ class WithoutCopies {
 
   void add(const Instruction& instruction, const std::vector<std::pair<int, int>>& in_place) {
     if (instruction.recomputed) {
-      // Batch norm's copy has the first of its outputs alone.
+      // Batch norm's copy has only its first output.
       const int original = first_output_.at(copies_.at(instruction.node->id));
       stands_for_[instruction.outputs[0]] = original;
       return;
@@ -374,7 +374,7 @@ class WithoutCopies {
     in_place_of_result.push_back(in_place);
   }
 
-  // A tensor is brought into another format once.
+  // A tensor is converted to another format once.
   bool keep_reorder(const Instruction& reorder) {
     const Buffer& to = result.buffers[reorder.outputs[0]];
     if (to.kind != MemoryKind::arena) return true;

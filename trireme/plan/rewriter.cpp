@@ -8,7 +8,7 @@
 namespace trireme {
 namespace {
 
-// An update has no output, but can be fetched: room for one handle.
+// An update has no output but can be fetched: room for one handle.
 std::size_t handles(const Node& node) { return std::max<std::size_t>(node.outputs.size(), 1); }
 
 }  // namespace
@@ -61,7 +61,7 @@ bool Rewriter::depends_on(Tensor tensor, NodeId node) const {
     const NodeId id = stack.back();
     stack.pop_back();
     if (id == node) return true;
-    if (id < node || !seen.insert(id).second) continue;  // inputs are older than the nodes that read them
+    if (id < node || !seen.insert(id).second) continue;  // inputs are older than their readers
     for (const Tensor& input : from().node(id).inputs) stack.push_back(input.node);
   }
   return false;
@@ -90,7 +90,7 @@ void Rewriter::emit(NodeId id) {
   if (emitted_[id]) return;
   emitted_[id] = true;
   if (auto found = builders_.find(id); found != builders_.end()) {
-    // One builder serves several nodes: what it is called for first must not call it again.
+    // One builder serves several nodes: the first use must not call it again.
     auto builder = std::exchange(*found->second, nullptr);
     if (builder) builder();
     return;
@@ -103,11 +103,11 @@ void Rewriter::emit(NodeId id) {
 
 PlanGraph Rewriter::finish() {
   for (const Node& node : from().nodes()) {
-    // Claimed nodes appear where a result of theirs is needed first.
+    // Claimed nodes appear where one of their results is first needed.
     if (!claimed(node.id)) emit(node.id);
   }
   to_.fetches = map(from_.fetches);
-  // What fusing has left without readers goes.
+  // Removes what fusing has left without readers.
   PlanGraph pruned = prune(*to_.graph, to_.fetches);
   for (auto& [node, origin] : pruned.origin) origin = to_.origin.at(origin);
   return pruned;

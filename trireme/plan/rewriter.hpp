@@ -1,5 +1,5 @@
-// Graph-to-graph rewriting, for the fusing passes. A pass says what to build instead of some nodes; everything else
-// that the fetches need is copied in the order of creation. What a fused node needs is emitted before it.
+// Graph-to-graph rewriting for the fusing passes. A pass says what to build instead of some nodes; everything else that
+// the fetches need is copied in creation order. Inputs of a fused node are emitted before it.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,15 @@
 
 namespace trireme {
 
-// A graph on its way through the passes, and how its nodes relate to the user's graph.
+// A graph between passes, and how its nodes relate to the user's graph.
 struct PlanGraph {
   std::unique_ptr<Graph> graph;
   std::vector<Tensor> fetches;
   std::unordered_map<NodeId, NodeId> origin;       // variables and placeholders: node here -> node of the user's graph
-  std::unordered_map<NodeId, NodeId> copies = {};  // nodes that recompute() has added -> the node that they repeat
+  std::unordered_map<NodeId, NodeId> copies = {};  // nodes that recompute() added -> the node that they repeat
 };
 
-// Copies what the fetches need.
-PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches);
+PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches);  // copies what the fetches need
 
 class Rewriter {
  public:
@@ -35,14 +34,12 @@ class Rewriter {
   const std::vector<NodeId>& readers(Tensor old) const;
   // The only reader of a node's first output; null if it has several or is fetched.
   const Node* only_reader(const Node& node) const;
-  // Whether the tensor is computed from the node.
   bool depends_on(Tensor tensor, NodeId node) const;
 
-  // The builder is called once, when an output of one of these nodes is first needed, and must set() each of their
-  // outputs that still has readers. A node can be claimed once.
+  // Called once, when one of these nodes is first needed, to set() outputs with readers. A node can be claimed once.
   void replace(std::vector<NodeId> nodes, std::function<void()> builder);
   bool claimed(NodeId node) const { return builders_.contains(node); }
-  // For builders: the new tensor for an old one (emitted now if there is none yet), and how to set it.
+  // For builders: the new tensor for an old one (emitted now if needed), and how to set it.
   Tensor map(Tensor old);
   std::vector<Tensor> map(std::span<const Tensor> old);
   void set(NodeId old_node, int output, Tensor now);

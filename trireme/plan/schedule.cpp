@@ -10,7 +10,7 @@
 namespace trireme {
 namespace {
 
-// Shadows are written with their variables.
+// Treats shadows as their variables, with which they are written.
 class Scheduler {
  public:
   Scheduler(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects)
@@ -45,7 +45,7 @@ class Scheduler {
         add_instruction(i);
       }
     }
-    // The host is done with giving work to a device before it waits for any of it.
+    // Give the device all its work before waiting for any of it.
     if (!place_.on_host) start_downloaded();
     start_transformed();
     finish_all();
@@ -60,15 +60,14 @@ class Scheduler {
   const Buffer& buffer(int id) const { return program_.buffers[id]; }
   bool served() const { return is_served(options_.exchange); }
   bool on_device_alone() const { return options_.exchange == Exchange::reduce_on_device; }
-  // Gradients are worked on in the host's memory, which is not that of the device.
+  // Gradients are processed in host memory, separate from the device's.
   bool staged() const { return !place_.on_host && options_.changes_step() && !on_device_alone(); }
   bool exchanges() const { return options_.exchange != Exchange::none && !collects_; }
   int buckets() const { return static_cast<int>(schedule_.updates.size()); }
 
   void add(Action action, int index = 0) { schedule_.steps.push_back({action, index}); }
 
-  // Instructions that look at whole gradients before they are applied (do all of them have finite values?), and what
-  // depends on them: they need gradients that are exchanged, and belong to updates.
+  // Instructions that inspect whole gradients (are they finite?) and their dependents: need exchanged gradients.
   void find_readers_of_gradients() {
     std::set<int> buffers;  // that they write
     for (int i = 0; i < std::ssize(program_.instructions); ++i) {
@@ -83,7 +82,7 @@ class Scheduler {
     }
   }
 
-  // Combinations that mathematics or the memory that gradients lie in rule out.
+  // Combinations that are mathematically wrong or impossible with the gradients' memory.
   void check_options() const {
     if (options_.exchange != Exchange::none && schedule_.updates.empty()) {
       bad_input("a program without updates has no gradients to exchange; set the exchange of the one that trains");
@@ -110,7 +109,7 @@ class Scheduler {
     }
   }
 
-  // Before an instruction that looks at gradients: all are complete here, since it comes after those who write them.
+  // Before an instruction that inspects gradients: it comes after all their writers, so all are complete.
   void finish_gradients_for(int index) {
     if (!instruction(index).node->as<op::UnscaledRates>()) return;
     while (started_ < buckets()) complete(started_);
@@ -132,7 +131,7 @@ class Scheduler {
     if (on_device_alone()) add(Action::compute, index);
   }
 
-  // This replica's gradients of a bucket are there.
+  // This replica's gradients of a bucket are complete.
   void complete(int bucket) {
     started_ = bucket + 1;
     if (place_.groups > 1) {
@@ -160,7 +159,7 @@ class Scheduler {
     waited_.erase(bucket);
   }
 
-  // Where servers apply each replica's gradients, the replica transforms its own before they leave.
+  // If servers apply each replica's gradients, the replica transforms its own before sending.
   void start_transformed() {
     if (held_.empty()) return;
     add(Action::transform);
@@ -184,7 +183,7 @@ class Scheduler {
       finish_all();
     }
     barrier_before(index);
-    // Averages of what all groups know alike are updated by one of them.
+    // One group updates averages of values that are equal in all groups.
     if (!next.update || place_.group == 0) add(Action::compute, index);
   }
 
@@ -226,7 +225,7 @@ class Scheduler {
 
   void finish_all() {
     if (collects_ || served() || !options_.changes_step()) return;
-    if (on_device_alone()) {  // updates are under way beside backward: what follows waits for them
+    if (on_device_alone()) {  // updates run beside backward: what follows waits for them
       if (!updated_.empty()) add(Action::wait, started_ - 1);
       updated_.clear();
       return;
@@ -244,15 +243,14 @@ class Scheduler {
     }
     add(Action::compute, schedule_.updates[bucket]);
     note_writes(schedule_.updates[bucket]);
-    // Groups have to make up their minds alike; what has been waited for is there.
+    // Groups must decide alike; what was waited for is there.
     if (exchanges() && !waited_for_all_ && place_.groups == 1) {
       schedule_.finishes.push_back({bucket, first, static_cast<int>(schedule_.steps.size())});
     }
   }
 
-  // All groups use the same variables. They wait for each other before gradients are applied, since each update needs
-  // the gradients of all; before a variable is written that a slower group may still read; and before what one group
-  // has written is read.
+  // All groups share the variables. They wait for each other before applying gradients, which come from all; before
+  // writing a variable that a slower group may still read; and before reading what one group has written.
   void barrier_before(int index) {
     if (place_.groups == 1) return;
     const auto [reads, writes] = variables_of(index);
@@ -298,10 +296,10 @@ class Scheduler {
   Schedule schedule_;
   std::map<NodeId, int> bucket_of_;
   std::set<int> after_gradients_;
-  std::set<int> updated_;        // buckets whose update stands before here in the program
-  std::vector<int> downloaded_;  // buckets that the host has still to work on
+  std::set<int> updated_;        // buckets whose update comes earlier in the program
+  std::vector<int> downloaded_;  // buckets that the host still has to process
   std::vector<int> held_;        // buckets that leave when all are transformed
-  std::set<int> waited_;         // buckets whose new values are in place, where they are served
+  std::set<int> waited_;         // buckets whose new values are in place, if served
   int started_ = 0;              // buckets that are complete
   int finished_ = 0;             // buckets whose update is in the schedule
   bool waited_for_all_ = false;

@@ -1,8 +1,6 @@
-// Everything that a run of a program does, in order: its instructions and, besides computing, what happens to
-// gradients. Groups of cores wait for each other; gradients are accumulated over runs, copied between device and host,
-// reduced over replicas or pushed to parameter servers, clipped and scaled. schedule_run() is the last pass over a
-// program and the only one that knows how replicas agree. Executable walks the result; `trireme models --plan` prints
-// it.
+// The steps of a run in order: instructions and the handling of gradients (waits between groups of cores, accumulation,
+// copies, exchange with replicas or servers, clipping, scaling). schedule_run() is the last pass and the only one that
+// knows how replicas agree. Executable walks the result; `trireme models --plan` prints it.
 #pragma once
 
 #include <cstdint>
@@ -14,42 +12,40 @@
 
 namespace trireme {
 
-// A bucket is what one ApplyGradients instruction updates; buckets count in the order of these instructions.
+// A bucket is what one ApplyGradients instruction updates; buckets are numbered in instruction order.
 enum class Action : std::uint8_t {
   compute,     // run an instruction
   barrier,     // wait for the other groups of cores
-  merge,       // make the gradients of a bucket the mean over the groups of cores, in the first group's memory
-  accumulate,  // add the gradients of a bucket to those of earlier runs, or take the mean of all in an update's last
-               // run
-  download,    // copy the gradients of a bucket from the device to the host
+  merge,       // make a bucket's gradients the mean over the groups, in the first group's memory
+  accumulate,  // add a bucket's gradients to those of earlier runs; in an update's last run, take the mean
+  download,    // copy a bucket's gradients from the device to the host
   start,       // begin to transfer a bucket
-  wait,        // until the transfer of a bucket has ended
-  upload,      // copy what has come to the device: gradients of a bucket, or values of its variables
+  wait,        // until a bucket's transfer has ended
+  upload,      // copy results to the device: a bucket's gradients, or values of its variables
   transform,   // clip and scale the gradients of all buckets
 };
 std::string_view to_string(Action action);
 
 struct Step {
   Action action = Action::compute;
-  int index = 0;  // the instruction; else the bucket
+  int index = 0;  // of the instruction, otherwise of the bucket
 
   bool operator==(const Step&) const = default;
 };
 
-// How replicas agree on their variables.
 enum class Exchange : std::uint8_t {
   none,
-  reduce,            // gradients become the mean over all replicas in the host's memory, then each replica applies them
-  reduce_on_device,  // likewise, but the devices do it among themselves, as a part of their work
-  serve,       // gradients go to servers, which apply the mean over all replicas; a run waits for the new values before
-               // it reads them, which may be in the next run
-  serve_each,  // likewise, but each replica's gradients are an update of their own
+  reduce,            // all-reduce gradients to their mean in host memory, then each replica applies them
+  reduce_on_device,  // the same, but between devices as part of their work
+  // Servers apply the mean gradient; a run waits for new values, maybe of the run before, before it reads them.
+  serve,
+  serve_each,  // the same, but each replica's gradients are their own update
 };
 constexpr bool is_served(Exchange exchange) { return exchange >= Exchange::serve; }
 
-// Layer-wise adaptive rate scaling (You, Gitman, Ginsburg 2017), for large batches: each weight's gradient, its decay
-// included, is scaled by coefficient · |w| / (|g| + decay · |w|). Biases and batch norm's parameters are left as they
-// are, and do not decay. The rule that applies gradients has no decay of its own then.
+// Layer-wise adaptive rate scaling (You, Gitman, Ginsburg 2017), for large batches: each weight's gradient, including
+// decay, is scaled by coefficient · |w| / (|g| + decay · |w|). Biases and batch norm parameters are not scaled and do
+// not decay. The optimizer rule must then have no decay of its own.
 struct Lars {
   double coefficient = 0.001;
   double weight_decay = 0;
@@ -59,15 +55,14 @@ struct Lars {
 struct GradientOptions {
   Exchange exchange = Exchange::none;
   int accumulate = 1;    // runs whose mean gradient makes an update
-  double clip_norm = 0;  // the norm of all gradients together is clipped to this; 0: it is not
+  double clip_norm = 0;  // maximum norm of all gradients together; 0: no clipping
   std::optional<Lars> lars = {};
 
   bool transforms() const { return clip_norm > 0 || lars.has_value(); }
   bool changes_step() const { return exchange != Exchange::none || accumulate > 1 || transforms(); }
 };
 
-// Which group of cores the schedule is for, of those that run copies of the program, on the host or on a device.
-struct RunPlace {
+struct RunPlace {  // the group of cores that the schedule is for; on the host or on a device
   int group = 0;
   int groups = 1;
   bool on_host = true;
@@ -75,8 +70,7 @@ struct RunPlace {
 
 struct Schedule {
   std::vector<Step> steps;
-  // Steps [first, last) that finish a bucket: they wait for its transfer and apply it. They stand at the latest
-  // possible place, and may run as soon as the transfer has ended.
+  // Steps [first, last) that wait for a bucket's transfer and apply it: placed latest, but may run once it has ended.
   struct Finish {
     int bucket = 0;
     int first = 0, last = 0;
@@ -85,8 +79,7 @@ struct Schedule {
   std::vector<int> updates;  // [bucket]: the instruction that applies it
 };
 
-// The schedule of a run that makes an update or, if it collects, of one whose gradients are only accumulated.
-// Error(bad_input) if the program and the options contradict each other.
+// For a run with an update or, if it collects, one that only accumulates. Error(bad_input) if the options do not fit.
 Schedule schedule_run(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects);
 
 bool applies_gradients(const Instruction& instruction);

@@ -5,7 +5,7 @@
 namespace trireme::ps {
 namespace {
 
-constexpr std::size_t kUnderWay = 3;  // enough that the next one is there when one completes
+constexpr std::size_t kUnderWay = 3;  // enough to have the next one ready when one completes
 
 }  // namespace
 
@@ -60,7 +60,7 @@ bool MessageSender::progress() {
 }
 
 void MessageSender::begin(Message message) {
-  // When it begins: who has got all of it and asks is told of it, even where its completion was not looked at yet.
+  // Counted at the start: a receiver that has everything and asks gets a count that includes it.
   if (message.header.kind != Kind::text) bytes_sent_ += std::ssize(message.elements);
   Message& sent = under_way_.emplace_back(std::move(message));
   sent.header_transfer = communicator_->start_send(std::as_bytes(std::span(&sent.header, 1)), to_, kHeaderTag);

@@ -1,6 +1,4 @@
-// Messages between one rank and another, in both directions: what is received comes in order, each header with the
-// elements that follow it; what is sent goes by urgency. Used by the server for each worker and by a worker for each
-// server.
+// Messages between a server and a worker: received in order, each header with its elements; sent by urgency.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +11,13 @@
 
 namespace trireme::ps {
 
-// Receives elements into memory that the caller names when it has seen the header.
+// Receives elements into memory that the caller names after seeing the header.
 class MessageReceiver {
  public:
   MessageReceiver(comm::Communicator& communicator, int from) : communicator_(&communicator), from_(from) {}
 
   enum class State : std::uint8_t { waiting, header, elements };
-  // Moves things along. header: one has come, and the caller either calls expect() or next(). elements: all that
-  // expect() was told about are there, and the caller calls next(). Throws what the communicator does.
+  // Drives the receive. header: call expect() or next(). elements: all have arrived, call next(). Throws on failure.
   State progress();
   const Header& header() const { return header_; }
   void expect(std::span<std::byte> memory);
@@ -38,18 +35,15 @@ class MessageReceiver {
   std::int64_t expected_ = 0, bytes_received_ = 0;
 };
 
-// Sends the most urgent first. Few messages are under way at a time, so that something urgent does not stand in line
-// behind all that was there before it.
+// Sends the most urgent first, few at a time, so that an urgent message does not queue behind all earlier ones.
 class MessageSender {
  public:
   MessageSender(comm::Communicator& communicator, int to) : communicator_(&communicator), to_(to) {}
 
-  // Messages of equal priority go in the order in which they came; a lower number goes first. The memory of the
-  // elements has to stay as it is until they are sent; `keep` is held until then.
+  // Lower priority numbers go first, equal ones in order. Elements must not change until sent; `keep` is held so long.
   void add(std::int64_t priority, const Header& header, std::span<const std::byte> elements = {},
            std::shared_ptr<void> keep = nullptr);
-  // Moves things along; true if a message was begun or completed. Throws what the communicator does.
-  bool progress();
+  bool progress();  // true if a message was started or completed
   bool empty() const { return waiting_.empty() && under_way_.empty(); }
   std::int64_t bytes_sent() const { return bytes_sent_; }  // of variables and gradients
 
@@ -70,7 +64,7 @@ class MessageSender {
   std::uint64_t count_ = 0;
   std::int64_t bytes_sent_ = 0;
   std::vector<Message> waiting_;   // a heap
-  std::deque<Message> under_way_;  // deque: what is sent from stays where it is
+  std::deque<Message> under_way_;  // a deque because memory being sent must not move
 };
 
 }  // namespace trireme::ps

@@ -12,13 +12,12 @@ namespace {
 
 constexpr std::array kStrategies{Strategy::round_robin, Strategy::greedy, Strategy::split};
 
-// `split` cuts what is larger than this share of a server's load: the others can then be placed whole, greedily, with
-// loads that differ by no more than this share.
+// `split` cuts variables above this share of a server's load; loads of the others, placed greedily, differ no more.
 constexpr double kLargeShare = 0.01;
-// Smaller pieces than this on average are not worth a message: 4 KB.
+// Smaller pieces on average are not worth a message: 4 KB.
 constexpr std::int64_t kSmallestPiece = 1024;
 
-// The server that the device names, or none. "" and "/job:ps/cpu:0" leave it to the strategy.
+// The server that the device names, if any. "" and "/job:ps/cpu:0" leave it to the strategy.
 std::optional<int> named_server(const std::string& variable, const Device& device, int servers) {
   const auto refuse = [&](const std::string& reason) {
     bad_input("variable '{}' is placed on {}: {}", variable, to_string(device), reason);
@@ -44,7 +43,7 @@ int least_loaded(const std::vector<ServerLoad>& loads) {
   return static_cast<int>(least - loads.begin());
 }
 
-// The load up to which these many elements fill the emptiest servers.
+// The level up to which this many elements fill the emptiest servers.
 double fill_level(const std::vector<ServerLoad>& loads, std::int64_t elements) {
   std::vector<std::int64_t> sorted;
   for (const ServerLoad& load : loads) sorted.push_back(load.elements);
@@ -57,7 +56,7 @@ double fill_level(const std::vector<ServerLoad>& loads, std::int64_t elements) {
   }
 }
 
-// The nearest place where a piece may begin; what is less than a line before the end is left to nobody else.
+// The nearest allowed start of a piece; a rest of less than a line joins the last piece.
 std::int64_t aligned_cut(double position, std::int64_t end) {
   const std::int64_t cut = std::llround(position / kCutAlignment) * kCutAlignment;
   return end - cut < kCutAlignment ? end : cut;
@@ -90,7 +89,7 @@ Strategy parse_strategy(std::string_view name) {
 Placement::Placement(const Graph& graph, Strategy strategy, int servers) : strategy_(strategy) {
   if (servers < 1) bad_input("variables cannot be placed on {} parameter servers; 1 or more are needed", servers);
   loads_.resize(servers);
-  std::vector<std::size_t> free;  // those without a server of their own
+  std::vector<std::size_t> free;  // without a named server
   for (const NodeId id : graph.variables()) {
     const Node& node = graph.node(id);
     const auto& variable = *node.as<op::Variable>();
@@ -120,7 +119,7 @@ void Placement::place_by_strategy(const std::vector<std::size_t>& free) {
     return strategy_ == Strategy::split && servers() > 1 && variable.elements() >= kSmallestPiece * servers() &&
            static_cast<double>(variable.elements()) > kLargeShare * even_load;
   };
-  // The large ones last: cuts can level what the small ones leave uneven.
+  // Large ones last: cuts level what the small ones leave uneven.
   for (const std::size_t i : free) {
     if (!is_large(variables_[i])) assign(variables_[i], least_loaded(loads_));
   }

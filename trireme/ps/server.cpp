@@ -16,7 +16,7 @@
 namespace trireme::ps {
 namespace {
 
-// Workers compile, and time kernels, before they have anything to say.
+// Workers first compile and time kernels.
 constexpr auto kSetupTimeout = std::chrono::hours(1);
 constexpr auto kBetweenChecks = std::chrono::milliseconds(200);
 constexpr auto kLastWords = std::chrono::seconds(1);
@@ -24,14 +24,13 @@ constexpr std::int64_t kMostUrgent = -1;
 
 }  // namespace
 
-// Threads that compute: several chunks are updated at the same time while the server's own thread goes on with
-// messages.
+// Threads that compute: several chunks are updated concurrently while the server's thread handles messages.
 class Server::UpdatePool {
  public:
   UpdatePool(int threads, const std::function<void()>& start_thread, perf::Recorder* recorder);
-  ~UpdatePool();  // what has not begun is left undone
+  ~UpdatePool();  // drops what has not started
 
-  void begin(Shard& shard);          // update() on one of the threads
+  void begin(Shard& shard);          // runs update() on one of the threads
   std::vector<Shard*> take_ended();  // those whose update() has returned since the last call
   bool is_busy() const { return under_way_ > 0; }
 
@@ -43,7 +42,7 @@ class Server::UpdatePool {
   std::deque<Shard*> waiting_;
   std::vector<Shard*> ended_;
   bool stopping_ = false;
-  int under_way_ = 0;  // of the caller's knowledge
+  int under_way_ = 0;  // as far as the caller knows
   std::vector<std::thread> threads_;
 };
 
@@ -126,7 +125,7 @@ void Server::run() {
   }
 }
 
-// They would see no more than that this server is gone, and not why.
+// Otherwise they would only see that this server is gone.
 void Server::tell_workers(const std::string& reason) {
   const auto text = std::make_shared<std::string>(reason);
   const Header header{.kind = Kind::failed, .chunk = static_cast<std::uint32_t>(text->size())};
@@ -140,7 +139,7 @@ void Server::tell_workers(const std::string& reason) {
       workers_[i].outbox.progress();
       return workers_[i].outbox.empty();
     } catch (const Error&) {
-      return true;  // this one does not hear it
+      return true;  // this worker cannot be told
     }
   };
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -234,7 +233,7 @@ bool Server::look_at_worker(int index) {
   }
   switch (worker.inbox.progress()) {
     case MessageReceiver::State::waiting:
-      // A transport that fails transfers with those who are gone has done so by now.
+      // A transport that fails transfers with absent ranks has done so by now.
       if (communicator_.presence(index) == comm::Presence::lost) fail(ErrorKind::failed, "its connection has ended");
       break;
     case MessageReceiver::State::header:
@@ -316,7 +315,7 @@ void Server::obey(int index, const Header& header) {
   worker.inbox.next();
 }
 
-// Begins what can begin and answers who can be answered, after anything has changed about a shard.
+// Starts possible updates and answers whom it can, after any change of a shard.
 void Server::advance(Shard& shard) {
   for (const Push& push : shard.take_answers(counters_)) answer(push.worker, shard, push.header.wants_value != 0);
   for (const Pull& pull : shard.take_pulls()) {
@@ -344,7 +343,7 @@ void Server::answer(int index, const Shard& shard, bool with_value) {
   }
 }
 
-// A copy: the next update changes the state itself.
+// Sends a copy: the next update changes the state itself.
 void Server::answer_with_state(const Pull& pull, const Shard& shard) {
   if (!crowd_.here[pull.worker]) return;
   const std::span<const float> state = shard.array(pull.array);
@@ -358,7 +357,7 @@ void Server::leave(int index) {
   rest(index);
 }
 
-// The others may have been waiting for it.
+// Others may have been waiting for it.
 void Server::rest(int index) {
   crowd_.active[index] = false;
   for (const auto& shard : shards_) advance(*shard);

@@ -1,6 +1,6 @@
-// A parameter server: holds chunks of variables with their optimizer state, takes the workers' gradients, applies them,
-// and gives out new values. It learns everything from its workers and knows no networks. One thread moves messages,
-// others compute. Run by the tasks of the job "ps", over any Communicator; see protocol.hpp.
+// A parameter server: holds chunks of variables and optimizer state, applies the workers' gradients and returns new
+// values. It learns everything from its workers and does not know the network. One thread moves messages, others
+// compute. Run by "ps" tasks over any Communicator; see protocol.hpp.
 #pragma once
 
 #include <atomic>
@@ -20,26 +20,23 @@ namespace trireme::ps {
 struct ServerOptions {
   int threads = 1;                            // that compute updates
   std::function<void()> start_thread = {};    // called first on each of them
-  std::function<void(std::string)> log = {};  // what is worth a line: who was lost, that it goes on without
-  perf::Recorder* recorder = nullptr;         // gets a span for each update while workers trace; none: nobody does
+  std::function<void(std::string)> log = {};  // notable events: a lost worker, continuing without it
+  perf::Recorder* recorder = nullptr;         // gets a span per update while workers trace; null: no tracing
 };
 
 class Server {
  public:
-  // The first `workers` ranks are the workers; the communicator is this object's alone while it lives.
+  // The first `workers` ranks are the workers. Only this object may use the communicator meanwhile.
   Server(comm::Communicator& communicator, int workers, ServerOptions options = {});
   ~Server();
 
-  // Serves until all workers have left, or have been lost where that is allowed. Error(failed) that names the worker
-  // where one is lost that cannot be done without, or takes too long.
+  // Serves until all workers have left or, if allowed, are lost. Error(failed) names a lost or late worker otherwise.
   void run();
-  // From any thread: run() ends with an Error within a moment.
-  void stop() {
+  void stop() {  // callable from any thread: run() soon ends with an Error
     stopping_.store(true, std::memory_order_relaxed);
     communicator_.interrupt();
   }
-  // As JSON text, from any thread.
-  std::string statistics() const;
+  std::string statistics() const;  // JSON text; from any thread
 
  private:
   class UpdatePool;

@@ -71,12 +71,12 @@ bool Shard::begin_update() {
   for (const int worker : chosen_workers_) {
     chosen_.push_back(static_cast<const float*>(gradients_[worker].at(0)));
   }
-  copies_first_ = values_.use_count() > 1;  // somebody is being sent these values
+  copies_first_ = values_.use_count() > 1;  // these values are being sent
   updating_ = true;
   return true;
 }
 
-// The first gradients that come; added up in order of the workers, so that the sum does not depend on who was first.
+// The first gradients to arrive, summed in worker order so that the sum does not depend on timing.
 void Shard::choose_synchronous() {
   std::vector<Waiting*> current;
   for (Waiting& waiting : waiting_) {
@@ -123,7 +123,7 @@ void Shard::update() {
 
 void Shard::end_update(Counters& counters) {
   updating_ = false;
-  if (spare_.use_count() > 1) spare_.reset();  // still being sent: whoever sends it has it now
+  if (spare_.use_count() > 1) spare_.reset();  // still being sent, and owned by the sender
   for (const Waiting& waiting : waiting_) {
     if (!waiting.applied || setup_.mode == Mode::synchronous) continue;
     if (waiting.push.worker != chosen_workers_.front()) continue;

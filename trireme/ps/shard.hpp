@@ -1,6 +1,5 @@
-// One chunk of variables as a server holds it: values, optimizer state, the workers' gradients, and the rules of who
-// waits for whom. Knows nothing of messages. Owned by Server, whose thread calls everything but update(), which runs on
-// a thread of the pool and has the values and the state for itself while it does.
+// One chunk of variables on a server: values, optimizer state, the workers' gradients, and who waits for whom. Owned by
+// Server, whose thread calls everything except update(); that has values and state to itself on a pool thread.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +13,8 @@
 
 namespace trireme::ps {
 
-// What a server counts. Staleness of a gradient: updates that were made between the values it was computed from and its
-// own. Lead: steps that a worker was ahead of the slowest one when it got values; a bound on staleness bounds it.
+// Staleness of a gradient: updates between the values it was computed from and its own. Lead: steps a worker was ahead
+// of the slowest when it got values; a staleness bound limits it.
 struct Counters {
   std::int64_t pushes = 0, pulls = 0, updates = 0;
   std::int64_t dropped = 0;  // gradients that came too late: backup workers
@@ -23,7 +22,7 @@ struct Counters {
   std::int64_t most_lead = 0;
 };
 
-// The workers as a server sees them: whether each is still there, and whether gradients are to be expected from it.
+// Which workers are present, and from which to expect gradients.
 struct Crowd {
   std::vector<bool> here, active;
 
@@ -42,40 +41,35 @@ struct Pull {
 
 class Shard {
  public:
-  // The server keeps the setup and the crowd.
   Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const Crowd& crowd);
 
   std::uint32_t index() const { return index_; }  // of the server's chunks
-  std::int32_t label = 0;                         // of the spans of its updates
+  std::int32_t label = 0;                         // of its updates' spans
   const ChunkSetup& chunk() const { return chunk_; }
   std::uint64_t version() const { return version_; }
   float agreed() const { return agreed_; }
   std::span<float> values() const;
-  // 0 the values, then the arrays of optimizer state.
-  std::span<float> array(std::uint32_t index) const;
+  std::span<float> array(std::uint32_t index) const;  // 0: values, then optimizer state
   bool has_array(std::uint32_t index) const { return index <= states_.size(); }
-  // Keeps the values as they are now: an update that comes meanwhile goes to a copy.
+  // Keeps the current values unchanged: updates meanwhile write to a copy.
   std::shared_ptr<void> hold() const { return values_; }
 
-  // Where the next gradients of a worker go; nothing where its last ones are still waiting, which no worker that keeps
-  // to the protocol sees.
+  // Where a worker's next gradients go; empty if its last ones still wait (a protocol violation).
   std::span<float> gradient(int worker);
-  // They are in place.
-  void add(int worker, const Header& header);
+  void add(int worker, const Header& header);  // the gradients are in place
   void pull(int worker, std::uint32_t array) { pulls_.push_back({worker, array}); }
-  // A worker that has rested begins where the slowest of the others is.
-  void resume(int worker);
+  void resume(int worker);  // a rested worker resumes at the position of the slowest other one
 
-  // Whether an update can be made of what has come. Then it is begun: call update(), then end_update().
+  // Whether an update is possible with what has arrived. If so it is started: call update(), then end_update().
   bool begin_update();
   void update();
   void end_update(Counters& counters);
 
-  // Those who may be answered now, taken off the list. Not while an update is under way.
+  // Removes and returns those that may be answered now. Not during an update.
   std::vector<Push> take_answers(Counters& counters);
   std::vector<Pull> take_pulls();
 
-  // For the message of a wait that takes too long: since when somebody has been waiting, and for which workers.
+  // For timeout messages: since when something waits, and for which workers.
   std::optional<SteadyClock::time_point> waiting_since() const;
   std::vector<int> missing() const;
 
@@ -100,16 +94,16 @@ class Shard {
 
   std::shared_ptr<AlignedMemory> values_, spare_;
   std::vector<AlignedMemory> states_;
-  std::vector<AlignedMemory> gradients_;  // [worker], made when first needed
+  std::vector<AlignedMemory> gradients_;  // [worker], allocated when first needed
   std::uint64_t version_ = 0;             // updates made
   float agreed_ = 0;                      // votes of the last update
   std::vector<std::uint64_t> clocks_;     // [worker]: its updates
 
-  std::vector<Waiting> waiting_;  // pushes without an answer, as they came
+  std::vector<Waiting> waiting_;  // unanswered pushes in order of arrival
   std::vector<Pull> pulls_;
   bool updating_ = false;
   bool copies_first_ = false;
-  // Of the update under way, in order of the workers.
+  // The update under way, in worker order.
   std::vector<const float*> chosen_;
   std::vector<float> weights_;
   std::vector<int> chosen_workers_;

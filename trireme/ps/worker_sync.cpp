@@ -28,7 +28,7 @@ WorkerSync::~WorkerSync() {
   }
   ordered_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (!left_) communicator_.abandon();  // nobody may write into the variables, or send from the gradients, after this
+  if (!left_) communicator_.abandon();  // nobody may write variables or send gradients after this
 }
 
 void WorkerSync::configure(const Graph& graph, SessionOptions& options) {
@@ -128,7 +128,7 @@ void WorkerSync::exchange_initial_values(std::uint64_t step) {
   }
   if (communicator_.rank() > 0) return;
   communicator_.set_context("initial values");
-  // Chunk by chunk to all servers at the same time: none waits until all others have everything.
+  // Chunk by chunk to all servers concurrently, so that none waits until the others have everything.
   std::size_t most = 0;
   for (const ServerLink& server : servers_) most = std::max(most, server.chunks.size());
   for (std::size_t index = 0; index < most; ++index) {
@@ -155,7 +155,7 @@ void WorkerSync::enqueue(Order order) {
     const std::lock_guard lock(mutex_);
     throw_if_failed();
     orders_.push_back(order);
-    // What is ordered is missing from now on, whoever asks.
+    // From now on what was ordered counts as missing.
     switch (order.kind) {
       case Order::Kind::push:
         if (BucketTrace& trace = traces_[order.bucket]; trace.track != nullptr && trace.track->is_recording()) {
@@ -228,7 +228,7 @@ void WorkerSync::wait(int bucket) {
   wait_until([&] { return missing_[bucket] == 0; });
 }
 
-// The votes come with what the next step needs first: it would wait for that anyway.
+// The votes come with what the next step needs first and would wait for anyway.
 void WorkerSync::end_step() {
   if (options_.replicated || !options_.overlap) {
     settle();
@@ -268,7 +268,7 @@ void WorkerSync::pull_state() {
   stop_timing();
 }
 
-// What was asked for between steps is not the next step's communication.
+// Requests between steps do not count as the next step's communication.
 void WorkerSync::stop_timing() {
   const std::lock_guard lock(mutex_);
   busy_seconds_ = 0;

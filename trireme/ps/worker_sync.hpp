@@ -1,6 +1,5 @@
-// The worker's side of parameter servers: gradients are pushed as backward completes them, new values come back into
-// the variables while backward and the next forward go on, those that are needed first before the others. A thread of
-// its own moves the messages. Made by workers for parallel::Replicas; the servers are ps/server.hpp.
+// The worker's side of parameter servers (ps/server.hpp): pushes gradients as backward completes them and receives new
+// values, most urgent first, on a separate thread. Made by workers for parallel::Replicas.
 #pragma once
 
 #include <atomic>
@@ -24,21 +23,20 @@ namespace trireme::ps {
 
 struct WorkerOptions : UpdateRules {
   Strategy placement = Strategy::round_robin;
-  // distributed_replicated: a worker's own copy changes at the end of a step, after all servers have the gradients of
-  // all workers. Otherwise values come one by one, as soon as each is there.
+  // distributed_replicated: a worker's copy changes at the end of a step, after all servers have all workers'
+  // gradients. Otherwise each value arrives as soon as it is ready.
   bool replicated = false;
-  bool overlap = true;  // false: nothing is pushed before backward has ended, nothing is left for the next step
+  bool overlap = true;  // false: push only after backward; finish all within the step
   std::int64_t chunk_elements = 1 << 20;
-  std::function<void()> start_thread = {};  // called first on the thread that moves messages
-  perf::Recorder* recorder = nullptr;       // gets a span for each bucket; none: nobody traces
+  std::function<void()> start_thread = {};  // called first on the message thread
+  perf::Recorder* recorder = nullptr;       // gets a span per bucket; null: no tracing
 };
 
 class WorkerSync : public parallel::GradientSync {
  public:
-  // Of the communicator's ranks the first `workers` are the workers, this one among them, and the others the servers.
-  // It is this object's alone while it lives.
+  // The first `workers` ranks are the workers, the others the servers. Only this object may use the communicator.
   WorkerSync(comm::Communicator& communicator, int workers, WorkerOptions options);
-  ~WorkerSync() override;  // without leave(), servers and other workers see this one as lost
+  ~WorkerSync() override;  // without leave(), others see this worker as lost
 
   void configure(const Graph& graph, SessionOptions& options) override;
   void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
@@ -59,7 +57,6 @@ class WorkerSync : public parallel::GradientSync {
   void rest() override;
   void leave() override;
 
-  // With backup workers everybody goes at his own pace.
   bool is_lock_step() const override { return options_.mode == Mode::synchronous && options_.backup_workers == 0; }
   void call_end() override;
   bool end_was_called() const override { return end_was_called_.load(std::memory_order_relaxed); }
@@ -70,14 +67,14 @@ class WorkerSync : public parallel::GradientSync {
   std::span<const double> communication_seconds() const override { return {&step_seconds_, 1}; }
 
   const Placement& placement() const { return *placement_; }
-  std::vector<std::string> server_statistics();  // what each server has counted, as JSON text
+  std::vector<std::string> server_statistics();  // of each server, as JSON text
 
  private:
   struct Chunk {
     int bucket = 0, server = 0;
     std::uint32_t index = 0;  // on its server
     std::span<float> gradients;
-    std::vector<std::span<float>> arrays;  // the values, then the rule's arrays of state
+    std::vector<std::span<float>> arrays;  // the values, then the rule's state arrays
     std::int64_t priority = 0;
     std::uint64_t version = 0;
     bool awaited = false;
@@ -88,24 +85,22 @@ class WorkerSync : public parallel::GradientSync {
     std::vector<int> chunks;  // by index on the server
     std::string text = {};
   };
-  // What the computing thread wants of the other.
-  struct Order {
+  struct Order {  // a request of the computing thread to the message thread
     enum class Kind : std::uint8_t { push, pull, rest, end, ask, leave } kind = Kind::push;
     int bucket = -1;
     std::uint32_t array = 0;  // pull
     float learning_rate = 0, weight = 1, vote = 0;
   };
-  // The spans of a bucket, from its push until its new values are in place. Those of several buckets overlap: each has
-  // a track of its own.
+  // Spans of a bucket from push until its new values are in place. Buckets overlap, so each has its own track.
   struct BucketTrace {
-    perf::Track* track = nullptr;  // null: nobody traces
+    perf::Track* track = nullptr;  // null: no tracing
     std::int32_t label = 0;
-    std::int64_t pushed = 0;  // nanoseconds; 0: nothing is on its way, or nobody traces now
+    std::int64_t pushed = 0;  // nanoseconds; 0: nothing under way, or no tracing now
   };
 
   void stop_timing();
   void name_spans();
-  // Before the thread is there.
+  // Before the thread starts.
   void cut_into_chunks();
   void add_chunks(int bucket, int server, std::size_t part, ElementRange range);
   Setup setup_for(const ServerLink& server, std::uint64_t step) const;
@@ -117,7 +112,7 @@ class WorkerSync : public parallel::GradientSync {
 
   // On the thread.
   void work() noexcept;
-  bool take_orders();  // false: there is nothing more to do, ever
+  bool take_orders();  // false: no more work, ever
   void carry_out(const Order& order);
   void send_pull(int chunk, std::uint32_t array = 0);
   bool has_array(const Chunk& chunk, std::uint32_t array) const { return array < chunk.arrays.size(); }
@@ -140,19 +135,19 @@ class WorkerSync : public parallel::GradientSync {
   std::vector<GradientBucket> buckets_;
   std::vector<Chunk> chunks_;
   std::vector<ServerLink> servers_;
-  bool left_ordered_ = false;  // of the thread
-  int voting_chunk_ = 0;       // the one that is needed first: its answer has the votes
+  bool left_ordered_ = false;  // used only by the thread
+  int voting_chunk_ = 0;       // the one needed first: its answer has the votes
   float vote_ = 0, weight_ = 1;
   double step_seconds_ = 0;
   std::vector<Order> held_back_;  // without overlap: until backward has ended
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // for the computing thread
-  std::condition_variable ordered_;  // for the other one
+  std::condition_variable ordered_;  // for the message thread
   std::deque<Order> orders_;
   std::vector<int> missing_;  // [bucket]: chunks whose new values are not in place
   std::vector<BucketTrace> traces_;
-  int answers_missing_ = 0;  // of all buckets, texts included
+  int answers_missing_ = 0;  // of all buckets, including texts
   int acknowledgements_missing_ = 0;
   bool vote_missing_ = false;
   float agreed_ = 0;

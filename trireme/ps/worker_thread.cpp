@@ -1,4 +1,4 @@
-// The part of WorkerSync that runs on its thread: carries out orders, moves messages, writes new values.
+// The part of WorkerSync on its thread: carries out orders, moves messages, writes new values.
 #include <fmt/format.h>
 
 #include <limits>
@@ -12,7 +12,7 @@
 namespace trireme::ps {
 namespace {
 
-// A server that waits for another worker says so in time, and can name it: leave that to it.
+// A server that waits for another worker reports it in time and can name it: let it go first.
 constexpr double kPatience = 1.5;
 constexpr auto kBetweenLooks = std::chrono::milliseconds(200);
 
@@ -42,7 +42,7 @@ void WorkerSync::work() noexcept {
   }
 }
 
-// Sleeps while there is nothing to do, but looks now and then whether the servers are still there.
+// Sleeps while idle, but checks now and then whether the servers are still there.
 bool WorkerSync::take_orders() {
   std::deque<Order> orders;
   {
@@ -134,7 +134,7 @@ bool WorkerSync::progress(int server) {
   return true;
 }
 
-// After the last word is out the servers are of no more interest, nor is what comes from them.
+// After the last message is out, the servers no longer matter.
 bool WorkerSync::note_left() {
   const std::lock_guard lock(mutex_);
   if (left_ || !is_idle()) return false;
@@ -176,7 +176,7 @@ void WorkerSync::obey(int server, const Header& header) {
 void WorkerSync::finish_chunk(int id, const Header& header) {
   Chunk& chunk = chunks_[id];
   chunk.awaited = false;
-  if (header.array == 0) {  // state comes with no values: those here stay as old as they are
+  if (header.array == 0) {  // state comes without values: ours stay as old as they are
     chunk.version = header.version;
     count_vote(id, header);
   }
@@ -188,7 +188,7 @@ void WorkerSync::finish_chunk(int id, const Header& header) {
   count_answer();
 }
 
-// With the mutex held, as whoever notes the time of a push has it.
+// Requires the mutex, as does recording the time of a push.
 void WorkerSync::add_span(std::size_t bucket) {
   BucketTrace& trace = traces_[bucket];
   if (trace.pushed == 0) return;
@@ -199,7 +199,7 @@ void WorkerSync::add_span(std::size_t bucket) {
   trace.pushed = 0;
 }
 
-// With the mutex held.
+// Requires the mutex.
 void WorkerSync::count_answer() {
   if (--answers_missing_ > 0) return;
   busy_seconds_ += seconds_since(*busy_since_);

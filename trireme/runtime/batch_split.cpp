@@ -10,7 +10,7 @@ GroupThreads::GroupThreads(int groups, std::function<void(int)> start) : barrier
     for (int group = 1; group < groups; ++group) {
       threads_.emplace_back([this, group, start] { work(group, start); });
     }
-    // Last, so that the others do not inherit where this thread may run.
+    // Last, so that the others do not inherit this thread's affinity.
     run([&](int group) {
       if (group == 0 && start) start(0);
     });

@@ -1,16 +1,13 @@
-// A step over a batch that is split over groups of cores. Each group runs a copy of the program, with memory of its
-// own, on its share of the samples; the groups use the same variables, add up their gradients in shared memory, and
-// meet only where samples mix: in batch statistics and before updates. The result is that of the whole batch in one
-// program. Faster than one program over all cores where layers are many and small: there are fewer points where all
-// cores wait for the last, and what a core has computed stays in its cache. Slower where weights are large: every group
-// reads all of them. Made by Session::prepare_split.
+// A step over a batch split over groups of cores. Each group runs a copy of the program on its share of the samples;
+// they share variables, sum gradients in shared memory, and synchronize only in batch statistics and before updates.
+// The result is that of the whole batch. Faster with many small layers (fewer waits of all cores, better cache use),
+// slower with large weights, which every group reads. Made by Session::prepare_split.
 //
-// With statistics of its own, each group normalises with the mean and variance of its samples, as separate processes
-// would: the groups meet before updates only, and running statistics are those of the first.
+// With own statistics, each group normalizes with its own mean and variance, as separate processes would, and running
+// statistics are the first group's.
 //
-// The graph is built for one group's share of the batch, and its losses and metrics are means over samples. The caller
-// sets each group's inputs and sample_offset. Updates other than of gradients (running averages, assignments) take the
-// first group's value.
+// The graph is for one group's share; losses and metrics are means over samples. The caller sets each group's inputs
+// and sample_offset. Other updates than of gradients (running averages, assignments) use the first group's value.
 #pragma once
 
 #include <atomic>
@@ -28,7 +25,7 @@
 
 namespace trireme {
 
-// One thread per group of cores, kept for the life of a session. The caller is the first of them.
+// One thread per group of cores, for the life of a session. The caller is the first.
 class GroupThreads {
  public:
   // start(group) is called first on each thread: it sets the thread's share of cores.
@@ -39,8 +36,8 @@ class GroupThreads {
 
   int groups() const { return static_cast<int>(errors_.size()); }
   Barrier& barrier() { return barrier_; }
-  // Calls body(group) on all threads at the same time and returns when all have ended. If one throws, the others are
-  // let go from the barrier, and the first error is thrown here; the threads are of no use afterwards.
+  // Calls body(group) on all threads and returns when all have ended. If one throws, the others are released from the
+  // barrier and the first error is rethrown here; the threads are unusable afterwards.
   void run(const std::function<void(int)>& body);
 
  private:
@@ -52,17 +49,17 @@ class GroupThreads {
   std::vector<std::exception_ptr> errors_;  // [group]
   const std::function<void(int)>* body_ = nullptr;
   std::atomic<std::uint32_t> round_{0};    // changes when there is something to run
-  std::atomic<std::uint32_t> running_{0};  // threads that have not ended it
+  std::atomic<std::uint32_t> running_{0};  // threads that have not finished it
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> threads_;
 };
 
-// Groups meet at instructions: their programs must have the same ones.
+// Groups synchronize at instructions, so their programs must have the same ones.
 bool same_instructions(const Program& a, const Program& b);
 
 class BatchSplit {
  public:
-  // One program per group, all compiled from the same graph. A single one may have an inter-op pool instead of threads.
+  // One program per group, all from the same graph. A single one may have an inter-op pool instead of threads.
   BatchSplit(std::vector<Program> programs, VariableStore& store, std::uint64_t seed, bool own_statistics,
              const ReplicaPlace& replica, InterOpPool* pool, GroupThreads* threads);
 
@@ -71,13 +68,12 @@ class BatchSplit {
   const Executable& group(int index) const { return *executables_[index]; }
 
   void run();
-  // See Executable::set_exchange(): of all groups together.
+  // See Executable::set_exchange(); for all groups together.
   void set_exchange(GradientExchange* exchange, const GradientOptions& options = {});
   void forget_exchange() noexcept {
     for (const auto& executable : executables_) executable->forget_exchange();
   }
-  // Mean of a scalar fetch over the groups.
-  double mean_output(int fetch) const;
+  double mean_output(int fetch) const;  // mean of a scalar fetch over the groups
 
  private:
   GroupThreads* threads_;

@@ -13,12 +13,11 @@ namespace trireme {
 
 namespace {
 
-// Before anything is allocated for it: what it needs beside the variables, which are there. Half a percent goes to the
-// ends of pages.
+// Checks that everything besides the existing variables fits. Page rounding takes half a percent.
 const Program& checked_to_fit(const Program& program, const ComputeDevice& device) {
   const MemorySummary& memory = program.memory;
   const auto fixed = static_cast<double>(program.constant_bytes + memory.gradient_bytes + memory.optimizer_bytes);
-  double next_batch = 0;  // which comes during a run
+  double next_batch = 0;  // uploaded during a run
   for (const auto& [node, buffer] : program.placeholders) {
     next_batch += static_cast<double>(program.buffers[buffer].bytes);
   }
@@ -131,7 +130,7 @@ void Executable::Impl::walk(Walk& walk) {
   };
   to_next_finish();
   for (Walk::Part& part : walk.parts) {
-    // What has come is applied at once: it is warm in the cache, or travels beside backward.
+    // Apply arrived results at once: they are in the cache, or are transferred during backward.
     while (next != walk.parts.end() && finished < started_ && exchange_->done(finished)) {
       perform(*next, 0);
       ++finished;
@@ -203,7 +202,7 @@ void Executable::Impl::execute(std::size_t index, int thread) {
   run_kernel(index);
   const double seconds = seconds_since(start);
   if (profiling_) profile_.seconds[index] += seconds;
-  if (applies_gradients(program_.instructions[index])) {  // by several threads of a pool
+  if (applies_gradients(program_.instructions[index])) {  // possibly by several threads of a pool
     std::atomic_ref(exchange_times_.update).fetch_add(seconds, std::memory_order_relaxed);
   }
 }
@@ -228,7 +227,7 @@ void Executable::Impl::end_exchange() {
   exchange_times_.wait += seconds_since(start);
 }
 
-// What gradients are multiplied by; 1 if the loss is not scaled.
+// Factor of all gradients; 1 if the loss is not scaled.
 double Executable::Impl::loss_scale() const {
   for (const Instruction& instruction : program_.instructions) {
     if (instruction.node == nullptr || instruction.node->as<op::UnscaledRates>() == nullptr) continue;
@@ -239,7 +238,7 @@ double Executable::Impl::loss_scale() const {
 }
 
 void Executable::Impl::run_once_instructions() {
-  // In a program that updates variables, what runs once depends on constants alone.
+  // In a program with updates, once-only instructions depend only on constants.
   const bool done = program_.updates ? variables_seen_ != 0 : variables_seen_ == store_.version();
   if (done) return;
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {

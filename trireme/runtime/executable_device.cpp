@@ -12,7 +12,7 @@ std::int64_t padded(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Moments of a run: its beginning and end, and those of instructions.
+// Times of a run: beginning, end, and those of instructions.
 constexpr int kBeginTime = 0, kEndTime = 1, kFirstInstructionTime = 2;
 
 }  // namespace
@@ -23,7 +23,7 @@ Executable::Impl::OnDevice::OnDevice(Impl& owner) : owner_(owner), device_(owner
 
 std::int64_t Executable::Impl::OnDevice::bytes_of(int buffer) const { return program_.buffers[buffer].bytes; }
 
-// Gradients are worked on in the host's memory.
+// Whether gradients are processed in host memory.
 bool Executable::Impl::OnDevice::staged() const {
   const GradientOptions& options = owner_.gradient_options_;
   return options.changes_step() && options.exchange != Exchange::reduce_on_device;
@@ -38,22 +38,21 @@ void Executable::Impl::OnDevice::stage_buffers() {
   for (const auto& [node, buffer] : program_.placeholders) stage(buffer);
   for (const int buffer : program_.fetches) stage(buffer);
   for (const Instruction& instruction : program_.instructions) {
-    if (applies_gradients(instruction)) stage(instruction.inputs[0]);  // the rate: exchanges may want it
+    if (applies_gradients(instruction)) stage(instruction.inputs[0]);  // the rate: exchanges may need it
   }
   staging_ = device_.allocate_staging(bytes);
   for (const auto& [node, buffer] : program_.placeholders) changed_inputs_.insert(buffer);
 }
 
-// A step goes on in the stream of the last one that it waits for, if nothing has gone on there yet; the other branches
-// of the program begin in the stream that has been idle longest. What devices reduce among themselves leaves in one
-// stream and is applied in another, so that neither keeps backward waiting.
+// A step continues in the stream of the last one it waits for, if free; other branches start in the stream idle for
+// longest. On-device reductions leave in one stream and are applied in another, so that neither delays backward.
 void Executable::Impl::OnDevice::plan(Walk& walk) const {
   const std::vector<Step>& steps = walk.schedule.steps;
   const bool reduces = owner_.gradient_options_.exchange == Exchange::reduce_on_device;
   const auto is_update = [&](const Step& step) {
     return step.action == Action::compute && applies_gradients(program_.instructions[step.index]);
   };
-  const auto works_alone = [&](const Step& step) {  // nothing of it is the host's
+  const auto works_alone = [&](const Step& step) {  // without the host
     if (reduces) return true;
     return step.action == Action::compute && !(staged() && is_update(step));
   };
@@ -84,7 +83,7 @@ void Executable::Impl::OnDevice::plan(Walk& walk) const {
       if (stream == end_of_compute) stream = std::min_element(last.begin(), end_of_compute);
     }
     walk.streams[at] = static_cast<int>(stream - last.begin());
-    // Of each other stream the last one that matters: those before it in its stream are done by then.
+    // Per other stream, the last one that matters: those before it are done by then.
     std::vector<int> newest(last.size(), -1);
     for (const int earlier : before) {
       if (!works_alone(steps[earlier])) continue;
@@ -124,7 +123,7 @@ void Executable::Impl::OnDevice::plan_exchange() {
     bucket_variables_.push_back(bucket.variables);
     if (served()) served_variables.insert(served_variables.end(), bucket.variables.begin(), bucket.variables.end());
   }
-  // Before anything is brought from the device: the exchange may have written values already, which it has to get.
+  // Before anything is downloaded: the exchange may already have written values that must be uploaded.
   owner_.store_.set_served(served_variables);
   new_values_.assign(here.size(), served());
   downloaded_.assign(here.size(), -1);
@@ -168,7 +167,7 @@ void Executable::Impl::OnDevice::enqueue(const Walk& walk, const Walk::Part& par
   for (int at = part.first; at < part.last; ++at) {
     const auto index = static_cast<std::size_t>(at);
     const Step& step = walk.schedule.steps[index];
-    if (step.action == Action::wait) continue;  // the waits of the steps that follow
+    if (step.action == Action::wait) continue;  // the following steps' waits cover it
     set_stream(walk.streams[index]);
     for (const int earlier : walk.waits_for[index]) {
       const int event = event_of[earlier];
@@ -193,13 +192,13 @@ void Executable::Impl::OnDevice::run(Walk::Part& part) {
   inward_busy_ = false;
   const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.launch);
   const Walk& walk = *owner_.current_;
-  // Libraries load and compile what they need in a first run, which cannot be recorded.
+  // Libraries load and compile code in a first run, which cannot be captured.
   if (owner_.profiling_ || !warmed_up_) return enqueue(walk, part);
   if (!part.graph) part.graph = device_.capture([&] { enqueue(walk, part); });
   part.graph ? part.graph->launch() : enqueue(walk, part);
 }
 
-// Gradients leave in a stream of their own.
+// Gradients leave in their own stream.
 void Executable::Impl::OnDevice::download(int bucket) {
   const auto index = static_cast<std::size_t>(bucket);
   if (served()) {  // the rate goes to the servers with them
@@ -225,7 +224,7 @@ void Executable::Impl::OnDevice::wait_for_download(int bucket) {
   device_.wait_event_on_host(downloaded_[bucket]);
 }
 
-// And come back, or new values do, in another stream.
+// Gradients or new values come back in another stream.
 void Executable::Impl::OnDevice::upload(int bucket) {
   const auto index = static_cast<std::size_t>(bucket);
   if (served()) {
@@ -269,7 +268,7 @@ void Executable::Impl::OnDevice::input_changed(int buffer) {
 }
 
 void Executable::Impl::OnDevice::send_inputs() {
-  if (!warmed_up_) return;  // a first run finds nothing to go on beside
+  if (!warmed_up_) return;  // a first run finds nothing to run beside
   if (sent_.places.empty()) {
     std::int64_t bytes = 0;
     for (const auto& [node, buffer] : program_.placeholders) {
@@ -313,7 +312,7 @@ double Executable::Impl::OnDevice::wait() {
   return seconds;
 }
 
-// The device tells how long its run took but not when; that it has ended is known now.
+// The device reports how long its run took but not when; it has ended just now.
 void Executable::Impl::OnDevice::add_device_span(double seconds) const {
   perf::Track* const track = owner_.trace_.device;
   if (track == nullptr || !track->is_recording()) return;
@@ -329,7 +328,7 @@ void Executable::Impl::OnDevice::begin_run() {
   if (!served()) {
     owner_.store_.put_served_values();
   } else if (owner_.store_.version() != values_seen_) {
-    // Somebody else has changed values since the last run, and maybe on the host's side alone.
+    // Others have changed values since the last run, possibly only the host copies.
     new_values_.assign(new_values_.size(), true);
   }
 }

@@ -1,5 +1,4 @@
-// What an Executable is made of, for its sources and BatchSplit alone: how a schedule is walked, and the part of it
-// that runs on a device that is not the host (executable_device.cpp).
+// The implementation of Executable, private to its sources and BatchSplit; executable_device.cpp has the device part.
 #pragma once
 
 #include <functional>
@@ -17,17 +16,15 @@
 
 namespace trireme {
 
-// The place of an executable among those that run copies of one program on shares of a batch; see batch_split.hpp.
+// An executable's place among copies of one program that run on shares of a batch; see batch_split.hpp.
 struct GroupPlace {
   int group = 0;
   int groups = 1;
-  bool own_statistics = false;  // batch statistics of each group's samples instead of all
+  bool own_statistics = false;  // batch statistics per group instead of over all
   Barrier* barrier = nullptr;
 };
 
-// Over how many of them statistics are taken.
 int statistics_groups(const GroupPlace& place, const ReplicaPlace& replica);
-// What the kernels of one of them tell the others.
 std::int64_t shared_bytes(const Program& program);
 
 class Executable::Impl {
@@ -45,40 +42,40 @@ class Executable::Impl {
   void* host_address(int buffer) const;
 
  private:
-  friend class Executable;  // which says what its parts are in public
+  friend class Executable;  // whose public interface documents the parts
   class OnDevice;
 
-  // A schedule, and how it is walked: step by step on the host, in parts on a device, which captures each.
+  // A schedule and how to walk it: step by step on the host; on a device in parts, each captured.
   struct Walk {
     struct Part {
       int first = 0, last = 0;  // steps
-      int finish = -1;          // these are one of the schedule's finishes
+      int finish = -1;          // index of a finish of the schedule; -1: none
       bool on_device = false;   // given to the device as a whole
       std::unique_ptr<DeviceGraph> graph = nullptr;
     };
     Schedule schedule;
     std::vector<Part> parts;
-    std::vector<std::vector<int>> successors;  // of each step: those that have to wait for it
-    // With a pool: each part is a step.
+    std::vector<std::vector<int>> successors;  // of each step: those that must wait for it
+    // With a pool, each part is a step.
     std::vector<int> predecessors;  // how many each step waits for
     // On a device, by step.
     std::vector<int> streams;
-    std::vector<std::vector<int>> waits_for;  // steps in other streams that have to be done
-    std::vector<bool> has_event;              // somebody in another stream waits for it
+    std::vector<std::vector<int>> waits_for;  // steps in other streams that must be done
+    std::vector<bool> has_event;              // another stream waits for it
   };
   struct Merge {  // the gradient of a variable in all groups
     std::vector<float*> groups;
     std::int64_t elements = 0;
   };
   struct Trace {                       // where spans go, and their labels
-    std::vector<perf::Track*> tracks;  // [thread of the pool], one without; null: nobody traces
-    perf::Track* device = nullptr;     // null also if the device is the host
+    std::vector<perf::Track*> tracks;  // [pool thread], one without a pool; null: no tracing
+    perf::Track* device = nullptr;     // also null if the device is the host
     std::vector<std::int32_t> instructions;
     std::int32_t wait = 0, end_exchange = 0, barrier = 0, gradients = 0, launch = 0, wait_for_device = 0,
                  device_run = 0;
   };
 
-  // Before runs: executable_plan.cpp.
+  // Planning: executable_plan.cpp.
   void bind(bool updates_only);
   Walk plan_walk(bool collects) const;
   void plan_merges();
@@ -104,47 +101,43 @@ class Executable::Impl {
   void* shared_;
   DeviceMemory arena_, constants_;
   InterOpPool* pool_;
-  std::unique_ptr<OnDevice> on_device_;  // none on the host
+  std::unique_ptr<OnDevice> on_device_;  // null on the host
   GradientExchange* exchange_ = nullptr;
   GradientOptions gradient_options_;
   std::unique_ptr<GradientArithmetic> arithmetic_;  // if gradients are accumulated or transformed
-  std::vector<std::vector<Merge>> merges_;          // [bucket], if groups of cores have gradients of their own
-  Walk update_, collect_;                           // a run that makes an update, and one that only collects gradients
+  std::vector<std::vector<Merge>> merges_;          // [bucket], if groups of cores have their own gradients
+  Walk update_, collect_;                           // a run with an update, and one that only collects gradients
   Walk* current_ = &update_;
-  int started_ = 0;  // buckets of this run whose transfer has begun
+  int started_ = 0;  // buckets of this run whose transfer has started
   std::function<void(int, int)> perform_item_;
   RunContext context_;
-  std::uint64_t variables_seen_ = 0;  // store version at the last run of the instructions that run once
+  std::uint64_t variables_seen_ = 0;  // store version at the last run of the once-only instructions
   ExchangeTimes exchange_times_;
   bool profiling_ = false;
   Profile profile_;
   Trace trace_;
 };
 
-// Runs on a device that is not the host. Work is enqueued in parts, which are captured as graphs and launched from
-// their second run on; inputs are uploaded if they have changed, gradients and values that the host works on travel in
-// streams of their own while backward goes on, and what is fetched is downloaded.
+// Runs on a device that is not the host: enqueues parts, captured as graphs and launched from their second run on;
+// uploads changed inputs, downloads fetches, and moves the host's gradients and values in separate streams.
 class Executable::Impl::OnDevice {
  public:
   explicit OnDevice(Impl& owner);
 
-  // What a buffer that is fed or fetched has on the host's side.
   void* host_address(int buffer) const { return staging_.at(staged_.at(buffer)); }
   void input_changed(int buffer);
   void send_inputs();
   void set_beside(std::function<void()> work) { beside_ = std::move(work); }
 
-  // Streams of the steps, and the parts of a walk.
-  void plan(Walk& walk) const;
-  // After the owner's exchange was set.
-  void plan_exchange();
+  void plan(Walk& walk) const;  // assigns streams to steps and cuts a walk into parts
+  void plan_exchange();         // call after the owner's exchange was set
 
   void begin_run();
   void end_run();
   void count_run() { values_seen_ = owner_.store_.version(); }
   double wait();
   void run(Walk::Part& part);
-  // Gradients and values that the host works on.
+  // Gradients and values that the host processes.
   void download(int bucket);
   void wait_for_download(int bucket);
   void expect_values(int bucket) { new_values_[bucket] = served(); }
@@ -161,7 +154,6 @@ class Executable::Impl::OnDevice {
   void enqueue(const Walk& walk, const Walk::Part& part);
   void enqueue_instruction(std::size_t index);
   void add_instruction_times();
-  // While instructions are timed they run one after the other.
   void set_stream(int stream) const { device_.set_stream(owner_.profiling_ ? 0 : stream); }
   void wait_for_stream(int stream) const;
   void add_device_span(double seconds) const;
@@ -170,12 +162,12 @@ class Executable::Impl::OnDevice {
   ComputeDevice& device_;
   const Program& program_;
   std::function<void()> beside_;
-  bool works_beside_ = false;  // in this run, still
-  // What is fed and fetched, on the host's side.
+  bool works_beside_ = false;  // still, in this run
+  // Host copies of what is fed and fetched.
   DeviceMemory staging_;
   std::map<int, std::int64_t> staged_;  // buffer -> offset
-  std::set<int> changed_inputs_;        // buffers that are uploaded by the next run
-  // Inputs on their way while the device is at a run, which still reads those before.
+  std::set<int> changed_inputs_;        // buffers that the next run uploads
+  // Inputs sent while the device is in a run that still reads the previous ones.
   struct SentInputs {
     DeviceMemory memory;                 // on the device
     std::map<int, std::int64_t> places;  // buffer -> offset
@@ -185,10 +177,10 @@ class Executable::Impl::OnDevice {
     int taken = -1;
   };
   SentInputs sent_;
-  int read_inputs_ = -1;  // event: the host's side may be written again
+  int read_inputs_ = -1;  // event: the host copy may be written again
   bool warmed_up_ = false;
-  std::vector<std::size_t> timed_;  // instructions of this run that are timed
-  // [bucket]: gradients in both memories, if the host works on them.
+  std::vector<std::size_t> timed_;  // instructions timed in this run
+  // [bucket]: gradients in both memories, if the host processes them.
   struct Copy {
     float* on_device;
     float* on_host;
@@ -197,9 +189,9 @@ class Executable::Impl::OnDevice {
   std::vector<std::vector<Copy>> gradient_copies_;
   std::vector<std::vector<NodeId>> bucket_variables_;
   std::vector<int> downloaded_;       // [bucket]: event, in this run
-  std::vector<bool> new_values_;      // [bucket]: the host may have some, if they are served
-  bool inward_busy_ = false;          // what follows in the first stream has to wait for the inward one
-  bool behind_first_stream_ = false;  // what follows in the inward stream has to wait for the first one
+  std::vector<bool> new_values_;      // [bucket]: the host may have some, if served
+  bool inward_busy_ = false;          // later work in the first stream must wait for the inward one
+  bool behind_first_stream_ = false;  // later work in the inward stream must wait for the first one
   std::uint64_t values_seen_ = 0;     // store version after the last run
 };
 

@@ -1,5 +1,4 @@
-// The part of Executable that comes before runs: kernels get their memory, schedules become walks, an exchange learns
-// what it works on, and spans get their names.
+// The planning part of Executable: kernels get memory, schedules become walks, exchanges get buckets, spans get names.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +10,11 @@
 namespace trireme {
 namespace {
 
-constexpr std::int64_t kCacheLine = 64;  // groups must not write into each other's lines
+constexpr std::int64_t kCacheLine = 64;  // groups must not share cache lines
 
 std::int64_t whole_lines(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
-// Shadows are written with their variables.
-// Adds memory to the end of the last part where only padding lies between them, which is zero in all replicas.
+// Extends the last part if only padding, which is zero in all replicas, is in between.
 void add_part(std::vector<std::span<float>>& parts, std::span<float> part) {
   constexpr std::ptrdiff_t kPadding = 64 / sizeof(float);  // the store's alignment
   if (!parts.empty()) {
@@ -49,7 +47,7 @@ std::int64_t shared_bytes(const Program& program) {
 
 void Executable::Impl::bind(bool updates_only) {
   const std::int64_t shared_stride = shared_bytes(program_);
-  // Where gradients are more than applied, those of all groups have been merged before.
+  // If gradients are processed before the update, those of all groups have been merged.
   const int gradient_groups = gradient_options_.changes_step() ? 1 : place_.groups;
   std::int64_t shared_offset = 0;
   for (Instruction& instruction : program_.instructions) {
@@ -130,7 +128,7 @@ void Executable::Impl::set_exchange(GradientExchange* exchange, const GradientOp
   merges_.clear();
   if (place_.groups > 1 && options.changes_step() != before.changes_step()) bind(true);
   if (place_.groups > 1 && options.changes_step()) plan_merges();
-  if (on_device_) on_device_->plan_exchange();  // before buckets are looked at: servers may have written values already
+  if (on_device_) on_device_->plan_exchange();  // before buckets are used: servers may have written values already
   if (options.accumulate > 1 || options.transforms()) {
     // The first group works for all; the others only count runs.
     auto buckets = place_.group == 0 ? gradient_buckets(MemorySide::host) : std::vector<GradientBucket>();
@@ -201,7 +199,7 @@ int Executable::Impl::first_use(const std::vector<NodeId>& variables) const {
 void Executable::Impl::set_recorder(perf::Recorder& recorder) {
   using perf::SpanKind;
   trace_ = {};
-  // The first group, and the first thread of a pool, is the thread that calls run().
+  // The first group, or the first thread of a pool, is the caller of run().
   const auto track = [&](const char* what, int index) {
     trace_.tracks.push_back(
         &recorder.track(index == 0 ? perf::Recorder::kMainTrack : fmt::format("{} {}", what, index)));

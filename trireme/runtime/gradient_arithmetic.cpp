@@ -6,7 +6,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 14;  // of a sum: the result does not depend on the number of threads
+constexpr std::int64_t kPiece = 1 << 14;  // of a sum: makes the result independent of the number of threads
 
 double square_sum(std::span<const float> values) {
   const auto count = std::ssize(values);
@@ -28,7 +28,7 @@ double square_sum(std::span<const float> values) {
   return sum;
 }
 
-// a = factor * (a + addend * b), where there is a b.
+// a = factor * (a + addend * b), if there is a b.
 void combine(std::span<float> a, const float* b, float addend, float factor) {
   const auto count = std::ssize(a);
   float* to = a.data();
@@ -75,7 +75,7 @@ void GradientArithmetic::clip(double scale) {
     for (const std::span<float> part : bucket.parts) sum += square_sum(part);
   }
   norm_ = std::sqrt(sum) / scale;
-  if (!(norm_ > options_.clip_norm)) return;  // nor if it is not a number
+  if (!(norm_ > options_.clip_norm)) return;  // also for NaN
   const auto factor = static_cast<float>(options_.clip_norm / norm_);
   for (const GradientBucket& bucket : buckets_) {
     for (const std::span<float> part : bucket.parts) combine(part, nullptr, 0, factor);
@@ -96,7 +96,7 @@ void GradientArithmetic::scale_layers(double scale) {
 }
 
 void merge_groups(std::span<float* const> groups, std::int64_t elements, int group) {
-  constexpr std::int64_t kLine = 64 / sizeof(float);  // groups do not write into each other's cache lines
+  constexpr std::int64_t kLine = 64 / sizeof(float);  // groups must not share cache lines
   const auto count = std::ssize(groups);
   const std::int64_t lines = (elements + kLine - 1) / kLine;
   const std::int64_t begin = lines * group / count * kLine;

@@ -1,8 +1,7 @@
-// Transfers of gradients between replicas, which a step starts as soon as a bucket is complete and waits for as late as
-// it can. What a transfer brings is the schedule's business (plan/schedule.hpp): gradients that have become the mean
-// over all replicas, or new values of variables that live on servers. Buckets start in the same order on all replicas,
-// so nothing has to be negotiated. Implemented by parallel/all_reduce_sync.hpp, parallel/device_sync.hpp and
-// ps/worker_sync.hpp.
+// Gradient transfers between replicas. A step starts each as soon as its bucket is complete and waits for it as late as
+// possible. The schedule (plan/schedule.hpp) decides what comes back: gradients averaged over replicas, or new values
+// from servers. Buckets start in the same order on all replicas, so nothing is negotiated. Implemented by
+// parallel/all_reduce_sync.hpp, parallel/device_sync.hpp and ps/worker_sync.hpp.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +14,19 @@
 
 namespace trireme {
 
-// Memory of the device that computes, or that of the host beside it; the same where the device is the host.
+// Memory of the compute device, or of the host next to it; the same if the device is the host.
 enum class MemorySide : std::uint8_t { host, device };
 
-// Gradients that are exchanged and applied together: the update they are for, and their memory, neighbours in one.
+// Gradients exchanged and applied together by one update. Adjacent ones form one part.
 struct GradientBucket {
   std::string name;
   op::OptimizerRule rule;
-  const float* learning_rate = nullptr;  // where it is, once the bucket is complete
+  const float* learning_rate = nullptr;  // its address; valid once the bucket is complete
   std::vector<NodeId> variables;         // of the user's graph
   std::vector<std::span<float>> parts;
   std::vector<std::span<float>> values;               // of the variables, part by part
-  std::vector<std::vector<std::span<float>>> states;  // [array of the rule's state][part]: likewise
-  int first_use = 0;                                  // the instruction that reads one of the variables first
+  std::vector<std::vector<std::span<float>>> states;  // [state array of the rule][part]
+  int first_use = 0;                                  // the first instruction that reads one of the variables
   std::int64_t bytes() const {
     std::size_t elements = 0;
     for (const std::span<float> part : parts) elements += part.size();
@@ -35,10 +34,9 @@ struct GradientBucket {
   }
 };
 
-// Called for every run that makes an update, by one thread at a time: begin_step(), start() of each bucket in order,
-// done() and wait(), end_step(). If values are served, done() and wait() also come in runs that only collect. Where
-// gradients are reduced on the device, start() gives the device work in its current stream, maybe once for many steps,
-// which are recorded; what follows there needs no wait().
+// Called by one thread at a time in every run with an update: begin_step(), start() of each bucket in order, done() and
+// wait(), end_step(). If values are served, collecting runs also call done() and wait(). On a device, start() enqueues
+// work in its current stream, maybe captured once for many steps; what follows there needs no wait().
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
@@ -48,8 +46,7 @@ class GradientExchange {
   virtual bool done(int bucket) = 0;
   virtual void wait(int bucket) = 0;
   virtual void end_step() {}
-  // Throws what has gone wrong meanwhile. Called between instructions, in every run, maybe by several threads: costs
-  // next to nothing.
+  // Throws earlier errors. Called between instructions, maybe by several threads: must be cheap.
   virtual void check() {}
 };
 

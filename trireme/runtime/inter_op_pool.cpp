@@ -5,12 +5,12 @@
 namespace trireme {
 namespace {
 
-// Of a step to memory, or to the exchange, whose steps keep their order.
+// A step's access to memory, or to the exchange, whose steps keep their order.
 struct Access {
   int step;
   enum class What : std::uint8_t { arena, variable, gradient, exchange } what;
-  std::int64_t place;  // variable or gradient: the variable; arena: where it begins
-  std::int64_t end;    // arena: where it ends
+  std::int64_t place;  // variable or gradient: the variable; arena: begin
+  std::int64_t end;    // arena: end
   bool write;
 };
 
@@ -120,7 +120,7 @@ InterOpPool::InterOpPool(int threads, std::function<void(int)> on_start) {
         work(i);
       });
     }
-    // Last, so that the others do not inherit where this thread may run.
+    // Last, so that the others do not inherit this thread's affinity.
     if (on_start) on_start(0);
   } catch (...) {
     stop();
@@ -180,7 +180,7 @@ void InterOpPool::work(int thread) {
     --left_;
     if (error && !error_) error_ = error;
     if (error_) {
-      ready_ = {};  // what has begun ends, nothing new begins
+      ready_ = {};  // running items finish, no new ones start
     } else {
       for (const int next : (*successors_)[item]) {
         if (--waiting_for_[next] == 0) ready_.push(next);

@@ -1,5 +1,5 @@
-// Threads that run independent instructions of one program at the same time (the branches of an Inception module). Made
-// by Session when more than one inter-op thread is asked for. What depends on what is given as data: see hazards().
+// Threads that run independent instructions of one program concurrently, such as Inception branches. Made by Session if
+// there are several inter-op threads. For the dependencies see hazards().
 #pragma once
 
 #include <condition_variable>
@@ -14,20 +14,18 @@
 
 namespace trireme {
 
-// For each step the later ones that must wait for it: they read what it writes, or write memory that it still reads or
-// wrote. Taken from the addresses, so that shared memory is covered whatever the plan did. Transfers start and are
-// waited for in the schedule's order.
+// For each step, the later ones that must wait for it: they read what it writes, or write what it reads or writes, by
+// address, so that shared memory is covered. Transfers keep the schedule's order.
 std::vector<std::vector<int>> hazards(const Program& program, const Schedule& schedule);
 
 class InterOpPool {
  public:
-  // on_start runs first on every thread and must not throw there; thread 0 is the one that calls run().
+  // on_start runs first on every thread and must not throw there; thread 0 is the caller of run().
   InterOpPool(int threads, std::function<void(int)> on_start);
   ~InterOpPool();
 
   int threads() const { return 1 + static_cast<int>(threads_.size()); }
-  // Runs body(i, thread) for each item, an item after all that it waits for; the lowest ready index first. Returns when
-  // all are done; the first exception of a body is thrown here.
+  // Runs body(i, thread) for each item after its predecessors, lowest index first. Rethrows the first exception.
   void run(const std::vector<std::vector<int>>& successors, const std::vector<int>& predecessors,
            const std::function<void(int item, int thread)>& body);
 

@@ -50,7 +50,7 @@ Session::Key Session::key_of(std::span<const Tensor> fetches) const {
 Program Session::compile_program(std::span<const Tensor> fetches) {
   VariableLayouts layouts = store_->layouts();
   Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
-  // The first program decides the layouts of the variables; later ones take them as they are.
+  // The first program decides the variables' layouts; later ones adopt them.
   if (!store_->allocated()) {
     store_->allocate(layouts, options_.compile.owners,
                      {.type = backend_.shadow_type(options_.compile.precision),
@@ -77,8 +77,8 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
   if (!split) {
     std::vector<Program> programs(options_.groups);
     programs[0] = compile_program(fetches);
-    // On the threads that will run them: kernels are made for the team of the thread that asks. The second by itself:
-    // what it times, because layouts are not open any more, is known to the others then.
+    // On the threads that will run them: kernels are made for the calling thread's team. The second one alone: the
+    // others reuse its timings, made with the layouts already fixed.
     const auto compile_groups = [&](int first, int last) {
       threads_->run([&](int group) {
         if (group >= first && group <= last) programs[group] = compile_program(fetches);
@@ -86,7 +86,7 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
     };
     if (options_.groups > 1) compile_groups(1, 1);
     if (options_.groups > 2) compile_groups(2, options_.groups - 1);
-    // The first found the layouts of the variables open, the others as it has left them.
+    // The first was compiled with open variable layouts, the others with those it chose.
     if (options_.groups > 1 && !same_instructions(programs[0], programs[1])) programs[0] = compile_program(fetches);
     split = std::make_unique<BatchSplit>(std::move(programs), *store_, options_.seed, options_.own_statistics,
                                          options_.replica, pool_.get(), threads_.get());

@@ -1,5 +1,4 @@
-// Runs parts of a graph: run(fetches, feeds) as people know it from TensorFlow. Keeps the variables and the programs
-// compiled so far. For a loop without look-ups, prepare() once and run the returned Executable.
+// Runs parts of a graph, like TensorFlow's Session. Owns variables and programs. In loops, run a prepare()d Executable.
 #pragma once
 
 #include <functional>
@@ -19,13 +18,12 @@ class GroupThreads;
 struct SessionOptions {
   std::uint64_t seed = 1;
   CompileOptions compile = {};
-  int groups = 1;  // of cores, that prepare_split() divides a batch over; not together with several inter-op threads
+  int groups = 1;               // of cores, for prepare_split(); excludes several inter-op threads
   bool own_statistics = false;  // see batch_split.hpp
-  ReplicaPlace replica = {};    // if batch statistics are taken over replicas in other processes
-  // Gives the memory that gradients lie in; see VariableStore::set_gradient_memory().
+  ReplicaPlace replica = {};    // if batch statistics span replicas in other processes
+  // Provides the gradients' memory; see VariableStore::set_gradient_memory().
   std::function<std::shared_ptr<void>(std::int64_t bytes)> gradient_memory = {};
-  // Called first on each thread of the inter-op pool, or of the groups (0 is the caller of run()): sets its share of
-  // cores.
+  // Called first on each inter-op or group thread (0 is the caller of run()): sets its share of cores.
   std::function<void(int)> start_thread = {};
 };
 
@@ -39,15 +37,13 @@ class Session {
   Session(Graph& graph, const Backend& backend, SessionOptions options = {});
   ~Session();
 
-  // Values of the fetches, in order; an update gives an empty tensor, a variable the value after the run's updates.
-  // Every placeholder that they need must be fed.
+  // Values of the fetches; empty for an update, new values for variables. All needed placeholders must be fed.
   std::vector<HostTensor> run(std::span<const Tensor> fetches, std::span<const Feed> feeds = {});
   std::vector<HostTensor> run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds = {});
 
-  // The program for these fetches, compiled now or earlier. Lives as long as the session. The first one decides the
-  // layouts of the variables for all: if there are several, prepare the training step first.
+  // The compiled program, owned by the session. The first one decides the variables' layouts: prepare training first.
   Executable& prepare(std::span<const Tensor> fetches);
-  // The same for a batch that is split over the session's groups, the graph being that of one group's share.
+  // The same for a batch split over the session's groups; the graph is for one group's share.
   BatchSplit& prepare_split(std::span<const Tensor> fetches);
 
   HostTensor value(Tensor variable) const;
@@ -64,7 +60,7 @@ class Session {
   const Backend& backend_;
   SessionOptions options_;
   std::unique_ptr<VariableStore> store_;
-  // Outlive the executables.
+  // These outlive the executables.
   std::unique_ptr<InterOpPool> pool_;  // with more than one inter-op thread
   std::unique_ptr<GroupThreads> threads_;
   std::map<Key, std::unique_ptr<BatchSplit>> executables_;  // of one group each

@@ -114,7 +114,7 @@ float* VariableStore::host_address(const DeviceMemory& arena, NodeId variable) c
   return static_cast<float*>(host_side(arena).at(slot(variable).offset));
 }
 
-// To its place on the host's side, unless that is newer.
+// To its host copy, unless that is newer.
 void VariableStore::download(const DeviceMemory& arena, NodeId variable) const {
   if (served_.contains(variable)) return;
   const Slot& where = slot(variable);
@@ -228,7 +228,7 @@ float* VariableStore::state(NodeId variable, int index, float initial) {
   if (states_[at].bytes() == 0) states_[at] = device_.allocate(values_.bytes(), "the optimizer's state");
   const Slot& where = slot(variable);
   auto* values = static_cast<float*>(states_[at].at(where.offset));
-  // Per variable: two optimizers may share an array of state, each with variables of its own.
+  // Per variable: two optimizers with different variables may share a state array.
   if (initialised_states_.emplace(variable, index).second && initial != 0) {
     const std::vector<float> filled(where.desc.layout.elements(where.desc.shape), initial);
     device_.upload(values, filled.data(), where.desc.bytes());

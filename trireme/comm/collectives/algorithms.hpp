@@ -1,4 +1,4 @@
-// The ways to all-reduce. Made by AllReducer, which chooses among them; each is in a source of its own in this folder.
+// The all-reduce algorithms, one per source file in this folder. AllReducer creates them and chooses among them.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@ namespace trireme::comm {
 class AllReduceAlgorithm {
  public:
   virtual ~AllReduceAlgorithm() = default;
-  // Collective and in place. Allocates nothing once values of this size have been reduced before.
+  // Collective and in place. Does not allocate once values of this size have been reduced.
   virtual void reduce(std::span<float> values, Reduction reduction) = 0;
 };
 
 std::unique_ptr<AllReduceAlgorithm> make_ring(Communicator& communicator, const AllReduceOptions& options);
 std::unique_ptr<AllReduceAlgorithm> make_halving_doubling(Communicator& communicator, const AllReduceOptions& options);
 std::unique_ptr<AllReduceAlgorithm> make_tree(Communicator& communicator, const AllReduceOptions& options);
-// Collective. nullptr, on all ranks alike, if memory cannot be shared. The arena may be nullptr.
+// Collective. nullptr on all ranks if memory cannot be shared. The arena may be nullptr.
 std::unique_ptr<AllReduceAlgorithm> make_hierarchical(Communicator& communicator, const AllReduceOptions& options,
                                                       const SharedMemory* arena);
 
-// The first half of the ring: this rank's slice is complete afterwards.
+// The first half of the ring; afterwards this rank's slice is complete.
 void ring_reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction);
 
 }  // namespace trireme::comm

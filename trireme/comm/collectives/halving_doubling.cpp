@@ -1,7 +1,6 @@
-// All-reduce by recursive halving and doubling. With partners at half the number of ranks, a quarter, and so on, each
-// rank exchanges half of what it still works on, until it owns one complete part; on the way back it exchanges all that
-// is complete. As few bytes as a ring in 2 log2 N steps. If N is not a power of two, the ranks beyond it first give
-// their values to a neighbour and get the result from it at the end.
+// All-reduce by recursive halving and doubling. With partners at distance N/2, N/4, ..., each rank exchanges half of
+// its data until it owns one complete part, then exchanges complete parts on the way back. As few bytes as a ring in 2
+// log2 N steps. If N is not a power of two, extra ranks give their values to a neighbor and get the result from it.
 #include <algorithm>
 #include <bit>
 
@@ -12,7 +11,7 @@
 namespace trireme::comm {
 namespace {
 
-// Of the values cut into `active` slices: those from one on, so many.
+// `count` slices from `first` on, of the values cut into `active` slices.
 std::span<float> slices(std::span<float> values, int active, int first, int count) {
   float* begin = slice_of(values, active, first).data();
   const std::span<float> last = slice_of(values, active, first + count - 1);
@@ -51,7 +50,7 @@ class HalvingDoubling : public AllReduceAlgorithm {
   }
 
   void run(std::span<float> values, int position) {
-    int first = 0;  // of the slices that this rank works on; in the end the one of its position
+    int first = 0;  // of this rank's slices; finally the one of its position
     for (int distance = active_ / 2; distance > 0; distance /= 2) {
       const int keep = first + (position & distance);
       const int give = keep ^ distance;
@@ -72,7 +71,7 @@ class HalvingDoubling : public AllReduceAlgorithm {
 
   Communicator& communicator_;
   PiecePort port_;
-  int active_;  // ranks that work: the largest power of two that there are
+  int active_;  // ranks that work: the largest power of two <= N
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
-// All-reduce in three stages: the ranks of each node sum through shared memory; one rank of each node goes around a
-// ring with the others'; the ranks of its node copy what it brings. On one node the first stage is all there is, and
-// values that lie in the shared arena are reduced where they are: each byte is read once and written once, by one of
-// the ranks. Values that lie elsewhere go through a staging area, piece by piece.
+// All-reduce in three stages: the ranks of each node sum through shared memory; one rank per node joins a ring across
+// nodes; the others copy its result. On a single node, values in the shared arena are reduced in place in the first
+// stage: each byte is read and written once. Other values go through a staging area piece by piece.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -17,8 +16,7 @@ constexpr std::int64_t kControlBytes = (sizeof(NodeControl) + 4095) / 4096 * 409
 
 bool has_several_nodes(const Communicator& communicator) { return layout_of(communicator).nodes > 1; }
 
-// Messages between nodes should be long. Inside a node the areas should stay in the cache that the ranks share; each
-// round costs a barrier of all ranks.
+// Long messages are best between nodes; within one, areas should fit the shared cache, but each round costs a barrier.
 std::int64_t area_bytes(const Communicator& communicator, const AllReduceOptions& options) {
   return options.piece_bytes * (has_several_nodes(communicator) ? 32 : 16);
 }
@@ -38,7 +36,7 @@ class Hierarchical : public AllReduceAlgorithm {
                                          staging_->ranks().end())) {
       bad_input("all-reduce: the arena is shared by other ranks than those of the communicator");
     }
-    // Which rank works on which block is decided anew every time: without this, page faults would go on for many steps.
+    // Blocks are assigned anew every time: without this, page faults would go on for many steps.
     staging_->fill_page_tables();
     if (arena_ != nullptr) arena_->fill_page_tables();
     if (!several_nodes_) return;
@@ -66,7 +64,7 @@ class Hierarchical : public AllReduceAlgorithm {
       sources_[i] = reinterpret_cast<float*>(arena_->data(static_cast<int>(i)) + offset);
     }
     team_.gather({.offset = offset, .count = values.size(), .reduction = reduction});
-    // With other nodes to come, only the leader needs the node's sums.
+    // With other nodes, only the leader needs the node's sums.
     const std::span<float* const> all(sources_);
     team_.reduce(all, several_nodes_ ? all.first(1) : all, values.size(), node_factor(reduction));
     if (!several_nodes_) return;
@@ -80,7 +78,7 @@ class Hierarchical : public AllReduceAlgorithm {
   }
 
   void reduce_staged(std::span<float> piece, Reduction reduction) {
-    // Two areas in turn: this one was read by others two rounds ago, and they have come back since.
+    // Two alternating areas: others read this one two rounds ago and have synchronized since.
     area_ = 1 - area_;
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i] = staged(static_cast<int>(i), area_);
     std::memcpy(staged(staging_->local_rank(), area_), piece.data(), piece.size_bytes());
@@ -96,7 +94,7 @@ class Hierarchical : public AllReduceAlgorithm {
     std::memcpy(piece.data(), sources_[0], piece.size_bytes());
   }
 
-  // A mean is divided where the node's sums are made, which saves a pass.
+  // A mean is divided while summing within the node, which saves a pass.
   float node_factor(Reduction reduction) const {
     return reduction == Reduction::mean ? 1.0f / static_cast<float>(communicator_.size()) : 1.0f;
   }
@@ -119,7 +117,7 @@ class Hierarchical : public AllReduceAlgorithm {
   std::size_t area_floats_;  // of one of the two staging areas
   int area_ = 0;
   NodeTeam team_;
-  std::unique_ptr<Communicator> leaders_;  // of the nodes; nullptr on other ranks and if there is one node
+  std::unique_ptr<Communicator> leaders_;  // of the nodes; null on other ranks and on a single node
   std::unique_ptr<AllReduceAlgorithm> ring_;
   bool several_nodes_;
   std::vector<float*> sources_;  // by local rank

@@ -21,12 +21,12 @@
 namespace trireme::comm {
 namespace {
 
-// Between two looks at whether the others live, and at whether they need this rank's help with their transfers.
+// Interval of checking whether the others live and need this rank's help with their transfers.
 constexpr std::int64_t kShortestSlice = 1'000'000;  // nanoseconds
 constexpr std::int64_t kLongestSlice = 50'000'000;
 constexpr int kSpins = 200;  // some microseconds
 
-// The C++ library's own wait is for threads of one process only.
+// std::atomic's wait only works between threads of one process.
 void futex_wait(std::atomic<std::uint32_t>& value, std::uint32_t old, std::int64_t nanoseconds) {
   const timespec slice{.tv_sec = 0, .tv_nsec = nanoseconds};
   syscall(SYS_futex, &value, FUTEX_WAIT, old, &slice, nullptr, 0);
@@ -41,7 +41,7 @@ void relax() {
 #endif
 }
 
-// In the first cache together with what is read.
+// Fits the L1 cache together with the sources.
 constexpr std::size_t kStrip = 2048;
 
 struct Block {
@@ -63,7 +63,7 @@ void reduce_block(std::span<float* const> sources, std::span<float* const> targe
   }
 }
 
-// A few blocks per rank, so that they end at about the same time; not so small that taking one costs.
+// A few blocks per rank, so that ranks finish together, but large enough to be worth claiming.
 std::size_t block_size(std::size_t count, int ranks) {
   const std::size_t wanted = count / (static_cast<std::size_t>(ranks) * 4);
   return std::clamp<std::size_t>(wanted / kStrip * kStrip, kStrip, 32 * kStrip);
@@ -72,7 +72,7 @@ std::size_t block_size(std::size_t count, int ranks) {
 }  // namespace
 
 void SharedCounter::raise(std::uint32_t value) {
-  // In one total order with the sleeper's announcement and its look at the value: one of the two sees the other.
+  // Totally ordered with the sleeper's announcement and its check of the value: one sees the other.
   value_.store(value, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake_all(value_);
 }
@@ -117,7 +117,7 @@ void NodeTeam::reduce(std::span<float* const> sources, std::span<float* const> t
     if (begin >= count) break;
     reduce_block(sources, targets, {begin, std::min(begin + size, count)}, job_.reduction, factor);
   }
-  // Nobody is in the next round before this rank says that it has ended this one.
+  // Nobody enters the next round before this rank has announced the end of this one.
   if (leads()) control(0).next_block[(round_ + 1) % 2].store(0, std::memory_order_relaxed);
   own().reduced.raise(round_);
   wait_for_all(&NodeControl::reduced, "hierarchical all-reduce (sum)");

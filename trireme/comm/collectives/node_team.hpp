@@ -1,6 +1,5 @@
-// The ranks of one node at work on values that lie in memory that all of them see. The values are cut into blocks, and
-// whoever is free takes the next: a rank that lost its core for a while holds up one block, not its share of the whole.
-// Whoever sums a block, the order of additions is the order of ranks. Used by the hierarchical all-reduce.
+// The ranks of one node reducing values in shared memory, for the hierarchical all-reduce. Ranks claim blocks
+// dynamically, so a descheduled rank delays one block only. Additions are always in rank order.
 #pragma once
 
 #include <atomic>
@@ -12,16 +11,13 @@
 
 namespace trireme::comm {
 
-// A number in shared memory that one rank raises and others wait for, across processes. Those who wait sleep in the
-// kernel (futex) and cost nothing; raising makes a system call only when somebody sleeps. Lies in zeroed memory as it
-// is, without construction.
+// A number in shared memory that one rank raises and others, in any process, wait for. Waiters sleep on a futex;
+// raising makes a system call only if someone sleeps. Zeroed memory is a valid counter without construction.
 class alignas(64) SharedCounter {  // a cache line of its own
  public:
   std::uint32_t value() const { return value_.load(std::memory_order_acquire); }
-  // What was written before is seen by those who have seen the value.
-  void raise(std::uint32_t value);
-  // Returns when the value has reached `target`, in the sense of numbers that may wrap around. Fails like
-  // Communicator::wait(), as a wait for `peer` in `operation`.
+  void raise(std::uint32_t value);  // writes before it are visible with the value
+  // Waits until the value has reached `target`, modulo wraparound. Fails like Communicator::wait().
   struct Wait {
     std::uint32_t target;
     const char* operation;
@@ -39,36 +35,32 @@ class alignas(64) SharedCounter {  // a cache line of its own
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "shared between processes");
 
-// What a rank is about to reduce; the same on all ranks.
-struct NodeJob {
-  std::int64_t offset = -1;  // of the values in the arena; -1: elsewhere
+struct NodeJob {             // what to reduce; the same on all ranks
+  std::int64_t offset = -1;  // of the values in the arena; -1: not in it
   std::uint64_t count = 0;   // of floats
   Reduction reduction = Reduction::sum;
   bool operator==(const NodeJob&) const = default;
 };
 
-// At the start of each rank's piece of shared memory.
-struct NodeControl {
-  SharedCounter ready;    // the rank's values are there
+struct NodeControl {      // at the start of each rank's piece of shared memory
+  SharedCounter ready;    // the rank's values are available
   SharedCounter reduced;  // it has found no more blocks to reduce
-  SharedCounter crossed;  // of the first rank: the sums of the other nodes are in
+  SharedCounter crossed;  // first rank only: the other nodes' sums are in
   SharedCounter copied;   // the rank has taken its copy
   NodeJob job;
-  std::atomic<std::uint32_t> next_block[2];  // of the first rank: for odd and even rounds
+  std::atomic<std::uint32_t> next_block[2];  // first rank only: for odd and even rounds
 };
 
 class NodeTeam {
  public:
-  // The memory has a NodeControl at its start.
   NodeTeam(Communicator& communicator, const SharedMemory& memory) : communicator_(communicator), memory_(memory) {}
 
   bool leads() const { return memory_.local_rank() == 0; }
 
-  // One round: all ranks of the node call these in this order, the last three only if there are other nodes.
-  // Begins a round: returns when the values of all ranks are there.
+  // All ranks of the node call the following in this order, the last three only if there are other nodes.
+  // gather() starts a round and returns when the values of all ranks are available.
   void gather(const NodeJob& job);
-  // Sums the sources, one per rank, into each target; sums may take the place of sources. Multiplies by `factor`.
-  // Returns when all blocks are done.
+  // Sums the sources, one per rank, times `factor`, into each target, which may alias a source. Waits for all blocks.
   void reduce(std::span<float* const> sources, std::span<float* const> targets, std::size_t count, float factor);
   void announce_crossed() { control(0).crossed.raise(round_); }
   void wait_crossed() { wait(control(0).crossed, 0, "hierarchical all-reduce (across nodes)"); }

@@ -19,7 +19,7 @@ void PiecePort::begin(std::span<float> values, Reduction reduction) {
   started_ = sent_ = 0;
   const auto count = std::ssize(values);
   const auto bytes = static_cast<std::int64_t>(values.size_bytes());
-  // Parts of the values are not cut into larger pieces than all of them would be.
+  // Parts of the values are never cut into larger pieces than the whole.
   const std::int64_t floats = std::min(count, piece_floats(count));
   const std::int64_t buffer_bytes = (floats * static_cast<std::int64_t>(sizeof(float)) + 63) / 64 * 64;
   if (buffers_.bytes() < kAhead * buffer_bytes) buffers_ = AlignedMemory(kAhead * buffer_bytes);
@@ -54,7 +54,6 @@ void PiecePort::wait_all_sent() {
   if (!sends_.empty()) wait_sent(sends_.size() - 1);
 }
 
-// Starts sends as far as the window allows, after seeing which have ended.
 void PiecePort::start_sends() {
   while (sent_ < started_ && communicator_.done(sends_[sent_].transfer)) ++sent_;
   for (; started_ < sends_.size() && started_ < sent_ + kWindow; ++started_) {
@@ -98,7 +97,7 @@ void PiecePort::take_in(const Receive& receive, const std::uint16_t* wire) const
     decode(wire, receive.piece, options_.wire);
     return;
   }
-  // A block at a time, so that its floats stay in the first cache.
+  // Block by block, so that the floats stay in the L1 cache.
   std::array<float, 2048> block;
   for (std::size_t at = 0; at < receive.piece.size(); at += block.size()) {
     const std::span<float> values = receive.piece.subspan(at, std::min(block.size(), receive.piece.size() - at));

@@ -1,7 +1,6 @@
-// All-reduce around a ring. The values are cut into one slice per rank; in each of N - 1 steps every rank sends a slice
-// to its right and adds the one that comes from its left, after which every rank owns one complete slice; N - 1 more
-// steps hand the complete slices around. Every rank sends 2 (N - 1) / N of the bytes, the least there is.
-// Slices travel in pieces, and a piece goes on to the next rank as soon as it is added: steps are not waited for.
+// All-reduce around a ring. Values are cut into a slice per rank. In N - 1 steps every rank sends a slice to its right
+// and adds the one from its left, then owns one complete slice; N - 1 more steps pass complete slices on. Every rank
+// sends 2 (N - 1) / N of the bytes, the minimum. Slices travel in pieces, forwarded as soon as they are added.
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/collectives/algorithms.hpp"
 #include "trireme/comm/collectives/piece_port.hpp"
@@ -9,8 +8,7 @@
 namespace trireme::comm {
 namespace {
 
-// All pieces that a rank sends form one sequence, step by step; its right neighbour receives the same sequence. What
-// was received as number i is sent on, a step later, as number i + pieces.
+// A rank's pieces form one sequence over all steps; the piece received as number i is sent as number i + pieces.
 void run_ring(Communicator& communicator, PiecePort& port, std::span<float> values, Reduction reduction, int steps) {
   const int size = communicator.size();
   if (size == 1 || values.empty()) return;
@@ -26,15 +24,15 @@ void run_ring(Communicator& communicator, PiecePort& port, std::span<float> valu
   };
   const auto piece_received = [&](int i) { return piece_sent(i + pieces); };
 
-  const int first_stored = (size - 1) * pieces;   // from here on complete pieces arrive
-  const int first_owned = first_stored - pieces;  // from here on the sums are complete
+  const int first_stored = (size - 1) * pieces;   // complete pieces arrive from here on
+  const int first_owned = first_stored - pieces;  // sums are complete from here on
   int posted = 0;
   int finished = 0;
   const auto post_ahead = [&] {
     for (; posted < total && port.can_receive(); ++posted) {
       const bool stored = posted >= first_stored;
-      // A complete piece takes the place of values that this rank has sent: only when they are gone. Nobody has to wait
-      // for that while other receives are posted.
+      // A complete piece overwrites values that this rank sends, after that send; waits for it only if no receive is
+      // posted.
       if (stored) {
         const auto overwritten = static_cast<std::size_t>(posted - first_stored);
         if (posted == finished) port.wait_sent(overwritten);

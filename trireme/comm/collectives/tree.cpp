@@ -1,5 +1,4 @@
-// All-reduce up and down a binomial tree: 2 log2 N messages one after the other, each of all bytes. For small messages,
-// where the time of a message is what counts.
+// All-reduce up and down a binomial tree: 2 log2 N consecutive messages of all bytes. For latency-bound small messages.
 #include "trireme/comm/collectives/algorithms.hpp"
 #include "trireme/comm/collectives/piece_port.hpp"
 
@@ -11,7 +10,7 @@ class Tree : public AllReduceAlgorithm {
   Tree(Communicator& communicator, const AllReduceOptions& options)
       : communicator_(communicator), port_(communicator, kTreeTag, options) {}
 
-  // A rank's parent is the rank without its lowest bit; its children are those with one more bit below that.
+  // A rank's parent lacks its lowest bit; its children have one more bit below that.
   void reduce(std::span<float> values, Reduction reduction) override {
     const int size = communicator_.size();
     if (size == 1 || values.empty()) return;

@@ -21,15 +21,14 @@
 namespace trireme::comm::rpc {
 namespace {
 
-// Connections without a proof at a time, beside two of each task: all tasks of a job may come at once, with some
-// connections each. When there is one more, the oldest goes.
+// Unproven connections besides two per task, which may all connect at once. Beyond that the oldest is closed.
 constexpr std::size_t kSpareUnproven = 64;
 constexpr std::chrono::seconds kLongestUnproven{20};
-constexpr std::uint64_t kMostUnprovenBytes = 64 << 10;  // a handshake, of TLS too, takes some KB
+constexpr std::uint64_t kMostUnprovenBytes = 64 << 10;  // a handshake, even with TLS, takes some KB
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// Null, with the reason, if there is none.
+// Null, with the reason, if the lookup fails.
 AddressList look_up(const std::string& address, std::string& reason) {
   AddressList none(nullptr, &freeaddrinfo);
   const std::size_t colon = address.rfind(':');
@@ -61,7 +60,7 @@ bool is_loopback(const addrinfo& address) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
 }
 
-// Whether an address stands for nothing but this host itself.
+// Whether an address is only reachable from this host.
 bool is_loopback(const std::string& address) {
   std::string reason;
   const AddressList all = look_up(address, reason);
@@ -71,7 +70,7 @@ bool is_loopback(const std::string& address) {
   return all != nullptr;
 }
 
-// How good an address is to listen on, of several that a name stands for.
+// Preference among the addresses of a name for listening.
 int rank_of(const addrinfo& address) { return (is_loopback(address) ? 0 : 2) + (address.ai_family == AF_INET ? 1 : 0); }
 
 std::string to_text(const addrinfo& address) {
@@ -83,7 +82,7 @@ std::string to_text(const addrinfo& address) {
                                        : fmt::format("{}:{}", host.data(), port.data());
 }
 
-// Of several addresses that a name stands for, the best.
+// The best of a name's addresses.
 std::string resolve_address(const RpcTask& task) {
   std::string reason;
   const AddressList all = look_up(task.address, reason);
@@ -108,7 +107,7 @@ void check_reachable(const std::string& resolved, const std::vector<RpcTask>& ta
   }
 }
 
-// A socket that gives up connections whose other side has not acknowledged anything for so long.
+// The socket closes connections whose peer has acknowledged nothing for too long.
 UniqueFd listen_on(const std::string& resolved, const RpcOptions& options) {
   check_reachable(resolved, options.tasks, options.self);
   const std::string& who = options.tasks[options.self].name;
@@ -117,7 +116,7 @@ UniqueFd listen_on(const std::string& resolved, const RpcOptions& options) {
   if (address == nullptr) bad_input("{}: {} {}", who, resolved, reason);
   UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) bad_input("{}: cannot listen on {}: {}", who, resolved, std::strerror(errno));
-  const int yes = 1;  // connections that are still closing do not matter
+  const int yes = 1;  // ignore connections that are still closing
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const auto unanswered = static_cast<unsigned>(options.liveness.answer_within.count());
   setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
@@ -138,7 +137,7 @@ int port_of(const sockaddr_storage& address) {
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
-// As gRPC writes it: IPv4 addresses in IPv6 clothes without those.
+// In gRPC's notation: IPv4-mapped IPv6 addresses as IPv4.
 std::string host_of(const sockaddr_storage& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.ss_family == AF_INET) {
@@ -158,7 +157,7 @@ int port_of(const std::string& peer) {
   return port;
 }
 
-// What has come over a connection so far, read or not.
+// Bytes received on a connection, read or not.
 std::uint64_t received_bytes(int connection) {
   tcp_info info{};
   socklen_t length = sizeof info;
@@ -198,7 +197,7 @@ void Acceptor::set_proven(const std::string& peer) {
 }
 
 void Acceptor::watch() {
-  constexpr int kTickMs = 10;  // in which somebody who floods us can send some MB
+  constexpr int kTickMs = 10;  // in which a flooding peer can send some MB
   while (!is_closing_) {
     pollfd waited[] = {{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     poll(waited, 2, has_unproven() ? kTickMs : -1);
@@ -218,7 +217,7 @@ void Acceptor::accept_one() {
   UniqueFd connection(
       accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connection.is_open()) {
-    // Without descriptors, say: the connection stays where it is until there are some.
+    // Out of descriptors, for example: the connection stays queued.
     if (errno != ECONNABORTED && errno != EINTR && errno != EAGAIN) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
@@ -230,7 +229,7 @@ void Acceptor::accept_one() {
   if (!second.is_open()) return;
   {
     const std::lock_guard lock(mutex_);
-    // Those that are gone need not be watched.
+    // Closed connections need no watching.
     unproven_.remove_if([](const Unproven& each) {
       pollfd asked{each.connection.get(), 0, 0};
       return poll(&asked, 1, 0) > 0;

@@ -1,6 +1,5 @@
-// Where a task listens, and the connections of those who have not proved yet that they know the job's secret: there are
-// only so many of them at a time, none stays for long, and none may send much. gRPC, which has no such limits, gets
-// each connection from here. Used by Listener.
+// Listens for a task and limits the number, lifetime and traffic of connections that have not yet proved knowledge of
+// the job's secret. gRPC has no such limits, so it gets each connection from here. Used by Listener.
 #pragma once
 
 #include <atomic>
@@ -18,23 +17,22 @@ namespace trireme::comm::rpc {
 
 class Acceptor {
  public:
-  // Listens on the address of tasks[self]. Error(bad_input) with the reason if that cannot be ("worker 1:
-  // 127.0.0.1:2221 is in use; ..."), or if only this host could reach it and other tasks are elsewhere.
+  // Listens on the address of tasks[self]. Error(bad_input) with the reason if that fails ("worker 1: 127.0.0.1:2221 is
+  // in use; ..."), or if only this host could reach the address but other tasks are elsewhere.
   explicit Acceptor(const RpcOptions& options);
   ~Acceptor() { close(); }
-  // "10.0.0.1:2230" of "alpha:2230": one address, though a name may stand for several.
+  // "10.0.0.1:2230" for "alpha:2230": a single address, though a name may have several.
   const std::string& address() const { return address_; }
-  // Hands on the descriptors of new connections, by a thread of its own, until it is closed.
   void open(std::function<void(int)> hand_on);
   void close();
 
-  // From any thread: a call came over the connection from this address (gRPC's "ipv4:10.0.0.1:41234") with a proof.
+  // Callable from any thread: a call with a proof came from this address (gRPC's "ipv4:10.0.0.1:41234").
   void set_proven(const std::string& peer);
 
  private:
   struct Unproven {
-    UniqueFd connection;  // a second descriptor of it
-    std::string host;     // of the other side, and its port
+    UniqueFd connection;  // a duplicate descriptor
+    std::string host;     // of the peer, with its port
     int port = 0;
     SteadyClock::time_point since;
   };

@@ -17,8 +17,7 @@ using grpc::StatusCode;
 constexpr int kLinesPerWindow = 5;
 constexpr std::chrono::seconds kWindow{60};
 
-// A challenge: when it was made, something random, and a hash of these, the claim and the connection by which it is
-// known again.
+// A challenge: its time, random bytes, and a hash of these, the claim and the connection, which authenticates it.
 constexpr std::uint64_t kChallengeSeconds = 60;
 constexpr std::size_t kTimeBytes = 8, kRandomBytes = 16;
 
@@ -27,7 +26,7 @@ std::uint64_t seconds_now() {
       std::chrono::duration_cast<std::chrono::seconds>(SteadyClock::now().time_since_epoch()).count());
 }
 
-// The most significant byte first, so that challenges are in the order of their age.
+// Big-endian, so that challenges sort by age.
 std::string to_bytes(std::uint64_t number) {
   const std::uint64_t bytes = htobe64(number);
   return {reinterpret_cast<const char*>(&bytes), sizeof bytes};
@@ -60,7 +59,7 @@ grpc::Status Authenticator::challenge(grpc::ServerContext& context) {
   if (!caller.ParseFromString(claim) || caller.nonce().size() != kNonceBytes) {
     return refuse(context, "a call", "it is not of a task of this job");
   }
-  // A challenge for what is meant for another task would let somebody between pass it on.
+  // A challenge for another task's call would enable a man in the middle.
   if (caller.to() != self_ || caller.address() != address_) {
     refuse(context, caller.method().substr(0, kLongestMethod), "it is meant for another task");
     return {StatusCode::NOT_FOUND, "this is another task"};
@@ -109,7 +108,7 @@ bool Authenticator::is_fresh(const std::string& challenge, const std::string& pe
          seconds_now() - made <= kChallengeSeconds;
 }
 
-// Only those who know the secret come so far, so that what is kept here does not grow by strangers.
+// Only callers that know the secret get here, so strangers cannot make this grow.
 bool Authenticator::use_up(const std::string& challenge) {
   const std::uint64_t now = seconds_now();
   if (now > kChallengeSeconds) used_.erase(used_.begin(), used_.lower_bound(to_bytes(now - kChallengeSeconds)));

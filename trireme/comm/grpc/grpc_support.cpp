@@ -13,16 +13,16 @@
 namespace trireme::comm::rpc {
 namespace {
 
-// What a message may have beside a part of a tensor.
+// Message overhead besides a part of a tensor.
 constexpr std::int64_t kLargestRest = 64 << 10;
 constexpr int kLargestAnswer = 16 << 20;  // statistics
-// A connection carries one call, and before it the one for its challenge.
+// A connection carries one call, and before it the call for its challenge.
 constexpr int kCallsPerConnection = 4;
 // Room for claim, challenge and proof.
 constexpr int kLargestMetadata = 8 << 10;
-// A task says who it is as soon as it is connected. Its connection has a call from then on, and so is never idle.
+// A task identifies itself right after connecting; from then on its connection has a call and is never idle.
 constexpr int kLongestSilenceMs = 20000;
-// How long one attempt to connect may take: beside a hundred other tasks on few cores, many seconds.
+// Per connection attempt: next to a hundred other tasks on few cores, it takes many seconds.
 constexpr int kLongestAttemptMs = 20000;
 
 std::string read_file(const std::string& path, const char* option) {
@@ -48,7 +48,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tl
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // otherwise channels would share a connection
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // To be able to try a call again gRPC would hold on to the memory of what was sent first.
+  // For retries gRPC would hold on to the memory of what it sent first.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
@@ -78,19 +78,18 @@ std::shared_ptr<grpc::ServerCredentials> make_server_credentials(const Tls& tls)
 
 void configure(grpc::ServerBuilder& builder, const RpcOptions& options) {
   const auto ping = static_cast<int>(options.liveness.ping_every.count());
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is to be noticed
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // so that a port in use is noticed
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, ping);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(options.liveness.answer_within.count()));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, ping / 2);
-  // The pings of our own channels are not abuse.
+  // Pings of our own channels are not abuse.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, ping / 4);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxSendMessageSize(-1);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.part_bytes + kLargestRest));
-  // What strangers can make gRPC hold before they have proved anything: some KB of metadata in few calls, and in each
-  // what passes flow control while nobody reads it (64 KiB).
+  // Limits what strangers can make gRPC hold: some KB of metadata, few calls, and 64 KiB of flow control per call.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kLargestMetadata);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kLongestSilenceMs);

@@ -1,5 +1,5 @@
-// What servers and clients of this folder share: names of calls and of what they carry, credentials, settings, and the
-// completions of asynchronous operations. gRPC's own names appear in no header outside this folder.
+// Shared by servers and clients in this folder: method and metadata names, credentials, settings, and completions of
+// asynchronous operations. No header outside this folder uses gRPC names.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,7 +14,7 @@
 
 namespace trireme::comm::rpc {
 
-// Metadata of calls: what the caller says, what the called task has answered, and the proofs of both (proof.hpp).
+// Call metadata: the caller's claim, the callee's challenge, and both proofs (proof.hpp).
 inline constexpr const char* kClaimKey = "trireme-claim-bin";
 inline constexpr const char* kChallengeKey = "trireme-challenge-bin";
 inline constexpr const char* kProofKey = "trireme-proof-bin";
@@ -27,20 +27,19 @@ inline constexpr const char* kStatisticsMethod = "/trireme/statistics";
 inline constexpr const char* kShutdownMethod = "/trireme/shutdown";
 inline constexpr std::size_t kLongestMethod = 40;
 
-// The contents of the files, or nothing at all. Error(bad_input) that names the option of a file that cannot be read.
+// File contents; all empty without TLS. Error(bad_input) names the option of an unreadable file.
 struct Tls {
   std::string certificate, key, authority;
   bool is_on() const { return !certificate.empty(); }
 };
 Tls read_tls(const TlsFiles& files);
 
-// A connection of its own to a task, that is tried again quickly and notices silence.
+// A separate connection to a task that reconnects quickly and detects silence.
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Tls& tls, const Liveness& liveness);
 std::shared_ptr<grpc::ServerCredentials> make_server_credentials(const Tls& tls);
 void configure(grpc::ServerBuilder& builder, const RpcOptions& options);
 
-// What a completion queue gives back: each operation under way has one, whose function is called, by the thread that
-// runs the queue, when the operation ends.
+// Tag of an operation under way; the thread that runs the completion queue calls its function when the operation ends.
 class Completion {
  public:
   explicit Completion(std::function<void(bool)> then) : then_(std::move(then)) {}
@@ -54,24 +53,20 @@ class Completion {
   std::function<void(bool)> then_;
 };
 
-// Until the queue is shut down and empty.
 inline void run_queue(grpc::CompletionQueue& queue) {
   void* tag = nullptr;
   bool is_ok = false;
   while (queue.Next(&tag, &is_ok)) static_cast<Completion*>(tag)->complete(is_ok);
 }
 
-// So long from now, by a clock that nobody sets.
-gpr_timespec after(std::chrono::milliseconds time);
+gpr_timespec after(std::chrono::milliseconds time);  // a deadline on the monotonic clock
 
-// What a stranger may have sent, without what a terminal would take for commands.
-std::string printable(const std::string& text);
+std::string printable(const std::string& text);  // without control characters
 
 grpc::ByteBuffer to_buffer(const std::string& bytes);
 std::string to_text(const grpc::ByteBuffer& buffer);
 
-// gRPC reports what clients do wrong on the error output, without limit: unless somebody has asked for that by its
-// environment variable, it keeps quiet.
+// Silences gRPC, which logs client errors to stderr without limit, unless its environment variable asks for the log.
 void silence_library();
 
 }  // namespace trireme::comm::rpc

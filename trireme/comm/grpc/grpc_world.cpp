@@ -22,13 +22,13 @@ namespace trireme::comm::rpc {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestLeave{10000};
-// One that is refused stays for a moment, so that the others hear the same from it, and not nothing.
+// A refused task stays for a moment, so that the others learn the reason from it.
 constexpr std::chrono::milliseconds kRefusalDelay{500};
-// How often those who wait hear who has joined meanwhile.
+// How often waiting tasks are told who has joined.
 constexpr std::chrono::seconds kAnnounceEvery{1};
 constexpr std::int64_t kLargestPart = 32 << 20;
 
-// Passes lines on to a log that may be slow, or stand still because nobody reads it: the transport's threads must not.
+// Forwards lines to a log that may be slow or blocked, without blocking the transport's threads.
 class AsyncLog {
  public:
   using Log = std::function<void(const std::string&)>;
@@ -38,7 +38,7 @@ class AsyncLog {
   }
   AsyncLog(const AsyncLog&) = delete;
   AsyncLog& operator=(const AsyncLog&) = delete;
-  // Returns when all lines are out.
+  // Returns when all lines are written.
   ~AsyncLog() {
     if (!log_) return;
     {
@@ -49,7 +49,7 @@ class AsyncLog {
     thread_.join();
   }
 
-  // Never waits; what is too much while the log stands still is dropped.
+  // Never blocks; drops excess lines while the log is stuck.
   void write(const std::string& line) {
     {
       const std::lock_guard lock(mutex_);
@@ -160,7 +160,7 @@ class GrpcWorld : public RpcWorld {
 
   void leave() override {
     roster_.set_state("leaving");
-    // All that was sent has arrived; then others may hear that this task is gone.
+    // Everything sent has arrived before others learn that this task is gone.
     sender_.leave(kLongestLeave);
     listener_->leave(kLongestLeave);
     if (membership_client_) membership_client_->leave(kLongestLeave);
@@ -240,7 +240,7 @@ class GrpcWorld : public RpcWorld {
       if (!roster_.has_joined(task)) silent.push_back(fmt::format("{} ({})", listed(task).name, listed(task).address));
     }
     std::string reason;
-    // Whoever cannot reach task 0 knows of nobody else.
+    // A task that cannot reach task 0 knows of nobody else.
     if (membership_client_ && !roster_.has_joined(kMembershipTask)) {
       silent.resize(1);
       reason = fmt::format("; the others meet there ({})", membership_client_->last_error());
@@ -308,17 +308,17 @@ class GrpcWorld : public RpcWorld {
   const Caller caller_;
   Roster roster_;
   Inboxes inboxes_;
-  std::mutex listener_mutex_;  // of its making
+  std::mutex listener_mutex_;  // guards its creation
   std::unique_ptr<Listener> listener_;
   Sender sender_;
   Transport transport_;
-  std::optional<MembershipClient> membership_client_;  // of all tasks but the one that has the server
-  // Goes before those that have threads: what these notice from then on is their own end, and nobody is told.
+  std::optional<MembershipClient> membership_client_;  // on all tasks without the server
+  // Destroyed before members with threads: what these notice afterwards is our own end and is not reported.
   struct Closing {
     GrpcWorld& world;
     ~Closing() {
       world.roster_.close();
-      std::unique_ptr<Listener> listener;  // goes without the mutex
+      std::unique_ptr<Listener> listener;  // destroyed without the mutex
       const std::lock_guard lock(world.listener_mutex_);
       listener.swap(world.listener_);
     }

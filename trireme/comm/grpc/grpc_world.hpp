@@ -1,9 +1,6 @@
-// gRPC as a transport between tasks that each listen on an address of their own, and the control beside it: joining,
-// health, statistics, shutdown. Made by whoever knows the list of tasks (a launcher's environment, or the command
-// line); no gRPC name appears outside this folder.
-//
-// Security: at the start of every call both sides prove that they know the job's secret, which itself never travels
-// (docs/security.md). TLS adds that nobody between can read or change what follows.
+// gRPC as a transport between tasks that each listen on an address, plus control calls: joining, health, statistics,
+// shutdown. Made from a task list (launcher or command line); no gRPC name appears outside this folder. In every call
+// both sides first prove knowledge of the job's secret, which is never sent (docs/security.md). TLS adds encryption.
 #pragma once
 
 #include <chrono>
@@ -23,50 +20,47 @@ struct RpcTask {
   std::string address;  // "10.0.0.1:2230"
 };
 
-// A task whose host or process has stopped without a word: connections are tried every so often, and it is lost when
-// there is no answer. A pause shorter than that, of a virtual machine say, is not a loss. A task that has ended is
-// noticed at once by its closed connections.
+// Detects hosts or processes that stop silently: connections are pinged, and a task that does not answer is lost.
+// Shorter pauses, of a virtual machine say, are not a loss. Closed connections reveal an ended task at once.
 struct Liveness {
   std::chrono::milliseconds ping_every{2000};
   std::chrono::milliseconds answer_within{10000};
 };
 
 struct RpcOptions {
-  std::vector<RpcTask> tasks = {};  // the same on all tasks; its order is that of ranks
+  std::vector<RpcTask> tasks = {};  // the same on all tasks, in rank order
   int self = 0;
   std::string secret = {};  // the same on all tasks, not empty
   TlsFiles tls = {};
   std::chrono::duration<double> join_timeout = std::chrono::seconds(60);
-  // The most connections that share the tensors from one task to another.
+  // Maximum number of connections that share the tensors from one task to another.
   int streams = 2;
-  // Tensors travel in parts of at most so many bytes, so that streams can share them and copying overlaps with
-  // receiving.
+  // Tensors travel in parts of at most this size, so that streams can share them and copying overlaps with receiving.
   std::int64_t part_bytes = 4 << 20;
   Liveness liveness = {};
-  // Gets whole lines, one at a time, from a thread of its own: who is missing, refused calls, lost tasks.
+  // Receives complete lines, one at a time, from its own thread: missing tasks, refused calls, lost tasks.
   std::function<void(const std::string&)> log = {};
 };
 
-// Tasks by name, as one of them sees the others.
-struct Health {
+struct Health {       // task names, as one task sees the others
   std::string state;  // "joining", "running", "leaving"
   std::vector<std::string> here, missing, left, lost;
 };
 
 class RpcWorld : public World {
  public:
-  // leave() waits until all that was sent has arrived at those who are still there, and tells them. Others go on.
-  // set_statistics() and set_shutdown() take functions that a thread of the transport calls: quick, and safe from any
-  // thread. Empty: an empty object, and nothing is done.
+  // leave() waits until everything sent has arrived at the tasks still present, and notifies them; they continue. A
+  // transport thread calls the functions given to set_statistics() and set_shutdown(): they must be fast and
+  // thread-safe. Empty functions give an empty object and do nothing.
 
-  // What another task says, or is asked to do. Error(failed) when it cannot be asked within a few seconds.
+  // Query or control another task. Error(failed) if it cannot be reached within a few seconds.
   virtual std::string statistics_of(int task) = 0;
   virtual void shut_down(int task) = 0;
   virtual Health health_of(int task) = 0;
 };
 
-// Listens on the address of tasks[self] and returns when all tasks have met. Error(bad_input) when the list, a file or
-// the address is wrong or the place is taken; Error(failed) that names who did not come, or refused us.
+// Listens on the address of tasks[self] and returns when all tasks have joined. Error(bad_input) if the list, a file or
+// the address is invalid or the place is taken; Error(failed) names tasks that are missing or refused us.
 std::unique_ptr<RpcWorld> join(const RpcOptions& options);
 
 std::string library_version();  // "1.51.1"

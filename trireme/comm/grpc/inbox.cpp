@@ -5,7 +5,7 @@
 namespace trireme::comm::rpc {
 namespace {
 
-// No sender is so far ahead of its receiver; a frame that says so was made up.
+// No sender is this far ahead of its receiver; such a frame is forged.
 constexpr std::uint64_t kFurthestAhead = std::uint64_t{1} << 24;
 
 }  // namespace
@@ -91,7 +91,7 @@ bool Inbox::withdraw(PendingReceive& receive) {
 void Inbox::close() {
   std::unique_lock lock(mutex_);
   is_closed_ = true;
-  while (copying_ > 0) {  // a part at most
+  while (copying_ > 0) {  // at most one part
     lock.unlock();
     std::this_thread::yield();
     lock.lock();

@@ -1,6 +1,5 @@
-// Where the messages for one communicator come together. The transport's thread delivers parts, in any order; the
-// communicator's thread posts receives. A part goes straight into the memory of its receive; one that comes before that
-// is kept as it came. The n-th receive from a task with a tag is for the n-th message, so nothing is searched.
+// Receives one communicator's messages. The transport's thread delivers parts in any order, copying them straight to a
+// posted receive or keeping them. The n-th receive for a task and tag matches the n-th message.
 #pragma once
 
 #include <atomic>
@@ -19,7 +18,7 @@
 
 namespace trireme::comm::rpc {
 
-// Wakes the one thread that waits for transfers of a communicator. Notified by the transport's threads.
+// Wakes the one thread that waits for a communicator's transfers. The transport's threads notify it.
 class Notifier {
  public:
   void notify() {
@@ -32,7 +31,7 @@ class Notifier {
     if (wake) changed_.notify_one();
   }
 
-  // Returns at once when it was notified since the last call, because what the caller looked at in between may be old.
+  // Returns at once if notified since the last call, because what the caller checked in between may be stale.
   void wait(std::chrono::milliseconds longest) {
     std::unique_lock lock(mutex_);
     is_waiting_ = true;
@@ -48,21 +47,19 @@ class Notifier {
   bool is_waiting_ = false;
 };
 
-// A part as it came, in memory of the library.
-class Payload {
+class Payload {  // a part as received, in gRPC's memory
  public:
   virtual ~Payload() = default;
   virtual std::size_t size() const = 0;
   virtual void copy_to(std::byte* target) const = 0;
 };
 
-// One posted receive, as its communicator sees it.
 struct PendingReceive {
   int from = 0;
   int tag = 0;
   std::uint64_t sequence = 0;
   std::span<std::byte> data;
-  std::uint64_t came_bytes = 0;  // once complete
+  std::uint64_t came_bytes = 0;  // valid once complete
   std::atomic<bool> is_complete{false};
 };
 
@@ -71,11 +68,11 @@ class Inbox {
   explicit Inbox(std::shared_ptr<Notifier> notifier) : notifier_(std::move(notifier)) {}
 
   std::shared_ptr<PendingReceive> post(int from, int tag, std::span<std::byte> data);
-  // False if the frame contradicts earlier ones: too much, twice, or of another size.
+  // False if the frame contradicts earlier ones: too many bytes, a duplicate, or a different size.
   [[nodiscard]] bool deliver(int from, const FrameHeader& header, std::unique_ptr<Payload> payload);
-  // Nothing is written to the receive's memory afterwards. False: just now something is, or it is complete.
+  // Afterwards nothing writes to the receive's memory. False if a write is in progress or it is complete.
   [[nodiscard]] bool withdraw(PendingReceive& receive);
-  // Drops all that comes from now on, and forgets what was posted; returns when nothing is being written any more.
+  // Forgets posted receives and drops all later messages; returns when no write is in progress.
   void close();
 
   Notifier& notifier() { return *notifier_; }
@@ -88,14 +85,14 @@ class Inbox {
   };
   struct Message {
     std::shared_ptr<PendingReceive> receive;  // null: not posted yet
-    bool is_known = false;                    // something has come
+    bool is_known = false;                    // a part has arrived
     std::uint64_t total_bytes = 0;
-    std::uint64_t claimed_bytes = 0;  // of parts that came
-    std::uint64_t stored_bytes = 0;   // of parts that are where they belong, or kept
+    std::uint64_t claimed_bytes = 0;  // of parts that arrived
+    std::uint64_t stored_bytes = 0;   // of parts copied or kept
     int copying = 0;
     std::vector<Part> kept;
   };
-  struct Channel {  // the messages of one task with one tag
+  struct Channel {  // messages of one task with one tag
     std::uint64_t posted = 0;
     std::map<std::uint64_t, Message> open;  // by sequence
   };
@@ -110,13 +107,12 @@ class Inbox {
   bool is_closed_ = false;
 };
 
-// The inboxes of a process by context. A message may come before its communicator is made here.
+// The inboxes of a process by context. A message may arrive before its communicator is made here.
 class Inboxes {
  public:
   std::shared_ptr<Inbox> get(int context);
   void wake_all();
-  // Closes all there are, and those that are still to come.
-  void close_all();
+  void close_all();  // closes all inboxes, including future ones
 
  private:
   std::mutex mutex_;

@@ -50,7 +50,7 @@ void IncomingCall::finish(const grpc::Status& status) {
   start_writes();
 }
 
-// One operation that sends at a time, and the status at the end.
+// One sending operation at a time, finally the status.
 void IncomingCall::start_writes() {
   if (is_sending_ || is_finished_ || server_.is_closed) return;
   if (unsent_.empty() && !final_status_) return;
@@ -79,7 +79,7 @@ void IncomingCall::on_read(bool is_ok) {
   } else if (!final_status_) {
     grpc::ByteBuffer message;
     message.Swap(&message_);
-    read();  // more may come while this is taken
+    read();  // more may arrive while this is processed
     if (const auto status = handler_->on_message(message)) finish(*status);
   }
   end_operation();

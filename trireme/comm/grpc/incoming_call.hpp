@@ -1,5 +1,4 @@
-// A call from another task, from its first message to its end: the one way into a task. Calls that do not prove that
-// they know the job's secret end before anything of theirs is read. For the server's sources alone.
+// A call from another task, the only way in. Without proof of the job's secret it ends before a message is read.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -19,40 +18,37 @@ namespace trireme::comm::rpc {
 
 class IncomingCall;
 
-// Hears what comes in a call that goes on. Made when the caller is known.
+// Handles the messages of a streaming call. Made once the caller is known.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
-  // The call ends with the status, if there is one.
-  virtual std::optional<grpc::Status> on_message(const grpc::ByteBuffer& message) = 0;
-  // The other side has ended it, or is gone.
-  virtual void on_end() = 0;
+  virtual std::optional<grpc::Status> on_message(const grpc::ByteBuffer& message) = 0;  // status: ends the call
+  virtual void on_end() = 0;  // the peer has ended the call or is gone
 };
 
-// What all calls of a server share; used by the server's thread alone.
+// Shared by all calls of a server; used only by the server's thread.
 struct CallServer {
   Authenticator& authenticator;
   grpc::AsyncGenericService service = {};
   grpc::ServerCompletionQueue* queue = nullptr;
-  std::set<IncomingCall*> calls = {};  // that have a handler
-  // No more operations begin: the queue takes none when it is shut down.
+  std::set<IncomingCall*> calls = {};  // those with a handler
+  // Set before the queue is shut down; no more operations may start.
   bool is_closed = false;
 
-  // By method: the answer to a call that has nothing to say, with its status,
+  // By method: answers a call without messages and sets its status,
   std::function<std::optional<std::string>(const std::string& method, grpc::Status& status)> answer = {};
-  // and the handler of one that has; if there is none, the status says why.
+  // or makes the handler of a streaming call; if null, the status says why.
   std::function<std::unique_ptr<CallHandler>(const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                              grpc::Status& status)>
       make_handler = {};
 };
 
-// Deletes itself when no operation is under way any more.
-class IncomingCall {
+class IncomingCall {  // deletes itself when no operation is under way
  public:
-  // Waits for the next call, and so on until the server is shut down.
+  // Waits for the next call, repeatedly until the server shuts down.
   static void await(CallServer& server) { new IncomingCall(server); }
 
-  // For the handler, as long as it lives.
+  // For the handler, during its lifetime.
   void write(const std::string& message);
   void finish(const grpc::Status& status);
   void cancel() { context_.TryCancel(); }

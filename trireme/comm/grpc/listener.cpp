@@ -15,7 +15,7 @@ namespace {
 
 using grpc::StatusCode;
 
-// Work for the thread that runs a queue; deletes itself when it is done.
+// Work for a queue's thread; deletes itself when done.
 class PostedWork {
  public:
   PostedWork(grpc::CompletionQueue& queue, std::function<void()> work)
@@ -31,7 +31,7 @@ class PostedWork {
   Completion done_;
 };
 
-// Calls `use(bytes)` for the pieces of memory that hold a message from `begin` on.
+// Calls `use(bytes)` for each memory piece of a message from `begin` on.
 template <typename Use>
 void for_each_piece(const std::vector<grpc::Slice>& slices, std::size_t begin, const Use& use) {
   for (const grpc::Slice& slice : slices) {
@@ -41,7 +41,7 @@ void for_each_piece(const std::vector<grpc::Slice>& slices, std::size_t begin, c
   }
 }
 
-// What follows the header of a frame, in gRPC's memory.
+// The payload after a frame's header, in gRPC's memory.
 class SlicePayload : public Payload {
  public:
   SlicePayload(std::vector<grpc::Slice> slices, std::size_t size) : slices_(std::move(slices)), size_(size) {}
@@ -82,7 +82,7 @@ std::string to_message(const Health& health) {
 
 }  // namespace
 
-// Puts what comes in a data stream into the inboxes.
+// Puts frames of a data stream into the inboxes.
 class Listener::DataHandler : public CallHandler {
  public:
   DataHandler(int from, Listener& listener) : from_(from), listener_(listener) {}
@@ -109,7 +109,7 @@ class Listener::DataHandler : public CallHandler {
   }
 
  private:
-  // What is wrong with a frame; empty: nothing.
+  // Returns what is wrong with a frame; empty if it is valid.
   std::string deliver(const grpc::ByteBuffer& frame, FrameHeader& header) {
     std::vector<grpc::Slice> slices;
     if (!frame.Dump(&slices).ok() || frame.Length() < FrameHeader::kBytes) return "a frame without a header";
@@ -170,7 +170,7 @@ Listener::~Listener() {
   server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
   {
     const std::lock_guard lock(mutex_);
-    // By the thread that begins operations, so that none begins after it.
+    // On the thread that starts operations, so that none starts afterwards.
     new PostedWork(*queue_, [this] {
       call_server_.is_closed = true;
       queue_->Shutdown();

@@ -9,7 +9,7 @@ using grpc::StatusCode;
 
 std::string to_line(const RpcTask& task) { return fmt::format("{} {}", task.name, task.address); }
 
-// The first difference between two lists of tasks; empty: there is none.
+// The first difference between two task lists; empty if equal.
 std::string difference(const std::vector<RpcTask>& ours,
                        const google::protobuf::RepeatedPtrField<std::string>& theirs) {
   if (ours.size() != static_cast<std::size_t>(theirs.size())) {
@@ -60,7 +60,7 @@ class MembershipServer::MemberHandler : public CallHandler {
     }
     if (!absent.empty()) call_.write(membership_.absences(absent));
     membership_.members_.insert(&call_);
-    // That all are there is for all of them; before that the others can wait a moment for the news.
+    // The news that all have joined goes out at once; other news can wait a moment.
     if (membership_.roster_.all_joined()) {
       membership_.announce_arrivals();
     } else {
@@ -212,7 +212,7 @@ void MembershipClient::on_read(bool is_ok) {
     const std::lock_guard lock(mutex_);
     is_open_ = false;
   }
-  call_.stream().Finish(&status_, finished_.tag());  // takes the place of the reading
+  call_.stream().Finish(&status_, finished_.tag());  // takes the place of the read
 }
 
 void MembershipClient::on_update(const std::string& message) {

@@ -1,6 +1,5 @@
-// Who takes part in a job: every task but task 0 has one call to task 0, which lasts as long as both do. In it the task
-// says who it is and, at the end, that it leaves; it hears who else has joined and who is gone, and tells the roster.
-// So tasks need no connection to those that they have nothing to send.
+// Tracks who takes part in a job. Every other task keeps a call open to task 0, sends its identity and finally its
+// leave, and records in the roster who has joined or gone. So tasks connect only to those they send to.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,29 +17,24 @@
 
 namespace trireme::comm::rpc {
 
-// The task that has the server.
-inline constexpr int kMembershipTask = 0;
+inline constexpr int kMembershipTask = 0;  // the task that runs the server
 
-// Used by the server's thread alone, but for what is said otherwise.
+// Used only by the server's thread, except as noted.
 class MembershipServer {
  public:
   MembershipServer(const RpcOptions& options, const Identity& self, Roster& roster, Authenticator& authenticator);
 
   std::unique_ptr<CallHandler> make_handler(const wire::Claim& caller, IncomingCall& call);
-  // All that have joined hear who else has.
   void announce_arrivals();
-  // ... and who is gone that they have not heard of.
   void announce_absences();
 
-  // From any thread: why the tasks of this job cannot join; empty: nothing is known.
-  std::string failure() const;
+  std::string failure() const;  // from any thread; empty if unknown
 
  private:
   class MemberHandler;
 
-  // Why a task cannot join; empty: it has.
-  std::string admit(const wire::Claim& caller, const wire::Join& join);
-  std::string arrivals() const;  // an update, as it is sent
+  std::string admit(const wire::Claim& caller, const wire::Join& join);  // why it cannot join; empty if it has
+  std::string arrivals() const;                                          // an encoded update
   std::string absences(const std::vector<int>& tasks) const;
 
   const std::vector<RpcTask> tasks_;
@@ -56,21 +50,17 @@ class MembershipServer {
 // The call of every other task. Made by the world.
 class MembershipClient {
  public:
-  // All live longer; the queue's thread does the work.
+  // All arguments must outlive this; the queue's thread does the work.
   MembershipClient(const Caller& caller, Roster& roster, grpc::CompletionQueue& queue);
   ~MembershipClient();
 
-  // As soon as task 0 can be reached.
-  void join();
-  // Why this task cannot take part; empty: nothing is known.
-  std::string failure() const;
-  // Why task 0 cannot be reached.
-  std::string last_error() const;
+  void join();                     // joins as soon as task 0 can be reached
+  std::string failure() const;     // why this task cannot take part; empty if unknown
+  std::string last_error() const;  // why task 0 cannot be reached
 
-  // Returns when task 0 has heard that we leave, or after this time.
+  // Returns when task 0 knows that we leave, or after this time.
   void leave(std::chrono::milliseconds longest);
-  // Ends without that, so that task 0 loses us.
-  void break_off();
+  void break_off();  // task 0 counts us as lost
 
  private:
   void on_opened(const OutgoingCall::Outcome& outcome);

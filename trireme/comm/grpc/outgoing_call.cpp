@@ -28,7 +28,7 @@ bool is_transient(StatusCode code) {
 
 bool says_nobody_listens(const std::string& message) { return message.find("Connection refused") != std::string::npos; }
 
-// Tasks that were started together do not try again together.
+// Tasks that started together should not retry together.
 std::chrono::milliseconds with_jitter(std::chrono::milliseconds pause) {
   thread_local std::minstd_rand random(std::random_device{}());
   return std::chrono::milliseconds(
@@ -110,7 +110,7 @@ void OutgoingCall::on_challenged() {
   call_->StartCall(started_.tag());
 }
 
-// Nothing is sent before this: a connection may have been replaced by one to somebody else.
+// Nothing is sent before this: the peer may have been replaced by another.
 void OutgoingCall::on_answered() {
   const std::string proof = value_of(context_->GetServerInitialMetadata(), kProofKey);
   if (proof.empty()) {
@@ -149,7 +149,7 @@ void OutgoingCall::on_failed() {
                   task.address, task.name));
 }
 
-// Whoever hears of it may destroy this.
+// The callback may destroy this object.
 void OutgoingCall::end(Answer answer, const std::string& reason) {
   const auto then = std::move(then_);
   then({answer, reason});
@@ -162,7 +162,7 @@ std::string ask(const Caller& caller, int task, const char* method, const char* 
   grpc::ByteBuffer reply;
   bool has_reply = false;
   grpc::Status status;
-  // One operation follows another; the last one ends the queue.
+  // A chain of operations; the last one shuts the queue down.
   Completion finished([&](bool) { queue.Shutdown(); });
   Completion read([&](bool is_ok) {
     has_reply = is_ok;

@@ -1,5 +1,4 @@
-// A call to another task, from asking for a challenge to the proof that the right one has answered. Made by
-// Sender and MembershipClient. For the sources of this folder alone.
+// A call to another task, from challenge to the peer's verified proof. Made by Sender and MembershipClient.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -17,44 +16,41 @@
 
 namespace trireme::comm::rpc {
 
-// What all calls of a process share; lives longer than they do.
+// Shared by all calls of a process; outlives them.
 struct Caller {
   const RpcOptions& options;
   const Tls& tls;
   const Identity& self;
 };
 
-// Why a stream has ended: "connection closed (...)".
-std::string describe_end(const grpc::Status& status);
+std::string describe_end(const grpc::Status& status);  // "connection closed (...)"
 
 class OutgoingCall {
  public:
   using Stream = grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-  // On a connection of its own. The queue's thread does all that follows.
+  // Uses a separate connection. Everything below runs on the queue's thread.
   OutgoingCall(const Caller& caller, int task, const char* method, grpc::CompletionQueue& queue);
 
   enum class Answer {
     accepted,
-    refused,      // by a task that does not want us
-    impostor,     // what answers is not that task
+    refused,      // by the task itself
+    impostor,     // the peer is not that task
     unreachable,  // within the time
   };
   struct Outcome {
     Answer answer = Answer::accepted;
-    std::string reason;  // if not accepted, with the task's name and address
+    std::string reason;  // if not accepted; with the task's name and address
   };
   struct OpenOptions {
     std::chrono::milliseconds timeout;
-    bool waits_for_listener;  // otherwise a task at whose address nobody listens is gone
+    bool waits_for_listener;  // if false, a task that does not listen counts as gone
   };
-  // Calls `then` by the queue's thread; once it is accepted the stream can be used.
+  // Calls `then` on the queue's thread; once accepted, the stream can be used.
   void open(OpenOptions options, std::function<void(const Outcome&)> then);
-  // From any thread: what is under way ends soon. Not while the call is destroyed.
-  void cancel();
+  void cancel();  // from any thread, not during destruction: operations end soon
   Stream& stream() { return *call_; }
-  // Why it is not open yet.
-  std::string last_error() const;
+  std::string last_error() const;  // why it is not open yet
 
  private:
   void request_challenge();
@@ -75,8 +71,8 @@ class OutgoingCall {
   SteadyClock::time_point until_;
   std::function<void(const Outcome&)> then_;
 
-  mutable std::mutex mutex_;                      // of these three, and of the pause
-  std::unique_ptr<grpc::ClientContext> context_;  // of the call that is under way
+  mutable std::mutex mutex_;                      // guards the next three and the pause
+  std::unique_ptr<grpc::ClientContext> context_;  // of the call under way
   bool is_cancelled_ = false;
   std::string last_error_;
 
@@ -93,9 +89,8 @@ class OutgoingCall {
   Completion paused_{[this](bool) { request_challenge(); }};
 };
 
-// Asks a task something that it answers at once, on a connection for this question alone. The answer, to one of the
-// methods that have one. Error(failed), which names the task, when none comes within a few seconds; `what` begins it:
-// "statistics".
+// Calls one of the methods with an immediate answer on a separate connection and returns the answer. If none comes
+// within a few seconds: Error(failed) naming the task and starting with `what` ("statistics").
 std::string ask(const Caller& caller, int task, const char* method, const char* what);
 
 }  // namespace trireme::comm::rpc

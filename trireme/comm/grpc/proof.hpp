@@ -1,5 +1,5 @@
-// How two tasks prove to each other that they know the job's secret without saying it: each shows HMAC-SHA-256, keyed
-// by the secret, of what both have just said. Used by the two sides of a call, Authenticator and OutgoingCall.
+// Lets two tasks prove to each other that they know the job's secret without revealing it: each sends HMAC-SHA-256,
+// keyed by the secret, of what both have just said. Used by both sides of a call, Authenticator and OutgoingCall.
 #pragma once
 
 #include <initializer_list>
@@ -13,15 +13,13 @@ inline constexpr std::size_t kProofBytes = 32;
 
 std::string random_bytes(std::size_t count);
 
-// Of all parts, each with its length, so that what belongs to one cannot be taken for another's.
+// Hashes each part with its length, so that parts cannot be confused.
 std::string keyed_hash(std::string_view key, std::initializer_list<std::string_view> parts);
 
-// The caller's claim (wire::Claim, as sent) and the challenge that the called task has answered it with: neither side's
-// proof can be taken for the other's, for that of another call, or of another connection.
+// Over claim (wire::Claim as sent) and challenge: valid for one side, one call and one connection only.
 std::string caller_proof(std::string_view secret, std::string_view claim, std::string_view challenge);
 std::string answer_proof(std::string_view secret, std::string_view claim, std::string_view challenge);
 
-// In a time that does not depend on where they differ.
-bool is_equal(std::string_view given, std::string_view expected);
+bool is_equal(std::string_view given, std::string_view expected);  // constant time
 
 }  // namespace trireme::comm::rpc

@@ -1,4 +1,4 @@
-// Who of the job has joined, has left, is lost: one per process, written by the transport's threads, read by everybody.
+// Which tasks have joined, left or are lost. One per process, written by the transport's threads; thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,7 @@
 
 namespace trireme::comm::rpc {
 
-// A process that says it is a task, as it is sent.
-using Identity = wire::Identity;
+using Identity = wire::Identity;  // a process that claims to be a task, as sent
 
 Identity own_identity(const RpcOptions& options);
 
@@ -24,35 +23,31 @@ class Roster {
  public:
   explicit Roster(const RpcOptions& options);
 
-  // A process takes its place; the same one may do so again. Otherwise the reason why it cannot.
+  // Gives a task's place to a process, possibly again. Returns the reason if it cannot; empty on success.
   std::string admit(const Identity& identity);
-  // The same for a process of which no more is known yet.
-  [[nodiscard]] bool admit(int task, const std::string& instance);
-  std::vector<Identity> identities() const;  // of the others that have joined
+  [[nodiscard]] bool admit(int task, const std::string& instance);  // with only its instance known
+  std::vector<Identity> identities() const;                         // of the others that have joined
   void mark_joined(int task);
   bool has_joined(int task) const;
   bool all_joined() const;
-  // Returns when somebody has joined or is gone since the last call, or after this time.
+  // Returns when a task has joined or gone since the last call, or after this time.
   void wait_for_change(std::chrono::milliseconds longest);
-  // The first one counts: a task that has left is not lost when its connections end.
+  // The first call counts: a task that has left is not lost when its connections end.
   void leave(int task);
   void lose(int task, const std::string& reason);
 
   Presence presence(int task) const;
-  // Whether it is gone for so long that what it has sent before has come, if anything has: word of its end may come by
-  // way of another task and overtake that.
+  // Gone for so long that all its messages have arrived: news of its end may overtake them through another task.
   bool is_long_gone(int task) const;
-  // "lost ps 0 (alpha): connection closed", "ps 0 (alpha) has left"
   std::string describe_absence(int task) const;
   std::string reason_of(int task) const;  // why it is lost
-  std::string name_of(int task) const;    // "ps 0 (alpha)", by its address before it has joined
+  std::string name_of(int task) const;    // "ps 0 (alpha)"; with its address before it has joined
   Health health() const;
 
   void set_state(const std::string& state);
-  // From now on connections end because this process ends them: nobody is lost by that.
+  // From now on this process itself ends connections, so nobody counts as lost.
   void close();
-  // Called after every leave() and lose().
-  void set_on_absence(std::function<void()> on_absence);
+  void set_on_absence(std::function<void()> on_absence);  // after leave() and lose()
 
  private:
   struct Place {
@@ -60,7 +55,7 @@ class Roster {
     bool has_joined = false;
     std::string reason;  // why it is lost
     std::atomic<Presence> presence{Presence::here};
-    std::atomic<std::int64_t> gone_since{0};  // steady nanoseconds; 0: it is here
+    std::atomic<std::int64_t> gone_since{0};  // steady nanoseconds; 0: present
   };
   std::string name_of_locked(int task) const;
   void set_gone(int task, Presence how, const std::string& reason);

@@ -26,7 +26,7 @@ class CopiedPayload : public Payload {
 
 }  // namespace
 
-// The others lose this task, because its streams end without an end frame. This one loses nobody by that.
+// The others lose this task, because its streams end without an end frame; this task loses nobody.
 void Transport::abandon() {
   if (is_abandoned.exchange(true)) return;
   roster.close();
@@ -45,7 +45,7 @@ RpcCommunicator::RpcCommunicator(Transport& transport, std::vector<int> tasks, i
 
 RpcCommunicator::~RpcCommunicator() { inbox_->close(); }
 
-// Every completion notifies; the time is for what nobody notifies of.
+// Every completion notifies; the timeout covers everything else.
 void RpcCommunicator::doze(Backoff&) { inbox_->notifier().wait(kLongestDoze); }
 
 void RpcCommunicator::abandon() {
@@ -83,8 +83,7 @@ bool RpcCommunicator::test(int slot) {
   return tested.receive != nullptr ? test_receive(slot, tested) : test_send(slot, tested);
 }
 
-// A send fails only when gRPC could not write it: one that has just arrived may be complete although its receiver has
-// left meanwhile.
+// A send fails only if gRPC could not write it: a delivered one is complete even if its receiver has left since.
 bool RpcCommunicator::test_send(int slot, const State& tested) const {
   if (tested.has_failed) fail_absent(slot, tested.peer);
   if (tested.send == nullptr) return true;
@@ -101,7 +100,7 @@ bool RpcCommunicator::test_receive(int slot, const State& tested) {
          tested.receive->came_bytes);
   }
   if (is_here) {
-    // Nobody else would tell us of its end: we notice it by a connection of our own.
+    // Nobody else would report its end, so notice it by a connection of our own.
     if (transport_.roster.presence(kMembershipTask) != Presence::here) transport_.sender.open(tested.peer);
     return false;
   }

@@ -1,5 +1,4 @@
-// A group of tasks over gRPC. Its messages come together in an inbox of its own, so that communicators do not get in
-// each other's way. Made by the world, and by split().
+// A group of tasks over gRPC, with its own inbox. Made by the world and by split().
 #pragma once
 
 #include <map>
@@ -14,14 +13,14 @@
 
 namespace trireme::comm::rpc {
 
-// What the communicators of a process share; lives longer than they do.
+// Shared by the communicators of a process; outlives them.
 struct Transport {
   Roster& roster;
   Inboxes& inboxes;
   Sender& sender;
   int self = 0;
   std::string description;
-  std::function<void()> break_off = [] {};  // what else connects this task with others
+  std::function<void()> break_off = [] {};  // ends this task's other connections
   std::atomic<bool> is_abandoned{false};
 
   void abandon();
@@ -50,9 +49,9 @@ class RpcCommunicator : public Communicator {
  private:
   struct State {
     int peer = -1;                            // a task
-    std::shared_ptr<PendingSend> send;        // null: a receive, or a message that was copied
+    std::shared_ptr<PendingSend> send;        // null: a receive, or a copied message
     std::shared_ptr<PendingReceive> receive;  // null: a send
-    bool has_failed = false;                  // at once
+    bool has_failed = false;                  // when posted
   };
   int task(int rank) const { return tasks_[rank]; }
   void send_to_self(const FrameHeader& header, std::span<const std::byte> data);

@@ -10,20 +10,19 @@ namespace trireme::comm::rpc {
 namespace {
 
 struct OutgoingFrame {
-  grpc::Slice front;  // the header, and the data if it is copied
+  grpc::Slice front;  // the header, and the data if copied
   std::span<const std::byte> data;
-  std::shared_ptr<PendingSend> send;  // null if nothing of the caller's is referred to
+  std::shared_ptr<PendingSend> send;  // null if no caller's memory is used
 };
 
-// How many pieces of callers' memory gRPC refers to: it may outlive everything else here.
+// Number of callers' memory pieces that gRPC refers to; may outlive everything else here.
 using BorrowCount = std::shared_ptr<std::atomic<int>>;
 struct Borrowed {
   std::shared_ptr<PendingSend> send;
   BorrowCount count;
 };
 
-// Writing and letting go of the memory are two steps: gRPC says of a write that it is done when it is on its way, and
-// may read the memory after that.
+// Writing, then releasing the memory: gRPC reports a queued write as done but may read the memory later.
 constexpr int kStepsPerPart = 2;
 
 grpc::ByteBuffer to_buffer(const OutgoingFrame& frame, const BorrowCount& count) {
@@ -35,7 +34,7 @@ grpc::ByteBuffer to_buffer(const OutgoingFrame& frame, const BorrowCount& count)
     borrowed->send->finish();
     borrowed->count->fetch_sub(1, std::memory_order_release);
   };
-  // gRPC takes memory that may be written to, and only reads it.
+  // gRPC takes mutable memory but only reads it.
   auto* const memory = const_cast<std::byte*>(frame.data.data());
   const grpc::Slice slices[] = {frame.front, grpc::Slice(memory, frame.data.size(), let_go, owner)};
   return {slices, 2};
@@ -51,7 +50,7 @@ grpc::Slice front_of(const FrameHeader& header, std::span<const std::byte> copie
 
 }  // namespace
 
-// What all streams of a process share.
+// Shared by all streams of a process.
 struct SendContext {
   const Caller& caller;
   Roster& roster;
@@ -59,19 +58,19 @@ struct SendContext {
   BorrowCount borrowed;
 };
 
-// A call that does not end while all is well: frames go out, nothing comes in.
+// A call that stays open: frames go out, nothing comes in.
 class DataStream {
  public:
   DataStream(PeerQueue& peer, SendContext& shared, int task);
 
   void start();
-  // Under the mutex of the peer's queue, as the next.
+  // Requires the mutex of the peer's queue, as does take().
   void cancel() {
     if (call_ != nullptr) call_->cancel();
   }
-  // The next frame that waits, unless the stream is writing. It must be written then,
+  // The next waiting frame, unless the stream is writing. The caller must then write() it
   [[nodiscard]] bool take(OutgoingFrame& frame);
-  // without the mutex.
+  // without holding the mutex.
   void write(const OutgoingFrame& frame) { call_->stream().Write(to_buffer(frame, borrowed_), written_.tag()); }
 
  private:
@@ -94,7 +93,7 @@ class DataStream {
 
   // Guarded by the mutex of the peer's queue.
   bool is_started_ = false, is_writing_ = false, has_sent_end_ = false, is_over_ = false;
-  int under_way_ = 1;                  // operations, from starting on
+  int under_way_ = 1;                  // operations, including the start
   std::shared_ptr<PendingSend> send_;  // of what is being written
 };
 
@@ -112,7 +111,7 @@ class PeerQueue {
 
   bool post(const FrameHeader& message, std::span<const std::byte> data, const std::shared_ptr<PendingSend>& send) {
     std::unique_lock lock(mutex);
-    // The other direction may have been the first to notice: our own writes would still find room somewhere.
+    // The other direction may notice first: our own writes would still find buffer space.
     if (is_broken || shared_.roster.presence(task_) != Presence::here) return false;
     const bool is_copied = data.size() <= Sender::kCopiedBytes;
     if (is_copied) {
@@ -132,9 +131,9 @@ class PeerQueue {
     start_writes(lock);
   }
 
-  // What waits goes to the streams that are idle.
+  // Gives waiting frames to idle streams.
   void start_writes(std::unique_lock<std::mutex>& lock) {
-    for (std::size_t i = 0; i < streams.size(); ++i) {  // there may be more when the mutex is taken again
+    for (std::size_t i = 0; i < streams.size(); ++i) {  // others may be added while the mutex is released
       DataStream& stream = *streams[i];
       OutgoingFrame frame;
       if (!stream.take(frame)) continue;
@@ -149,13 +148,12 @@ class PeerQueue {
     for (const auto& stream : streams) stream->cancel();
   }
 
-  // Whether all streams have ended.
   bool wait_for_end(SteadyClock::time_point until) {
     std::unique_lock lock(mutex);
     return ended_.wait_until(lock, until, [&] { return open_streams_ == 0; });
   }
 
-  // What waits can never be sent, and nothing can any more.
+  // Waiting frames fail, and so do all later ones.
   void break_off() {
     std::deque<OutgoingFrame> unsent;
     {
@@ -171,7 +169,7 @@ class PeerQueue {
     cancel();
   }
 
-  // A stream has ended otherwise than by our own end: the task has left, or is lost.
+  // The peer ended a stream: the task has left or is lost.
   void end(const grpc::Status& status) {
     if (status.ok()) {
       shared_.roster.leave(task_);
@@ -193,10 +191,10 @@ class PeerQueue {
   std::mutex mutex;
   std::deque<OutgoingFrame> queue;
   bool is_leaving = false, is_broken = false;
-  std::vector<std::unique_ptr<DataStream>> streams;  // none goes before the queue does
+  std::vector<std::unique_ptr<DataStream>> streams;  // destroyed only with the queue
 
  private:
-  // Never as many as to move those that there are.
+  // Never enough to reallocate the vector.
   void add_stream() {
     streams.push_back(std::make_unique<DataStream>(*this, shared_, task_));
     ++open_streams_;
@@ -239,7 +237,7 @@ void DataStream::on_opened(const OutgoingCall::Outcome& outcome) {
     peer_.lose(outcome.reason);
     return end_operation();
   }
-  // Nothing is ever read, but it tells when the stream ends. It takes the place of this operation.
+  // Nothing is ever read, but this reports the end of the stream. Takes the place of the current operation.
   call_->stream().Read(&never_, read_.tag());
   std::unique_lock lock(peer_.mutex);
   is_started_ = true;
@@ -252,7 +250,7 @@ bool DataStream::take(OutgoingFrame& frame) {
     frame = std::move(peer_.queue.front());
     peer_.queue.pop_front();
   } else if (peer_.is_leaving && !peer_.is_broken) {
-    // With the number of streams, because those that the other side has not heard of yet may have parts for it.
+    // Includes the number of streams, since some that the peer does not know yet may have parts for it.
     frame.front = front_of({.kind = FrameKind::end, .sequence = peer_.streams.size()}, {});
     has_sent_end_ = true;
   } else {
@@ -274,7 +272,7 @@ void DataStream::on_written(bool is_ok) {
     send = std::move(send_);
     half_close = is_ok && has_sent_end_ && !is_over_;
     goes_on = is_ok && take(next);
-    if (goes_on) --under_way_;  // writing it takes the place of this operation, as half-closing does
+    if (goes_on) --under_way_;  // the write takes the place of this operation, as half-closing does
   }
   if (send != nullptr) {
     if (!is_ok) send->fail();
@@ -294,7 +292,7 @@ void DataStream::on_end() {
     const std::lock_guard lock(peer_.mutex);
     is_over_ = true;
   }
-  call_->stream().Finish(&status_, finished_.tag());  // takes the place of the reading
+  call_->stream().Finish(&status_, finished_.tag());  // takes the place of the read
 }
 
 void DataStream::on_finished() {

@@ -1,6 +1,5 @@
-// The sending half of the transport: streams to other tasks, each a connection of its own, that take parts from one
-// queue per task. There are none to a task that nothing is sent to, one to a task that gets small messages, and several
-// to one that gets tensors. Made by the world, used by its communicators.
+// The sending half of the transport: streams to other tasks, each on its own connection, fed from one queue per task.
+// None if nothing is sent, one for small messages, several for tensors. Made by the world.
 #pragma once
 
 #include <atomic>
@@ -23,7 +22,7 @@ struct Caller;
 struct SendContext;
 class PeerQueue;
 
-// A message under way whose memory gRPC reads: complete when all of it was written and nobody refers to it any more.
+// A message whose memory gRPC reads: complete when all of it is written and nothing refers to it.
 class PendingSend {
  public:
   explicit PendingSend(std::shared_ptr<Notifier> notifier) : notifier_(std::move(notifier)) {}
@@ -44,23 +43,21 @@ class PendingSend {
 
 class Sender {
  public:
-  // All live longer.
-  Sender(const Caller& caller, Roster& roster);
+  Sender(const Caller& caller, Roster& roster);  // all arguments must outlive this
   ~Sender();
 
-  // The queue of the thread that sends, for the other calls that last; they must end before this does.
+  // The sending thread's queue, for other long-lived calls; they must end before this does.
   grpc::CompletionQueue& queue();
-  // The first stream to a task, if there is none yet: from then on its end is noticed here too.
+  // Opens the first stream to a task, if there is none; from then on this side also notices its end.
   void open(int task);
-  // Messages up to this size are copied, which is cheaper than keeping track of them: complete at once, they need no
-  // Send. False: the task is gone.
+  // Messages up to this size are copied, complete at once and need no PendingSend. False if the task is gone.
   static constexpr std::size_t kCopiedBytes = 4096;
   [[nodiscard]] bool post(int task, const FrameHeader& header, std::span<const std::byte> data,
                           const std::shared_ptr<PendingSend>& send);
-  // Returns when all tasks that are there have got everything and know that we leave, or after this time.
+  // Returns when all present tasks have received everything and know that we leave, or after this time.
   void leave(std::chrono::milliseconds longest);
-  // Breaks off all streams; what was not sent has failed. Returns when gRPC has let go of the callers' memory. False:
-  // it has not within this time, because a task that is stopped keeps a connection full.
+  // Breaks all streams; unsent messages fail. Returns when gRPC no longer refers to the callers' memory; false if it
+  // still does after this time, because a stopped task keeps a connection full.
   bool break_off(std::chrono::milliseconds longest);
 
  private:

@@ -17,8 +17,8 @@
 namespace trireme::comm {
 namespace {
 
-// What all ranks of one run share: a rank's messages lie in its mailbox until it asks for them. A send copies its data
-// and is done, so that no rank ever touches the memory of another, which may be gone after an error.
+// Shared by all ranks of one run: messages wait in the receiver's mailbox. A send copies its data and is done, so no
+// rank touches the memory of another, which may be gone after an error.
 class LocalWorld {
  public:
   explicit LocalWorld(int size) : mailboxes_(size) {}
@@ -42,7 +42,7 @@ class LocalWorld {
     mailbox.messages.push_back({address, std::move(copy)});
   }
 
-  // Takes the oldest message of this address out of a mailbox; false if there is none.
+  // Takes the oldest message with this address; false if there is none.
   bool take(int rank, const Address& address, std::vector<std::byte>& data) {
     Mailbox& mailbox = mailboxes_[rank];
     const std::lock_guard lock(mailbox.mutex);
@@ -55,7 +55,7 @@ class LocalWorld {
     return true;
   }
 
-  // The first failure is kept; from then on failed() is true for everybody.
+  // Keeps the first failure; from then on failed() is true for everybody.
   void fail(int rank, std::exception_ptr error) {
     const std::lock_guard lock(failure_mutex_);
     if (failed()) return;
@@ -75,7 +75,7 @@ class LocalWorld {
   struct Mailbox {
     std::mutex mutex;
     std::vector<Message> messages;
-    std::vector<std::vector<std::byte>> spare;  // memory of messages that were taken
+    std::vector<std::vector<std::byte>> spare;  // memory of received messages, for reuse
   };
   std::vector<Mailbox> mailboxes_;
   std::mutex failure_mutex_;
@@ -86,7 +86,7 @@ class LocalWorld {
 
 class LocalCommunicator : public Communicator {
  public:
-  // The places of the ranks in the world, by rank.
+  // `places` are the ranks in the world, by rank.
   LocalCommunicator(std::shared_ptr<LocalWorld> world, std::vector<int> places, int rank, int context)
       : Communicator(rank, static_cast<int>(places.size())),
         world_(std::move(world)),
@@ -135,8 +135,7 @@ class LocalCommunicator : public Communicator {
     bool complete = false;
   };
 
-  // Messages of one address go to receives in the order in which these were posted. While this goes on more may come,
-  // and they must not go to a receive when an earlier one has just found nothing.
+  // Messages of an address go to receives in posting order, even if one arrives right after a check of an earlier one.
   void match() {
     without_.clear();
     std::erase_if(waiting_, [&](int slot) {
@@ -160,9 +159,9 @@ class LocalCommunicator : public Communicator {
   std::vector<int> places_;
   int context_;
   std::vector<State> states_;                 // by slot
-  std::vector<int> waiting_;                  // slots of receives, in the order in which they were posted
-  std::vector<std::byte> arrived_;            // the message that match() looks at
-  std::vector<LocalWorld::Address> without_;  // those for which it found none
+  std::vector<int> waiting_;                  // slots of receives, in posting order
+  std::vector<std::byte> arrived_;            // the message that match() handles
+  std::vector<LocalWorld::Address> without_;  // addresses for which it found none
 };
 
 void run_rank(const std::shared_ptr<LocalWorld>& world, const LocalOptions& options, int rank,

@@ -1,5 +1,4 @@
-// Ranks as threads of this process, for tests and examples: everything that is written over Communicator runs on it,
-// without an MPI installation. Messages are copied through queues in memory.
+// Ranks as threads of this process, for tests and examples without MPI. Messages are copied through queues.
 #pragma once
 
 #include <functional>
@@ -11,16 +10,15 @@ namespace trireme::comm {
 
 struct LocalOptions {
   int size = 1;
-  // Pretends several machines: so many ranks in a row have the same node index. 0: all.
+  // Simulates several machines: this many consecutive ranks share a node index. 0: all.
   int ranks_per_node = 0;
 };
 
-// Runs the body once per rank, each on a thread of its own, and returns when all have ended. When a body throws, the
-// waits of all others fail at once, and the first error is thrown again here, with its rank in front if it is an Error.
+// Runs the body once per rank, each on its own thread, and returns when all have ended. If a body throws, all other
+// waits fail at once and the first error is rethrown here, prefixed with its rank if it is an Error.
 void run_local(const LocalOptions& options, const std::function<void(Communicator&)>& body);
 inline void run_local(int size, const std::function<void(Communicator&)>& body) { run_local({.size = size}, body); }
 
-// A communicator of this process alone.
-std::unique_ptr<Communicator> make_single();
+std::unique_ptr<Communicator> make_single();  // a communicator of this process alone
 
 }  // namespace trireme::comm

@@ -35,7 +35,7 @@ void MpiCommunicator::abort(int code) {
   std::_Exit(code);
 }
 
-// Any call that looks for messages lets MPI work.
+// Any call that probes for messages drives MPI.
 void MpiCommunicator::progress() {
   int found = 0;
   mpi_->calls.run([&] { return MPI_Iprobe(MPI_ANY_SOURCE, full_tag(0), mpi_->world, &found, MPI_STATUS_IGNORE); },
@@ -73,11 +73,10 @@ void MpiCommunicator::post_receive(int slot, std::span<std::byte> data, int from
   state.expected_bytes = std::ssize(data);
 }
 
-// Few groups ever reduce by the library, so that only those who will have an MPI communicator of their own. It lives
-// until MPI is finalised, because freeing it would be collective.
+// Only groups that reduce by library get an MPI communicator. It is never freed, because that would be collective.
 void MpiCommunicator::prepare_library_all_reduce() {
   if (library_ != MPI_COMM_NULL) return;
-  barrier(*this);  // MPI would wait without end for a rank that does not come
+  barrier(*this);  // MPI would wait forever for a missing rank
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group group = MPI_GROUP_NULL;
   const auto doing = [&] { return name_of(rank()) + ": making a communicator for the library's all-reduce"; };
@@ -105,7 +104,7 @@ bool MpiCommunicator::test(int slot) {
         const int code =
             MPI_Testall(static_cast<int>(state.parts.size()), state.parts.data(), &complete, state.statuses.data());
         if (code != MPI_ERR_IN_STATUS) return code;
-        // The codes of the parts are in their statuses; those of parts under way are not errors.
+        // Error codes are in the parts' statuses; pending parts are not errors.
         for (const MPI_Status& status : state.statuses) {
           if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) return status.MPI_ERROR;
         }

@@ -1,5 +1,5 @@
-// A group of ranks over MPI. All groups of a process use one MPI communicator: ranks are translated, and the group's
-// context is part of the tag. So making a group needs no MPI call that would wait, without timeout, for other ranks.
+// A group of ranks over MPI. All groups of a process share one MPI communicator: ranks are translated, and the group's
+// context is part of the tag. So making a group needs no MPI call, which would wait for other ranks without a timeout.
 #pragma once
 
 #include <mpi.h>
@@ -22,13 +22,12 @@ inline std::string error_text(int code) {
   return {text, static_cast<std::size_t>(length)};
 }
 
-// Calls into MPI: serialised if the library wants that, their errors turned into ours. One per process, shared by all
-// its communicators.
+// Serializes MPI calls if needed and turns error codes into Errors. One per process, shared by all communicators.
 class MpiCalls {
  public:
   explicit MpiCalls(bool concurrent) : concurrent_(concurrent) {}
 
-  // Runs a call. `describe` says what was being done and is asked only when the call fails.
+  // `describe` says what was being done; it is called only on failure.
   template <typename Call, typename Describe>
   void run(const Call& call, const Describe& describe) {
     std::unique_lock lock(mutex_, std::defer_lock);
@@ -42,19 +41,17 @@ class MpiCalls {
   std::mutex mutex_;
 };
 
-// What the groups of a process share.
-struct MpiContext {
+struct MpiContext {  // shared by the groups of a process
   explicit MpiContext(const MpiOptions& given, bool concurrent) : options(given), calls(concurrent) {}
 
   MPI_Comm world = MPI_COMM_NULL;
-  int highest_tag = 32767;  // what every MPI has
+  int highest_tag = 32767;  // guaranteed by every MPI
   MpiOptions options;
   MpiCalls calls;
 };
 
 class MpiCommunicator : public Communicator {
  public:
-  // The ranks are those in `world`.
   MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<int> world_ranks, int rank, int context);
 
   std::string_view protocol() const override { return "mpi"; }
@@ -78,9 +75,9 @@ class MpiCommunicator : public Communicator {
     std::vector<MPI_Request> parts;
     std::vector<MPI_Status> statuses;
     std::int64_t expected_bytes = -1;  // of a receive
-    std::span<float> to_divide;        // of a mean by the library
+    std::span<float> to_divide;        // for a mean by the library
   };
-  // Cuts the data into parts for the library and calls `post(part, request)` for each; once for nothing at all.
+  // Cuts the data into parts and calls `post(part, request)` for each; once if the data is empty.
   template <typename Value, typename Post>
   State& post_parts(int slot, std::span<Value> data, const Post& post);
   int full_tag(int tag) const;
@@ -90,7 +87,7 @@ class MpiCommunicator : public Communicator {
   std::vector<int> world_ranks_;
   int context_;
   std::vector<State> states_;         // by slot
-  MPI_Comm library_ = MPI_COMM_NULL;  // of just these ranks, for reductions by the library; null: not prepared
+  MPI_Comm library_ = MPI_COMM_NULL;  // just these ranks, for library reductions; null: not prepared
 };
 
 }  // namespace trireme::comm::mpi

@@ -21,7 +21,7 @@ void check(int code, const char* doing) {
   if (code != MPI_SUCCESS) fail(ErrorKind::failed, "{}: MPI says: {}", doing, error_text(code));
 }
 
-// Returns the level of thread support. A program that uses MPI itself has started it already, and will end it.
+// Returns the thread support level. A program that uses MPI itself has already started it and will end it.
 int start_mpi(bool& started_here) {
   int initialised = 0;
   check(MPI_Initialized(&initialised), "asking whether MPI is started");
@@ -39,7 +39,7 @@ int start_mpi(bool& started_here) {
   return level;
 }
 
-// MPI is finalised by leave() alone: finalising waits for all ranks, which does not do when one of them has failed.
+// Only leave() finalizes MPI: that waits for all ranks, which is wrong if one has failed.
 class MpiWorld : public World {
  public:
   explicit MpiWorld(const MpiOptions& options) {
@@ -75,7 +75,7 @@ class MpiWorld : public World {
   std::unique_ptr<MpiCommunicator> communicator_;
 };
 
-// The names of all control variables that exist now.
+// The names of all current control variables.
 std::set<std::string> control_variables() {
   std::set<std::string> names;
   int level = 0;
@@ -90,7 +90,7 @@ std::set<std::string> control_variables() {
     int scope = 0;
     int no_description = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    // Variables of components that were not chosen are gone, and asking for them fails.
+    // Variables of components that were not selected are gone; querying them fails.
     if (MPI_T_cvar_get_info(i, name.data(), &bytes, &verbosity, &type, nullptr, nullptr, &no_description, &binding,
                             &scope) == MPI_SUCCESS) {
       names.emplace(name.data());
@@ -100,8 +100,7 @@ std::set<std::string> control_variables() {
   return names;
 }
 
-// Open MPI names variables after their components: "btl_tcp_links" of the component tcp of the framework btl. Those of
-// the framework itself are called "btl_base_...".
+// Open MPI's "btl_tcp_links" belongs to component tcp of framework btl, "btl_base_..." to btl itself.
 std::set<std::string> components(const std::set<std::string>& variables, std::string_view framework) {
   const std::string prefix = fmt::format("{}_", framework);
   std::set<std::string> found;
@@ -144,12 +143,12 @@ std::string library_version() {
   return fmt::format("{} {}", name, all.substr(digit, end - digit));
 }
 
-// Found out from the library's control variables (MPI_T) and its own description.
+// From the library's control variables (MPI_T) and its own description.
 std::string transport_in_words() {
   std::string words = library_version();
   if (const std::string device = mpich_device(); !device.empty()) return fmt::format("{}, {}", words, device);
   const auto variables = control_variables();
-  const auto ways = components(variables, "pml");  // the way of point-to-point messages; one is chosen
+  const auto ways = components(variables, "pml");  // carries point-to-point messages; one is chosen
   if (!ways.empty()) words += fmt::format(", pml {}", fmt::join(ways, "+"));
   if (ways.contains("ob1")) words += fmt::format(", btl {}", fmt::join(components(variables, "btl"), "+"));
   return words;

@@ -1,5 +1,4 @@
-// MPI as a transport: initialised when the world is joined, finalised when it is left. See comm/world.hpp, which calls
-// this; no MPI name appears outside this folder.
+// MPI as a transport: initialized on join, finalized on leave. No MPI name appears outside this folder.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +11,16 @@
 namespace trireme::comm::mpi {
 
 struct MpiOptions {
-  // Messages are cut into parts of at most so many bytes, because MPI counts with int. Tests make it small.
+  // Messages are cut into parts of at most this size because MPI counts with int. Tests make it small.
   std::int64_t part_bytes = 1 << 30;
-  // Who is gone, by rank in the world: MPI itself cannot tell. Empty: nobody knows. From any thread.
+  // Presence by world rank, which MPI itself cannot tell. Empty: unknown. Called from any thread.
   std::function<Presence(int)> presence = {};
 };
 
-// Starts MPI. At most once per process.
-std::unique_ptr<World> join(const MpiOptions& options = {});
+std::unique_ptr<World> join(const MpiOptions& options = {});  // starts MPI, once per process
 
-// "Open MPI 4.1.4", say. Before MPI is started too.
-std::string library_version();
-// With what carries its messages, as far as the library tells: "Open MPI 4.1.4, pml ob1, btl self+vader+tcp". Once MPI
-// is started.
+std::string library_version();  // "Open MPI 4.1.4"; before MPI is started too
+// With what carries messages: "Open MPI 4.1.4, pml ob1, btl self+vader+tcp". Only after MPI has started.
 std::string transport_in_words();
 
 }  // namespace trireme::comm::mpi

@@ -1,7 +1,5 @@
-// UCX as a transport for the data of a job whose ranks are joined already by another one, the control: RDMA if there
-// is hardware, else shared memory inside a node and TCP between nodes. No UCX name appears outside this folder.
-//
-// UCX's own settings (UCX_TLS, UCX_NET_DEVICES, ...) are honoured.
+// UCX as a data transport for ranks joined by another one, the control: RDMA if available, else shared memory and TCP.
+// No UCX name appears outside this folder. UCX_TLS, UCX_NET_DEVICES and other settings of UCX apply.
 #pragma once
 
 #include <memory>
@@ -11,11 +9,10 @@
 
 namespace trireme::comm::ucx {
 
-// The same ranks, with the same names, as those of `control`; collective over it. The control must live longer: it
-// carries the addresses and knows who is gone (presence() asks it, from any thread). Its timeout is taken over.
+// The same ranks and names as `control`; collective over it. Inherits its timeout. The control must outlive the result:
+// it carries the addresses and knows who is gone (presence() asks it, from any thread).
 std::unique_ptr<Communicator> make_communicator(Communicator& control);
 
-// "1.13.1", say: of the library that is loaded.
-std::string library_version();
+std::string library_version();  // of the loaded library: "1.13.1"
 
 }  // namespace trireme::comm::ucx

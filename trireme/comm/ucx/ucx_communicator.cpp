@@ -15,19 +15,19 @@
 namespace trireme::comm::ucx {
 namespace {
 
-// The sender's rank and the tag. Groups have workers of their own, so that nothing need tell them apart.
+// Sender's rank and tag. Groups have their own workers, so nothing else is needed.
 std::uint64_t full_tag(int sender, int tag) {
   return static_cast<std::uint64_t>(sender) << 32 | static_cast<std::uint64_t>(tag);
 }
 
-// How much one look does at most, so that a stream of messages does not keep the caller in here.
+// Limit per poll, so that a stream of messages does not trap the caller.
 constexpr int kMostProgress = 100;
 constexpr std::chrono::seconds kLongestClose{1};
 constexpr std::chrono::seconds kLongestCancel{1};
 
 constexpr ucp_request_param_t with_request() {
   ucp_request_param_t param{};
-  param.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // one way for all: a request that is asked about
+  param.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // uniform: always a request to test
   return param;
 }
 constexpr ucp_request_param_t kWithRequest = with_request();
@@ -46,14 +46,14 @@ bool is_one_node(const Communicator& control) {
                      [&](const Member& member) { return member.node == control.self().node; });
 }
 
-// The texts of these ranks of a communicator, of which this is one, in their order. Collective over them.
+// Exchanges texts between these ranks, including this one; results in their order. Collective over them.
 std::vector<std::string> exchange_texts(Communicator& over, std::span<const int> ranks, const std::string& mine) {
   const std::uint64_t own_bytes = mine.size();
   std::vector<std::uint64_t> bytes(ranks.size());
   std::vector<std::string> texts(ranks.size());
   std::vector<Transfer> transfers;
   const AbandonOnError abandon_on_error(over);
-  // Not by wait(), which fails when any rank is lost: those that are left may be making a group without it.
+  // Does not use wait(), which fails when any rank is lost: the rest may be making a group without it.
   const auto finish = [&] {
     Backoff backoff;
     for (const Transfer transfer : transfers) {
@@ -113,9 +113,9 @@ UcxCommunicator::UcxCommunicator(std::shared_ptr<UcxJob> job, std::unique_ptr<Uc
   job_->members.push_back(this);
 }
 
-// UCX 1.13 has no shared memory for endpoints that are to report the failure of their peer: it would take TCP. So these
-// are only asked for between nodes; inside one, the control's word has to do. Somebody to report to is named in any
-// case: without, UCX ends the process when it comes to copy from one that has been killed.
+// UCX 1.13 has no shared memory for endpoints that report peer failure: it would use TCP. So failure reports are
+// requested only between nodes; within one, the control reports losses. The error handler is always set: without it,
+// UCX ends the process when copying from a killed one.
 void UcxCommunicator::connect(int rank, const std::string& address) {
   Peer& peer = peers_[rank];
   peer.reports_failure = members()[rank].node != self().node;
@@ -143,14 +143,14 @@ UcxCommunicator::~UcxCommunicator() {
     const std::lock_guard lock(job_->mutex);
     std::erase(job_->members, this);
   }
-  if (!why_useless_.empty()) return;  // the rest goes with the worker
+  if (!why_useless_.empty()) return;  // the rest is freed with the worker
   cancel(states_);
   std::vector<int> ranks(peers_.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   disconnect(ranks, false);
 }
 
-// The others hear of it first, so that they do not fetch from memory that is about to be another's.
+// Others are told first, so that they do not fetch from memory about to be reused.
 void UcxCommunicator::abandon() {
   interrupt();
   job_->control.abandon();
@@ -161,8 +161,7 @@ void UcxCommunicator::abandon() {
   }
 }
 
-// Nothing moves in software unless the worker is driven, which it is not from now on. Hardware has connections that can
-// be closed by force.
+// Software transports stop when the worker is no longer driven; hardware connections are closed by force.
 void UcxCommunicator::give_up() {
   if (!why_useless_.empty()) return;
   cancel(states_);
@@ -172,7 +171,7 @@ void UcxCommunicator::give_up() {
   why_useless_ = "given up, as this task ends early";
 }
 
-// In good order what was sent is on its way first; others may still need it.
+// When closing in good order, what was sent is flushed first; others may still need it.
 void UcxCommunicator::disconnect(std::span<const int> ranks, bool by_force) {
   std::vector<void*> closing;
   for (const int rank : ranks) {
@@ -231,11 +230,9 @@ void UcxCommunicator::move_along() {
   }
 }
 
-// What has progressed while one transfer was asked about may have completed another that was asked about before: then
-// there is something to look at. Otherwise the usual pause, which an event cuts short. No event tells that there is
-// room again in the shared memory of a slow receiver, so that waiting for events alone would be slow. Nor is there
-// always something behind an event: of a TCP connection that its peer has not answered yet there is one at any time
-// (that it can be written to). Who were woken by it alone would spin, and take the processor from the peer.
+// Progress made while testing one transfer may have completed an earlier one: then return at once. Otherwise pause, cut
+// short by events. Events alone are not enough: none reports free space in a slow receiver's shared memory, and an
+// unanswered TCP connection is always writable, so waking for that alone would spin and starve the peer.
 void UcxCommunicator::doze(Backoff& backoff) {
   help_others();
   bool is_armed = true;
@@ -261,8 +258,7 @@ void UcxCommunicator::doze(Backoff& backoff) {
   was_woken_ = ppoll(&event, 1, &longest, nullptr) > 0;
 }
 
-// What this process has sent in another group, and counts as done, may still be on its way in UCX's queues, and the
-// other side waits for it; nobody else may be looking at that group any more.
+// Sends that are done in another group may still be in UCX's queues, with nobody else driving that group.
 void UcxCommunicator::help_others() {
   const std::unique_lock list_lock(job_->mutex, std::try_to_lock);
   if (!list_lock.owns_lock()) return;
@@ -307,7 +303,7 @@ void UcxCommunicator::post_receive(int slot, std::span<std::byte> data, int from
                              : UCS_STATUS_PTR(UCS_ERR_CANCELED));
 }
 
-// Errors wait until the transfer is asked about: a rank that is gone must not surprise who begins to send to it.
+// Errors wait until the transfer is tested: starting a send to a lost rank must not throw.
 void UcxCommunicator::begin(int slot, State state, ucs_status_ptr_t request) {
   state.look = looks_;
   if (UCS_PTR_IS_ERR(request)) {
@@ -318,21 +314,20 @@ void UcxCommunicator::begin(int slot, State state, ucs_status_ptr_t request) {
   state_at(states_, slot) = state;
 }
 
-// Who asks about many transfers in turn moves them along once per turn: when one is asked about that was asked about
-// since the last time.
+// When many transfers are tested in turn, makes progress once per round: when one comes up again since the last time.
 ucs_status_t UcxCommunicator::look_at(State& state, ucp_tag_recv_info_t& received) {
   const auto look = [&] {
     return state.is_receive ? ucp_tag_recv_request_test(state.request, &received)
                             : ucp_request_check_status(state.request);
   };
-  const bool is_gone = is_lost(state.peer);  // before looking
+  const bool is_gone = is_lost(state.peer);  // checked before looking
   const ucs_status_t status = look();
   const bool is_its_turn = state.look == looks_;
   if (is_its_turn) ++looks_;
   state.look = looks_;
   if (status != UCS_INPROGRESS || (!is_its_turn && !is_gone)) return status;
   do move_along();
-  while (is_gone && has_more_);  // what it sent before it went still counts
+  while (is_gone && has_more_);  // what it sent before its end still counts
   return look();
 }
 
@@ -371,8 +366,8 @@ std::string UcxCommunicator::why_lost(int rank) const {
                      ucs_status_string(peers_[rank].failure));
 }
 
-// The caller's memory is his own again after an error: UCX must let go of it. A receive that has begun goes on until it
-// is complete, or has failed. What cannot be cancelled is a send to a rank that will never take it.
+// After an error UCX must release the caller's memory. A receive that has started continues until it completes or
+// fails; a send to a rank that will never receive it cannot be canceled.
 void UcxCommunicator::cancel(std::span<State> states) {
   for (State& state : states) {
     if (state.request != nullptr) ucp_request_cancel(worker_->handle(), state.request);

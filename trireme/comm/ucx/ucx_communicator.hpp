@@ -1,8 +1,6 @@
-// A group of ranks over UCX: tagged messages.
-//
-// Every communicator has a UCX worker, with connections, of its own: so several threads use several communicators
-// without a lock between them, none is held up by another's traffic, each sleeps on events of its own, and groups
-// cannot take each other's messages. The price is a set of addresses to exchange when a group is made.
+// A group of ranks exchanging tagged messages over UCX. Every communicator has its own UCX worker and connections:
+// threads use different communicators without locks or mutual delays, each sleeps on its own events, and groups cannot
+// take each other's messages. The cost is an address exchange per group.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -21,14 +19,13 @@ namespace trireme::comm::ucx {
 
 class UcxCommunicator;
 
-// What the groups of a job share.
-struct UcxJob {
+struct UcxJob {  // shared by the groups of a job
   UcxJob(Communicator& given, bool is_one_node) : control(given), context(is_one_node) {}
 
   Communicator& control;
   UcxContext context;
-  std::mutex mutex;                       // of the list
-  std::vector<UcxCommunicator*> members;  // all groups there are in this process
+  std::mutex mutex;                       // guards the list
+  std::vector<UcxCommunicator*> members;  // all groups in this process
 };
 
 class UcxCommunicator : public Communicator {
@@ -62,7 +59,7 @@ class UcxCommunicator : public Communicator {
     ucp_ep_h endpoint = nullptr;
     std::vector<std::string> transports;
     bool reports_failure = false;   // UCX does, for this endpoint
-    ucs_status_t failure = UCS_OK;  // what it has reported
+    ucs_status_t failure = UCS_OK;  // as reported
   };
   struct State {
     int peer = 0;
@@ -70,12 +67,12 @@ class UcxCommunicator : public Communicator {
     std::size_t bytes = 0;
     void* request = nullptr;       // UCX's, while the transfer is under way
     ucs_status_t status = UCS_OK;  // afterwards
-    std::uint64_t look = 0;        // at which it was last asked about
+    std::uint64_t look = 0;        // when it was last tested
   };
 
   void connect(int rank, const std::string& address);
   void help_others();
-  // The mutex is held by the caller of these.
+  // Callers of the following hold the mutex.
   void move_along();
   void disconnect(std::span<const int> ranks, bool by_force);
   void* start_close(int rank, bool by_force);
@@ -88,16 +85,16 @@ class UcxCommunicator : public Communicator {
   [[noreturn]] void fail_transfer(int slot, std::string_view reason);
 
   std::shared_ptr<UcxJob> job_;
-  mutable std::mutex mutex_;  // of all below: abandon() may come from the thread of another group
+  mutable std::mutex mutex_;  // guards all below: another group's thread may call abandon()
   std::unique_ptr<UcxWorker> worker_;
   std::vector<int> control_ranks_;
   std::vector<Peer> peers_;
   std::vector<State> states_;    // by slot
   bool has_progressed_ = false;  // since the last doze()
-  bool was_woken_ = false;       // from it, by an event; of the thread that waits
-  bool has_more_ = false;        // to do, perhaps, when move_along() returned
-  std::uint64_t looks_ = 0;      // how often test() has moved transfers along
-  std::string why_useless_;      // empty: it is not
+  bool was_woken_ = false;       // from it, by an event; only for the waiting thread
+  bool has_more_ = false;        // perhaps, when move_along() returned
+  std::uint64_t looks_ = 0;      // how often test() has made progress
+  std::string why_useless_;      // empty: usable
 };
 
 }  // namespace trireme::comm::ucx

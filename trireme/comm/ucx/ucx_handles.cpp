@@ -11,7 +11,7 @@ UcxContext::UcxContext(bool is_one_node) {
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
-  params.mt_workers_shared = 1;  // communicators, each with a worker, are used by several threads
+  params.mt_workers_shared = 1;  // several threads use communicators, each with a worker
   params.name = "trireme";
   ucp_config_t* config = nullptr;
   check(ucp_config_read(nullptr, nullptr, &config), "reading the settings of UCX");
@@ -46,8 +46,7 @@ std::string UcxWorker::address() const {
   return text;
 }
 
-// UCX 1.13 tells of them only in a text for people, with lines such as
-// "#  lane[0]:  3:sysv/memory.0 md[2]  -> md[2]/sysv/sysdev[255] am am_bw#0".
+// UCX 1.13 only prints them, as in "#  lane[0]:  3:sysv/memory.0 md[2]  -> md[2]/sysv/sysdev[255] am am_bw#0".
 std::vector<std::string> transports_of(ucp_ep_h endpoint) {
   char* text = nullptr;
   std::size_t bytes = 0;

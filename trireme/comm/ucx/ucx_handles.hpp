@@ -1,5 +1,5 @@
-// UCX's objects with owners, and its status codes turned into errors. A context is the library in this process; a
-// worker is a set of connections that one thread at a time drives.
+// RAII owners of UCX objects: a context is the library in this process, a worker a set of connections that one thread
+// at a time drives.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -15,10 +15,9 @@ inline void check(ucs_status_t status, const char* doing) {
   if (status != UCS_OK) fail(ErrorKind::failed, "{}: UCX says: {}", doing, ucs_status_string(status));
 }
 
-// One per job and process, shared by all its communicators.
-class UcxContext {
+class UcxContext {  // one per job and process, shared by all its communicators
  public:
-  // Ranks of one node need no TCP, by which UCX would listen on all interfaces; the user's UCX_TLS is the last word.
+  // Ranks of one node do without TCP, which UCX would listen with on all interfaces. The user's UCX_TLS has precedence.
   explicit UcxContext(bool is_one_node);
   ~UcxContext();
   UcxContext(const UcxContext&) = delete;
@@ -38,17 +37,15 @@ class UcxWorker {
   UcxWorker& operator=(const UcxWorker&) = delete;
 
   ucp_worker_h handle() const { return worker_; }
-  // By which workers of other processes connect to this one.
-  std::string address() const;
-  // Becomes readable when there may be something to do, if the worker was armed.
-  int event_descriptor() const { return event_descriptor_; }
+  std::string address() const;                                // for workers of other processes
+  int event_descriptor() const { return event_descriptor_; }  // readable when there may be work, if armed
 
  private:
   ucp_worker_h worker_ = nullptr;
   int event_descriptor_ = -1;
 };
 
-// The transports that an endpoint goes by, by UCX's names: "posix", "cma", "tcp", "rc_mlx5"; each once.
+// UCX's names of an endpoint's transports, each once: "posix", "cma", "tcp", "rc_mlx5".
 std::vector<std::string> transports_of(ucp_ep_h endpoint);
 
 }  // namespace trireme::comm::ucx

@@ -32,7 +32,7 @@ std::int64_t window_output(const Window& window, int axis, std::int64_t input) {
   const auto a = static_cast<std::size_t>(axis);
   const std::int64_t room = input + window.pad_before[a] + window.pad_after[a] - dilated_kernel(window, a);
   const std::int64_t stride = window.stride[a];
-  // Rounded down for negative room too, so that a kernel too large by less than a stride gives 0 and not 1.
+  // Rounds down for negative room too, so that a kernel too large by less than a stride gives 0, not 1.
   const std::int64_t steps = room >= 0 ? room / stride : -((-room + stride - 1) / stride);
   return steps + 1;
 }

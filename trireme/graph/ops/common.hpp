@@ -1,12 +1,11 @@
-// What the operation families share: the interface that each operation struct implements by overloads, and the
-// geometry of sliding windows. Each family file holds the structs and, beside them, shape inference, cost and the
-// gradient rule of each. Inputs and outputs are listed at each struct, in order; [x] is present only if the named
-// member says so.
+// Shared by the operation families: the interface that each operation struct implements by overloads, and the geometry
+// of sliding windows. Each family file has the structs with shape inference, cost and gradient rule. Structs list
+// inputs and outputs in order; [x] is present only if the named member says so.
 //
 //   std::vector<TensorType> infer(const Op&, Types inputs);      throws Error(bad_input) saying what was expected
 //   Cost cost(const Op&, Types inputs, Types outputs);
-//   std::vector<Tensor> gradient(const Op&, const GradientArgs&); one entry per input, empty Tensor where none flows;
-//                                                                absent where an operation has no gradient
+//   std::vector<Tensor> gradient(const Op&, const GradientArgs&); one entry per input, empty Tensor if none flows;
+//                                                                absent if an operation has no gradient
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@ namespace trireme {
 class Graph;
 using NodeId = std::int32_t;
 
-// An edge: one output of a node of a graph. Cheap to copy; an empty one stands for "nothing".
+// An edge: one output of a node. Cheap to copy; may be empty.
 struct Tensor {
   Graph* graph = nullptr;
   NodeId node = -1;
@@ -36,14 +35,14 @@ struct Tensor {
 
 using Types = std::span<const TensorType>;
 
-// Work of one run of an operation. Multiply and add count as two flops; bytes are what has to be read and written once.
+// Work of one run. Multiply and add count as two flops; bytes are what must be read and written once.
 struct Cost {
   double flops = 0;
   double bytes = 0;
 };
 
-// What a gradient rule gets: the node's inputs and outputs, the gradient of each output (empty where none arrives), and
-// for each input whether its gradient is wanted, so that a rule adds no node that nobody reads.
+// Arguments of a gradient rule: the node's inputs and outputs, the gradient of each output (empty if none arrives), and
+// which input gradients are needed, so that a rule adds no unused node.
 struct GradientArgs {
   Graph& graph;
   std::span<const Tensor> inputs;
@@ -54,8 +53,7 @@ struct GradientArgs {
 
 namespace op {
 
-// Height and width, in this order, everywhere below.
-using Pair = std::array<std::int64_t, 2>;
+using Pair = std::array<std::int64_t, 2>;  // height, width
 
 struct Window {
   Pair kernel{1, 1};
@@ -66,17 +64,16 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// Output extent of one axis; 0 or less means that the padding or kernel leaves nothing.
+// Output extent of one axis; 0 or less if padding and kernel leave nothing.
 std::int64_t window_output(const Window& window, int axis, std::int64_t input);
 
-// Sets the padding as TensorFlow's SAME does for this input: out = ceil(in / stride), the odd cell comes after.
+// Sets TensorFlow's SAME padding for this input: out = ceil(in / stride), the odd cell comes after.
 Window same_padding(Window window, std::int64_t height, std::int64_t width);
 
-// Output extents of both axes; throws Error(bad_input) where a number is out of range or an axis would be empty.
+// Output extents of both axes; Error(bad_input) if a number is out of range or an axis would be empty.
 Pair window_outputs(const Window& window, Pair input);
 
-// "3x3/2 pad 0,1 x 0,1"; stride, dilation and padding only where there are any.
-std::string to_string(const Window& window);
+std::string to_string(const Window& window);  // "3x3/2 pad 0,1 x 0,1"; omits trivial stride, dilation and padding
 
 enum class Activation : std::uint8_t { none, relu };
 

@@ -26,7 +26,7 @@ Shape output_shape(const Window& window, std::int64_t groups, const TensorType& 
   return {s[0], w[0], out[0], out[1]};
 }
 
-// The conventional count: every output takes the whole kernel, padding included.
+// The conventional count: every output takes the whole kernel, including padding.
 double convolution_flops(const Shape& dst, const Shape& weights) {
   return 2.0 * static_cast<double>(dst.elements()) * static_cast<double>(weights[1] * weights[2] * weights[3]);
 }
@@ -72,7 +72,7 @@ Cost cost(const ConvolutionBackwardWeights& op, Types inputs, Types outputs) {
   return {convolution_flops(inputs[1].shape, op.weights_shape), traffic(inputs, outputs)};
 }
 
-// Weights before data: their gradient can be sent, and src freed, while the rest of backward goes on.
+// Weights before data: their gradient can be sent, and src freed, while backward continues.
 std::vector<Tensor> gradient(const Convolution& op, const GradientArgs& args) {
   refuse_fused(op.add || op.activation != Activation::none);
   const Tensor src = args.inputs[0], weights = args.inputs[1], diff_dst = args.output_gradients[0];

@@ -7,7 +7,7 @@
 namespace trireme::op {
 
 // inputs: src, weights, [bias: out], [addend: like dst]; outputs: dst = activation(conv(src, weights) + bias + addend).
-// The plan's fusing sets add and activation; the gradient rule refuses those (gradients are taken before fusing).
+// Fusing sets add and activation; the gradient rule refuses those (gradients are taken before fusing).
 struct Convolution {
   Window window;  // kernel must equal the weights' extents
   std::int64_t groups = 1;

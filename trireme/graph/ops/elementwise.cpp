@@ -16,7 +16,7 @@ void check_unary(UnaryKind kind, float alpha, float beta) {
   if (kind == UnaryKind::leaky_relu || kind == UnaryKind::elu) expect_not_negative(alpha, "alpha");
 }
 
-// As numpy does: aligned at the last axis; an extent of 1 is repeated.
+// As in numpy: aligned at the last axis; an extent of 1 is repeated.
 Shape broadcast_shape(const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
   Shape result(std::vector<std::int64_t>(static_cast<std::size_t>(rank), 1));
@@ -73,7 +73,7 @@ std::vector<Tensor> wide_gradient(BinaryKind kind, const GradientArgs& args) {
       result[0] = diff_dst / b;
       if (needed[1]) result[1] = unary(UnaryKind::negate, result[0] * dst);
       return result;
-    // Where both are equal, a gets the gradient.
+    // If both are equal, a gets the gradient.
     case BinaryKind::maximum:
       return extremum_gradient(binary(BinaryKind::greater_equal, a, b), args);
     case BinaryKind::minimum:
@@ -142,7 +142,7 @@ std::vector<TensorType> infer(const Broadcast& op, Types inputs) {
   return {f32(op.shape)};
 }
 
-// One flop per element for any function of one value: what a transcendental one takes differs from machine to machine.
+// One flop per element for any unary function: the cost of transcendental ones depends on the machine.
 Cost cost(const Unary&, Types inputs, Types outputs) { return {elements(inputs[0]), traffic(inputs, outputs)}; }
 Cost cost(const UnaryBackward&, Types inputs, Types outputs) {
   return {2.0 * elements(inputs[0]), traffic(inputs, outputs)};
@@ -182,7 +182,7 @@ std::vector<Tensor> gradient(const Dropout& op, const GradientArgs& args) {
 std::vector<Tensor> gradient(const Broadcast& op, const GradientArgs& args) {
   const Shape& src = args.inputs[0].shape();
   const Tensor sum = reduce_to(args.output_gradients[0], src);
-  // Scaled after the sum, where there are fewer elements.
+  // Scaled after the sum, which has fewer elements.
   return {op.scale == 1.0f ? sum : args.graph.add(Broadcast{src, op.scale}, {sum})};
 }
 

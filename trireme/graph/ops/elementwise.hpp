@@ -1,4 +1,4 @@
-// Operations that treat each element by itself: activations, arithmetic with broadcasting, dropout.
+// Elementwise operations: activations, arithmetic with broadcasting, dropout.
 #pragma once
 
 #include <string_view>
@@ -26,11 +26,11 @@ enum class UnaryKind : std::uint8_t {
   affine
 };
 std::string_view to_string(UnaryKind kind);
-// Whether the backward operation reads dst (which frees src, and allows in place) rather than src.
+// Whether backward reads dst, which frees src and allows in-place computation, rather than src.
 bool backward_uses_dst(UnaryKind kind);
 
-// inputs: src; outputs: dst. alpha: leaky_relu's slope, elu's scale; not negative, so that dst tells the sign of src.
-// gelu is the exact one (erf). clip: min(max(src, alpha), beta). affine: alpha * src + beta.
+// inputs: src; outputs: dst. alpha: leaky_relu's slope, elu's scale; not negative, so that dst has the sign of src.
+// gelu is exact (erf). clip: min(max(src, alpha), beta). affine: alpha * src + beta.
 struct Unary {
   UnaryKind kind = UnaryKind::relu;
   float alpha = 0;
@@ -57,8 +57,8 @@ struct Binary {
   static constexpr const char* kName = "binary";
 };
 
-// Keeps each element with probability 1 − rate and scales it by 1/(1 − rate). The mask comes from (run seed, key, step,
-// sample, position), so the backward operation is this same operation on the gradient, and no mask is stored.
+// Keeps each element with probability 1 − rate and scales it by 1/(1 − rate). The mask is a function of (run seed, key,
+// step, sample, position), so backward is the same operation on the gradient and no mask is stored.
 // inputs: src: batch first; outputs: dst
 struct Dropout {
   float rate = 0.5f;

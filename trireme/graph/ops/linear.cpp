@@ -112,8 +112,7 @@ std::vector<Tensor> gradient(const FullyConnected& op, const GradientArgs& args)
   return result;
 }
 
-// With A and B the matrices after transposing: dA = G·Bᵀ and dB = Aᵀ·G; an input that was transposed gets the
-// transpose.
+// With A and B the matrices after transposing: dA = G·Bᵀ and dB = Aᵀ·G; a transposed input gets the transpose.
 std::vector<Tensor> gradient(const MatMul& op, const GradientArgs& args) {
   const Tensor a = args.inputs[0], b = args.inputs[1], g = args.output_gradients[0];
   const bool ta = op.transpose_a, tb = op.transpose_b;

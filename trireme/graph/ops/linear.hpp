@@ -5,8 +5,8 @@
 
 namespace trireme::op {
 
-// inputs: src: batch x d..., weights: out x d... (the same trailing extents, so that a convolution's output goes in
-// without flattening, in whatever layout it has), [bias: out]
+// inputs: src: batch x d..., weights: out x d... (the same trailing extents, so that a convolution's output needs no
+// flattening, in any layout), [bias: out]
 // outputs: dst: batch x out = activation(src·weightsᵀ + bias)
 struct FullyConnected {
   bool bias = false;

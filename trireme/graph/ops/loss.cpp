@@ -50,7 +50,7 @@ std::vector<TensorType> infer(const SoftmaxCrossEntropyBackward& op, Types input
   return {inputs[0]};
 }
 
-// k above the number of classes is allowed: every sample counts then, so that top-5 works for any network.
+// k may exceed the number of classes, when every sample counts, so that top-5 works for any network.
 std::vector<TensorType> infer(const TopKAccuracy& op, Types inputs) {
   expect_inputs(inputs, {"logits", {"labels", DataType::i32}});
   check_logits(inputs[0], "logits", inputs[1]);

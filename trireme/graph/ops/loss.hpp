@@ -17,8 +17,8 @@ struct SoftmaxBackward {
 };
 
 // inputs: logits: batch x classes, labels: i32 batch; outputs: losses: batch, probabilities: batch x classes.
-// The target is (1 − label_smoothing) on the label plus label_smoothing/classes everywhere. A label outside
-// [0, classes) gives a NaN loss for that sample, on every backend.
+// The target is (1 − label_smoothing) on the label plus label_smoothing/classes everywhere. A label outside [0,
+// classes) gives a NaN loss for that sample on every backend.
 struct SoftmaxCrossEntropy {
   float label_smoothing = 0;
   static constexpr const char* kName = "softmax_cross_entropy";
@@ -31,8 +31,7 @@ struct SoftmaxCrossEntropyBackward {
   static constexpr bool kBackward = true;
 };
 
-// inputs: logits: batch x classes, labels: i32 batch; outputs: scalar, the share of samples with fewer than k logits
-// greater than the label's
+// inputs: logits: batch x classes, labels: i32 batch; outputs: scalar, share of samples with < k logits above its own
 struct TopKAccuracy {
   std::int64_t k = 1;
   static constexpr const char* kName = "top_k_accuracy";

@@ -6,7 +6,7 @@
 namespace trireme::op {
 namespace {
 
-// Checks src and the inputs of one value per channel among specs, and the inputs shaped like src.
+// Checks src, the inputs with one value per channel, and the inputs shaped like src.
 void check_normalized(Types inputs, const std::vector<InputSpec>& specs, float epsilon) {
   expect_inputs(inputs, specs);
   expect_rank_at_least(inputs[0], "src", 2, "batch x channels");
@@ -32,7 +32,7 @@ double fused_flops(bool add, Activation activation) {
   return (add ? 1.0 : 0.0) + (activation != Activation::none ? 1.0 : 0.0);
 }
 
-// The neighbours' squares and their sum, then the power and the product.
+// The neighbors' squares and their sum, then the power and the product.
 double lrn_flops(std::int64_t size, const TensorType& src) {
   return (2.0 * static_cast<double>(size) + 3.0) * elements(src);
 }
@@ -87,7 +87,7 @@ std::vector<TensorType> infer(const LrnBackward& op, Types inputs) {
   return {inputs[0]};
 }
 
-// Per element: one addition for the mean, three for the variance, a multiply-add to normalise.
+// Per element: one addition for the mean, three for the variance, a multiply-add to normalize.
 Cost cost(const BatchNorm& op, Types inputs, Types outputs) {
   return {(6.0 + fused_flops(op.add, op.activation)) * elements(inputs[0]), traffic(inputs, outputs)};
 }
@@ -105,7 +105,7 @@ Cost cost(const Lrn& op, Types inputs, Types outputs) {
   return {lrn_flops(op.size, inputs[0]), traffic(inputs, outputs)};
 }
 
-// The sum of squares again, and a second sum over the neighbours.
+// The sum of squares again, and a second sum over the neighbors.
 Cost cost(const LrnBackward& op, Types inputs, Types outputs) {
   return {2.0 * lrn_flops(op.size, inputs[0]), traffic(inputs, outputs)};
 }

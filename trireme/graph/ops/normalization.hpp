@@ -1,30 +1,29 @@
-// Batch normalisation over all axes but axis 1, in training and in inference, and local response normalisation.
+// Batch normalization over all axes except axis 1, for training and inference, and local response normalization.
 #pragma once
 
 #include "trireme/graph/ops/common.hpp"
 
 namespace trireme::op {
 
-// Training: statistics of this batch.
+// Training: uses the statistics of this batch.
 // inputs: src, [gamma: channels], beta: channels, [addend: like src]
 // outputs: dst = activation(gamma·(src − mean)/sqrt(variance + epsilon) + beta + addend), mean, variance (biased)
 struct BatchNorm {
   float epsilon = 1e-5f;
   bool gamma = true;
-  bool add = false;  // add and activation are set by fusing
+  bool add = false;  // fusing sets add and activation
   Activation activation = Activation::none;
   static constexpr const char* kName = "batch_norm";
 };
 
-// inputs: src, mean, variance, [gamma], diff_dst, [diff_more: with sum], [dst: only with activation; with mask_from_src
-// beta instead]
+// inputs: src, mean, variance, [gamma], diff_dst, [diff_more], [dst with activation; beta with mask_from_src]
 // outputs: diff_src, diff_beta, [diff_gamma], [diff_addend: diff_dst where the activation let it through]
-// diff_dst is diff_dst + diff_more with sum, and masked by dst > 0 then when the activation is relu. Where dst has no
-// addend in it, src says as well what is positive, and need not be read twice.
+// With sum, diff_dst is diff_dst + diff_more; with relu it is then masked by dst > 0. If dst has no addend, the mask
+// can be computed from src, which is read anyway.
 struct BatchNormBackward {
   float epsilon = 1e-5f;
   bool gamma = true;
-  bool add = false;  // the rest is set by fusing
+  bool add = false;  // fusing sets the rest
   Activation activation = Activation::none;
   bool sum = false;
   bool mask_from_src = false;
@@ -33,7 +32,7 @@ struct BatchNormBackward {
 };
 
 // inputs: src, [gamma], beta, mean, variance (running), [addend]; outputs: dst
-// Its gradient treats the statistics as constants.
+// The gradient treats the statistics as constants.
 struct BatchNormInference {
   float epsilon = 1e-5f;
   bool gamma = true;
@@ -42,7 +41,7 @@ struct BatchNormInference {
   static constexpr const char* kName = "batch_norm_inference";
 };
 
-// Across channels: dst = src · (k + alpha/size · sum of src² over size neighbouring channels)^−beta
+// Across channels: dst = src · (k + alpha/size · sum of src² over size neighboring channels)^−beta
 // inputs: src; outputs: dst. size is odd.
 struct Lrn {
   std::int64_t size = 5;

@@ -1,6 +1,5 @@
-// The optimizers: one struct each, with its name, its numbers, the arrays that it keeps and its formula. Everybody else
-// takes them from here: the backends, the parameter servers, the command line, records. How to add one:
-// docs/adding-an-optimizer.md.
+// The optimizers, one struct each: name, hyperparameters, state arrays and formula. The only definition for backends,
+// parameter servers, command line and records. To add one: docs/adding-an-optimizer.md.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace trireme::op {
 
 enum class OptimizerKind : std::uint8_t { sgd, momentum, nesterov, rmsprop, adam, adamw, lion };
 
-// The rule of one update: an optimizer and its numbers. The defaults of each are set by optimizer_rule (optim/).
+// An optimizer and its hyperparameters. optimizer_rule (optim/) sets the defaults of each.
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::sgd;
   float weight_decay = 0;  // of every optimizer
@@ -35,8 +34,8 @@ struct OptimizerRule {
   bool operator==(const OptimizerRule&) const = default;
 };
 
-// A number of a rule, under the name that options and records have for it.
-enum class NumberRange : std::uint8_t { not_negative, positive, share };  // share: 0 or more and less than 1
+// A hyperparameter under its name in options and records.
+enum class NumberRange : std::uint8_t { not_negative, positive, share };  // share: 0 <= x < 1
 using NumberMember = float OptimizerRule::*;
 struct RuleNumber {
   std::string_view name;
@@ -56,21 +55,21 @@ struct DefaultNumber {
   float value;
 };
 
-// What a formula gets of the step. T is float, or double for the reference backend.
+// A step's rates for a formula. T is float, or double for the reference backend.
 template <typename T>
 struct Rates {
   T learning_rate;
   T corrected;  // the optimizer's corrected_rate
 };
 
-// What an optimizer has unless it says otherwise. To that comes
+// Defaults for optimizers. Each adds
 //   update(rule, rates, gradient, value, state)
-// for one element: it changes value and state, an array of the element's states. Zeros must stay zero: padding is
-// updated too.
+// for one element: it changes value and state, the array of the element's states. Zeros must stay zero, since padding
+// is updated too.
 struct OptimizerBase {
-  static constexpr std::array<DefaultNumber, 0> kNumbers{};  // that it uses, beside weight_decay
-  static constexpr std::array<float, 0> kStates{};           // arrays that it keeps beside each value: how they begin
-  // A learning rate to begin with: times one that suits momentum, or, if not 0, as it is.
+  static constexpr std::array<DefaultNumber, 0> kNumbers{};  // used besides weight_decay
+  static constexpr std::array<float, 0> kStates{};           // initial values of the state arrays
+  // Default learning rate: a factor of one that suits momentum, or, if not 0, a fixed rate.
   static constexpr double kRateFactor = 1, kFixedRate = 0;
 
   // t counts updates from 1.
@@ -83,7 +82,7 @@ struct OptimizerBase {
     const T decay = rule.weight_decay;
     return gradient + decay * value;
   }
-  // 1 − base^t. In float, powers near 1 would lose digits.
+  // 1 − base^t; in float, powers near 1 would lose digits.
   template <typename T>
   TRIREME_FORMULA static T one_minus_power(T base, T t) {
     if constexpr (std::is_same_v<T, float>) {
@@ -97,7 +96,7 @@ struct OptimizerBase {
 struct Sgd : OptimizerBase {
   static constexpr OptimizerKind kKind = OptimizerKind::sgd;
   static constexpr std::string_view kName = "sgd";
-  static constexpr double kFlops = 2;  // of an element, without weight decay
+  static constexpr double kFlops = 2;  // per element, without weight decay
   static constexpr double kRateFactor = 5;
 
   template <typename T>
@@ -134,7 +133,7 @@ struct Nesterov : Momentum {
   }
 };
 
-// TensorFlow's: the mean square begins with 1.
+// TensorFlow's version: the mean square starts at 1.
 struct RmsProp : OptimizerBase {
   static constexpr OptimizerKind kKind = OptimizerKind::rmsprop;
   static constexpr std::string_view kName = "rmsprop";
@@ -182,7 +181,7 @@ struct Adam : OptimizerBase {
   }
 };
 
-// Adam with weight decay beside the gradient (Loshchilov and Hutter, 2019).
+// Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 struct AdamW : Adam {
   static constexpr OptimizerKind kKind = OptimizerKind::adamw;
   static constexpr std::string_view kName = "adamw";
@@ -194,7 +193,7 @@ struct AdamW : Adam {
   }
 };
 
-// Steps of one size, in the direction of a momentum's sign (Chen and others, 2023).
+// Steps of fixed size in the direction of the momentum's sign (Chen et al., 2023).
 struct Lion : OptimizerBase {
   static constexpr OptimizerKind kKind = OptimizerKind::lion;
   static constexpr std::string_view kName = "lion";
@@ -222,10 +221,9 @@ struct OptimizerList {
     (void)((kind == Each::kKind && (function(Each{}), true)) || ...);
   }
 };
-// In the order of OptimizerKind.
 using Optimizers = OptimizerList<Sgd, Momentum, Nesterov, RmsProp, Adam, AdamW, Lion>;
 
-// An optimizer as a value, for what does not compute.
+// An optimizer as a run-time value.
 struct OptimizerInfo {
   OptimizerKind kind;
   std::string_view name;
@@ -243,13 +241,11 @@ constexpr const OptimizerInfo& info(OptimizerKind kind) { return kOptimizers[sta
 static_assert(std::all_of(kOptimizers.begin(), kOptimizers.end(),
                           [](const OptimizerInfo& each) { return &each == &info(each.kind); }));
 
-// Beside weight_decay, which all use.
-constexpr bool uses(OptimizerKind kind, const RuleNumber& number) {
+constexpr bool uses(OptimizerKind kind, const RuleNumber& number) {  // besides weight_decay
   const auto is_it = [&number](const DefaultNumber& own) { return own.member == number.member; };
   return std::any_of(info(kind).numbers.begin(), info(kind).numbers.end(), is_it);
 }
 constexpr std::string_view to_string(OptimizerKind kind) { return info(kind).name; }
-// Arrays of state that an optimizer keeps beside each value.
 constexpr int state_count(OptimizerKind kind) { return static_cast<int>(info(kind).states.size()); }
 constexpr float initial_state(OptimizerKind kind, int index) { return info(kind).states[index]; }
 inline constexpr std::size_t kMostStates =
@@ -267,7 +263,7 @@ Rates<T> rates_at(const OptimizerRule& rule, float learning_rate, std::uint64_t 
   return {static_cast<T>(learning_rate), static_cast<T>(corrected)};
 }
 
-// One element of arrays in memory, computed in T.
+// Updates one element of arrays in memory, computing in T.
 template <typename Optimizer, typename T>
 TRIREME_INLINE void update_element(const OptimizerRule& rule, const Rates<T>& rates, T gradient, float& value,
                                    float* const* states, std::int64_t i) {

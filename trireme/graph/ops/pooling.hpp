@@ -8,19 +8,18 @@ namespace trireme::op {
 enum class PoolKind : std::uint8_t {
   max,
   average_inside,          // divides by the cells inside the image (TensorFlow's SAME)
-  average_include_padding  // divides by the size of the kernel
+  average_include_padding  // divides by the kernel size
 };
 
-// inputs: src; outputs: dst. A window that lies wholly in the padding is an error of shape inference.
+// inputs: src; outputs: dst. Shape inference rejects a window entirely in the padding.
 struct Pool {
   PoolKind kind = PoolKind::max;
   Window window;  // dilation is 1
   static constexpr const char* kName = "pool";
 };
 
-// inputs: diff_dst, and for max: src, dst; outputs: diff_src
-// Of equal maxima in a window the first in row order gets the gradient. With activation, which max alone can have, src
-// is the output of a relu, and the result is the gradient of that relu's input.
+// inputs: diff_dst, and for max: src, dst; outputs: diff_src. The first of equal maxima in row order gets the gradient.
+// With activation (max only), src is a relu's output and the result the gradient of the relu's input.
 struct PoolBackward {
   PoolKind kind = PoolKind::max;
   Window window;

@@ -10,7 +10,7 @@ namespace trireme::op {
 enum class ReduceKind : std::uint8_t { sum, mean, max };
 std::string_view to_string(ReduceKind kind);
 
-// inputs: src; outputs: dst. Axes ascending; none means all. keep_dims leaves reduced axes with extent 1.
+// inputs: src; outputs: dst. Axes ascend; none means all. keep_dims leaves reduced axes with extent 1.
 struct Reduce {
   ReduceKind kind = ReduceKind::sum;
   std::vector<int> axes;

@@ -7,7 +7,7 @@
 namespace trireme::op {
 namespace {
 
-// Standard deviation of a unit normal that is cut off at two sigma.
+// Standard deviation of a unit normal truncated at two sigma.
 constexpr double kTruncatedStddev = 0.87962566103423978;
 
 void check(const Initializer& initializer) {
@@ -57,7 +57,7 @@ std::vector<TensorType> infer(const Constant& op, Types inputs) {
   return {op.value.type()};
 }
 
-// A source is memory that is there already.
+// Sources are existing memory.
 Cost cost(const Placeholder&, Types, Types) { return {}; }
 Cost cost(const Variable&, Types, Types) { return {}; }
 Cost cost(const Constant&, Types, Types) { return {}; }

@@ -1,4 +1,4 @@
-// Where values come from: placeholders are fed, variables are kept between runs, constants are part of the graph.
+// Sources of values: placeholders are fed, variables persist between runs, constants are part of the graph.
 #pragma once
 
 #include "trireme/base/host_tensor.hpp"
@@ -22,16 +22,16 @@ struct Initializer {
   static Initializer constant(float value) { return {Kind::constant, value, 0}; }
   static Initializer truncated_normal(float stddev, float mean = 0) { return {Kind::truncated_normal, mean, stddev}; }
   static Initializer uniform(float low, float high) { return {Kind::uniform, low, high}; }
-  // Variance scaling with the standard deviation corrected for the truncation at two sigma.
+  // Variance scaling, with stddev corrected for the truncation at two sigma.
   static Initializer variance_scaling(float scale, std::int64_t fan_in);
 };
 
-// inputs: none; outputs: value (read). Written by the operations of update.hpp.
+// inputs: none; outputs: value. Written by the operations of update.hpp.
 struct Variable {
   Shape shape;
   Initializer initializer;
   bool trainable = true;
-  Device device{};  // where it lives when there are parameter servers; what is not set is left to the placement
+  Device device{};  // where it lives, with parameter servers; unset parts are left to the placement
   static constexpr const char* kName = "variable";
 };
 

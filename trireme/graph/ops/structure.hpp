@@ -5,7 +5,7 @@
 
 namespace trireme::op {
 
-// inputs: one or more, equal but for axis; outputs: dst
+// inputs: one or more, equal except along axis; outputs: dst
 struct Concat {
   int axis = 1;
   static constexpr const char* kName = "concat";
@@ -26,14 +26,14 @@ struct Pad {
   static constexpr const char* kName = "pad";
 };
 
-// inputs: src; outputs: the box of the given size that begins at begin
+// inputs: src; outputs: the box of the given size at begin
 struct Slice {
   std::vector<std::int64_t> begin;
   std::vector<std::int64_t> size;
   static constexpr const char* kName = "slice";
 };
 
-// inputs: src; outputs: the same elements in row-major order under another shape
+// inputs: src; outputs: the same elements in row-major order with another shape
 struct Reshape {
   Shape shape;
   static constexpr const char* kName = "reshape";
