@@ -12,6 +12,9 @@ set(TRIREME_SANITIZE "" CACHE STRING "Sanitizers for the whole build: empty, 'ad
 option(TRIREME_UNITY "Compile several sources at a time" ON)
 set(CMAKE_UNITY_BUILD ${TRIREME_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+if(TRIREME_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes sources that are included for headers
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 
 # Paths are relative to the sources, so that what one clone has compiled another finds.
 find_program(CCACHE ccache)

@@ -66,7 +66,7 @@ TEST(ChooseSplit, AGainWithinTheNoiseGoesToFewerGroups) {
 TEST(ChooseSplit, WhatIsFoundIsKeptAndNotMeasuredAgain) {
   if (!can_split()) GTEST_SKIP() << "needs oneDNN and two processors";
   const BenchmarkConfig config = small_config("auto");
-  const TuningOptions tuning = train::tuning_options(config, "some cpu");
+  const TuningOptions tuning = train::tuning_options(config, perf::Machine{});
   perf::Peak peak;
   peak.flops_per_second = 1e11;
   const SplitChoice first = train::choose_split(config, 2, tuning, peak);
@@ -82,7 +82,7 @@ TEST(ChooseSplit, WhatIsFoundIsKeptAndNotMeasuredAgain) {
 TEST(ChooseSplit, NothingIsMeasuredWithoutTuning) {
   BenchmarkConfig config = small_config("auto");
   config.autotune = Autotune::off;
-  const TuningOptions tuning = train::tuning_options(config, "some cpu");
+  const TuningOptions tuning = train::tuning_options(config, perf::Machine{});
   EXPECT_EQ(train::choose_split(config, 2, tuning, {}).groups, 1);
   EXPECT_EQ(tuning.cache->added(), 0);
 }

@@ -93,7 +93,7 @@ void reset_signals() {
   bool prepared = setpgid(0, 0) == 0;
   if (!preparation.options.outlives) {
     prepared = prepared && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
-    if (getppid() != preparation.parent) _exit(127);  // it died before the request above took effect
+    if (getppid() != preparation.parent) _exit(kNoSuchProgram);  // it died before the request above took effect
   }
   prepared = prepared && connect_streams(preparation.options);
   if (!processors.empty()) {
@@ -104,7 +104,7 @@ void reset_signals() {
   if (prepared) execve(preparation.program, preparation.argv, preparation.environment);
   const int reason = errno;
   [[maybe_unused]] const ssize_t written = write(preparation.failure, &reason, sizeof reason);
-  _exit(127);
+  _exit(kNoSuchProgram);
 }
 
 bool can_be_run(const std::string& path) {

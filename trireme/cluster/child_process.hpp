@@ -13,6 +13,9 @@
 
 namespace trireme::cluster {
 
+// What a shell exits with if it cannot start a program.
+inline constexpr int kCannotBeRun = 126, kNoSuchProgram = 127;
+
 struct ChildOptions {
   std::vector<std::string> command = {};
   std::map<std::string, std::string> environment = {};  // added to this process's own,

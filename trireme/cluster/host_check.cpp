@@ -30,7 +30,6 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kPatience = 30s;
-constexpr int kNoSuchProgram = 127, kCannotBeRun = 126;
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

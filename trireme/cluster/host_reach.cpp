@@ -52,7 +52,7 @@ void check_is_one_command(const std::string& text) {
 
 // Docker and Podman have an exit code for their own failures; Apptainer uses ssh's.
 std::string explain_container(const HostReach& reach, int code, const std::string& words) {
-  constexpr int kContainerFailed = 125, kCannotBeRun = 126, kNoSuchProgram = 127;
+  constexpr int kContainerFailed = 125;
   if (code == kContainerFailed || words.starts_with("FATAL:")) {
     return fmt::format("the container of --exec cannot be started: {}", words);
   }

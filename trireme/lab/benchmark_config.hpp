@@ -21,7 +21,7 @@ struct BenchmarkOptions : train::StepOptions {
   bool io_overhead = false;
   bool profile = false;
   std::int64_t profile_rows = 30;
-  std::vector<std::string> given;  // options that the user has set, by name: for the record
+  std::vector<std::string> given = {};  // options that the user has set, by name: for the record
 };
 
 struct BenchmarkConfig : train::StepConfig {
@@ -35,7 +35,7 @@ struct BenchmarkConfig : train::StepConfig {
   bool io_overhead = false;  // also measure steps with a fixed batch
   bool profile = false;
   std::int64_t profile_rows = 30;
-  std::vector<std::string> given;
+  std::vector<std::string> given = {};
 };
 
 // The checks that are possible before the processes of a launch exist: Error(bad_input) as in resolve().
