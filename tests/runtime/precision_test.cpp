@@ -52,8 +52,8 @@ TEST(Precision, WhatABackendDoesNotHaveIsRefused) {
 // Losses of some steps on one fixed batch of twelve images.
 std::vector<double> losses(const Backend& backend, const std::string& name, Precision precision, int groups, int steps,
                            Recompute recompute = Recompute::none) {
-  constexpr std::int64_t kBatch = 12;
-  const std::int64_t share = kBatch / groups;
+  constexpr std::int64_t kImages = 12;
+  const std::int64_t share = kImages / groups;
   Graph graph;
   const Model model = build_model(graph, name, {.batch_size = share, .groups = groups, .num_classes = 5});
   std::vector<Tensor> fetches{model.loss};
@@ -93,9 +93,9 @@ class PrecisionTest : public testing::TestWithParam<const char*> {};
 TEST_P(PrecisionTest, TheLossFallsAsInFp32) {
   const auto backend = bf16_backend();
   if (!backend) GTEST_SKIP() << "this machine has no bf16";
-  constexpr int kSteps = 12;
-  const auto fp32 = losses(*backend, GetParam(), Precision::fp32, 1, kSteps);
-  const auto bf16 = losses(*backend, GetParam(), Precision::bf16, 1, kSteps);
+  constexpr int kUpdates = 12;
+  const auto fp32 = losses(*backend, GetParam(), Precision::fp32, 1, kUpdates);
+  const auto bf16 = losses(*backend, GetParam(), Precision::bf16, 1, kUpdates);
   EXPECT_LT(bf16.back(), 0.9 * bf16.front());
   expect_near(bf16, fp32);
 }
@@ -130,10 +130,10 @@ TEST(Precision, UpdatesThatBf16WouldLoseAddUp) {
   Executable& step = session.prepare(fetches);
   ASSERT_TRUE(stores_bf16(step.program()));
   std::ranges::fill(step.input_f32(x), 1.0f);
-  constexpr int kSteps = 32;
-  for (int i = 0; i < kSteps; ++i) step.run();
+  constexpr int kUpdates = 32;
+  for (int i = 0; i < kUpdates; ++i) step.run();
   // The loss is the mean over 16 outputs of sums over w: the gradient is 1/16.
-  const float expected = 1 - kSteps * 0x1.0p-14f;
+  const float expected = 1 - kUpdates * 0x1.0p-14f;
   const HostTensor weights = session.value(w);
   for (const float value : weights.f32()) EXPECT_EQ(value, expected);
 }

@@ -52,7 +52,8 @@ BenchmarkConfig resolve(const BenchmarkOptions& options, const comm::JobSize& jo
   train::StepOptions step = options;
   const bool is_quick = !options.batch_size && !options.num_batches && !options.max_seconds;
   if (is_quick) step.batch_size = std::min(kQuickBatchSize, find_model(options.model).batch_size);
-  BenchmarkConfig config{train::resolve(step, job)};
+  BenchmarkConfig config;
+  static_cast<train::StepConfig&>(config) = train::resolve(step, job);
   config.batch_size_chosen = is_quick;
   check_timing(options, config.distribution);
   config.io_overhead = options.io_overhead;
