@@ -1,7 +1,7 @@
 # The commands of the project; `make help` lists them. The build itself is CMake's: see CMakePresets.json.
 SETUP ?= tools/setup
 PREFIX ?= install
-OPTIONS ?=  # of CMake, such as -DTRIREME_CUDA=ON
+CMAKE_OPTIONS ?=  # such as -DTRIREME_CUDA=ON
 # ThreadSanitizer of older compilers cannot live with much address randomisation; switched off where the system lets us.
 FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
@@ -15,11 +15,11 @@ setup:    ## install the packages that are missing (root only if there are any)
 	@$(SETUP)
 
 build: setup    ## configure and build; the binary is build/release/trireme
-	cmake --preset release $(OPTIONS)
+	cmake --preset release $(CMAKE_OPTIONS)
 	cmake --build --preset release
 
 run: setup    ## build the program and benchmark ResNet-50 on this machine
-	cmake --preset release $(OPTIONS)
+	cmake --preset release $(CMAKE_OPTIONS)
 	cmake --build --preset release --target trireme_cli
 	build/release/trireme bench
 

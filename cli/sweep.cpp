@@ -67,6 +67,13 @@ std::vector<std::string> problems_of(const std::vector<lab::StudyCell>& cells, c
                                      const CommandCheck& check_options) {
   std::vector<std::string> problems;
   for (const lab::StudyCell& cell : cells) {
+    // What suits other hosts is known there.
+    if (std::ranges::any_of(cell.configuration, [](const lab::Setting& setting) {
+          return setting.option == "hosts" || setting.option == "hostfile" || setting.option == "public-ips" ||
+                 setting.option == "slurm";
+        })) {
+      continue;
+    }
     const auto count = [&cell](const char* option, int otherwise) {
       const Json* value = lab::find(cell.configuration, option);
       return value != nullptr && value->is_number_integer() ? value->get<int>() : otherwise;

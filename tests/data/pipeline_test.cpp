@@ -132,6 +132,20 @@ TEST(Pipeline, BatchesDoNotDependOnThreadsPrefetchingOrMemory) {
   }
 }
 
+TEST(Pipeline, SaysWhenABatchIsThere) {
+  const auto dataset = std::make_shared<MemoryDataset>(small_samples(50));
+  PipelineOptions options = small_options();
+  options.prefetch = 1;
+  Pipeline pipeline(dataset, options);
+  for (int batch = 0; batch < 3; ++batch) {
+    for (int waits = 0; waits < 10'000 && !pipeline.is_ready(); ++waits) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(pipeline.is_ready());
+    pipeline.next();
+  }
+}
+
 TEST(Pipeline, ABatchStaysUntilTheNextCall) {
   const auto dataset = std::make_shared<MemoryDataset>(small_samples(50));
   PipelineOptions options = small_options();

@@ -192,6 +192,7 @@ class Pipeline::Workers {
   ~Workers() { stop(); }
 
   const Batch& next();
+  bool is_ready();
   std::int64_t place() const { return first_of(given_); }
   std::vector<std::int64_t> bad_samples() const { return {bad_.begin(), bad_.end()}; }
 
@@ -327,6 +328,11 @@ Pipeline::Workers::Slot& Pipeline::Workers::wait_for(std::int64_t batch) {
   return slot;
 }
 
+bool Pipeline::Workers::is_ready() {
+  const std::lock_guard lock(mutex_);
+  return error_ != nullptr || slot_of(given_).missing == 0;
+}
+
 const Batch& Pipeline::Workers::next() {
   const std::int64_t batch = given_;
   Slot& slot = wait_for(batch);
@@ -360,6 +366,7 @@ Pipeline::Pipeline(std::shared_ptr<const Dataset> dataset, PipelineOptions optio
 Pipeline::~Pipeline() = default;
 
 const Batch& Pipeline::next() { return workers_->next(); }
+bool Pipeline::is_ready() const { return workers_->is_ready(); }
 std::int64_t Pipeline::place() const { return workers_->place(); }
 std::vector<std::int64_t> Pipeline::bad_samples() const { return workers_->bad_samples(); }
 

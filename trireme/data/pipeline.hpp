@@ -57,6 +57,7 @@ class Pipeline {
   // Waits for the next batch, valid until the next call. If one of its samples is unavailable, throws the error, also
   // in later calls. Past the end, batches are empty.
   const Batch& next();
+  bool is_ready() const;  // next() would not wait
 
   std::int64_t place() const;                     // where a new pipeline would continue this one
   std::vector<std::int64_t> bad_samples() const;  // distinct indices in the batches so far

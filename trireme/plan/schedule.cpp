@@ -148,25 +148,27 @@ class Scheduler {
   }
 
   void start(int bucket) {
-    if (place_.group > 0) return;  // the first group does it for all
-    if (options_.accumulate > 1) add(Action::accumulate, bucket);
+    if (options_.accumulate > 1 && place_.group == 0) add(Action::accumulate, bucket);
     if (!exchanges()) return;
     if (served() && options_.transforms()) {
       held_.push_back(bucket);
-      return;
+    } else {
+      begin_transfer(bucket);
     }
-    add(Action::start, bucket);
+  }
+
+  // The first group does it for all; all know that the values in place are old then.
+  void begin_transfer(int bucket) {
+    if (place_.group == 0) add(Action::start, bucket);
     waited_.erase(bucket);
   }
 
   // If servers apply each replica's gradients, the replica transforms its own before sending.
   void start_transformed() {
     if (held_.empty()) return;
-    add(Action::transform);
-    for (const int bucket : held_) {
-      add(Action::start, bucket);
-      waited_.erase(bucket);
-    }
+    if (place_.group == 0) add(Action::transform);
+    for (const int bucket : held_) begin_transfer(bucket);
+    held_.clear();
   }
 
   void start_downloaded() {
@@ -199,7 +201,15 @@ class Scheduler {
   void wait_for_values(int id) {
     if (id < 0 || !buffer(id).is_of_variable()) return;
     const auto found = bucket_of_.find(buffer(id).variable);
-    if (found == bucket_of_.end() || !waited_.insert(found->second).second) return;
+    if (found == bucket_of_.end()) return;
+    if (std::find(held_.begin(), held_.end(), found->second) != held_.end()) {
+      if (started_ < buckets()) {
+        fail(ErrorKind::failed, "'{}' is needed before all gradients are there to be clipped or scaled",
+             instruction(schedule_.updates[found->second]).name);
+      }
+      start_transformed();
+    }
+    if (!waited_.insert(found->second).second) return;
     if (!place_.on_host) start_downloaded();
     if (place_.group == 0) add(Action::wait, found->second);
     if (place_.groups > 1) barrier();

@@ -97,7 +97,8 @@ void CheckpointEvaluation::make_evaluator() {
   if (workers_.rank() == 0) make();
   if (workers_.size() > 1) {
     workers_.set_context("waiting for rank 0 to time kernels");
-    tuning.cache->merge(comm::broadcast_text(workers_, tuning.cache->text()));
+    const std::string timings = comm::broadcast_text(workers_, tuning.cache->text());
+    if (workers_.rank() > 0) tuning.cache->merge(timings);
   }
   if (workers_.rank() > 0) make();
   if (const std::string problem = keep_timings(*tuning.cache); !problem.empty()) warnings_.push_back(problem);

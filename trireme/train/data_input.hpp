@@ -33,6 +33,7 @@ class DataInput {
   void start(const std::vector<int>& processors, std::int64_t first = 0, perf::Recorder* recorder = nullptr);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
+  bool is_ready() const { return pipeline_->is_ready(); }  // next() would not wait
 
   std::int64_t samples() const { return dataset_->size(); }
   // For the network: as many as the data set has unless the user said otherwise.

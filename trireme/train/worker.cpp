@@ -251,7 +251,8 @@ void Worker::compile_by_timings(const std::function<void()>& time, const std::fu
   workers_->set_timeout(kTuningTimeout);
   workers_->set_context("waiting for rank 0 to time kernels");
   if (workers_->rank() == 0) time();
-  tuning_.cache->merge(comm::broadcast_text(*workers_, tuning_.cache->text()));
+  const std::string timings = comm::broadcast_text(*workers_, tuning_.cache->text());
+  if (workers_->rank() > 0) tuning_.cache->merge(timings);
   compile();
   comm::barrier(*workers_);
   workers_->set_timeout(std::chrono::duration<double>(config_.distribution.comm_timeout));
@@ -287,6 +288,7 @@ void Worker::take_next_batch() {
 }
 
 double Worker::run_step(double learning_rate, bool on_next_batch) {
+  wants_next_batch_ = false;
   if (input_ == nullptr || !on_next_batch) {
     input_seconds_ = 0;
     return step_->run(learning_rate);
@@ -328,7 +330,9 @@ void Worker::build() {
   replicas_ = make_replicas();
   const auto restore = workers_->rank() == 0 ? options_.restore : nullptr;
   step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank(), restore);
-  step_->executable().set_beside([this] { take_next_batch(); });
+  step_->executable().set_beside([this] {
+    if (input_ && input_->is_ready()) take_next_batch();  // waiting for it would hold up the other workers
+  });
   setup_.model = step_->model().info;
   config.num_classes = setup_.model.classes;
   setup_.counts = count(step_->graph(), step_->model());
