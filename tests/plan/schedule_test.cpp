@@ -109,6 +109,13 @@ TEST(Schedule, WhatServersApplyOneByOneIsTransformedBeforeItLeaves) {
                    {start, 1}}));
   EXPECT_EQ(two.beside(two.schedule(options, {}, true)),
             (Steps{{wait, 1}, {wait, 0}, {accumulate, 0}, {accumulate, 1}}));
+  // The first group does it for all.
+  const Steps first = two.beside(two.schedule(options, {.group = 0, .groups = 2}));
+  const Steps second = two.beside(two.schedule(options, {.group = 1, .groups = 2}));
+  EXPECT_EQ(Steps(first.end() - 3, first.end()), (Steps{{transform, 0}, {start, 0}, {start, 1}}));
+  EXPECT_EQ(std::count(first.begin(), first.end(), Step{barrier, 0}),
+            std::count(second.begin(), second.end(), Step{barrier, 0}));
+  EXPECT_EQ(std::count(second.begin(), second.end(), Step{transform, 0}), 0);
 }
 
 TEST(Schedule, CollectingRunsOnlyAccumulate) {
