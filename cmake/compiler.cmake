@@ -7,7 +7,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 set(TRIREME_SANITIZE "" CACHE STRING "Sanitizers for the whole build: empty, 'address,undefined' or 'thread'")
 
-# Several sources are compiled as one: parsing headers is most of the work. Off, each is compiled by itself, which is
+# Several sources are compiled as one: parsing headers is most of the work. Off, each is compiled alone, which is
 # what clang-tidy wants to see.
 option(TRIREME_UNITY "Compile several sources at a time" ON)
 set(CMAKE_UNITY_BUILD ${TRIREME_UNITY})
@@ -24,7 +24,7 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()
 
-# Sanitized builds go without warnings: looking for them in instrumented code takes longer than compiling it.
+# Sanitized builds go without warnings: on instrumented code these make compiling slower, and the release build has them.
 add_library(trireme_warnings INTERFACE)
 if(NOT TRIREME_SANITIZE)
   target_compile_options(trireme_warnings INTERFACE
@@ -34,7 +34,7 @@ endif()
 
 if(TRIREME_SANITIZE)
   add_compile_options(-fsanitize=${TRIREME_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  if(TRIREME_SANITIZE MATCHES "undefined")  # the address sanitizer finds these too, and they take a quarter of the build
+  if(TRIREME_SANITIZE MATCHES "undefined")  # the address sanitizer finds these too, and builds are faster without
     add_compile_options(-fno-sanitize=null,object-size)
   endif()
   add_link_options(-fsanitize=${TRIREME_SANITIZE})

@@ -88,7 +88,7 @@ Figure line_figure() {
 TEST(Svg, DrawsEveryPointWithItsSpread) {
   const std::string drawing = to_svg(line_figure());
   EXPECT_EQ(count(drawing, "class=\"mark\""), 6U);
-  EXPECT_EQ(count(drawing, "fill-opacity=\"0\""), 4U);  // points of ideals: only seen by who points at them
+  EXPECT_EQ(count(drawing, "fill-opacity=\"0\""), 4U);  // points of ideals show only on hover
   // Three lines, their whisker, the legend: one entry for both ideals.
   EXPECT_EQ(count(drawing, "stroke-width=\"1.4\""), 4U);
   EXPECT_EQ(count(drawing, "stroke-dasharray"), 3U);
