@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two builds of trireme on the same work, in turns: does a change cost speed?
 
-  bench/builds.py OLD NEW [--rounds N] [--work MODEL:BATCH ...] [--jobs one two servers]
+  bench/builds.py OLD NEW [--rounds N] [--work MODEL:BATCH ...] [--jobs one two servers] [--bench="--device cuda ..."]
 
 Each round runs every piece of work once with each build, in alternating order. Printed is the ratio new / old of each round's
 speeds: its median and range. Work is done by one process, by two workers that all-reduce, and by two workers and a server.
@@ -10,6 +10,7 @@ speeds: its median and range. Work is done by one process, by two workers that a
 import argparse
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,8 @@ def speed(binary, work, job, options, folder):
     launch = ["launch", *JOBS[job], "--"] if JOBS[job] else []
     timings = f"{folder}/{'old' if binary == options.old else 'new'}.json"
     command = [binary, *launch, "bench", "--model", work.model, "--batch-size", str(work.batch), "--num-warmup-batches", "2",
-               "--num-batches", "1000000", "--max-seconds", str(options.seconds), "--tune-cache", timings, "--record", str(record)]
+               "--num-batches", "1000000", "--max-seconds", str(options.seconds), "--tune-cache", timings, "--record", str(record),
+               *shlex.split(options.bench)]
     if work.mode == "forward":
         command.append("--forward-only")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -42,6 +44,7 @@ def main():
     parser.add_argument("--work", type=parse_work, nargs="+",
                         default=[parse_work(text) for text in ("resnet50:16", "inception3:8", "mnist:64")])
     parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS))
+    parser.add_argument("--bench", default="", metavar="OPTIONS", help="more options of trireme bench")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for work in options.work:

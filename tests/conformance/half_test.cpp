@@ -196,8 +196,9 @@ TEST_P(TestedHalf, Elementwise) {
 // In bf16 the ends are 0.10009766 and 0.69921875, both between 0.1 and 0.7.
 TEST_P(TestedHalf, ClippedElementsGetNoGradient) {
   const op::UnaryBackward backward{op::UnaryKind::clip, 0.1f, 0.7f};
+  const auto backend = tested_backend();
   for (const float end : {0.1f, 0.7f}) {
-    KernelRun run(*tested_backend(),
+    KernelRun run(*backend,
                   OperationCase(backward, {rounded({1, 16, 2, 2}, 1), rounded({1, 16, 2, 2}, 2, end, end)}),
                   {.name = "plain", .precision = GetParam()});
     run.run();
