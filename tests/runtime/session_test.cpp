@@ -67,6 +67,61 @@ TEST_P(SessionTest, AFeedOfAnotherShapeIsRefusedWithBoth) {
   EXPECT_NE(message.find("scalar"), std::string::npos) << message;
 }
 
+TEST_P(SessionTest, OneGraphRunsWithAnyBatchSize) {
+  const Tensor images = placeholder(graph, {4, 3, 6, 6}, "images");
+  const Tensor labels = placeholder(graph, {4}, "labels", DataType::i32);
+  const Tensor filters = variable(graph, {8, 3, 3, 3}, op::Initializer::uniform(-1, 1), "filters");
+  const Tensor weights = variable(graph, {5, 32}, op::Initializer::uniform(-1, 1), "weights");
+  const Tensor features = max_pool(relu(convolution(images, filters)), {.kernel = {2, 2}, .stride = {2, 2}});
+  const Tensor logits = fully_connected(flatten(slice(features, {0, 0, 0, 0}, {4, 8, 2, 2})), weights);
+  const Tensor loss = softmax_cross_entropy(logits, labels);
+  std::vector<Tensor> step = minimize(loss, optimizer_rule(op::OptimizerKind::sgd), 0.1f);
+  Session session(graph, *backend);
+  session.prepare(step);
+
+  const auto image = [](int sample, int i) { return std::sin(static_cast<float>(100 * sample + i)); };
+  const auto batch = [&](int first, int samples) {
+    HostTensor value(TensorType{DataType::f32, {samples, 3, 6, 6}});
+    for (int i = 0; i < samples * 108; ++i) value.f32()[i] = image(first + i / 108, i % 108);
+    return value;
+  };
+  const auto classes = [](int samples) { return HostTensor({samples}, std::vector<std::int32_t>(samples, 1)); };
+  const auto rows_of = [&](int first, int samples) {
+    const HostTensor rows = session.run({logits}, {{images, batch(first, samples)}})[0];
+    EXPECT_EQ(rows.shape(), (Shape{samples, 5}));
+    return std::vector<float>(rows.f32().begin(), rows.f32().end());
+  };
+
+  session.run(step, std::vector<Feed>{{images, batch(0, 4)}, {labels, classes(4)}});
+  const std::vector<float> four = rows_of(0, 4);
+  for (const int samples : {1, 3, 7}) {
+    const std::vector<float> rows = rows_of(0, samples);
+    for (int i = 0; i < 5 * std::min(samples, 4); ++i) EXPECT_NEAR(rows[i], four[i], 1e-5) << samples << " samples";
+  }
+  // The mean is over the samples that are fed.
+  const float both = session.run({loss}, {{images, batch(0, 2)}, {labels, classes(2)}})[0].scalar();
+  float sum = 0;
+  for (const int first : {0, 1}) {
+    sum += session.run({loss}, {{images, batch(first, 1)}, {labels, classes(1)}})[0].scalar();
+  }
+  EXPECT_NEAR(both, sum / 2, 1e-5);
+}
+
+TEST_P(SessionTest, WhatIsTiedToABatchSizeIsNamed) {
+  const Tensor x = placeholder(graph, {4, 2}, "x");
+  const Tensor w = variable(graph, {2}, op::Initializer::constant(1), "w");
+  Session session(graph, *backend);
+  const HostTensor six(TensorType{DataType::f32, {6, 2}});
+  const auto message = [&](Tensor fetch) { return message_of([&] { session.run({fetch}, {{x, six}}); }); };
+  EXPECT_NE(message(slice(x, {1, 0}, {2, 2}, "middle")).find("'middle' takes 2 of a batch of 4"), std::string::npos);
+  EXPECT_NE(message(reshape(x, {2, 4}, "pairs")).find("'pairs' reshapes a batch of 4 to 2x4"), std::string::npos);
+  EXPECT_NE(message(x + constant(graph, HostTensor(TensorType{DataType::f32, {4, 2}}))).find("6x2"), std::string::npos);
+  const auto step = minimize(reduce_sum(x * w), optimizer_rule(op::OptimizerKind::sgd), 0.1f);
+  const std::string training = message_of([&] { session.run(step, std::vector<Feed>{{x, six}}); });
+  EXPECT_NE(training.find("training has the batch size of its graph"), std::string::npos) << training;
+  EXPECT_EQ(session.run({reduce_sum(x)}, {{x, six}})[0].scalar(), 0) << "and what failed is not in the way";
+}
+
 TEST_P(SessionTest, VariablesKeepTheirValuesBetweenRunsAndPrograms) {
   const Tensor w = variable(graph, {2}, op::Initializer::constant(1), "w");
   const Tensor loss = reduce_sum(square(w));

@@ -315,7 +315,7 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
     if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");
   }
   check_precision(options.precision, backend);
-  PlanGraph plan = prune(graph, fetches);
+  PlanGraph plan = prune(graph, fetches, options.inputs);
   if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners, backend.masks_from_src());
   plan = recompute(std::move(plan), options.recompute);
   CompileOptions on_device = options;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 
@@ -29,6 +30,9 @@ std::string_view to_string(Precision precision);
 // node of the user's graph; variables without an entry form an owner too.
 using VariableOwners = std::unordered_map<NodeId, int>;
 
+// Other shapes of placeholders than the graph's, by node; only the first extent, the batch, may differ.
+using InputShapes = std::map<NodeId, Shape>;
+
 struct CompileOptions {
   DataFormat data_format = DataFormat::automatic;
   bool fuse = true;
@@ -39,6 +43,7 @@ struct CompileOptions {
   VariableOwners owners = {};
   Recompute recompute = Recompute::none;
   Precision precision = Precision::fp32;
+  InputShapes inputs = {};
 };
 
 }  // namespace trireme

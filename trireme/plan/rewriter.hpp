@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/graph/graph.hpp"
+#include "trireme/plan/compile_options.hpp"
 
 namespace trireme {
 
@@ -21,7 +22,9 @@ struct PlanGraph {
   std::unordered_map<NodeId, NodeId> copies = {};  // nodes that recompute() added -> the node that they repeat
 };
 
-PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches);  // copies what the fetches need
+// Copies what the fetches need, for the graph's input shapes or others. Error(bad_input) if an operation is tied to the
+// graph's batch size, as training is: a gradient of a mean is divided by it.
+PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const InputShapes& inputs = {});
 
 class Rewriter {
  public:

@@ -276,21 +276,25 @@ void Executable::set_beside(std::function<void()> work) {
   if (impl_->on_device_) impl_->on_device_->set_beside(std::move(work));
 }
 
+template <typename T>
+std::span<T> Executable::Impl::input(int buffer) {
+  return {static_cast<T*>(host_address(buffer)),
+          static_cast<std::size_t>(program_.buffers[buffer].desc.shape.elements())};
+}
+
 std::span<float> Executable::input_f32(Tensor placeholder) {
   input_changed(placeholder);
-  return {static_cast<float*>(impl_->host_address(impl_->buffer_of(placeholder))),
-          static_cast<std::size_t>(placeholder.shape().elements())};
+  return impl_->input<float>(impl_->buffer_of(placeholder));
 }
 
 std::span<std::int32_t> Executable::input_i32(Tensor placeholder) {
   input_changed(placeholder);
-  return {static_cast<std::int32_t*>(impl_->host_address(impl_->buffer_of(placeholder))),
-          static_cast<std::size_t>(placeholder.shape().elements())};
+  return impl_->input<std::int32_t>(impl_->buffer_of(placeholder));
 }
 
 void Executable::feed(Tensor placeholder, const HostTensor& value) {
   const int buffer = impl_->buffer_of(placeholder);
-  const TensorType& type = placeholder.type();
+  const TensorType type{placeholder.type().dtype, impl_->program_.buffers[buffer].desc.shape};
   if (value.type() != type) {
     bad_input("placeholder '{}' takes {} of {}, the value fed is {} of {}", placeholder.graph->node(placeholder).name,
               to_string(type.shape), to_string(type.dtype), to_string(value.shape()), to_string(value.type().dtype));

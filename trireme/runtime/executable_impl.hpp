@@ -40,6 +40,8 @@ class Executable::Impl {
   void set_recorder(perf::Recorder& recorder);
   int buffer_of(Tensor placeholder) const;
   void* host_address(int buffer) const;
+  template <typename T>
+  std::span<T> input(int buffer);
 
  private:
   friend class Executable;  // whose public interface documents the parts

@@ -38,18 +38,20 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
 
 Session::~Session() = default;
 
-Session::Key Session::key_of(std::span<const Tensor> fetches) const {
-  Key key;
+Session::Key Session::key_of(std::span<const Tensor> fetches, InputShapes inputs) const {
+  Key key{{}, std::move(inputs)};
   for (const Tensor& fetch : fetches) {
     if (fetch.graph != &graph_) bad_input("a fetch is not a tensor of this session's graph");
-    key.emplace_back(fetch.node, fetch.output);
+    key.first.emplace_back(fetch.node, fetch.output);
   }
   return key;
 }
 
-Program Session::compile_program(std::span<const Tensor> fetches) {
+Program Session::compile_program(std::span<const Tensor> fetches, const InputShapes& inputs) {
   VariableLayouts layouts = store_->layouts();
-  Program program = compile(graph_, fetches, backend_, options_.compile, layouts);
+  CompileOptions options = options_.compile;
+  options.inputs = inputs;
+  Program program = compile(graph_, fetches, backend_, options, layouts);
   // The first program decides the variables' layouts; later ones adopt them.
   if (!store_->allocated()) {
     store_->allocate(layouts, options_.compile.owners,
@@ -61,11 +63,11 @@ Program Session::compile_program(std::span<const Tensor> fetches) {
   return program;
 }
 
-Executable& Session::prepare(std::span<const Tensor> fetches) {
-  auto& executable = executables_[key_of(fetches)];
+Executable& Session::prepare(std::span<const Tensor> fetches, const InputShapes& inputs) {
+  auto& executable = executables_[key_of(fetches, inputs)];
   if (!executable) {
     std::vector<Program> programs;
-    programs.push_back(compile_program(fetches));
+    programs.push_back(compile_program(fetches, inputs));
     executable = std::make_unique<BatchSplit>(std::move(programs), *store_, options_.seed, options_.own_statistics,
                                               options_.replica, pool_.get(), threads_.get());
   }
@@ -94,8 +96,24 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
   return *split;
 }
 
+// Of the feeds that differ from their placeholders in the first extent alone.
+InputShapes Session::other_shapes(std::span<const Feed> feeds) const {
+  InputShapes shapes;
+  for (const auto& [placeholder, value] : feeds) {
+    if (placeholder.graph != &graph_ || graph_.node(placeholder).as<op::Placeholder>() == nullptr) {
+      bad_input("a value was fed to something that is not a placeholder of this session's graph{}",
+                placeholder.graph == &graph_ ? fmt::format(": '{}'", graph_.node(placeholder).name) : "");
+    }
+    Shape own = placeholder.shape();
+    if (own.rank() == 0 || value.shape().rank() != own.rank() || value.shape()[0] == own[0]) continue;
+    own[0] = value.shape()[0];
+    if (own == value.shape() && own[0] > 0) shapes.emplace(placeholder.node, std::move(own));
+  }
+  return shapes;
+}
+
 std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<const Feed> feeds) {
-  Executable& executable = prepare(fetches);
+  Executable& executable = prepare(fetches, other_shapes(feeds));
   for (const NodeId id : executable.placeholders()) {
     bool fed = false;
     for (const Feed& feed : feeds) fed = fed || feed.placeholder.node == id;
@@ -105,10 +123,6 @@ std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<
     }
   }
   for (const Feed& feed : feeds) {
-    if (feed.placeholder.graph != &graph_ || graph_.node(feed.placeholder).as<op::Placeholder>() == nullptr) {
-      bad_input("a value was fed to something that is not a placeholder of this session's graph{}",
-                feed.placeholder.graph == &graph_ ? fmt::format(": '{}'", graph_.node(feed.placeholder).name) : "");
-    }
     if (executable.needs(feed.placeholder)) executable.feed(feed.placeholder, feed.value);
   }
   executable.run();

@@ -37,12 +37,14 @@ class Session {
   Session(Graph& graph, const Backend& backend, SessionOptions options = {});
   ~Session();
 
-  // Values of the fetches; empty for an update, new values for variables. All needed placeholders must be fed.
+  // Values of the fetches; empty for an update, new values for variables. All needed placeholders must be fed. Unless
+  // it trains, a run may have another batch size than the graph: what is fed decides. Each size has a program of its
+  // own.
   std::vector<HostTensor> run(std::span<const Tensor> fetches, std::span<const Feed> feeds = {});
   std::vector<HostTensor> run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds = {});
 
   // The compiled program, owned by the session. The first one decides the variables' layouts: prepare training first.
-  Executable& prepare(std::span<const Tensor> fetches);
+  Executable& prepare(std::span<const Tensor> fetches, const InputShapes& inputs = {});
   // The same for a batch split over the session's groups; the graph is for one group's share.
   BatchSplit& prepare_split(std::span<const Tensor> fetches);
 
@@ -52,9 +54,10 @@ class Session {
   const SessionOptions& options() const { return options_; }
 
  private:
-  using Key = std::vector<std::pair<NodeId, int>>;  // nodes and outputs of the fetches
-  Key key_of(std::span<const Tensor> fetches) const;
-  Program compile_program(std::span<const Tensor> fetches);
+  using Key = std::pair<std::vector<std::pair<NodeId, int>>, InputShapes>;  // nodes and outputs of the fetches
+  Key key_of(std::span<const Tensor> fetches, InputShapes inputs = {}) const;
+  Program compile_program(std::span<const Tensor> fetches, const InputShapes& inputs = {});
+  InputShapes other_shapes(std::span<const Feed> feeds) const;
 
   Graph& graph_;
   const Backend& backend_;
