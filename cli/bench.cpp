@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/bench_options.hpp"
+#include "cli/benchmark_output.hpp"
 #include "cli/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
@@ -16,11 +17,10 @@
 #include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/lab/benchmark.hpp"
-#include "trireme/lab/benchmark_output.hpp"
-#include "trireme/lab/benchmark_record.hpp"
-#include "trireme/lab/job_figures.hpp"
-#include "trireme/lab/profile.hpp"
+#include "trireme/lab/bench/benchmark.hpp"
+#include "trireme/lab/bench/benchmark_record.hpp"
+#include "trireme/lab/bench/job_figures.hpp"
+#include "trireme/lab/bench/profile.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/trace_writer.hpp"
 #include "trireme/train/job.hpp"
@@ -48,9 +48,9 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
 
 // Only rank 0 prints.
 void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_token stop) {
-  lab::BenchmarkText text(text_stream);
+  BenchmarkText text(text_stream);
   if (cluster::shows_progress()) {
-    lab::ProgressBar bar(text, stderr);
+    ProgressBar bar(text, stderr);
     benchmark.run(bar, stop);
   } else {
     benchmark.run(text, stop);

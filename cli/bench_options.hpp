@@ -6,7 +6,7 @@
 
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
-#include "trireme/lab/benchmark_config.hpp"
+#include "trireme/lab/bench/benchmark_config.hpp"
 
 namespace trireme::cli {
 

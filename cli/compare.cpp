@@ -11,11 +11,11 @@
 #include "cli/commands.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
+#include "cli/sweep_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
-#include "trireme/lab/comparison.hpp"
-#include "trireme/lab/duration.hpp"
-#include "trireme/lab/sweep_output.hpp"
+#include "trireme/lab/compare/comparison.hpp"
+#include "trireme/lab/study/duration.hpp"
 #include "trireme/report/json_fields.hpp"
 
 namespace trireme::cli {
@@ -156,12 +156,12 @@ int run_compare(const CompareArguments& arguments) {
                        .out = out,
                        .plan = kept_plan(plan, field, own, differences),
                        .who = "a comparison",
-                       .introduction = lab::introduction(plan, comparison.cells.size()) +
+                       .introduction = introduction(plan, comparison.cells.size()) +
                                        lab::field_text(field, notes_of(catalogs, comparison)),
                        .conclusion =
                            [&](const lab::SweepResult& result) {
                              return "\n" + lab::ratio_table(comparison, out, static_cast<int>(plan.repeats)) +
-                                    lab::shortfall_text(comparison.cells, result) + same_and_different + "\n";
+                                    shortfall_text(comparison.cells, result) + same_and_different + "\n";
                            },
                        .dry_run_end = same_and_different};
   return arguments.dry_run ? dry_run(study) : run_study(study);

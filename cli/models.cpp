@@ -14,7 +14,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/lab/benchmark.hpp"
+#include "trireme/lab/bench/benchmark.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/plan/passes.hpp"

@@ -18,7 +18,7 @@
 #include "trireme/cluster/launch_plan.hpp"
 #include "trireme/comm/network_file.hpp"
 #include "trireme/comm/world.hpp"
-#include "trireme/lab/network_run.hpp"
+#include "trireme/lab/net/network_run.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/train/same_options.hpp"
 

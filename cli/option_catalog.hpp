@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "trireme/lab/configuration.hpp"
+#include "trireme/lab/study/configuration.hpp"
 
 namespace trireme::cli {
 

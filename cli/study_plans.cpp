@@ -6,13 +6,13 @@
 #include <cstdio>
 
 #include "cli/interrupt.hpp"
+#include "cli/sweep_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/nearest_name.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/shell_text.hpp"
-#include "trireme/lab/ready_plans.hpp"
-#include "trireme/lab/sweep_output.hpp"
+#include "trireme/lab/study/ready_plans.hpp"
 #include "trireme/perf/machine.hpp"
 
 namespace trireme::cli {
@@ -71,7 +71,7 @@ std::string go_on_text() {
 int dry_run(const StudyRun& study) {
   check_plan(study.out, study.plan);
   const auto known = lab::read_states(study.out, study.setup);
-  fmt::print("{}{}{}", study.introduction, lab::dry_run_text(study.setup, known), study.dry_run_end);
+  fmt::print("{}{}{}", study.introduction, dry_run_text(study.setup, known), study.dry_run_end);
   return 0;
 }
 
@@ -82,7 +82,7 @@ int run_study(const StudyRun& study) {
   take_plan(folder, study.plan);
   fmt::print("{}", study.introduction);
   std::fflush(stdout);
-  lab::SweepText text(study.setup.cells, stdout, cluster::shows_progress() ? stderr : nullptr);
+  SweepText text(study.setup.cells, stdout, cluster::shows_progress() ? stderr : nullptr);
   const lab::SweepResult result = lab::Sweep(study.setup, folder, text).run(interrupt.listen());
   text.erase_bar();
   const bool has_failures =

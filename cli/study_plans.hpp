@@ -5,9 +5,9 @@
 #include <functional>
 #include <string>
 
-#include "trireme/lab/study_folder.hpp"
-#include "trireme/lab/study_plan.hpp"
-#include "trireme/lab/sweep.hpp"
+#include "trireme/lab/study/study_folder.hpp"
+#include "trireme/lab/study/study_plan.hpp"
+#include "trireme/lab/study/sweep.hpp"
 
 namespace trireme::cli {
 

@@ -10,11 +10,11 @@
 #include "cli/commands.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
+#include "cli/sweep_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
-#include "trireme/lab/duration.hpp"
-#include "trireme/lab/ready_plans.hpp"
-#include "trireme/lab/sweep_output.hpp"
+#include "trireme/lab/study/duration.hpp"
+#include "trireme/lab/study/ready_plans.hpp"
 #include "trireme/report/findings.hpp"
 #include "trireme/report/table.hpp"
 
@@ -106,10 +106,10 @@ int run_sweep(const SweepArguments& arguments, const CommandCheck& check_options
                        .out = out,
                        .plan = to_json(plan),
                        .who = "a sweep",
-                       .introduction = lab::introduction(plan, cells.size()),
+                       .introduction = introduction(plan, cells.size()),
                        .conclusion = [&](const lab::SweepResult& result) {
-                         return "\n" + lab::result_table(cells, result) + best_text(result, out) +
-                                lab::shortfall_text(cells, result);
+                         return "\n" + result_table(cells, result) + best_text(result, out) +
+                                shortfall_text(cells, result);
                        }};
   if (!arguments.dry_run) return run_study(study);
   dry_run(study);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "trireme/lab/job_trace.hpp"
+#include "trireme/lab/bench/job_trace.hpp"
 #include "trireme/train/job.hpp"
 
 namespace trireme::cli {

@@ -12,9 +12,9 @@
 #include "cli/config_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/trace.hpp"
+#include "cli/training_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/lab/training_output.hpp"
 #include "trireme/report/trace_writer.hpp"
 #include "trireme/train/job.hpp"
 #include "trireme/train/trainer.hpp"
@@ -37,11 +37,11 @@ struct TrainOutcome {
 // Only the first worker prints.
 TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer, const std::stop_token& stop) {
   std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
-  lab::TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, trainer);
-  lab::TrainingRecord record(trainer);
+  TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, trainer);
+  TrainingRecord record(trainer);
   std::vector<train::TrainerObserver*> observers{&text, &record};
-  std::optional<lab::TrainingCsv> csv;
-  std::optional<lab::TrainingCurves> curves;
+  std::optional<TrainingCsv> csv;
+  std::optional<TrainingCurves> curves;
   if (!arguments.csv.empty()) observers.push_back(&csv.emplace(arguments.csv));
   if (!arguments.tensorboard.empty()) {
     observers.push_back(&curves.emplace(arguments.tensorboard, trainer));
@@ -89,7 +89,7 @@ TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingCo
 void check_paths(const TrainArguments& arguments) {
   if (!arguments.record.empty()) report::check_writable(arguments.record);
   if (!arguments.trace.empty()) report::check_trace_path(arguments.trace);
-  if (!arguments.csv.empty()) lab::TrainingCsv::check(arguments.csv);
+  if (!arguments.csv.empty()) TrainingCsv::check(arguments.csv);
   if (!arguments.tensorboard.empty()) train::EventFile::check(arguments.tensorboard);
 }
 

@@ -1,6 +1,6 @@
 // `trireme tune`: finds a fast configuration of a network on this machine with few trials, and writes it to a file for
 // --config of `bench`, `train` and `launch`.
-#include "trireme/lab/tune.hpp"
+#include "trireme/lab/tune/tune.hpp"
 
 #include <fmt/format.h>
 
@@ -15,13 +15,13 @@
 #include "cli/interrupt.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
+#include "cli/tune_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/cluster/shell_text.hpp"
 #include "trireme/comm/world.hpp"
-#include "trireme/lab/duration.hpp"
-#include "trireme/lab/tune_output.hpp"
+#include "trireme/lab/study/duration.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -52,14 +52,14 @@ lab::TuneSettings settings_of(const TuneArguments& arguments, std::size_t candid
 }
 
 int dry_run(const lab::TuneSpace& space, const lab::TuneObjective& objective, const lab::TuneSettings& settings) {
-  fmt::print("{}", lab::introduction(space, objective, settings));
+  fmt::print("{}", introduction(space, objective, settings));
   for (const lab::StudyCell& cell : space.cells) fmt::print("  {}\n", cell_text(cell));
   return 0;
 }
 
 int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const lab::OptionCatalog& options,
            const lab::TuneResult& result, const std::filesystem::path& out) {
-  fmt::print("{}", lab::conclusion(space, arguments.request.objective, result));
+  fmt::print("{}", conclusion(space, arguments.request.objective, result));
   if (result.failures > 0)
     fmt::print("the logs of failed trials: {}; to try them again: --retry-failed\n", (out / "logs").string());
   if (result.interrupted || result.out_of_time) std::fputs(go_on_text().c_str(), stdout);
@@ -67,7 +67,7 @@ int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const la
              cluster::shell_line({out.string()}));
   if (result.interrupted) return kInterruptedExitCode;
   const std::string about = fmt::format("found by trireme tune, {}: {}",
-                                        report::rfc3339(std::chrono::system_clock::now()), lab::gain_text(result));
+                                        report::rfc3339(std::chrono::system_clock::now()), gain_text(result));
   write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
   if (arguments.config_out == "-") return 0;
   const std::string command = lab::command_words(space.cells[result.chosen].configuration, options).front();
@@ -104,9 +104,9 @@ int run_tune(TuneArguments arguments) {
   const lab::StudyFolder folder(out);
   report::check_writable(arguments.config_out, "the configuration");  // may be in that folder
   take_plan(folder, to_json(space.plan));
-  fmt::print("{}", lab::introduction(space, objective, settings));
+  fmt::print("{}", introduction(space, objective, settings));
   std::fflush(stdout);
-  lab::TuneText text(space, objective, stdout, cluster::shows_progress() ? stderr : nullptr);
+  TuneText text(space, objective, stdout, cluster::shows_progress() ? stderr : nullptr);
   lab::TuneTrials trials({.space = space,
                           .options = options,
                           .program = cluster::this_binary(),

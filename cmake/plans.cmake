@@ -10,7 +10,7 @@ endforeach()
 list(LENGTH plans plan_count)
 set(ready_plans_source ${PROJECT_BINARY_DIR}/generated/ready_plans.cpp)
 file(CONFIGURE OUTPUT ${ready_plans_source} @ONLY CONTENT [[
-#include "trireme/lab/ready_plans.hpp"
+#include "trireme/lab/study/ready_plans.hpp"
 
 #include <array>
 

@@ -198,8 +198,7 @@ TEST_P(TestedHalf, ClippedElementsGetNoGradient) {
   const op::UnaryBackward backward{op::UnaryKind::clip, 0.1f, 0.7f};
   const auto backend = tested_backend();
   for (const float end : {0.1f, 0.7f}) {
-    KernelRun run(*backend,
-                  OperationCase(backward, {rounded({1, 16, 2, 2}, 1), rounded({1, 16, 2, 2}, 2, end, end)}),
+    KernelRun run(*backend, OperationCase(backward, {rounded({1, 16, 2, 2}, 1), rounded({1, 16, 2, 2}, 2, end, end)}),
                   {.name = "plain", .precision = GetParam()});
     run.run();
     EXPECT_EQ(std::ranges::count(run.output(0).f32(), 0), 64) << end;

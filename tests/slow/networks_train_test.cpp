@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trireme/lab/benchmark.hpp"
+#include "trireme/lab/bench/benchmark.hpp"
 
 namespace trireme::lab {
 namespace {

@@ -1,6 +1,6 @@
 // The offset between the steady clocks of two ranks, for putting events of several machines on one timeline. One rank
 // asks the other for the time repeatedly; each answer is assigned to the middle of its round trip, and the fastest
-// round trips have the smallest error. Used by lab/job_trace.hpp.
+// round trips have the smallest error. Used by lab/bench/job_trace.hpp.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // bucket in transit, a wait. Labels and tracks are made before the steps; a thread then writes spans into its own
 // memory, without locks or allocation. Spans that find no room are counted and dropped.
 //
-// Made by lab/job_trace.hpp, which merges the spans of all processes into one file. Code that records spans holds a
-// pointer to a track, null without a trace.
+// Made by lab/bench/job_trace.hpp, which merges the spans of all processes into one file. Code that records spans holds
+// a pointer to a track, null without a trace.
 #pragma once
 
 #include <atomic>

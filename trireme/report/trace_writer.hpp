@@ -1,6 +1,6 @@
 // Writes a trace for chrome://tracing and Perfetto: JSON with an event per span; processes are ranks, threads are
 // tracks. Events are written as they come, so only one rank's spans are in memory; the file appears under its name when
-// complete. Made by lab/job_trace.hpp; read by report/trace_file.hpp.
+// complete. Made by lab/bench/job_trace.hpp; read by report/trace_file.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,304 @@
+#include "cli/training_output.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <span>
+
+#include "cli/benchmark_output.hpp"
+#include "trireme/base/clock.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
+#include "trireme/base/units.hpp"
+#include "trireme/report/facts.hpp"
+#include "trireme/train/training_config.hpp"
+#include "trireme/train/worker.hpp"
+
+namespace trireme::cli {
+namespace {
+
+constexpr double kEpochRedrawSeconds = 0.1;
+constexpr int kEpochBarWidth = 24;
+
+std::string evaluation_text(const train::Trainer& trainer) {
+  if (trainer.evaluated_samples() == 0) return "none";
+  return fmt::format(
+      "{} images, {}, {}", format_count(trainer.evaluated_samples()),
+      trainer.config().evaluate_on == train::EvaluateOn::all ? "shared by all workers" : "by the first worker",
+      trainer.evaluation_preprocessing());
+}
+
+std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
+  if (!accuracy) return "";
+  std::string text =
+      fmt::format("  top-1 {:.2f} %  top-5 {:.2f} %", 100 * accuracy->top1_share(), 100 * accuracy->top5_share());
+  if (accuracy->broken > 0)
+    text += fmt::format(" ({} images, {} broken left out)", accuracy->samples, accuracy->broken);
+  return text;
+}
+
+Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+// Where the run resumed; empty: it started anew.
+std::string resumed_text(const train::Trainer& trainer) {
+  if (trainer.resumed_from().empty()) return "";
+  return fmt::format("resumed at step {} (epoch {:.2f}) from {}", trainer.first_step(), trainer.first_epoch(),
+                     trainer.resumed_from());
+}
+
+void add_accuracy(const std::optional<train::Accuracy>& accuracy, Json& json) {
+  json["top1"] = accuracy ? Json(accuracy->top1_share()) : Json(nullptr);
+  json["top5"] = accuracy ? Json(accuracy->top5_share()) : Json(nullptr);
+  if (accuracy) json["validation_samples"] = accuracy->samples;
+  json["validation_loss"] = accuracy ? Json(accuracy->mean_loss()) : Json(nullptr);
+}
+
+Json epoch_json(const train::EpochReport& report) {
+  Json json{{"epoch", report.epoch},
+            {"step", report.step},
+            {"loss", report.loss},
+            {"learning_rate", report.learning_rate},
+            {"images_per_second", report.images_per_second},
+            {"train_seconds", report.train_seconds},
+            {"evaluation_seconds", report.evaluation_seconds}};
+  add_accuracy(report.accuracy, json);
+  return json;
+}
+
+std::string_view to_string(train::TrainingEnd end) {
+  constexpr std::array<std::string_view, 3> kTexts{"done", "reached the accuracy asked for", "interrupted"};
+  return kTexts.at(static_cast<std::size_t>(end));
+}
+
+}  // namespace
+
+std::string banner(const train::Trainer& trainer) {
+  const train::TrainingConfig& config = trainer.config();
+  std::string steps =
+      fmt::format("{:g} epoch{} of {} images, {} per update", config.epochs, config.epochs == 1 ? "" : "s",
+                  format_count(trainer.samples()), config.samples_per_update());
+  if (const std::string resumed = resumed_text(trainer); !resumed.empty()) steps += "; " + resumed;
+  std::string text = banner(lab::setup_of(trainer.worker()), steps);
+  if (const std::int64_t unknown = trainer.unknown_steps(); unknown > 0) {
+    text += fmt::format(
+        "Warning: the checkpoint does not have the losses of {} step{} of this epoch, which the "
+        "epoch's mean loss leaves out\n",
+        unknown, unknown == 1 ? "" : "s");
+  }
+  text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(trainer),
+                      config.checkpoint_dir.empty() ? "none" : config.checkpoint_dir);
+  return text;
+}
+
+TrainingText::TrainingText(std::FILE* stream, std::FILE* terminal, const train::Trainer& trainer)
+    : stream_(stream), line_(terminal), trainer_(trainer) {
+  std::fputs(banner(trainer).c_str(), stream_);
+  std::fflush(stream_);
+}
+
+void TrainingText::on_step(const train::StepReport& report) {
+  if (line_.has_terminal()) draw(report);
+}
+
+void TrainingText::draw(const train::StepReport& report) {
+  const auto now = SteadyClock::now();
+  if (line_.is_drawn() && std::chrono::duration<double>(now - drawn_).count() < kEpochRedrawSeconds) return;
+  const double elapsed = seconds_since(start_);
+  const auto steps_here = static_cast<double>(report.step - trainer_.first_step());
+  const double left = elapsed / steps_here * static_cast<double>(report.steps - report.step);
+  const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
+  const int filled = static_cast<int>(std::lround(done * kEpochBarWidth));
+  const double speed = static_cast<double>(trainer_.config().samples_per_update()) / report.seconds;
+  line_.draw(fmt::format("[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left", std::string(filled, '#'),
+                         std::string(kEpochBarWidth - filled, '.'), report.epoch, report.loss, speed,
+                         format_seconds(left)));
+  drawn_ = now;
+}
+
+void TrainingText::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
+  const double epochs = trainer_.config().epochs;
+  fmt::print(stream_, "nothing is left to do: {:g} {} complete after step {}{}\n", epochs,
+             epochs == 1 ? "epoch was" : "epochs were", step, accuracy_text(accuracy));
+  std::fflush(stream_);
+}
+
+void TrainingText::on_epoch(const train::EpochReport& report) {
+  line_.erase();
+  fmt::print(stream_, "epoch {:3}  step {:6}  loss {:.4f}{}  rate {:.5g}  {:.1f} images/s  {:.1f} s + {:.1f} s\n",
+             report.epoch, report.step, report.loss, accuracy_text(report.accuracy), report.learning_rate,
+             report.images_per_second, report.train_seconds, report.evaluation_seconds);
+  std::fflush(stream_);
+}
+
+void TrainingText::on_end(const train::EndReport& report) {
+  line_.erase();
+  fmt::print(stream_, "{}; waited for input: {}\n", to_string(report.end),
+             format_seconds(trainer_.seconds().input_wait));
+  if (const std::string resumed = resumed_text(trainer_); !resumed.empty()) {
+    fmt::print(stream_, "{}; {} of training in this part, {} in all\n", resumed,
+               format_seconds(report.train_seconds_here),
+               report.train_seconds ? format_seconds(*report.train_seconds) : "an unknown time");
+  }
+  if (const auto loss_scale = trainer_.loss_scale()) {
+    fmt::print(stream_, "loss scale: {:g}, {} updates skipped\n", loss_scale->scale, loss_scale->skipped_updates);
+  }
+  std::fflush(stream_);
+}
+
+void TrainingCsv::check(const std::string& path) {
+  constexpr const char* kAdvice = "give a file in a folder that exists and can be written";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) bad_input("--csv {}: it is a folder; {}", path, kAdvice);
+  if (access(path.c_str(), W_OK) == 0) return;
+  if (errno != ENOENT) bad_input("--csv {}: cannot write: {}; {}", path, std::strerror(errno), kAdvice);
+  try {
+    NewFile trial(path);
+  } catch (const Error& error) {
+    bad_input("--csv: {}; {}", error.what(), kAdvice);
+  }
+}
+
+TrainingCsv::TrainingCsv(const std::string& path)
+    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+  struct stat status {};
+  if (!file_.is_open() || fstat(file_.get(), &status) != 0) {
+    bad_input("--csv {}: cannot write: {}", path, std::strerror(errno));
+  }
+  if (status.st_size == 0) {
+    waiting_ =
+        "epoch,step,loss,top1,top5,validation_loss,learning_rate,images_per_second,train_seconds,evaluation_seconds\n";
+  }
+}
+
+void TrainingCsv::on_epoch(const train::EpochReport& report) {
+  const auto number = [&](double (train::Accuracy::*of)() const) {
+    return report.accuracy ? fmt::format("{}", ((*report.accuracy).*of)()) : std::string();
+  };
+  waiting_ += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", report.epoch, report.step, report.loss,
+                          number(&train::Accuracy::top1_share), number(&train::Accuracy::top5_share),
+                          number(&train::Accuracy::mean_loss), report.learning_rate, report.images_per_second,
+                          report.train_seconds, report.evaluation_seconds);
+  flush();
+}
+
+void TrainingCsv::flush() {
+  append_whole(file_.get(), std::as_bytes(std::span(waiting_)), path_);
+  waiting_.clear();
+}
+
+TrainingCurves::TrainingCurves(const std::string& folder, const train::Trainer& trainer)
+    : file_(folder), trainer_(trainer), steps_before_(trainer.first_step()) {}
+
+void TrainingCurves::on_step(const train::StepReport& report) {
+  seconds_ += report.seconds;
+  if (!lab::is_displayed(report.step, trainer_.config().display_every)) return;
+  const auto samples = static_cast<double>(trainer_.config().samples_per_update());
+  file_.add("loss", report.step, static_cast<float>(report.loss));
+  file_.add("learning_rate", report.step, static_cast<float>(report.learning_rate));
+  file_.add("images_per_second", report.step, static_cast<float>(samples / report.seconds));
+}
+
+// Time breakdown of a step on this worker: means over the epoch's steps in this run.
+void TrainingCurves::add_breakdown(const train::EpochReport& report) {
+  const train::TrainingSeconds now = trainer_.seconds();
+  const auto steps = static_cast<double>(report.step - steps_before_);
+  const auto add = [&](const char* name, double seconds) {
+    file_.add(fmt::format("breakdown/{}", name), report.step, static_cast<float>(seconds / steps));
+  };
+  const double input_wait = now.input_wait - before_.input_wait, exposed = now.exposed - before_.exposed,
+               update = now.update - before_.update;
+  add("compute", seconds_ - input_wait - exposed - update);
+  add("input_wait", input_wait);
+  if (trainer_.worker().setup().members.size() > 1) {
+    add("communication", now.communication - before_.communication);
+    add("exposed_communication", exposed);
+    add("optimizer", update);
+  }
+  before_ = now;
+  steps_before_ = report.step;
+  seconds_ = 0;
+}
+
+void TrainingCurves::on_epoch(const train::EpochReport& report) {
+  if (report.accuracy) {
+    file_.add("accuracy/top-1", report.step, static_cast<float>(report.accuracy->top1_share()));
+    file_.add("accuracy/top-5", report.step, static_cast<float>(report.accuracy->top5_share()));
+    file_.add("validation_loss", report.step, static_cast<float>(report.accuracy->mean_loss()));
+  }
+  file_.add("epoch_seconds/training", report.step, static_cast<float>(report.train_seconds));
+  file_.add("epoch_seconds/evaluation", report.step, static_cast<float>(report.evaluation_seconds));
+  add_breakdown(report);
+  file_.flush();
+}
+
+TrainingRecord::TrainingRecord(const train::Trainer& trainer)
+    : display_every_(trainer.config().display_every),
+      seconds_before_(trainer.first().train_seconds.value_or(0)),
+      json_{{"schema", "trireme.train/1"},
+            {"command", report::command_line()},
+            {"started", report::rfc3339(std::chrono::system_clock::now())},
+            {"build", report::build_json()},
+            {"machine", report::to_json(perf::read_machine())},
+            {"config", to_json(trainer.config())},
+            {"epochs", Json::array()},
+            {"curve", Json::array()}} {
+  if (trainer.resumed_from().empty()) return;
+  const train::TrainingProgress& first = trainer.first();
+  json_["resumed"] = {{"checkpoint", trainer.resumed_from()},
+                      {"step", first.step},
+                      {"epoch", trainer.first_epoch()},
+                      {"train_seconds", or_null(first.train_seconds)},
+                      {"epoch_seconds", first.epoch.seconds}};
+}
+
+void TrainingRecord::on_step(const train::StepReport& report) {
+  loss_sum_ += report.loss;
+  ++steps_;
+  if (!lab::is_displayed(report.step, display_every_)) return;
+  json_["curve"].push_back({{"step", report.step},
+                            {"epoch", report.epoch},
+                            {"loss", loss_sum_ / static_cast<double>(steps_)},
+                            {"learning_rate", report.learning_rate},
+                            {"seconds", seconds_before_ + seconds_since(start_)}});
+  loss_sum_ = 0;
+  steps_ = 0;
+}
+
+void TrainingRecord::on_epoch(const train::EpochReport& report) { json_["epochs"].push_back(epoch_json(report)); }
+
+void TrainingRecord::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
+  json_["nothing_left"] = {{"step", step}};
+  add_accuracy(accuracy, json_["nothing_left"]);
+}
+
+void TrainingRecord::on_end(const train::EndReport& report) {
+  json_["end"] = to_string(report.end);
+  json_["train_seconds_here"] = report.train_seconds_here;
+  json_["train_seconds"] = or_null(report.train_seconds);
+}
+
+Json TrainingRecord::json(const train::Trainer& trainer) const {
+  Json json = json_;
+  json["input_wait_seconds"] = trainer.seconds().input_wait;
+  json["bad_records"] = trainer.bad_records();
+  json["bad_validation_records"] = trainer.bad_validation_records();
+  json["checkpoint"] = trainer.last_checkpoint();
+  if (const auto loss_scale = trainer.loss_scale()) {
+    json["loss_scale"] = loss_scale->scale;
+    json["skipped_updates"] = loss_scale->skipped_updates;
+  }
+  Json tasks = Json::array();
+  for (const comm::Member& member : trainer.worker().setup().members) {
+    tasks.push_back({{"role", "worker"}, {"index", member.world_rank}, {"host", member.host}});
+  }
+  json["cluster"] = tasks;
+  return json;
+}
+
+}  // namespace trireme::cli

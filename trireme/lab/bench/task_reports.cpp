@@ -1,0 +1,148 @@
+#include "trireme/lab/bench/task_reports.hpp"
+
+#include <algorithm>
+
+#include "trireme/comm/collectives.hpp"
+#include "trireme/perf/statistics.hpp"
+
+namespace trireme::lab {
+namespace {
+
+// Visits every field with its name; the same list for reading and writing.
+template <typename Rank, typename Visit>
+void visit_fields(Rank& rank, const Visit& visit) {
+  visit("rank", rank.rank);
+  visit("host", rank.host);
+  visit("cores", rank.cores);
+  visit("step_seconds", rank.step_seconds);
+  visit("losses", rank.losses);
+  visit("step", rank.step);
+  visit("update", rank.update);
+  visit("wait", rank.wait);
+  visit("input", rank.input);
+  visit("bucket_seconds", rank.bucket_seconds);
+  visit("peak_rss_bytes", rank.peak_rss_bytes);
+}
+
+Json to_json(const RankReport& rank) {
+  Json json;
+  visit_fields(rank, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
+}
+
+RankReport from_json(const Json& json) {
+  RankReport rank;
+  visit_fields(rank, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+  return rank;
+}
+
+double straggling(std::vector<double> compute, std::size_t rank) {
+  const double own = compute[rank];
+  compute.erase(compute.begin() + static_cast<std::ptrdiff_t>(rank));
+  const double others = compute.empty() ? own : perf::summarize(compute).median;
+  return others > 0 ? own / others : 1;
+}
+
+double communication_seconds(const std::vector<RankReport>& ranks) {
+  double total = 0;
+  for (std::size_t bucket = 0; bucket < ranks.front().bucket_seconds.size(); ++bucket) {
+    double least = ranks.front().bucket_seconds[bucket];
+    for (const RankReport& rank : ranks) least = std::min(least, rank.bucket_seconds[bucket]);
+    total += least;
+  }
+  return total;
+}
+
+}  // namespace
+
+std::vector<RankReport> gather_reports(comm::Communicator& communicator, const RankReport& mine) {
+  if (communicator.size() == 1) return {mine};
+  communicator.set_context("gathering results");
+  std::vector<RankReport> ranks;
+  for (const std::string& text : comm::all_gather_text(communicator, to_json(mine).dump())) {
+    ranks.push_back(from_json(Json::parse(text)));
+  }
+  return ranks;
+}
+
+WorkerSummary summarize(const std::vector<RankReport>& ranks) {
+  WorkerSummary summary;
+  std::vector<double> compute;
+  double longest = 0;
+  for (const RankReport& rank : ranks) {
+    compute.push_back(rank.compute());
+    longest = std::max(longest, rank.busy());
+  }
+  summary.slowest = static_cast<int>(std::ranges::max_element(compute) - compute.begin());
+  summary.communication = communication_seconds(ranks);
+  double exposed = 0;
+  for (const RankReport& rank : ranks) {
+    report::Breakdown& breakdown = summary.ranks.emplace_back();
+    breakdown.compute = rank.compute();
+    breakdown.optimizer = rank.update;
+    breakdown.input_wait = rank.input;
+    breakdown.idle = std::min(rank.wait, longest - rank.busy());
+    if (!(summary.communication > 0)) {  // GPUs exchange directly: unknown
+      breakdown.idle = rank.wait;
+      continue;
+    }
+    breakdown.communication = summary.communication;
+    breakdown.exposed_communication = std::min(rank.wait - *breakdown.idle, summary.communication);
+    *breakdown.idle = rank.wait - *breakdown.exposed_communication;
+    exposed += *breakdown.exposed_communication / static_cast<double>(ranks.size());
+  }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) summary.straggling.push_back(straggling(compute, rank));
+  if (summary.communication > 0) summary.overlap = 1 - exposed / summary.communication;
+  return summary;
+}
+
+std::vector<std::vector<double>> slowest_steps(const std::vector<RankReport>& ranks) {
+  std::vector<std::vector<double>> slowest = ranks.front().step_seconds;
+  for (const RankReport& rank : ranks) {
+    slowest.resize(std::min(slowest.size(), rank.step_seconds.size()));
+    for (std::size_t repeat = 0; repeat < slowest.size(); ++repeat) {
+      const std::vector<double>& seconds = rank.step_seconds[repeat];
+      slowest[repeat].resize(std::min(slowest[repeat].size(), seconds.size()));
+      for (std::size_t i = 0; i < slowest[repeat].size(); ++i)
+        slowest[repeat][i] = std::max(slowest[repeat][i], seconds[i]);
+    }
+  }
+  return slowest;
+}
+
+Traffic traffic_of(const std::string& statistics) {
+  const Json json = Json::parse(statistics);
+  return {.received = json.at("bytes_received"), .sent = json.at("bytes_sent")};
+}
+
+ServerReport server_report(const std::string& statistics, const std::string& host, const Traffic& traffic,
+                           std::int64_t steps) {
+  const Json json = Json::parse(statistics);
+  const auto per_step = [steps](std::int64_t bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, steps));
+  };
+  return {.host = host,
+          .variable_bytes = json.at("variable_bytes"),
+          .bytes_received_per_step = per_step(traffic.received),
+          .bytes_sent_per_step = per_step(traffic.sent),
+          .updates = json.at("updates"),
+          .dropped_gradients = json.at("dropped_gradients"),
+          .pushes = json.at("pushes"),
+          .mean_staleness = json.at("mean_staleness"),
+          .max_staleness = json.at("max_staleness"),
+          .max_lead = json.at("max_lead")};
+}
+
+Json to_json(const ServerReport& server) {
+  return {{"host", server.host},
+          {"variable_bytes", server.variable_bytes},
+          {"bytes_received_per_step", server.bytes_received_per_step},
+          {"bytes_sent_per_step", server.bytes_sent_per_step},
+          {"updates", server.updates},
+          {"dropped_gradients", server.dropped_gradients},
+          {"mean_staleness", server.mean_staleness},
+          {"max_staleness", server.max_staleness},
+          {"max_lead", server.max_lead}};
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,294 @@
+#include "trireme/lab/study/formula.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.hpp"
+
+namespace trireme::lab {
+
+struct Formula::Node {
+  std::string operation;  // "value", "name", or the operator's symbol
+  FormulaValue value;     // the value, or the text of a name
+  std::vector<Node> operands;
+};
+
+namespace {
+
+using Node = Formula::Node;
+
+// Far above what people write; parsing and evaluation are recursive.
+constexpr std::size_t kLongest = 2000;
+constexpr int kDeepest = 50;
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0u) == 0x80; }  // of UTF-8
+
+struct Token {
+  std::string text;  // empty: end of input
+  enum class Kind { symbol, number, name, text } kind = Kind::symbol;
+  std::size_t column = 0;
+};
+
+using Symbols = std::initializer_list<std::string_view>;
+
+class Tokens {
+ public:
+  explicit Tokens(std::string_view text) : text_(text) { advance(); }
+
+  const Token& current() const { return current_; }
+  bool is_symbol(std::string_view text) const {
+    return current_.text == text && (current_.kind == Token::Kind::symbol || is_word());
+  }
+  bool is_word() const { return current_.text == "and" || current_.text == "or" || current_.text == "not"; }
+  // Takes the next token if it is one of these.
+  std::optional<std::string> take(Symbols symbols) {
+    const auto found = std::ranges::find_if(symbols, [&](auto symbol) { return is_symbol(symbol); });
+    if (found == symbols.end()) return std::nullopt;
+    advance();
+    return std::string(*found);
+  }
+  void advance() {
+    while (std::isspace(static_cast<unsigned char>(at(place_))) != 0) ++place_;
+    current_ = {.text = "", .kind = Token::Kind::symbol, .column = column()};
+    if (place_ == text_.size()) return;
+    const char c = text_[place_];
+    if (is_digit(c) || (c == '.' && is_digit(at(place_ + 1)))) return take_number();
+    if (c == '\'' || c == '"') return take_text();
+    if (!is_letter(c)) return take_symbol();
+    current_.kind = Token::Kind::name;
+    while (is_in_name(place_)) current_.text += text_[place_++];
+  }
+
+  [[noreturn]] void expected(std::string_view what) const {
+    if (current_.text.empty()) bad_input("{} is missing at the end", what);
+    bad_input("{} is expected at character {}, not '{}'", what, current_.column, current_.text);
+  }
+
+ private:
+  // A '-' is part of a name if a letter follows: "num-intra-threads", but not "workers-1".
+  bool is_in_name(std::size_t place) const {
+    const char c = at(place);
+    return is_letter(c) || is_digit(c) || c == '_' || (c == '-' && is_letter(at(place + 1)));
+  }
+
+  void take_number() {
+    current_.kind = Token::Kind::number;
+    while (is_digit(at(place_)) || at(place_) == '.') current_.text += text_[place_++];
+  }
+
+  void take_text() {
+    const char quote = text_[place_++];
+    const std::size_t end = text_.find(quote, place_);
+    if (end == std::string_view::npos) bad_input("the quote at character {} is not closed", current_.column);
+    current_.kind = Token::Kind::text;
+    current_.text = text_.substr(place_, end - place_);
+    place_ = end + 1;
+  }
+
+  void take_symbol() {
+    for (const std::string_view symbol : {"<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "%", "(", ")"}) {
+      if (text_.substr(place_).starts_with(symbol)) {
+        current_.text = std::string(symbol);
+        place_ += symbol.size();
+        return;
+      }
+    }
+    std::size_t end = place_ + 1;
+    while (continues_character(at(end))) ++end;
+    bad_input("'{}' at character {} has no meaning here; there are + - * / % == != < <= > >= and or not ( )",
+              text_.substr(place_, end - place_), current_.column);
+  }
+
+  char at(std::size_t place) const { return place < text_.size() ? text_[place] : '\0'; }
+  std::size_t column() const {  // in characters
+    return 1 + place_ -
+           static_cast<std::size_t>(
+               std::count_if(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(place_), continues_character));
+  }
+
+  std::string_view text_;
+  std::size_t place_ = 0;
+  Token current_;
+};
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : tokens_(text) {}
+  Node whole() {
+    Node node = any_of();
+    if (!tokens_.current().text.empty()) tokens_.expected("an operator");
+    return node;
+  }
+
+ private:
+  static Node join(std::string operation, Node left, Node right) {
+    Node node{.operation = std::move(operation), .value = {}, .operands = {}};
+    node.operands.push_back(std::move(left));
+    node.operands.push_back(std::move(right));
+    return node;
+  }
+  // Parses one nesting level deeper.
+  Node inner(Node (Parser::*parse)()) {
+    if (++depth_ > kDeepest) bad_input("it is nested more than {} deep", kDeepest);
+    Node node = (this->*parse)();
+    --depth_;
+    return node;
+  }
+  // Left-associative operators of equal precedence.
+  Node chain(Node (Parser::*operand)(), Symbols symbols) {
+    Node left = (this->*operand)();
+    while (auto symbol = tokens_.take(symbols)) left = join(*symbol, std::move(left), (this->*operand)());
+    return left;
+  }
+  Node any_of() { return chain(&Parser::all_of, {"or"}); }
+  Node all_of() { return chain(&Parser::negation, {"and"}); }
+  Node negation() {
+    if (auto word = tokens_.take({"not"})) {
+      return {.operation = *word, .value = {}, .operands = {inner(&Parser::negation)}};
+    }
+    return comparison();
+  }
+  std::optional<std::string> take_comparison() { return tokens_.take({"==", "!=", "<=", ">=", "<", ">"}); }
+  Node comparison() {
+    Node left = sum();
+    if (auto symbol = take_comparison()) left = join(*symbol, std::move(left), sum());
+    if (take_comparison()) bad_input("comparisons do not chain; write a <= b and b <= c");
+    return left;
+  }
+  Node sum() { return chain(&Parser::product, {"+", "-"}); }
+  Node product() { return chain(&Parser::sign, {"*", "/", "%"}); }
+  Node sign() {
+    if (!tokens_.take({"-"})) return single();
+    return join("-", {.operation = "value", .value = 0.0, .operands = {}}, inner(&Parser::sign));
+  }
+  Node single() {
+    if (tokens_.take({"("})) {
+      Node node = inner(&Parser::any_of);
+      if (!tokens_.take({")"})) tokens_.expected("')'");
+      return node;
+    }
+    const Token token = tokens_.current();
+    Node node{.operation = "value", .value = token.text, .operands = {}};
+    if (token.kind == Token::Kind::number) {
+      double value = 0;
+      const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+      if (error != std::errc() || end != token.text.data() + token.text.size())
+        bad_input("'{}' is not a number", token.text);
+      node.value = value;
+    } else if (token.kind == Token::Kind::name && (token.text == "true" || token.text == "false")) {
+      node.value = token.text == "true";
+    } else if (token.kind == Token::Kind::name && !tokens_.is_word()) {
+      node.operation = "name";
+      std::replace(std::get<std::string>(node.value).begin(), std::get<std::string>(node.value).end(), '_', '-');
+    } else if (token.kind != Token::Kind::text) {
+      tokens_.expected("a number, a name or a text in quotes");
+    }
+    tokens_.advance();
+    return node;
+  }
+
+  Tokens tokens_;
+  int depth_ = 0;
+};
+
+std::string shown(const FormulaValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("'{}'", *text);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  return fmt::format("{:g}", std::get<double>(value));
+}
+
+double as_number(const FormulaValue& value, const std::string& who) {
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  bad_input("{} takes numbers, and {} is none", who, shown(value));
+}
+
+bool as_condition(const FormulaValue& value, const std::string& who) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  bad_input("{} takes conditions, which are true or false, and {} is none", who, shown(value));
+}
+
+FormulaValue arithmetic(const std::string& operation, double left, double right) {
+  if (operation == "+") return left + right;
+  if (operation == "-") return left - right;
+  if (operation == "*") return left * right;
+  if (operation == "<") return left < right;
+  if (operation == "<=") return left <= right;
+  if (operation == ">") return left > right;
+  if (operation == ">=") return left >= right;
+  if (right == 0) bad_input("{:g} {} 0: nothing can be divided by zero", left, operation);
+  return operation == "/" ? left / right : std::fmod(left, right);
+}
+
+bool is_too_large(const FormulaValue& value) {
+  const auto* number = std::get_if<double>(&value);
+  return number != nullptr && !std::isfinite(*number);
+}
+
+bool are_equal(const FormulaValue& left, const FormulaValue& right) {
+  if (left.index() != right.index()) {
+    bad_input("{} and {} are of different kinds and cannot be compared", shown(left), shown(right));
+  }
+  return left == right;
+}
+
+FormulaValue value_of(const Node& node, const Formula::Lookup& lookup) {
+  const std::string& operation = node.operation;
+  if (operation == "value") return node.value;
+  if (operation == "name") return lookup(std::get<std::string>(node.value));
+  const FormulaValue left = value_of(node.operands[0], lookup);
+  if (operation == "not") return !as_condition(left, operation);
+  if (operation == "and" || operation == "or") {
+    const bool decides = as_condition(left, operation) == (operation == "or");
+    return decides ? left : as_condition(value_of(node.operands[1], lookup), operation);
+  }
+  const FormulaValue right = value_of(node.operands[1], lookup);
+  if (operation == "==") return are_equal(left, right);
+  if (operation == "!=") return !are_equal(left, right);
+  const FormulaValue result = arithmetic(operation, as_number(left, operation), as_number(right, operation));
+  if (is_too_large(result)) bad_input("{} {} {} is too large a number", shown(left), operation, shown(right));
+  return result;
+}
+
+}  // namespace
+
+Formula::Formula(std::string text, std::string where) : text_(std::move(text)), where_(std::move(where)) {
+  if (text_.size() > kLongest)
+    bad_input("{}: has {} characters; at most {} are allowed", where_, text_.size(), kLongest);
+  try {
+    root_ = std::make_shared<const Node>(Parser(text_).whole());
+  } catch (const Error& error) {
+    bad_input("{}: '{}': {}", where_, text_, error.what());
+  }
+}
+
+FormulaValue Formula::evaluate(const Lookup& lookup) const {
+  try {
+    return value_of(*root_, lookup);
+  } catch (const Error& error) {
+    bad_input("{}: '{}': {}", where_, text_, error.what());
+  }
+}
+
+bool Formula::holds(const Lookup& lookup) const {
+  const FormulaValue value = evaluate(lookup);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  bad_input("{}: '{}': is {}, not a condition that holds or does not, such as workers <= 4", where_, text_,
+            shown(value));
+}
+
+double Formula::number(const Lookup& lookup) const {
+  const FormulaValue value = evaluate(lookup);
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  bad_input("{}: '{}': is {}, not a number", where_, text_, shown(value));
+}
+
+}  // namespace trireme::lab

@@ -1,0 +1,184 @@
+#include "trireme/lab/study/study_cells.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/hash.hpp"
+#include "trireme/cluster/shell_text.hpp"
+#include "trireme/lab/study/trial.hpp"
+
+namespace trireme::lab {
+namespace {
+
+constexpr std::size_t kMostCells = 100'000;
+constexpr std::size_t kLongestSlug = 120;  // file systems allow 255 bytes, including the suffix
+
+std::string text_of(const Json& varied) {
+  std::string text;
+  for (const auto& [name, value] : varied.items()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value_text(value));
+  }
+  return text;
+}
+
+std::string in_words(const StudyCell& cell) {
+  return cell.varied.empty() ? "the only cell" : fmt::format("the cell '{}'", text_of(cell.varied));
+}
+
+// Resolves names in the formulas of one cell.
+class CellNames {
+ public:
+  CellNames(const StudyPlan& plan, const StudyCell& cell) : plan_(plan), cell_(cell) {}
+
+  FormulaValue operator()(const std::string& name) const {
+    if (const auto value = fact(name, plan_.machine, cell_.configuration)) return *value;
+    if (const Json* value = find(cell_.configuration, name)) return known(name, *value);
+    if (cell_.varied.contains(name)) return formula_value(cell_.varied[name]);
+    if (name == "workers") return 1.0;
+    if (name == "ps") return 0.0;
+    missing(name);
+  }
+
+ private:
+  // A formula may use another, but not itself.
+  FormulaValue known(const std::string& name, const Json& value) const {
+    const auto text = formula_text(value);
+    if (!text) return formula_value(value);
+    if (std::ranges::find(asked_, name) != asked_.end()) bad_input("{} asks for itself", name);
+    CellNames deeper = *this;
+    deeper.asked_.push_back(name);
+    return Formula(*text, name).evaluate(deeper);
+  }
+  [[noreturn]] void missing(const std::string& name) const {
+    std::vector<std::string> names{"cores", "hardware-threads", "hosts", "workers", "ps"};
+    for (const Setting& setting : cell_.configuration) names.push_back(setting.option);
+    for (const auto& [axis, value] : cell_.varied.items()) names.push_back(axis);
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    bad_input("there is no '{}' in {}, which has {}; a further option can be set in fixed", name, in_words(cell_),
+              fmt::join(names, ", "));
+  }
+
+  const StudyPlan& plan_;
+  const StudyCell& cell_;
+  std::vector<std::string> asked_;  // formulas being evaluated
+};
+
+void resolve_formulas(const StudyPlan& plan, StudyCell& cell) {
+  const StudyCell unresolved = cell;
+  for (Setting& setting : cell.configuration) {
+    if (!formula_text(setting.value)) continue;
+    try {
+      setting.value = json_value(CellNames(plan, unresolved)(setting.option));
+    } catch (const Error& error) {
+      bad_input("{}: {}: {}", plan.file, in_words(unresolved), error.what());
+    }
+  }
+  for (auto& [name, value] : cell.varied.items()) {
+    const Json* resolved = find(cell.configuration, name);
+    if (resolved != nullptr && formula_text(value)) value = *resolved;
+  }
+}
+
+// Checks formula results; plain values were checked when the plan was read. `written` has the formulas.
+void check_values(const StudyPlan& plan, const StudyCell& cell, const Configuration& written,
+                  const OptionCatalog& options) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const auto formula = formula_text(written[i].value);
+    if (!formula) continue;
+    const std::string where = fmt::format("{}: {}: '={}'", plan.file, in_words(cell), *formula);
+    check_value(options.get(written[i].option, where), cell.configuration[i].value, where);
+  }
+}
+
+bool is_allowed(const StudyPlan& plan, const StudyCell& cell) {
+  return std::ranges::all_of(plan.constraints,
+                             [&](const Formula& constraint) { return constraint.holds(CellNames(plan, cell)); });
+}
+
+std::size_t number_of_combinations(const StudyPlan& plan) {
+  std::size_t count = 1;
+  for (const Axis& axis : plan.axes) {
+    count *= axis.choices.size();
+    if (count > kMostCells) bad_input("the plan has more than {} combinations", kMostCells);
+  }
+  return count;
+}
+
+StudyCell combination(const StudyPlan& plan, std::size_t number) {
+  StudyCell cell{.varied = Json::object(), .configuration = plan.fixed, .slug = ""};
+  std::size_t below = number_of_combinations(plan);
+  for (const Axis& axis : plan.axes) {
+    below /= axis.choices.size();
+    const Choice& choice = axis.choices[number / below % axis.choices.size()];
+    cell.varied[axis.name] = choice.value;
+    cell.configuration.insert(cell.configuration.end(), choice.settings.begin(), choice.settings.end());
+  }
+  return cell;
+}
+
+}  // namespace
+
+std::string cell_text(const StudyCell& cell) {
+  const std::string text = cell.varied.empty() ? "the only cell" : text_of(cell.varied);
+  return cell.framework.empty() ? text : text + " " + cell.framework;
+}
+
+// Letters, digits and a few signs. A hash of the text replaces what is lost.
+std::string slug_of(const Json& varied) {
+  if (varied.empty()) return "cell";
+  std::string slug;
+  bool is_exact = true;
+  for (const auto& [name, value] : varied.items()) {
+    if (!slug.empty()) slug += '_';
+    for (const char c : fmt::format("{}-{}", name, value_text(value))) {
+      const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
+      slug += is_plain ? c : '-';
+      is_exact = is_exact && is_plain;
+    }
+  }
+  if (is_exact && slug.size() <= kLongestSlug) return slug;
+  const std::string text = text_of(varied);
+  return fmt::format("{}-{:08x}", slug.substr(0, kLongestSlug),
+                     hash_bytes(std::as_bytes(std::span(text))) & 0xffffffffu);
+}
+
+std::vector<std::string> run_command(const StudyCell& cell, const OptionCatalog& options, const std::string& program) {
+  if (!cell.peer_command.empty()) return cell.peer_command;
+  return trial_command(program, command_words(cell.configuration, options));
+}
+
+std::string repeat_line(const StudyCell& cell, const OptionCatalog& options) {
+  if (!cell.peer_command.empty()) return cluster::shell_line(cell.peer_command);
+  return "trireme " + cluster::shell_line(command_words(cell.configuration, options));
+}
+
+std::vector<StudyCell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
+  const std::size_t count = number_of_combinations(plan);
+  std::vector<StudyCell> cells;
+  std::map<std::string, std::string> settings;  // of the cell with each slug
+  for (std::size_t number = 0; number < count; ++number) {
+    StudyCell cell = combination(plan, number);
+    const Configuration written = cell.configuration;
+    resolve_formulas(plan, cell);
+    if (!is_allowed(plan, cell)) continue;
+    check_values(plan, cell, written, options);
+    cell.slug = slug_of(cell.varied);
+    const auto [same, is_new] = settings.emplace(cell.slug, to_text(cell.configuration));
+    if (is_new) {
+      cells.push_back(std::move(cell));
+    } else if (same->second != to_text(cell.configuration)) {
+      bad_input("{}: two cells would be called {}, one with {}, the other with {}; give them other labels", plan.file,
+                cell.slug, same->second, to_text(cell.configuration));
+    }
+  }
+  if (cells.empty())
+    bad_input("{}: the constraints leave none of its {} combinations on this machine", plan.file, count);
+  return cells;
+}
+
+}  // namespace trireme::lab

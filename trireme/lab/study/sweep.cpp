@@ -1,0 +1,132 @@
+#include "trireme/lab/study/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trireme/base/clock.hpp"
+#include "trireme/lab/study/study_record.hpp"
+#include "trireme/lab/study/trial.hpp"
+#include "trireme/perf/statistics.hpp"
+#include "trireme/report/json_fields.hpp"
+
+namespace trireme::lab {
+namespace {
+
+void add_record(CellState& cell, const Json& record) {
+  if (has_failed(record)) {
+    if (++cell.failures == 1) cell.error = value_text(record["error"]);
+    return;
+  }
+  cell.images_per_second.push_back(images_per_second(record));
+  cell.seconds.push_back(report::number_field(record, {"study", "seconds"}).value_or(0));
+}
+
+RunName name_of(const SweepSetup& setup, const ScheduledRun& run) { return {setup.cells[run.cell].slug, run.repeat}; }
+
+// Includes the command: another framework's has interpreter and environment, which a plan lacks.
+Json study_of(const SweepSetup& setup, const ScheduledRun& run) {
+  const StudyCell& cell = setup.cells[run.cell];
+  Json study = identity_of(setup.plan, cell, run.repeat);
+  study["command"] = repeat_line(cell, setup.options);
+  return study;
+}
+
+}  // namespace
+
+std::optional<double> expected_seconds(const std::vector<CellState>& cells, std::size_t cell) {
+  if (!cells[cell].seconds.empty()) return perf::median(cells[cell].seconds);
+  std::vector<double> all;
+  for (const CellState& state : cells) all.insert(all.end(), state.seconds.begin(), state.seconds.end());
+  if (all.empty()) return std::nullopt;
+  return perf::median(all);
+}
+
+std::vector<CellState> read_states(const std::filesystem::path& folder, const SweepSetup& setup) {
+  std::vector<CellState> states(setup.cells.size());
+  for (const ScheduledRun& run : setup.schedule) {
+    const auto record = find_record(folder, name_of(setup, run), study_of(setup, run));
+    if (record) add_record(states[run.cell], *record);
+  }
+  return states;
+}
+
+Sweep::Sweep(const SweepSetup& setup, const StudyFolder& folder, SweepObserver& observer)
+    : setup_(setup),
+      folder_(folder),
+      observer_(observer),
+      is_there_(setup.cells.size(), std::vector<bool>(static_cast<std::size_t>(setup.plan.repeats))) {
+  result_.cells.resize(setup.cells.size());
+}
+
+void Sweep::find_earlier_runs() {
+  for (const ScheduledRun& run : setup_.schedule) {
+    const auto record = find_record(folder_.path(), name_of(setup_, run), study_of(setup_, run));
+    if (!record) continue;
+    if (has_failed(*record) && setup_.retry_failed) {
+      folder_.remove_run(name_of(setup_, run));
+      continue;
+    }
+    add_record(result_.cells[run.cell], *record);
+    is_there_[run.cell][run.repeat - 1] = true;
+    ++result_.runs_found;
+  }
+}
+
+bool Sweep::is_needed(const ScheduledRun& run) const {
+  return !is_there_[run.cell][run.repeat - 1] && result_.cells[run.cell].failures == 0;
+}
+
+bool Sweep::fits_budget(const ScheduledRun& run, double elapsed) const {
+  if (!setup_.plan.budget_seconds) return true;
+  return elapsed + expected_seconds(result_.cells, run.cell).value_or(0) <= *setup_.plan.budget_seconds;
+}
+
+SweepProgress Sweep::progress(std::size_t next) const {
+  SweepProgress progress{.runs_done = result_.runs_found + result_.runs_made};
+  progress.runs_planned = progress.runs_done;
+  for (std::size_t i = next; i < setup_.schedule.size(); ++i) {
+    if (!is_needed(setup_.schedule[i])) continue;
+    ++progress.runs_planned;
+    const auto seconds = expected_seconds(result_.cells, setup_.schedule[i].cell);
+    progress.knows_seconds = seconds.has_value();
+    progress.seconds_left += seconds.value_or(0);
+  }
+  return progress;
+}
+
+SweepResult Sweep::run(std::stop_token stop) {
+  find_earlier_runs();
+  const SteadyClock::time_point start = SteadyClock::now();
+  for (std::size_t i = 0; i < setup_.schedule.size() && !result_.interrupted; ++i) {
+    const ScheduledRun& next = setup_.schedule[i];
+    if (!is_needed(next)) continue;
+    const double elapsed = seconds_since(start);
+    if (!result_.left_out.empty() || !fits_budget(next, elapsed)) {
+      result_.left_out.push_back(next);
+      continue;
+    }
+    observer_.on_start(next, progress(i));
+    const auto record = run_one(next, stop);
+    result_.interrupted = !record;
+    if (record) observer_.on_end(next, *record, progress(i + 1));
+  }
+  return std::move(result_);
+}
+
+std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop) {
+  Json study = study_of(setup_, run);
+  study["kind"] = setup_.plan.figure.empty() ? Json(nullptr) : Json(setup_.plan.figure);
+  const TrialResult trial = run_into(folder_, name_of(setup_, run),
+                                     {.command = run_command(setup_.cells[run.cell], setup_.options, setup_.program),
+                                      .limit_seconds = setup_.run_limit_seconds,
+                                      .while_running = [this](double seconds) { observer_.on_wait(seconds); }},
+                                     std::move(study), stop);
+  if (trial.ending == TrialResult::Ending::interrupted) return std::nullopt;
+  add_record(result_.cells[run.cell], trial.record);
+  is_there_[run.cell][run.repeat - 1] = true;
+  ++result_.runs_made;
+  return trial.record;
+}
+
+}  // namespace trireme::lab
