@@ -41,8 +41,8 @@ class TrainingText : public train::TrainerObserver {
 // so that a resumed run continues its file.
 class TrainingCsv : public train::TrainerObserver {
  public:
-  explicit TrainingCsv(const std::string& path);    // Error(bad_input) if it cannot be written
-  static void check(const std::string& path);  // same error; creates nothing
+  explicit TrainingCsv(const std::string& path);  // Error(bad_input) if it cannot be written
+  static void check(const std::string& path);     // same error; creates nothing
   void on_epoch(const train::EpochReport& report) override;
   void flush();  // lines a full disk refused; Error(failed) if it still does
 
