@@ -65,7 +65,7 @@ void run(comm::Communicator& communicator, train::StepConfig config, int pairs) 
   if (communicator.rank() > 0) return;
   std::size_t spans = 0;
   for (const perf::Track& track : recorder.tracks()) spans += track.spans().size();
-  fmt::print("{} of {} images, {} worker{}, {} spans per traced step\n", config.model, config.batch_size,
+  fmt::print("{} of {} images, {} worker{}, {} spans per traced step\n", config.options.model, config.batch_size,
              communicator.size(), communicator.size() == 1 ? "" : "s", spans / wall.size());
   print("wall time", wall, perf::median(seconds));
   print("processor time", processor, perf::median(seconds));

@@ -170,7 +170,7 @@ int run_bench(const BenchArguments& arguments) {
   }
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
   train::Job job(cluster, log_line);
-  auto trace = start_trace(arguments.trace, job, size.workers, config.trace_steps);
+  auto trace = start_trace(arguments.trace, job, size.workers, config.options.trace_steps);
   perf::Recorder* const recorder = recorder_of(trace);
   int code = 0;
   if (job.is_server()) {

@@ -18,10 +18,7 @@ struct BenchArguments {
   std::string refused;  // an option given that only a later build supports, with the reason
 };
 
-void add_tuning_options(CLI::App& app, train::StepOptions& options);            // for commands that compile a network
-CLI::Option* add_recompute_option(CLI::App& app, train::StepOptions& options);  // likewise
-void add_training_step_options(CLI::App& app, train::StepOptions& options);     // for commands that train
-void add_evaluation_options(CLI::App& app, train::StepOptions& options);        // data, device and threads
+void add_evaluation_options(CLI::App& app, train::StepOptions& options);  // data, device and threads
 void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
 

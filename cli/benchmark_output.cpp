@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trireme/base/units.hpp"
+#include "trireme/config/tables.hpp"
 #include "trireme/lab/bench/job_figures.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/machine.hpp"
@@ -30,9 +31,9 @@ std::string batch_size_text(const lab::BenchmarkSetup& setup) {
 }
 
 std::string steps_text(const lab::BenchmarkConfig& config) {
-  std::string text = fmt::format("{} warm-up, then {} timed", config.num_warmup_batches, config.num_batches);
-  if (config.repeats > 1) text += fmt::format(" x {} repeats", config.repeats);
-  if (config.max_seconds > 0) text += fmt::format(", in {:g} s at most (--max-seconds)", config.max_seconds);
+  std::string text = fmt::format("{} warm-up, then {} timed", config.num_warmup_batches, *config.num_batches);
+  if (*config.repeats > 1) text += fmt::format(" x {} repeats", *config.repeats);
+  if (config.max_seconds) text += fmt::format(", in {:g} s at most (--max-seconds)", *config.max_seconds);
   return text;
 }
 
@@ -87,8 +88,8 @@ std::string variables_text(const lab::BenchmarkSetup& setup) {
 std::string kernels_text(const lab::BenchmarkSetup& setup) {
   const lab::BenchmarkConfig& config = setup.config;
   if (config.autotune == Autotune::off) return "the backend's first choice (--autotune off)";
-  const std::string how =
-      fmt::format("fastest by timing (--autotune {}{})", to_string(config.autotune), config.exact ? ", --exact" : "");
+  const std::string how = fmt::format("fastest by timing (--autotune {}{})", to_string(config.autotune),
+                                      config.options.exact ? ", --exact" : "");
   if (setup.kernels_timed == 0) return how + ", from earlier timings";
   const std::string why =
       setup.problems_renewed == 0
@@ -131,7 +132,7 @@ std::string early_end_text(const lab::BenchmarkSetup& setup, const lab::Benchmar
   const char* reason = result.interrupted ? "interrupted" : result.out_of_time ? "time is up (--max-seconds)" : nullptr;
   if (reason == nullptr) return "";
   return fmt::format("{}: {} of {} warm-up and {} of {} timed steps were done\n", reason, result.warmup_steps,
-                     setup.config.num_warmup_batches, steps, setup.config.num_batches * setup.config.repeats);
+                     setup.config.num_warmup_batches, steps, *setup.config.num_batches * *setup.config.repeats);
 }
 
 // No step of these instructions is faster than either time. Bytes are counted per instruction: data left in the cache
@@ -161,6 +162,18 @@ std::string input_text(const lab::BenchmarkSetup& setup, const lab::BenchmarkRes
                     perf::summarize(result.input_cost.real).median, perf::summarize(result.input_cost.in_place).median);
 }
 
+// The user's settings, as on the command line.
+std::string given_text(const lab::BenchmarkConfig& config) {
+  std::vector<std::string> words;
+  for (const config::Option& option : config::step_table()) {
+    if (std::ranges::find(config.given, option.name) == config.given.end()) continue;
+    for (std::string& word : config::words_of(option.name, option.get(&config.options))) {
+      words.push_back(std::move(word));
+    }
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 }  // namespace
 
 std::string banner(const lab::BenchmarkSetup& setup) { return banner(setup, steps_text(setup.config)); }
@@ -177,7 +190,7 @@ std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
     table.add_row({"Dataset:", fmt::format("synthetic: {}x{}x{} images, {} classes, one batch made once",
                                            model.channels, model.image_size, model.image_size, model.classes)});
   }
-  table.add_row({"Mode:", config.forward_only ? "forward-only" : "training"});
+  table.add_row({"Mode:", config.options.forward_only ? "forward-only" : "training"});
   table.add_row({"Batch size:", batch_size_text(setup)});
   table.add_row({"Steps:", steps});
   if (setup.members.size() > 1) table.add_row({"Workers:", members_text(setup.members)});
@@ -188,7 +201,7 @@ std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
   table.add_row({"Backend:", fmt::format("{}, {}", config.backend, to_string(config.precision))});
   table.add_row({"Kernels:", kernels_text(setup)});
   table.add_row({"Data format:", data_format_text(config.data_format)});
-  if (!config.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
+  if (!config.options.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
   table.add_row({"Variables:", variables_text(setup)});
   table.add_row({"Update mode:", update_text(setup)});
   if (!setup.transport.empty()) table.add_row({"Transport:", setup.transport});
@@ -200,7 +213,8 @@ std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
   if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",
                                       format_flops(setup.flops_per_step / static_cast<double>(config.batch_size)))});
-  table.add_row({"Seed:", fmt::format("{}", config.seed)});
+  if (const std::string given = given_text(config); !given.empty()) table.add_row({"Given:", given});
+  table.add_row({"Seed:", fmt::format("{}", config.seed())});
   std::string text = fmt::format("TRIREME {}\n{}", perf::build_info().version, table.text());
   for (const std::string& warning : setup.warnings) text += fmt::format("Warning: {}\n", warning);
   return text + fmt::format("Prepared in {}.\n", format_seconds(setup.prepare_seconds));
@@ -249,9 +263,9 @@ std::string totals(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult&
 }
 
 double progress(const lab::BenchmarkConfig& config, double elapsed_seconds, std::int64_t steps_done) {
-  const double steps = static_cast<double>(config.num_warmup_batches + config.repeats * config.num_batches);
+  const double steps = static_cast<double>(config.num_warmup_batches + *config.repeats * *config.num_batches);
   const double by_steps = static_cast<double>(steps_done) / steps;
-  const double by_time = config.max_seconds > 0 ? elapsed_seconds / config.max_seconds : 0;
+  const double by_time = config.max_seconds ? elapsed_seconds / *config.max_seconds : 0;
   return std::clamp(std::max(by_steps, by_time), 0.0, 1.0);
 }
 
@@ -263,7 +277,7 @@ void BenchmarkText::print(const std::string& text) {
 void BenchmarkText::on_start(const lab::BenchmarkSetup& setup) {
   batch_size_ = setup.config.global_batch_size();
   display_every_ = setup.config.display_every;
-  repeats_ = setup.config.repeats;
+  repeats_ = *setup.config.repeats;
   const int workers = setup.config.distribution.workers;
   const std::string counts = workers == 1                                 ? "per worker = global: 1 worker"
                              : setup.config.distribution.is_synchronous() ? fmt::format("global: {} workers", workers)
@@ -296,7 +310,7 @@ void ProgressBar::on_warmup_step(const lab::StepEvent& event) {
 void ProgressBar::on_step(const lab::StepEvent& event) {
   if (lab::is_displayed(event.step, config_.display_every)) line_.erase();
   inner_.on_step(event);
-  draw(event, "timed", warmup_done_ + event.repeat * config_.num_batches + event.step);
+  draw(event, "timed", warmup_done_ + event.repeat * *config_.num_batches + event.step);
 }
 
 void ProgressBar::on_end(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result) {

@@ -145,7 +145,7 @@ void ConfiguredLine::set(const std::string& file, const std::string& key, const 
   if (option == nullptr && lacks_command_) return;
   if (option == nullptr) refuse(file, key);
   lab::check_value(option_info(*option, false), value, file);
-  if (!part.gives(*option)) part.add(lab::option_words({name, value}));
+  if (!part.gives(*option)) part.add(config::words_of(name, value));
 }
 
 void ConfiguredLine::refuse(const std::string& file, const std::string& key) const {

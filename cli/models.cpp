@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_options.hpp"
 #include "cli/checks.hpp"
 #include "cli/commands.hpp"
+#include "cli/table_options.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/config/tables.hpp"
 #include "trireme/lab/bench/benchmark.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/perf/machine.hpp"
@@ -166,10 +167,10 @@ Json plan_json(const Program& program, const train::StepConfig& config) {
                             {"when_variables_change", instruction.once}});
   }
   const MemorySummary& memory = program.memory;
-  return {{"model", config.model},
+  return {{"model", config.options.model},
           {"backend", program.backend},
           {"batch_size", config.batch_size},
-          {"forward_only", config.forward_only},
+          {"forward_only", config.options.forward_only},
           {"flops", program.flops()},
           {"memory",
            {{"planned_bytes", memory.planned_bytes},
@@ -204,7 +205,7 @@ void show_plan(const ModelsOptions& options) {
   if (config.distribution.uses_servers()) {
     gradients.exchange = Exchange::serve;
     compiling.owners = ps::Placement(graph, config.distribution.placement, options.servers).owners();
-  } else if (options.workers > 1 && !config.forward_only) {
+  } else if (options.workers > 1 && !config.options.forward_only) {
     gradients.exchange = Exchange::reduce;
   }
   if (gradients.exchange != Exchange::none) {
@@ -216,8 +217,8 @@ void show_plan(const ModelsOptions& options) {
     log_line("warning: " + problem);
   }
   if (options.json) return print(plan_json(program, config));
-  fmt::print("{}, {}, batch size {} per worker, backend {}, {}, data format {}\n\n{}", config.model,
-             config.forward_only ? "forward only" : "training", config.batch_size, program.backend,
+  fmt::print("{}, {}, batch size {} per worker, backend {}, {}, data format {}\n\n{}", config.options.model,
+             config.options.forward_only ? "forward only" : "training", config.batch_size, program.backend,
              to_string(config.precision), to_string(config.data_format), report::describe(program));
   if (gradients.exchange == Exchange::none) return;
   const RunPlace place{.on_host = backend->device().is_host()};
@@ -343,19 +344,17 @@ Command add_models(CLI::App& parent) {
                   "variables in a piece per server")
       ->needs(servers)
       ->capture_default_str();
-  app->add_option("--num-classes", step.num_classes, "Classes, where not the network's own")
-      ->check(whole_number(2, 1 << 24));
-  app->add_option("--batch-size", step.batch_size, "Per worker; the network's own by default")->needs(plan);
-  app->add_flag("--forward-only", step.forward_only, "Plan inference, not training")->needs(plan);
-  app->add_option("--data-format", step.data_format, "auto, nchw or nhwc")->needs(plan)->capture_default_str();
-  app->add_option("--precision", step.precision, "fp32, tf32, bf16 or fp16")->needs(plan)->capture_default_str();
-  app->add_option("--backend", step.backend, fmt::format("{} by default", default_backend()))->needs(plan);
-  app->add_option("--optimizer", step.optimizer, optimizer_names())->needs(plan)->capture_default_str();
   step.autotune = "off";
-  add_recompute_option(*app, step)->needs(plan);
+  const auto add = [&](const char* name) {
+    return add_option(*app, config::step_table(), name, step)->group("Options");
+  };
+  add("num-classes");
+  for (const char* name :
+       {"batch-size", "forward-only", "data-format", "precision", "backend", "optimizer", "recompute"}) {
+    add(name)->needs(plan);
+  }
   app->add_flag("--json", options->json, "Machine-readable");
-  const OptionGroup group(*app, "Kernels of the plan");
-  add_tuning_options(*app, step);
+  for (const char* name : {"autotune", "exact", "tune-cache"}) add(name)->group("Kernels of the plan");
   return {app, [options] { return run(*options); }};
 }
 

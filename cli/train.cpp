@@ -11,10 +11,12 @@
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/table_options.hpp"
 #include "cli/trace.hpp"
 #include "cli/training_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/config/tables.hpp"
 #include "trireme/report/trace_writer.hpp"
 #include "trireme/train/job.hpp"
 #include "trireme/train/trainer.hpp"
@@ -101,7 +103,7 @@ int run_train(const TrainArguments& arguments) {
   const train::TrainingConfig config = train::resolve(arguments.options, size);
   Interrupt interrupt;
   train::Job job(cluster, log_line);
-  auto trace = start_trace(arguments.trace, job, size.workers, config.step.trace_steps);
+  auto trace = start_trace(arguments.trace, job, size.workers, config.step.options.trace_steps);
   perf::Recorder* const recorder = recorder_of(trace);
   TrainOutcome outcome;
   if (job.is_server()) {
@@ -120,44 +122,6 @@ LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& s
   return training_needs(arguments.cluster, config.step.distribution);
 }
 
-void add_training(CLI::App& app, train::TrainingOptions& options) {
-  const OptionGroup training(app, "Training");
-  app.add_option("--epochs", options.epochs, "How often all images are taken")->capture_default_str();
-  app.add_option("--eval", options.evaluate_on, "Who evaluates on the validation images: all (workers), first, none")
-      ->capture_default_str();
-  app.add_option("--eval-every", options.evaluate_every, "Epochs between evaluations; 0: at the end only")
-      ->capture_default_str();
-  app.add_option("--eval-batch-size", options.eval_batch_size, "Images at a time (default: --batch-size)");
-  app.add_option("--eval-crop", options.step.data.eval_crop,
-                 "Of validation images: none or centre (default: none if images and network are small)");
-  app.add_option("--target-accuracy", options.target_accuracy, "End when this share of top-1 is reached; 0: never")
-      ->capture_default_str();
-  app.add_option("--average", options.average_decay,
-                 "Keep moving averages of all variables with this decay, such as 0.999, and evaluate these; 0: not")
-      ->capture_default_str();
-  const OptionGroup gradients(app, "Gradients");
-  app.add_option("--scale-learning-rate", options.reference_batch,
-                 "Learning rates are meant for this global batch, such as 256, and are scaled to the one there is\n"
-                 "(linear scaling; with --num-learning-rate-warmup-epochs); 0: they are not")
-      ->capture_default_str();
-  app.add_option("--accumulate", options.accumulate, "Batches whose mean gradient makes an update")
-      ->capture_default_str();
-  app.add_option("--clip-norm", options.clip_norm, "Most that the norm of all gradients together may be; 0: no limit")
-      ->capture_default_str();
-  app.add_option("--lars", options.lars, "Layer-wise rates for large batches, with this coefficient, such as 0.001");
-  app.add_flag("--skip-batch-norm-decay", options.skip_batch_norm_decay,
-               "No weight decay of batch norm's scales and offsets");
-  const OptionGroup checkpoints(app, "Checkpoints");
-  app.add_option("--checkpoint-dir", options.checkpoint_dir, "Folder for checkpoints (default: none are written)");
-  app.add_option("--checkpoint-every", options.checkpoint_every, "Steps between them; 0: one with each epoch")
-      ->capture_default_str();
-  app.add_option("--keep-checkpoints", options.keep_checkpoints, "How many of the newest are kept")
-      ->capture_default_str();
-  app.add_flag("--resume", options.resume, "Go on from the last one, where there is one");
-  app.add_flag("--allow-other-data", options.allow_other_data,
-               "With --resume: also on another data set than that of the checkpoint");
-}
-
 }  // namespace
 
 Command add_train(CLI::App& parent) {
@@ -166,15 +130,12 @@ Command add_train(CLI::App& parent) {
       "Train a network on a data set, with evaluation and checkpoints; `trireme launch` does it on several workers");
   auto arguments = std::make_shared<TrainArguments>();
   add_config_option(*app);
-  add_training(*app, arguments->options);
-  add_training_step_options(*app, arguments->options.step);
+  add_table<train::LoopOptions>(*app, config::loop_table(), arguments->options);
+  add_table(*app, config::step_table(), arguments->options.step, {"forward-only", "trace-steps"});
   add_cluster_options(*app, arguments->cluster);
   const OptionGroup output(*app, "Output");
   app->add_option("--tensorboard", arguments->tensorboard, "Write curves for TensorBoard into this folder");
   app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file");
-  app->add_option("--display-every", arguments->options.display_every,
-                  "A point of the curves, in the record and TensorBoard's, every so many steps")
-      ->capture_default_str();
   app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr");
   add_trace_options(*app, arguments->trace, arguments->options.step);
   return {app, [arguments] { return run_train(*arguments); },

@@ -135,7 +135,7 @@ def print_record(options, build, ranks):
             "max_seconds": options.max_seconds,
             "forward_only": options.forward_only,
             "aux_head": False,
-            "dropout": not options.no_dropout,
+            "no_dropout": options.no_dropout,
             "label_smoothing": 0.0,
             "optimizer": "momentum",
             **OPTIMIZER,

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "trireme/config/tables.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/json_fields.hpp"
 #include "trireme/report/study_options.hpp"
@@ -108,13 +109,9 @@ std::string counted(const Json& value, const char* one, const char* many) {
   return fmt::format("{} {}", value_text(value), value == Json(1) ? one : many);
 }
 
-// Values that need no option name.
-bool speaks_for_itself(const std::string& option) {
-  for (const char* known : {"model", "framework", "device", "precision", "variable-update", "placement", "protocol",
-                            "machine", "data-name", "mode", "label"}) {
-    if (option == known) return true;
-  }
-  return false;
+// Of facts of a run that are not its options: values that need no name.
+bool speaks_for_itself(const std::string& fact) {
+  return fact == "framework" || fact == "machine" || fact == "protocol" || fact == "mode" || fact == "label";
 }
 
 }  // namespace
@@ -171,9 +168,9 @@ bool are_comparable(const Cell& first, const Cell& second) {
 std::string setting_text(const std::string& option, const Json& value) {
   if (option == "workers") return counted(value, "worker", "workers");
   if (option == "ps") return counted(value, "server", "servers");
-  if (option == "num-intra-threads") return counted(value, "thread", "threads");
-  if (option == "batch-size") return "batch " + value_text(value);
-  if (option == "forward-only") return value == Json(true) ? "forward" : "forward + backward";
+  if (const config::Option* declared = config::find_option(option); declared != nullptr && !declared->label.empty()) {
+    return config::label_of(*declared, value);
+  }
   if (option == "build") return "build " + value_text(value);
   if (speaks_for_itself(option)) return value_text(value);
   if (value.is_string() && !value.get<std::string>().empty() && std::isupper(value.get<std::string>()[0]))
@@ -192,10 +189,8 @@ std::string settings_text(const Json& settings) {
 
 std::string option_title(const std::string& option) {
   if (option == "ps") return "parameter servers";
-  if (option == "num-intra-threads") return "threads per worker";
-  if (option == "num-inter-threads") return "operations at a time";
-  if (option == "batch-size") return "batch per worker";
-  if (option == "bucket-mb") return "bucket (MB)";
+  const config::Option* const declared = config::find_option(option);
+  if (declared != nullptr && !declared->title.empty()) return declared->title;
   return option;
 }
 

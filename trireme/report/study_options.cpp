@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "trireme/config/tables.hpp"
 #include "trireme/report/json_fields.hpp"
 
 namespace trireme::report {
@@ -13,34 +14,16 @@ namespace {
 
 using Options = std::vector<std::string>;
 
-// Options that distinguish cells first, in this order; the others follow in record order.
-constexpr const char* kIdentity[] = {"model",   "device", "precision",         "forward-only", "data-name",
-                                     "workers", "ps",     "num-intra-threads", "batch-size",   "variable-update"};
-
-// Measuring time, timeouts and output paths do not make another configuration; nor do learning rates, which cost
-// nothing.
-bool is_ignored(const std::string& option) {
-  static const std::set<std::string> options{"num-batches",
-                                             "num-warmup-batches",
-                                             "repeats",
-                                             "display-every",
-                                             "max-seconds",
-                                             "max-bad-records",
-                                             "comm-timeout",
-                                             "tune-cache",
-                                             "network-file",
-                                             "seed",
-                                             "profile",
-                                             "baseline",
-                                             "init-learning-rate",
-                                             "learning-rate-schedule",
-                                             "num-learning-rate-warmup-epochs",
-                                             "parameters"};
-  return options.count(option) > 0;
+bool has_role(const std::string& option, config::Role role) {
+  const config::Option* const declared = config::find_option(option);
+  return declared != nullptr && declared->role == role;
 }
 
-// A run chooses these if they are not given, and may choose differently each time: results, not settings.
-bool is_found_by_runs(const std::string& option) { return option == "batch-split" || option == "data-threads"; }
+// "parameters": how many the network has, as other frameworks count them.
+bool is_ignored(const std::string& option) {
+  return has_role(option, config::Role::measurement) || has_role(option, config::Role::output) ||
+         option == "parameters";
+}
 
 bool was_given(const Run& run, const std::string& option) {
   if (run.given) return std::ranges::find(*run.given, Json(option)) != run.given->end();
@@ -112,7 +95,8 @@ Options varied_by_plan(const std::vector<Run>& runs, const PlanSummary* plan) {
 
 // All but the identity, if runs of one side differ in them.
 Options other_options(const std::vector<Run>& runs) {
-  std::set<std::string> known(std::begin(kIdentity), std::end(kIdentity));
+  const Options identity = config::identity();
+  std::set<std::string> known(identity.begin(), identity.end());
   Options options;
   for (const Run& run : runs) {
     for (const auto& [option, value] : run.options.items()) {
@@ -191,7 +175,7 @@ Json setting_of(const Run& run, const std::string& option) {
 bool is_setting(const Run& run, const std::string& option) {
   if (option == "hosts") return !run.hosts.empty();
   if (!run.options.contains(option) || is_ignored(option)) return false;
-  return !is_found_by_runs(option) || was_given(run, option);
+  return !has_role(option, config::Role::chosen) || was_given(run, option);
 }
 
 Json settings_of(const Run& run, const std::vector<std::string>& options) {
@@ -205,7 +189,7 @@ Json settings_of(const Run& run, const std::vector<std::string>& options) {
 std::vector<std::string> choose_options(const std::vector<Run>& runs, const PlanSummary* plan, const std::string& title,
                                         std::vector<std::string>& warnings) {
   const Options planned = varied_by_plan(runs, plan), others = other_options(runs);
-  const Options identity(std::begin(kIdentity), std::end(kIdentity));
+  const Options identity = config::identity();
   const bool is_planned = !runs.front().study.empty();
   std::vector<std::string> origin_warnings;
   const Options origin = origin_options(runs, origin_warnings);

@@ -42,7 +42,7 @@ CheckpointEvaluation::CheckpointEvaluation(const EvaluationOptions& options, com
     same["step of the checkpoint"] = checkpoint_->state().step;
     check_same_options(workers_, same);
   }
-  Network model = find_model(config_.model);
+  Network model = find_model(config_.options.model);
   model.classes = config_.num_classes;
   data_ = open_evaluation_data(config_.data, model, config_.batch_size);
   data_.pipeline.rank = workers_.rank();
@@ -51,10 +51,10 @@ CheckpointEvaluation::CheckpointEvaluation(const EvaluationOptions& options, com
   check_memory();
   choose_gpu(config_, workers_);
   share_cores(config_, workers_, warnings_);
-  if (config_.bind) {  // compute is about to be pinned, and new threads inherit their creator's affinity
+  if (config_.options.bind) {  // compute is about to be pinned, and new threads inherit their creator's affinity
     data_.pipeline.start_thread = [all = perf::usable_processors()] { std::ignore = perf::limit_thread(all); };
   }
-  perf::apply(perf::plan_threads(config_.intra_threads, 1, config_.bind));
+  perf::apply(perf::plan_threads(config_.intra_threads, 1, config_.options.bind));
   make_evaluator();
   checkpoint_->restore_values(evaluator_->variables(), options.average);
 }
@@ -69,7 +69,7 @@ void CheckpointEvaluation::check_data() const {
   std::string other;
   if (const auto trained_on = train::trained_on(checkpoint_->state().others)) {
     other = difference_in_kind(*trained_on, train::trained_on(*data_.dataset, data_.images, {}));
-  } else if (find_model(config_.model).channels == 1 && data_.images.channels == 3) {  // an older version
+  } else if (find_model(config_.options.model).channels == 1 && data_.images.channels == 3) {  // an older version
     other = "grey images, and these are coloured";
   }
   if (other.empty()) return;
@@ -88,7 +88,7 @@ void CheckpointEvaluation::make_evaluator() {
   const TuningOptions tuning = tuning_options(config_, perf::read_machine());
   backend_ = make_backend(config_.backend, tuning);
   const auto make = [&] {
-    evaluator_ = std::make_unique<Evaluator>(Evaluator::Options{.model = config_.model,
+    evaluator_ = std::make_unique<Evaluator>(Evaluator::Options{.model = config_.options.model,
                                                                 .classes = config_.num_classes,
                                                                 .batch_size = config_.batch_size,
                                                                 .session = {.compile = compile_options(config_)}},

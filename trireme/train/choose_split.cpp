@@ -35,11 +35,11 @@ std::string problem_text(const StepConfig& config, int threads, const TuningOpti
   return fmt::format(
       "{} | {} of build {} | {} threads{} | {} of {} x {}, {} classes{}{}, {} | {} {}{}, recompute {}, batch norm over "
       "{}{}",
-      tuning.cpu, config.backend, perf::build_info().git, threads, config.bind ? "" : " unbound",
-      config.forward_only ? "forward" : "training step", config.batch_size, config.model, config.num_classes,
-      config.aux_head ? ", aux head" : "", config.dropout ? "" : ", no dropout", op::to_string(config.optimizer.kind),
-      to_string(config.precision), to_string(config.data_format), config.exact ? ", exact" : "",
-      to_string(config.recompute), to_string(config.batch_norm_over),
+      tuning.cpu, config.backend, perf::build_info().git, threads, config.options.bind ? "" : " unbound",
+      config.options.forward_only ? "forward" : "training step", config.batch_size, config.options.model,
+      config.num_classes, config.options.aux_head ? ", aux head" : "", config.options.no_dropout ? ", no dropout" : "",
+      op::to_string(config.optimizer.kind), to_string(config.precision), to_string(config.data_format),
+      config.options.exact ? ", exact" : "", to_string(config.recompute), to_string(config.batch_norm_over),
       config.autotune == Autotune::full ? " | full" : "");
 }
 
@@ -108,7 +108,7 @@ class Trials {
     if (groups > 1 && !fits(groups)) return std::nullopt;
     StepConfig config = config_;
     config.batch_size = batch_;
-    PreparedStep step(config, perf::plan_threads(threads_ / groups, 1, config_.bind, groups), *backend_);
+    PreparedStep step(config, perf::plan_threads(threads_ / groups, 1, config_.options.bind, groups), *backend_);
     if (groups == 1) whole_ = step.memory();
     const int least_steps = config_.autotune == Autotune::full ? 6 : 2;  // the first also touches the memory
     double best = std::numeric_limits<double>::max(), spent = 0;

@@ -6,13 +6,6 @@
 namespace trireme::train {
 namespace {
 
-constexpr std::int64_t kMany = std::int64_t{1} << 50;
-
-std::int64_t checked(const char* option, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value < low || value > high) bad_input("--{} {}: must be a whole number from {} to {}", option, value, low, high);
-  return value;
-}
-
 void check_synthetic(const DataOptions& options) {
   const auto refuse = [](bool given, const char* option) {
     if (given) bad_input("{} has no effect on synthetic images: --data-dir names a data set", option);
@@ -63,11 +56,11 @@ DataConfig resolve_data(const DataOptions& options, bool forward_only) {
   config.name = options.name.value_or("auto");
   if (config.name == "imagenet") config.name = "tfrecord";  // tf_cnn_benchmarks' name
   if (config.name == "synthetic") bad_input("--data-name synthetic and --data-dir {} exclude each other", options.dir);
-  config.threads = static_cast<int>(checked("data-threads", options.threads.value_or(config.threads), 1, 1024));
+  config.threads = static_cast<int>(options.threads.value_or(config.threads));
   config.default_threads = !options.threads;
-  config.prefetch = static_cast<int>(checked("prefetch", options.prefetch.value_or(config.prefetch), 1, 1024));
-  config.cache_bytes = checked("data-cache", options.cache_bytes.value_or(0), 0, kMany);
-  config.max_bad_records = checked("max-bad-records", options.max_bad_records.value_or(0), 0, kMany);
+  config.prefetch = static_cast<int>(options.prefetch.value_or(config.prefetch));
+  config.cache_bytes = options.cache_bytes.value_or(0);
+  config.max_bad_records = options.max_bad_records.value_or(0);
   config.preprocessing = resolve_preprocessing(options, forward_only);
   return config;
 }
@@ -79,7 +72,6 @@ void DataConfig::set_threads(bool on_gpu) {
 void add_json(const DataConfig& config, Json& json) {
   json["data_name"] = config.is_real() ? config.name : "synthetic";
   if (!config.is_real()) return;
-  json["data_dir"] = config.dir;
   json["data_threads"] = config.threads;
   json["prefetch"] = config.prefetch;
   json["data_cache"] = config.cache_bytes;

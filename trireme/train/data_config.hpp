@@ -5,8 +5,8 @@
 #include <string>
 
 #include "trireme/base/json.hpp"
+#include "trireme/config/options.hpp"
 #include "trireme/data/choose_preprocessing.hpp"
-#include "trireme/train/options.hpp"
 
 namespace trireme::train {
 

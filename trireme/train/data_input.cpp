@@ -33,7 +33,7 @@ void check_same_data(comm::Communicator& workers, const std::string& folder, std
 }
 
 DataInput::DataInput(const StepConfig& config, comm::Communicator& workers) : config_(config.data) {
-  const Network& model = find_model(config.model);
+  const Network& model = find_model(config.options.model);
   data::OpenOptions open{.name = config_.name};
   if (config_.max_bad_records > 0) open.on_broken_file = say_passed_over;
   dataset_ = data::open_dataset(config_.dir, open);
@@ -45,13 +45,13 @@ DataInput::DataInput(const StepConfig& config, comm::Communicator& workers) : co
   options_.batch_size = config.batch_size;
   options_.rank = workers.rank();
   options_.ranks = workers.size();
-  options_.seed = config.seed;
+  options_.seed = config.seed();
   options_.classes = static_cast<std::int32_t>(classes_);
   const auto preprocessing = [&](bool training) {
     return data::preprocessing_for(images_, static_cast<int>(model.image_size), static_cast<int>(model.channels),
                                    training, config_.preprocessing);
   };
-  options_.preprocessing = preprocessing(!config.forward_only);
+  options_.preprocessing = preprocessing(!config.options.forward_only);
   config_.preprocessing = data::chosen_options(preprocessing(true), preprocessing(false));
   options_.threads = config_.threads;
   options_.prefetch = config_.prefetch;

@@ -9,8 +9,8 @@
 #include "trireme/base/json.hpp"
 #include "trireme/comm/all_reducer.hpp"
 #include "trireme/comm/job_size.hpp"
+#include "trireme/config/options.hpp"
 #include "trireme/ps/placement.hpp"
-#include "trireme/train/options.hpp"
 
 namespace trireme::train {
 

@@ -21,7 +21,7 @@ double bytes_of(const TensorType& type) { return static_cast<double>(type.bytes(
 // Batches prepared ahead, the one in use, and one being copied into the step.
 void add_input(const StepConfig& config, MemoryNeed& need) {
   if (!config.data.is_real()) return;
-  const Network& model = find_model(config.model);
+  const Network& model = find_model(config.options.model);
   const auto pixels = static_cast<double>(model.channels * model.image_size * model.image_size);
   need.batches = static_cast<double>((config.data.prefetch + 1) * config.batch_size) * pixels * sizeof(float);
   need.cache = static_cast<double>(config.data.cache_bytes);
@@ -39,7 +39,8 @@ std::string advice(const MemoryNeed& need, double room, const StepConfig& config
   const double fitting =
       std::floor(static_cast<double>(config.batch_size) * (room - need.variables - need.cache) / need.with_batch());
   std::string text = fitting >= 1 ? fmt::format("about {} images fit", format_count(fitting)) : "not one image fits";
-  if (!config.forward_only && config.recompute != Recompute::full) text += "; --recompute cheap or full needs less";
+  if (!config.options.forward_only && config.recompute != Recompute::full)
+    text += "; --recompute cheap or full needs less";
   return text;
 }
 
@@ -53,7 +54,7 @@ MemoryNeed most_memory(const StepConfig& config) {
     for (const TensorType& output : node.outputs) (is_variable ? need.variables : need.activations) += bytes_of(output);
   }
   constexpr double kCopies = 2 + op::kMostStates;  // value, gradient and optimizer state
-  if (!config.forward_only) need.variables *= kCopies;
+  if (!config.options.forward_only) need.variables *= kCopies;
   add_input(config, need);
   return need;
 }

@@ -14,9 +14,10 @@ constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
 
 PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
                            parallel::Replicas* replicas, int rank, const std::function<void(Session&)>& restore)
-    : has_accuracy_(config.train_accuracy && !config.forward_only), step_(build_step(graph_, config, threads.groups)) {
+    : has_accuracy_(config.options.train_accuracy && !config.options.forward_only),
+      step_(build_step(graph_, config, threads.groups)) {
   SessionOptions options;
-  options.seed = config.seed;
+  options.seed = config.seed();
   options.compile = compile_options(config);
   options.compile.inter_threads = threads.inter_threads;
   // Groups synchronize before every update: make updates few and large.
@@ -38,7 +39,7 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
   }
   if (restore) restore(*session_);
   if (replicas != nullptr) replicas->attach(*session_, *split_);
-  fill_batch(config.seed, config.batch_size, rank);
+  fill_batch(config.seed(), config.batch_size, rank);
 }
 
 // tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand

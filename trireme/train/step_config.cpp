@@ -15,32 +15,10 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/config/tables.hpp"
 
 namespace trireme::train {
 namespace {
-
-struct IntegerRange {
-  std::int64_t low, high;
-};
-constexpr std::int64_t kManySteps = 1'000'000'000;
-constexpr IntegerRange kThreadRange{0, 4096};
-
-std::int64_t checked(const char* option, std::int64_t value, IntegerRange range) {
-  if (value < range.low || value > range.high) {
-    bad_input("--{} {}: must be a whole number from {} to {}", option, value, range.low, range.high);
-  }
-  return value;
-}
-
-double checked_at_least_zero(const char* option, double value) {
-  if (!std::isfinite(value) || value < 0) bad_input("--{} {}: must be a finite number, 0 or more", option, value);
-  return value;
-}
-
-double checked_positive(const char* option, double value) {
-  if (!std::isfinite(value) || value <= 0) bad_input("--{} {}: must be a finite number above 0", option, value);
-  return value;
-}
 
 // Computed in double but used in fp32, where it must be neither 0 nor infinite.
 double checked_rate(const char* option, double value) {
@@ -52,29 +30,19 @@ double checked_rate(const char* option, double value) {
   return value;
 }
 
-double checked_share(const char* option, double value) {
-  if (!(value >= 0 && value < 1)) bad_input("--{} {}: must be 0 or more and below 1", option, value);
-  return value;
-}
-
 // The number as written, not the nearest float with all its digits.
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
 
-// Finds a choice by name.
+// A choice by its name, which the table of options has checked.
 template <typename Choice>
-Choice parse(const char* option, std::string_view text, std::initializer_list<Choice> choices) {
-  std::vector<std::string_view> names;
-  for (const Choice choice : choices) {
-    if (text == to_string(choice)) return choice;
-    names.push_back(to_string(choice));
-  }
-  bad_input("--{} {}: must be one of {}", option, text, fmt::join(names, ", "));
+Choice parse(std::string_view text, std::initializer_list<Choice> choices) {
+  return *std::ranges::find_if(choices, [&](Choice choice) { return text == to_string(choice); });
 }
 
 DataFormat parse_data_format(std::string_view text) {
   if (text == "NCHW") return DataFormat::nchw;  // tf_cnn_benchmarks' spelling
   if (text == "NHWC") return DataFormat::nhwc;
-  return parse("data-format", text, {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc});
+  return parse(text, {DataFormat::automatic, DataFormat::nchw, DataFormat::nhwc});
 }
 
 // A GPU has one backend, named after the GPU; the CPU has several.
@@ -131,27 +99,22 @@ op::OptimizerRule resolve_optimizer(const StepOptions& options) {
     if (!op::uses(rule.kind, *number) && name != "momentum") {
       bad_input("--{} has no effect on the optimizer {}", option, op::to_string(rule.kind));
     }
-    const auto check = number->range == op::NumberRange::share ? checked_share : checked_positive;
-    rule.*number->member = static_cast<float>(check(option.c_str(), value));
+    rule.*number->member = static_cast<float>(value);
   }
-  rule.weight_decay = static_cast<float>(checked_at_least_zero("weight-decay", options.weight_decay));
+  rule.weight_decay = static_cast<float>(options.weight_decay);
   return rule;
 }
 
 ExponentialRate resolve_exponential(const StepOptions& options) {
   ExponentialRate rate;
   rate.decay = options.learning_rate_decay_factor.value_or(rate.decay);
-  if (!(rate.decay > 0 && rate.decay <= 1))
-    bad_input("--learning-rate-decay-factor {}: must be above 0 and at most 1", rate.decay);
-  rate.epochs_per_decay =
-      checked_positive("num-epochs-per-decay", options.num_epochs_per_decay.value_or(rate.epochs_per_decay));
+  rate.epochs_per_decay = options.num_epochs_per_decay.value_or(rate.epochs_per_decay);
   return rate;
 }
 
 CosineRate resolve_cosine(const StepOptions& options) {
   CosineRate rate;
-  rate.total_epochs =
-      checked_positive("num-epochs-per-decay", options.num_epochs_per_decay.value_or(rate.total_epochs));
+  rate.total_epochs = options.num_epochs_per_decay.value_or(rate.total_epochs);
   return rate;
 }
 
@@ -196,15 +159,13 @@ void resolve_schedule(const StepOptions& options, const Network& model, StepConf
   refuse_unused_schedule_options(options, kind);
   if (options.init_learning_rate) schedule.initial = checked_rate("init-learning-rate", *options.init_learning_rate);
   config.learning_rate_chosen = !options.init_learning_rate && kind != "piecewise";
-  schedule.warmup_epochs =
-      checked_at_least_zero("num-learning-rate-warmup-epochs", options.num_learning_rate_warmup_epochs);
+  schedule.warmup_epochs = options.num_learning_rate_warmup_epochs;
   set_epoch(config, images_per_epoch(model));
 }
 
 // GPUs support all; servers and launchers, which also resolve options, need no GPU to know that.
 Precision resolve_precision(const std::string& name, const std::string& backend, bool on_gpu) {
-  const Precision precision =
-      parse("precision", name, {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16});
+  const Precision precision = parse(name, {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16});
   if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
   if (precision != Precision::bf16) bad_input("--precision {}: only GPUs have it: --device cuda", name);
   fail(backend == "reference" ? ErrorKind::bad_input : ErrorKind::unavailable,
@@ -272,50 +233,37 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
 StepConfig resolve(const StepOptions& options, const comm::JobSize& job) {
   const Network& model = find_model(options.model);
 
+  config::step_table().check(options);
+
   StepConfig config;
-  config.model = model.name;
+  config.options = options;
   config.distribution = resolve(options.distribution, job, options.forward_only);
   config.data = resolve_data(options.data, options.forward_only);
-  config.batch_size = checked("batch-size", options.batch_size.value_or(model.batch_size), {1, 1 << 20});
-  if (options.num_classes) {
-    // At least two: synthetic labels are drawn below the last class.
-    config.num_classes = checked("num-classes", *options.num_classes, {2, 1 << 24});
-  }
-  config.forward_only = options.forward_only;
+  config.batch_size = options.batch_size.value_or(model.batch_size);
+  config.num_classes = options.num_classes.value_or(0);
   if (options.aux_head && options.forward_only)
-    bad_input("--aux-head has no effect with --forward-only: the head serves training alone");
-  config.aux_head = options.aux_head;
-  config.dropout = !options.no_dropout;
-  config.label_smoothing = static_cast<float>(checked_share("label-smoothing", options.label_smoothing));
+    bad_input("--aux-head has no effect with --forward-only: the head is only for training");
   config.optimizer = resolve_optimizer(options);
   resolve_schedule(options, model, config);
   config.data_format = parse_data_format(options.data_format);
-  config.device = options.device;
   config.backend = checked_backend(options.backend, options.device);
   config.precision = resolve_precision(options.precision, config.backend, config.on_gpu());
-  config.autotune = parse("autotune", options.autotune, {Autotune::off, Autotune::fast, Autotune::full});
-  config.exact = options.exact;
-  config.recompute = parse("recompute", options.recompute, {Recompute::none, Recompute::cheap, Recompute::full});
-  if (config.forward_only && config.recompute != Recompute::none)
+  config.autotune = parse(options.autotune, {Autotune::off, Autotune::fast, Autotune::full});
+  config.recompute = parse(options.recompute, {Recompute::none, Recompute::cheap, Recompute::full});
+  if (options.forward_only && config.recompute != Recompute::none)
     bad_input("--recompute {} has no effect with --forward-only: nothing is kept for backward", options.recompute);
   config.tune_cache = options.tune_cache ? checked_tune_cache(*options.tune_cache) : TuneCache::default_path();
-  config.intra_threads = static_cast<int>(checked("num-intra-threads", options.num_intra_threads, kThreadRange));
-  config.inter_threads = static_cast<int>(checked("num-inter-threads", options.num_inter_threads, kThreadRange));
+  config.intra_threads = static_cast<int>(options.num_intra_threads);
+  config.inter_threads = static_cast<int>(options.num_inter_threads);
   config.batch_split = parse_batch_split(options.batch_split, config.batch_size);
-  config.batch_norm_over =
-      parse("batch-norm-over", options.batch_norm_over, {BatchNormOver::batch, BatchNormOver::group});
-  if (config.batch_norm_over == BatchNormOver::group && (config.batch_split < 2 || config.forward_only)) {
+  config.batch_norm_over = parse(options.batch_norm_over, {BatchNormOver::batch, BatchNormOver::group});
+  if (config.batch_norm_over == BatchNormOver::group && (config.batch_split < 2 || options.forward_only)) {
     // Not with auto: a timing must not decide what is trained.
     bad_input("--batch-norm-over group needs training and a number of groups: --batch-split 2 or more");
   }
   if (config.batch_split > 1 && config.inter_threads > 1)
     bad_input("--batch-split {} and --num-inter-threads {} exclude each other", config.batch_split,
               config.inter_threads);
-  config.bind = options.bind;
-  config.seed =
-      static_cast<std::uint64_t>(checked("seed", options.seed, {0, std::numeric_limits<std::int64_t>::max()}));
-  config.trace_steps = checked("trace-steps", options.trace_steps, {1, kManySteps});
-  config.train_accuracy = options.train_accuracy;
   resolve_for_workers(options, config);
   validate(config.schedule);
   return config;
@@ -331,35 +279,23 @@ CompileOptions compile_options(const StepConfig& config) {
   return options;
 }
 
+// The options as given, and what resolve() and the worker have made of them.
 Json to_json(const StepConfig& config) {
-  Json json{{"model", config.model},
-            {"batch_size", config.batch_size},
-            {"num_classes", config.num_classes},
-            {"forward_only", config.forward_only},
-            {"aux_head", config.aux_head},
-            {"dropout", config.dropout},
-            {"label_smoothing", as_written(config.label_smoothing)},
-            {"optimizer", op::to_string(config.optimizer.kind)},
-            {"momentum", as_written(config.optimizer.momentum)},
-            {"weight_decay", as_written(config.optimizer.weight_decay)},
-            {"init_learning_rate", config.schedule.initial},
-            {"learning_rate_schedule", to_string(config.schedule)},
-            {"num_learning_rate_warmup_epochs", config.schedule.warmup_epochs},
-            {"device", config.device},
-            {"precision", to_string(config.precision)},
-            {"data_format", to_string(config.data_format)},
-            {"backend", config.backend},
-            {"autotune", to_string(config.autotune)},
-            {"exact", config.exact},
-            {"recompute", to_string(config.recompute)},
-            {"tune_cache", config.tune_cache},
-            {"num_intra_threads", config.intra_threads},
-            {"num_inter_threads", config.inter_threads},
-            {"batch_split", config.batch_split},
-            {"batch_norm_over", to_string(config.batch_norm_over)},
-            {"bind", config.bind},
-            {"seed", config.seed}};
+  Json json = config::step_table().json(config.options);
+  json.update({{"batch_size", config.batch_size},
+               {"num_classes", config.num_classes},
+               {"weight_decay", as_written(config.optimizer.weight_decay)},
+               {"init_learning_rate", config.schedule.initial},
+               {"learning_rate_schedule", to_string(config.schedule)},
+               {"data_format", to_string(config.data_format)},
+               {"backend", config.backend},
+               {"autotune", to_string(config.autotune)},
+               {"tune_cache", config.tune_cache},
+               {"num_intra_threads", config.intra_threads},
+               {"num_inter_threads", config.inter_threads},
+               {"batch_split", config.batch_split}});
   for (const op::RuleNumber& number : op::kRuleNumbers) {
+    json.erase(number.name);
     if (op::uses(config.optimizer.kind, number)) json[number.name] = as_written(config.optimizer.*number.member);
   }
   add_json(config.data, json);

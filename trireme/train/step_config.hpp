@@ -20,13 +20,9 @@ namespace trireme::train {
 enum class BatchNormOver : std::uint8_t { batch, group };
 
 struct StepConfig {
-  std::string model = "resnet50";
+  StepOptions options;  // as given; what follows has been chosen, completed or parsed
   std::int64_t batch_size = 16;
   std::int64_t num_classes = 0;  // 0: the model's own
-  bool forward_only = false;
-  bool aux_head = false;
-  bool dropout = true;
-  float label_smoothing = 0;
   op::OptimizerRule optimizer;
   bool decays_batch_norm = true;      // weight decay also applies to batch-norm scales and offsets
   bool learning_rate_chosen = false;  // schedule.initial was not given: the worker picks one for the network
@@ -34,23 +30,18 @@ struct StepConfig {
   DataFormat data_format = DataFormat::automatic;
   std::string backend = "reference";
   Autotune autotune = Autotune::off;
-  bool exact = false;
   Recompute recompute = Recompute::none;
-  std::string device = "cpu";  // or cuda, cuda:1
-  bool on_gpu() const { return device != "cpu"; }
   Precision precision = Precision::fp32;
   std::string tune_cache;  // file; empty: timings are not kept
   int intra_threads = 0;   // of all groups together
   int inter_threads = 0;
   int batch_split = 1;  // core groups; 0: chosen by measuring
   BatchNormOver batch_norm_over = BatchNormOver::batch;
-  bool bind = true;
-  std::uint64_t seed = 1;
-  std::int64_t trace_steps = 10;  // steps that record spans if there is a recorder
-  bool train_accuracy = false;    // of each batch, as the step sees it
   DataConfig data;
   DistributionConfig distribution;
 
+  bool on_gpu() const { return options.device != "cpu"; }
+  std::uint64_t seed() const { return static_cast<std::uint64_t>(options.seed); }
   std::int64_t global_batch_size() const { return batch_size * distribution.workers; }
 };
 

@@ -16,20 +16,20 @@ int statistics_groups(const StepConfig& config, int groups) {
 
 StepGraph build_step(Graph& graph, const StepConfig& config, int groups) {
   StepGraph step;
-  step.model = build_model(graph, config.model,
+  step.model = build_model(graph, config.options.model,
                            {.batch_size = config.batch_size / groups,
                             .groups = statistics_groups(config, groups),
                             .num_classes = config.num_classes,
-                            .training = !config.forward_only,
-                            .aux_head = config.aux_head,
-                            .label_smoothing = config.label_smoothing,
-                            .dropout = config.dropout});
+                            .training = !config.options.forward_only,
+                            .aux_head = config.options.aux_head,
+                            .label_smoothing = static_cast<float>(config.options.label_smoothing),
+                            .dropout = !config.options.no_dropout});
   step.fetches = {step.model.loss};
-  if (config.forward_only) {
+  if (config.options.forward_only) {
     step.fetches.insert(step.fetches.end(), {step.model.top1, step.model.top5});
     return step;
   }
-  if (config.train_accuracy) step.fetches.push_back(step.model.top1);
+  if (config.options.train_accuracy) step.fetches.push_back(step.model.top1);
   step.learning_rate = placeholder(graph, {}, "learning_rate");
   const auto rule = [&](Tensor variable) {
     op::OptimizerRule own = config.optimizer;

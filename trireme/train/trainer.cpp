@@ -125,7 +125,7 @@ StepReport Trainer::run_update(double learning_rate) {
 }
 
 bool Trainer::is_traced() const {
-  return updates_ >= traced_from_ && updates_ < traced_from_ + config_->step.trace_steps;
+  return updates_ >= traced_from_ && updates_ < traced_from_ + config_->step.options.trace_steps;
 }
 
 void Trainer::add_seconds() {
@@ -179,7 +179,7 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
 // Running statistics are per worker: the first worker's count, as in a checkpoint. A worker asked to stop stops
 // counting but completes the collective calls.
 Evaluation Trainer::evaluate(const std::stop_token& stop) {
-  if (config_->evaluate_on == EvaluateOn::nobody) return {};
+  if (config_->evaluates() == EvaluateOn::nobody) return {};
   comm::Communicator& workers = worker_->workers();
   parallel::Replicas* replicas = worker_->replicas();
   VariableStore& store = worker_->step().session().variables();
@@ -232,9 +232,9 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
     replicas->sync().pull_state();
   }
   const auto checkpoint = std::make_shared<Checkpoint>(take_checkpoint(
-      worker_->step().session().variables(), {.model = config_->step.model,
+      worker_->step().session().variables(), {.model = config_->step.options.model,
                                               .classes = config_->step.num_classes,
-                                              .seed = config_->step.seed,
+                                              .seed = config_->step.seed(),
                                               .step = progress.step,
                                               .samples = progress.step * config_->samples_per_update(),
                                               .global_batch_size = config_->samples_per_update(),

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trireme/config/options.hpp"
 #include "trireme/train/accuracy.hpp"
-#include "trireme/train/options.hpp"
 
 namespace trireme {
 struct Network;

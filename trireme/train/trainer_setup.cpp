@@ -20,10 +20,10 @@ namespace {
 
 // The programs of an evaluation, to know their memory.
 std::vector<StepConfig> evaluation_programs(const TrainingConfig& config) {
-  if (config.evaluate_on == EvaluateOn::nobody) return {};
+  if (config.evaluates() == EvaluateOn::nobody) return {};
   StepConfig program = config.step;
-  program.forward_only = true;
-  program.batch_size = config.eval_batch_size;
+  program.options.forward_only = true;
+  program.batch_size = config.evaluation_batch();
   program.recompute = Recompute::none;
   program.data.cache_bytes = 0;
   return {program};
@@ -61,7 +61,7 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
   own.on_data = [this](const DataInput& input) { check_data(input); };
   if (resumed_) own.restore = [this](Session& session) { resumed_->restore(session.variables()); };
   own.first_sample = first_sample_;
-  if (config_->evaluate_on == EvaluateOn::all || group.workers.size() == 1) own.beside = evaluation_programs(*config_);
+  if (config_->evaluates() == EvaluateOn::all || group.workers.size() == 1) own.beside = evaluation_programs(*config_);
   worker_ = std::make_unique<Worker>(config_->step, group, own);
   StepConfig& step = config_->step;
   step.schedule.steps_per_epoch = static_cast<double>(samples()) / static_cast<double>(config_->samples_per_update());
@@ -74,7 +74,7 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
     if (resumed_) averages_->restore(*resumed_);
     if (first_.step > 0) comm::broadcast(worker_->workers(), averages_->arena());
   }
-  if (config_->evaluate_on != EvaluateOn::nobody) prepare_evaluation();
+  if (config_->evaluates() != EvaluateOn::nobody) prepare_evaluation();
   step_ = saved_ = first_.step;
   epoch_ = first_.epoch;
 }
@@ -99,7 +99,8 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
         found["classes"] = resumed_->state().classes;
         found["others"] = resumed_->state().others;
       }
-      checkpoints_ = std::make_unique<CheckpointWriter>(config_->checkpoint_dir, config_->keep_checkpoints);
+      checkpoints_ =
+          std::make_unique<CheckpointWriter>(config_->checkpoint_dir, static_cast<int>(config_->keep_checkpoints));
     } catch (const Error& error) {
       if (workers.size() == 1) throw;
       found["error"] = error.what();
@@ -167,8 +168,8 @@ void Trainer::check_is_ours(const TrainingState& state) const {
     bad_input("{}: this training had {} {}, and now it is {}; go on with the same, or begin in another folder",
               resumed_->path(), what, theirs, ours);
   };
-  if (state.model != config_->step.model) refuse("--model", state.model, config_->step.model);
-  if (state.seed != config_->step.seed) refuse("--seed", state.seed, config_->step.seed);
+  if (state.model != config_->step.options.model) refuse("--model", state.model, config_->step.options.model);
+  if (state.seed != config_->step.seed()) refuse("--seed", state.seed, config_->step.seed());
   if (state.global_batch_size != config_->samples_per_update()) {
     refuse("a global batch (workers x batch size x runs) of", state.global_batch_size, config_->samples_per_update());
   }
@@ -191,12 +192,12 @@ void Trainer::prepare_gradients() {
 void Trainer::prepare_evaluation() {
   const WorkerSetup& setup = worker_->setup();
   const int groups = setup.threads.groups;
-  const std::int64_t batch_size = (config_->eval_batch_size + groups - 1) / groups * groups;
+  const std::int64_t batch_size = (config_->evaluation_batch() + groups - 1) / groups * groups;
   worker_->compile_in_turn([&] {
     if (takes_part_in_evaluation()) make_evaluator(batch_size);
   });
   evaluation_ = std::make_unique<EvaluationData>(open_evaluation_data(config_->step.data, setup.model, batch_size));
-  if (config_->evaluate_on == EvaluateOn::all && worker_->in_lock_step()) {
+  if (config_->evaluates() == EvaluateOn::all && worker_->in_lock_step()) {
     evaluation_->pipeline.rank = worker_->workers().rank();
     evaluation_->pipeline.ranks = worker_->workers().size();
   }
@@ -209,7 +210,7 @@ void Trainer::make_evaluator(std::int64_t batch_size) {
   session.compile.recompute = Recompute::none;
   session.groups = setup.threads.groups;
   session.start_thread = [threads = setup.threads](int index) { perf::apply(threads, index); };
-  evaluator_ = std::make_unique<Evaluator>(Evaluator::Options{.model = config_->step.model,
+  evaluator_ = std::make_unique<Evaluator>(Evaluator::Options{.model = config_->step.options.model,
                                                               .classes = config_->step.num_classes,
                                                               .batch_size = batch_size,
                                                               .session = session},
@@ -217,7 +218,7 @@ void Trainer::make_evaluator(std::int64_t batch_size) {
 }
 
 bool Trainer::takes_part_in_evaluation() const {
-  const bool all = config_->evaluate_on == EvaluateOn::all && worker_->in_lock_step();
+  const bool all = config_->evaluates() == EvaluateOn::all && worker_->in_lock_step();
   return all || worker_->workers().rank() == 0;
 }
 

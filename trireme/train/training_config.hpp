@@ -11,23 +11,12 @@ namespace trireme::train {
 
 enum class EvaluateOn : std::uint8_t { nobody, first, all };
 
-struct TrainingConfig {
+struct TrainingConfig : LoopOptions {
   StepConfig step;
-  double epochs = 1;
-  std::int64_t reference_batch = 0;
   GradientOptions gradients;
-  double average_decay = 0;  // 0: no averages
-  EvaluateOn evaluate_on = EvaluateOn::all;
-  std::int64_t display_every = 10;
-  std::int64_t evaluate_every = 1;
-  std::int64_t eval_batch_size = 32;
-  double target_accuracy = 0;
-  std::string checkpoint_dir;  // empty: none are written
-  std::int64_t checkpoint_every = 0;
-  int keep_checkpoints = 3;
-  bool resume = false;
-  bool allow_other_data = false;  // than the checkpoint's, when resuming
 
+  EvaluateOn evaluates() const;
+  std::int64_t evaluation_batch() const { return eval_batch_size.value_or(step.batch_size); }
   std::int64_t samples_per_update() const { return step.global_batch_size() * gradients.accumulate; }
 };
 

@@ -68,7 +68,7 @@ std::string share_processors(comm::Communicator& workers) {
 TuningOptions tuning_options(const StepConfig& config, const perf::Machine& machine, std::function<void()> on_first) {
   TuningOptions options;
   options.autotune = config.autotune;
-  options.exact = config.exact;
+  options.exact = config.options.exact;
   options.cpu = machine.cpu;
   const double load = machine.load / std::max(1, machine.cores);
   options.cache =
@@ -87,7 +87,7 @@ std::string keep_timings(TuneCache& cache) {
 }
 
 void choose_gpu(StepConfig& config, const comm::Communicator& workers) {
-  const int gpus = config.device == "cuda" ? gpu_count() : 0;
+  const int gpus = config.options.device == "cuda" ? gpu_count() : 0;
   if (gpus < 2 || workers.size() == 1) return;
   int local_rank = 0;
   for (int rank = 0; rank < workers.rank(); ++rank) {
@@ -101,7 +101,7 @@ void share_cores(StepConfig& config, comm::Communicator& workers, std::vector<st
   const std::string place = share_processors(workers);
   if (place.empty()) return;
   warnings.push_back(place);
-  config.bind = false;
+  config.options.bind = false;
   if (config.intra_threads == 0) config.intra_threads = 1;
 }
 
@@ -121,7 +121,7 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   const std::vector<int> processors = perf::usable_processors();
   open_data();
   check_memory();
-  setup_.threads = perf::plan_threads(config_.intra_threads, config_.inter_threads, config_.bind);
+  setup_.threads = perf::plan_threads(config_.intra_threads, config_.inter_threads, config_.options.bind);
   config_.intra_threads = setup_.threads.intra_threads;
   config_.inter_threads = setup_.threads.inter_threads;
   // Before anything starts threads: a refused processor shows here.
@@ -134,7 +134,7 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   if (config_.on_gpu()) measure_gpu_peak();
   if (options_.recorder != nullptr) name_spans(*options_.recorder);
   if (input_) {
-    input_->start(config_.bind ? processors : std::vector<int>(), options_.first_sample, options_.recorder);
+    input_->start(config_.options.bind ? processors : std::vector<int>(), options_.first_sample, options_.recorder);
   }
 }
 
@@ -203,7 +203,7 @@ void Worker::divide_cores() {
   }
   setup_.split.groups = config.batch_split;
   setup_.threads =
-      perf::plan_threads(threads / config.batch_split, config.inter_threads, config.bind, config.batch_split);
+      perf::plan_threads(threads / config.batch_split, config.inter_threads, config.options.bind, config.batch_split);
 }
 
 void Worker::measure_peak() {

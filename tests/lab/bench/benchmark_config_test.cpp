@@ -31,7 +31,7 @@ void expect_refused(Change change, const std::string& part) {
 
 TEST(BenchmarkConfig, WithoutOptionsIsAQuickRunOfResnet50) {
   const BenchmarkConfig config = resolve({});
-  EXPECT_EQ(config.model, "resnet50");
+  EXPECT_EQ(config.options.model, "resnet50");
   EXPECT_EQ(config.batch_size, 16);
   EXPECT_TRUE(config.batch_size_chosen);
   EXPECT_GT(config.max_seconds, 0);

@@ -29,7 +29,7 @@ BenchmarkConfig small_config() {
 // Whether this machine has the processors.
 bool fits(const BenchmarkConfig& config) {
   try {
-    perf::plan_threads(config.intra_threads, config.inter_threads, config.bind);
+    perf::plan_threads(config.intra_threads, config.inter_threads, config.options.bind);
   } catch (const Error&) {
     return false;
   }
@@ -110,7 +110,7 @@ TEST(Benchmark, RepeatsAreKeptApart) {
 
 TEST(Benchmark, ForwardOnlyLeavesVariablesAlone) {
   BenchmarkConfig config = small_config();
-  config.forward_only = true;
+  config.options.forward_only = true;
   Benchmark benchmark(config);
   CountingObserver observer;
   benchmark.run(observer);
@@ -254,7 +254,7 @@ TEST(Benchmark, OverlappingInstructionsHaveNoShareOfTheStep) {
 TEST(Benchmark, InterThreadsAreBoundAndRecorded) {
   BenchmarkConfig config = small_config();
   config.inter_threads = 2;
-  config.bind = true;
+  config.options.bind = true;
   if (!fits(config)) GTEST_SKIP() << "needs 2 usable processors";
   report::RunRecord record = start_record(config);
   // In a thread of its own: the binding would stay with the rest of this program.

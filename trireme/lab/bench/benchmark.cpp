@@ -139,11 +139,12 @@ bool Benchmark::ends(bool asked, bool out_of_time, bool first) {
 void Benchmark::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
   if (!worker_.step().trains())
-    fail(ErrorKind::failed, "the loss of {} is {} in step {}", config().model, train::name_of_loss(loss), steps_done_);
+    fail(ErrorKind::failed, "the loss of {} is {} in step {}", config().options.model, train::name_of_loss(loss),
+         steps_done_);
   fail(ErrorKind::failed,
        "the loss of {} is {} in step {} (warm-up included) at a learning rate of {}; "
        "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
-       config().model, train::name_of_loss(loss), steps_done_, config().schedule.at(steps_done_ - 1));
+       config().options.model, train::name_of_loss(loss), steps_done_, config().schedule.at(steps_done_ - 1));
 }
 
 void Benchmark::check_replicas() {
@@ -193,11 +194,11 @@ double Benchmark::shown_loss(double loss, std::int64_t step) {
 }
 
 double Benchmark::run_timed_step(std::int64_t repeat, std::int64_t done) {
-  trace_.set_recording(repeat == 0 && done < config().trace_steps);
+  trace_.set_recording(repeat == 0 && done < config().options.trace_steps);
   const perf::ScopedSpan span = trace_.step(done + 1);
   const double loss = run_step();
   // Servers answer after the next step has begun: after the last step, what is in transit still belongs to these steps.
-  if (done + 1 == config().num_batches) times_.wait += settle();
+  if (done + 1 == *config().num_batches) times_.wait += settle();
   return loss;
 }
 
@@ -206,17 +207,17 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
   const BenchmarkConfig& config = setup_.config;
   // Divides the time left after warm-up evenly: this repeat may use it up to here.
   const double start_share = clock.limit_seconds > 0 ? clock.elapsed() / clock.limit_seconds : 0;
-  const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(config.repeats - repeat);
+  const double end_share = start_share + std::max(0.0, 1 - start_share) / static_cast<double>(*config.repeats - repeat);
   auto& seconds = result_.step_seconds.emplace_back();
   auto& losses = result_.losses.emplace_back();
-  const auto expected = static_cast<std::size_t>(std::min(config.num_batches, kReserveAtMost));
+  const auto expected = static_cast<std::size_t>(std::min(*config.num_batches, kReserveAtMost));
   seconds.reserve(expected);
   losses.reserve(expected);
   // The first step after steps of the other kind is atypical.
   if ((config.io_overhead || (config.on_gpu() && config.baseline)) && repeat > 0) run_step();
 
   settle();
-  for (std::int64_t done = 0; done < config.num_batches; ++done) {
+  for (std::int64_t done = 0; done < *config.num_batches; ++done) {
     const bool first = done == 0;
     if (ends(stop.stop_requested(), !first && clock.past(end_share), first)) return;
     const auto start = SteadyClock::now();
@@ -229,7 +230,7 @@ void Benchmark::run_repeat(BenchmarkObserver& observer, const std::stop_token& s
     if (worker_.in_lock_step() && check > 0 && (done + 1) % check == 0) check_replicas();
     observer.on_step({.repeat = repeat,
                       .step = done + 1,
-                      .steps = config.num_batches,
+                      .steps = *config.num_batches,
                       .loss = shown_loss(loss, done + 1),
                       .elapsed_seconds = clock.elapsed(),
                       .step_seconds = seconds});
@@ -360,13 +361,13 @@ std::vector<ServerReport> Benchmark::server_reports() const {
 
 void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
   observer.on_start(setup_);
-  Clock clock{.limit_seconds = config().max_seconds};
+  Clock clock{.limit_seconds = config().max_seconds.value_or(0)};
   if (!worker_.in_lock_step()) worker_.workers().set_timeout(comm::Communicator::kUnevenTimeout);
   try {
     warm_up(observer, stop, clock);
     barrier(false);
     if (config().profile) worker_.step().enable_profile();
-    for (std::int64_t repeat = 0; repeat < config().repeats && !result_.interrupted; ++repeat) {
+    for (std::int64_t repeat = 0; repeat < *config().repeats && !result_.interrupted; ++repeat) {
       count_traffic(-1);
       if (worker_.servers() != nullptr) comm::barrier(worker_.workers());
       run_repeat(observer, stop, clock, repeat);

@@ -11,30 +11,13 @@
 
 namespace trireme::lab {
 
-struct BenchmarkOptions : train::StepOptions {
-  std::optional<std::int64_t> num_batches;
-  std::int64_t num_warmup_batches = 10;
-  std::optional<std::int64_t> repeats;
-  std::int64_t display_every = 10;
-  std::optional<double> max_seconds;
-  bool baseline = false;
-  bool io_overhead = false;
-  bool profile = false;
-  std::int64_t profile_rows = 30;
-  std::vector<std::string> given = {};  // options that the user has set, by name: for the record
-};
-
-struct BenchmarkConfig : train::StepConfig {
+// num_batches and repeats have values.
+struct BenchmarkConfig : train::StepConfig, TimingOptions {
+  BenchmarkConfig() {
+    num_batches = 100;
+    repeats = 1;
+  }
   bool batch_size_chosen = false;  // neither size nor number of steps was given: a size that is quick here
-  std::int64_t num_batches = 100;
-  std::int64_t num_warmup_batches = 10;
-  std::int64_t repeats = 1;
-  std::int64_t display_every = 10;
-  double max_seconds = 0;    // for warm-up and timed steps together; 0: no limit
-  bool baseline = false;     // also measure one worker alone, and workers that exchange nothing
-  bool io_overhead = false;  // also measure steps with a fixed batch
-  bool profile = false;
-  std::int64_t profile_rows = 30;
   std::vector<std::string> given = {};
 };
 

@@ -21,11 +21,11 @@ report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds
   result.exposed_communication = 0;
   result.idle = 0;
   result.input_wait = input_seconds;
-  if (config.forward_only) result.optimizer = 0;
+  if (config.options.forward_only) result.optimizer = 0;
   if (config.batch_split > 1) result.idle.reset();
   if (config.inter_threads > 1 || config.batch_split > 1) return result;
   result.compute = mean_step_seconds - input_seconds;
-  if (config.profile && !config.forward_only) {
+  if (config.profile && !config.options.forward_only) {
     const Executable& executable = benchmark.executable();
     result.optimizer = make_profile(executable.program(), executable.profile(), mean_step_seconds).update_seconds;
     *result.compute -= *result.optimizer;

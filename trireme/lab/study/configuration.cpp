@@ -10,23 +10,9 @@
 namespace trireme::lab {
 namespace {
 
-const char* kind_text(OptionKind kind) {
-  constexpr std::array<const char*, 4> kTexts{"true or false", "a whole number", "a number", "a text"};
-  return kTexts.at(static_cast<std::size_t>(kind));
-}
-
-bool suits(OptionKind kind, const Json& value) {
-  switch (kind) {
-    case OptionKind::flag:
-      return value.is_boolean();
-    case OptionKind::integer:
-      return value.is_number_integer();
-    case OptionKind::number:
-      return value.is_number();
-    case OptionKind::text:  // "batch-split" is text that may be a number
-      return value.is_string() || value.is_number();
-  }
-  return false;
+// For one that no table declares: its kind is all that is known.
+config::Option entry_of(const OptionInfo& option) {
+  return option.declared != nullptr ? *option.declared : config::Option{.name = option.name, .kind = option.kind};
 }
 
 template <typename Number>
@@ -97,20 +83,14 @@ std::string to_text(const Configuration& configuration) {
 }
 
 void check_value(const OptionInfo& option, const Json& value, const std::string& where) {
-  if (suits(option.kind, value)) return;
-  bad_input("{}: {} is {}; it cannot be {}", where, option.name, kind_text(option.kind), value.dump());
+  config::check(entry_of(option), value, where);
 }
 
 Json parse_value(const OptionInfo& option, const std::string& text, const std::string& where) {
   Json value;
-  if (parse_as(option.kind, text, value)) return value;
-  bad_input("{}: {} is {}; it cannot be '{}'", where, option.name, kind_text(option.kind), text);
-}
-
-std::vector<std::string> option_words(const Setting& setting) {
-  const Json& value = setting.value;
-  if (value.is_boolean()) return {fmt::format("--{}{}", setting.option, value.get<bool>() ? "" : "=false")};
-  return {fmt::format("--{}", setting.option), value_text(value)};
+  if (!parse_as(option.kind, text, value)) value = text;  // which the check refuses
+  check_value(option, value, where);
+  return value;
 }
 
 std::vector<std::string> command_words(const Configuration& configuration, const OptionCatalog& options) {
@@ -119,7 +99,7 @@ std::vector<std::string> command_words(const Configuration& configuration, const
   for (const Setting& setting : configuration) {
     const OptionInfo* option = options.find(setting.option);
     std::vector<std::string>& words = option != nullptr && option->of_launch ? launch : bench;
-    for (std::string& word : option_words(setting)) words.push_back(std::move(word));
+    for (std::string& word : config::words_of(setting.option, setting.value)) words.push_back(std::move(word));
     launches = launches || asks_for_launch(setting, options);
   }
   if (!launches) return bench;

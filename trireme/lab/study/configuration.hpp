@@ -5,16 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "trireme/config/option.hpp"
 #include "trireme/report/run_record.hpp"
 
 namespace trireme::lab {
 
-enum class OptionKind : std::uint8_t { flag, integer, number, text };
+using OptionKind = config::Kind;
 
 struct OptionInfo {
   std::string name;  // long option without dashes: "batch-size"
   OptionKind kind = OptionKind::text;
-  bool of_launch = false;  // else of bench
+  bool of_launch = false;                    // else of bench
+  const config::Option* declared = nullptr;  // its entry in a table, if it has one
 };
 
 class OptionCatalog {
@@ -43,11 +45,10 @@ const Json* find(const Configuration& configuration, const std::string& option);
 std::string value_text(const Json& value);                                        // as on the command line: no quotes
 std::string to_text(const Configuration& configuration);                          // "batch-size=16 workers=2"
 
-// Error(bad_input) if the value is not of the option's kind. `where` begins the message.
+// Error(bad_input) if the value is not of the option's kind or not allowed. `where` begins the message.
 void check_value(const OptionInfo& option, const Json& value, const std::string& where);
 Json parse_value(const OptionInfo& option, const std::string& text, const std::string& where);  // same error
 
-std::vector<std::string> option_words(const Setting& setting);  // "--batch-size", "16"
 // The words after `trireme`: "bench --batch-size 16"; with any option of a launch, "launch --workers 2 -- bench ...".
 std::vector<std::string> command_words(const Configuration& configuration, const OptionCatalog& options);
 

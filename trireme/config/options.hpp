@@ -1,12 +1,13 @@
-// User settings for training, named like the command-line options and with the same defaults. Programs fill
-// TrainingOptions, `trireme bench` takes StepOptions. resolve() checks and completes them (step_config.hpp,
-// training_config.hpp); its errors name the options.
+// User settings, named like the command-line options and with the same defaults. Programs fill TrainingOptions,
+// `trireme bench` BenchmarkOptions. tables.hpp declares the option of each member. resolve() checks and completes them
+// (train/step_config.hpp, train/training_config.hpp, lab/bench/benchmark_config.hpp); its errors name the options.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trireme::train {
 
@@ -78,9 +79,8 @@ struct StepOptions {
   DistributionOptions distribution;
 };
 
-// A training run: the step and everything around it.
-struct TrainingOptions {
-  StepOptions step;
+// A training run around its steps.
+struct LoopOptions {
   double epochs = 1;
   std::int64_t reference_batch = 0;  // rates are scaled from this global batch to the actual one; 0: not scaled
   bool skip_batch_norm_decay = false;
@@ -100,4 +100,29 @@ struct TrainingOptions {
   bool allow_other_data = false;
 };
 
+struct TrainingOptions : LoopOptions {
+  StepOptions step;
+};
+
 }  // namespace trireme::train
+
+namespace trireme::lab {
+
+// How steps are timed.
+struct TimingOptions {
+  std::optional<std::int64_t> num_batches;
+  std::int64_t num_warmup_batches = 10;
+  std::optional<std::int64_t> repeats;
+  std::int64_t display_every = 10;
+  std::optional<double> max_seconds;
+  bool baseline = false;
+  bool io_overhead = false;
+  bool profile = false;
+  std::int64_t profile_rows = 30;
+};
+
+struct BenchmarkOptions : train::StepOptions, TimingOptions {
+  std::vector<std::string> given = {};  // options that the user has set, by name: for the record
+};
+
+}  // namespace trireme::lab
