@@ -66,7 +66,7 @@ TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer,
   }
   if (const auto bad = trainer.bad_records(); bad > 0) {
     attempt([&] {
-      fmt::print(text_stream, "bad records: {} passed over, {} of them validation images\n", bad,
+      fmt::print(text_stream, "bad records: {} skipped, {} of them validation images\n", bad,
                  trainer.bad_validation_records());
     });
   }
@@ -74,7 +74,7 @@ TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer,
 }
 
 void say_timing_of_kernels() {
-  std::fputs("timing the kernels of this network: once for each shape and CPU\n", stderr);
+  std::fputs("timing the kernels of this network, once for each shape and CPU\n", stderr);
 }
 
 TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
@@ -122,48 +122,48 @@ LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& s
 
 void add_training(CLI::App& app, train::TrainingOptions& options) {
   const OptionGroup training(app, "Training");
-  app.add_option("--epochs", options.epochs, "How often all images are taken")->capture_default_str();
-  app.add_option("--eval", options.evaluate_on, "Who evaluates on the validation images: all (workers), first, none")
+  app.add_option("--epochs", options.epochs, "Number of passes over all images")->capture_default_str();
+  app.add_option("--eval", options.evaluate_on, "Workers that evaluate on the validation images: all, first or none")
       ->capture_default_str();
   app.add_option("--eval-every", options.evaluate_every, "Epochs between evaluations; 0: at the end only")
       ->capture_default_str();
-  app.add_option("--eval-batch-size", options.eval_batch_size, "Images at a time (default: --batch-size)");
+  app.add_option("--eval-batch-size", options.eval_batch_size, "Images evaluated at a time (default: --batch-size)");
   app.add_option("--eval-crop", options.step.data.eval_crop,
-                 "Of validation images: none or centre (default: none if images and network are small)");
-  app.add_option("--target-accuracy", options.target_accuracy, "End when this share of top-1 is reached; 0: never")
+                 "Crop of validation images: none or centre (default: none if images and network are small)");
+  app.add_option("--target-accuracy", options.target_accuracy, "Stop when top-1 accuracy reaches this share; 0: never")
       ->capture_default_str();
   app.add_option("--average", options.average_decay,
-                 "Keep moving averages of all variables with this decay, such as 0.999, and evaluate these; 0: not")
+                 "Keep moving averages of all variables with this decay, such as 0.999, and evaluate these; 0: off")
       ->capture_default_str();
   const OptionGroup gradients(app, "Gradients");
   app.add_option("--scale-learning-rate", options.reference_batch,
-                 "Learning rates are meant for this global batch, such as 256, and are scaled to the one there is\n"
-                 "(linear scaling; with --num-learning-rate-warmup-epochs); 0: they are not")
+                 "Global batch that learning rates are given for, such as 256; they are scaled to the actual one\n"
+                 "(linear scaling; combine with --num-learning-rate-warmup-epochs); 0: no scaling")
       ->capture_default_str();
-  app.add_option("--accumulate", options.accumulate, "Batches whose mean gradient makes an update")
+  app.add_option("--accumulate", options.accumulate, "Number of batches whose mean gradient makes one update")
       ->capture_default_str();
-  app.add_option("--clip-norm", options.clip_norm, "Most that the norm of all gradients together may be; 0: no limit")
+  app.add_option("--clip-norm", options.clip_norm, "Maximum norm of all gradients together; 0: no limit")
       ->capture_default_str();
-  app.add_option("--lars", options.lars, "Layer-wise rates for large batches, with this coefficient, such as 0.001");
+  app.add_option("--lars", options.lars,
+                 "Use layer-wise rates for large batches, with this coefficient, such as 0.001");
   app.add_flag("--skip-batch-norm-decay", options.skip_batch_norm_decay,
-               "No weight decay of batch norm's scales and offsets");
+               "Apply no weight decay to batch norm's scales and offsets");
   const OptionGroup checkpoints(app, "Checkpoints");
   app.add_option("--checkpoint-dir", options.checkpoint_dir, "Folder for checkpoints (default: none are written)");
-  app.add_option("--checkpoint-every", options.checkpoint_every, "Steps between them; 0: one with each epoch")
+  app.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints; 0: one per epoch")
       ->capture_default_str();
-  app.add_option("--keep-checkpoints", options.keep_checkpoints, "How many of the newest are kept")
+  app.add_option("--keep-checkpoints", options.keep_checkpoints, "Number of newest checkpoints to keep")
       ->capture_default_str();
-  app.add_flag("--resume", options.resume, "Go on from the last one, where there is one");
+  app.add_flag("--resume", options.resume, "Continue from the last checkpoint, if there is one");
   app.add_flag("--allow-other-data", options.allow_other_data,
-               "With --resume: also on another data set than that of the checkpoint");
+               "With --resume: allow a data set other than the checkpoint's");
 }
 
 }  // namespace
 
 Command add_train(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "train",
-      "Train a network on a data set, with evaluation and checkpoints; `trireme launch` does it on several workers");
+      "train", "Train a network on a data set, with evaluation and checkpoints; `trireme launch` uses several workers");
   auto arguments = std::make_shared<TrainArguments>();
   add_config_option(*app);
   add_training(*app, arguments->options);
@@ -173,7 +173,7 @@ Command add_train(CLI::App& parent) {
   app->add_option("--tensorboard", arguments->tensorboard, "Write curves for TensorBoard into this folder");
   app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file");
   app->add_option("--display-every", arguments->options.display_every,
-                  "A point of the curves, in the record and TensorBoard's, every so many steps")
+                  "Steps between points of the curves in the record and TensorBoard")
       ->capture_default_str();
   app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr");
   add_trace_options(*app, arguments->trace, arguments->options.step);
