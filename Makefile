@@ -8,10 +8,10 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := build
 .PHONY: help setup build run test fast asan tsan format install clean
 
-help:     ## this list
+help:     ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
 
-setup:    ## install the packages that are missing (root only if there are any)
+setup:    ## install missing packages (needs root only if there are any)
 	@$(SETUP)
 
 build: setup    ## configure and build; the binary is build/release/trireme
@@ -29,17 +29,17 @@ test: build    ## build and run every test
 fast: build    ## build and run the fast tests only
 	ctest --preset fast
 
-asan: setup    ## every test under the address and undefined-behaviour sanitizers
+asan: setup    ## run every test under the address and undefined-behaviour sanitizers
 	cmake --preset asan
 	cmake --build --preset asan
 	ctest --preset asan
 
-tsan: setup    ## the tests that the thread sanitizer can judge, under it
+tsan: setup    ## run the tests that support it under the thread sanitizer
 	cmake --preset tsan
 	$(FIXED_ADDRESSES) cmake --build --preset tsan
 	$(FIXED_ADDRESSES) ctest --preset tsan
 
-format:    ## bring all sources into the project's format (clang-format)
+format:    ## format all sources (clang-format)
 	@tools/format
 
 install: build    ## install library, headers and binary into PREFIX (default: ./install)

@@ -37,10 +37,11 @@ void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
                                                      setup.config.inter_threads, setup.threads.groups);
   perf::Peak peak = setup.peak;
   if (setup.threads.groups > 1) {
-    std::fputs(fmt::format("\nOf the first of {} groups of cores; the others do the same on their images.",
-                           setup.threads.groups)
-                   .c_str(),
-               stream);
+    std::fputs(
+        fmt::format("\nShown for the first of {} groups of cores; the others do the same work on their own images.",
+                    setup.threads.groups)
+            .c_str(),
+        stream);
     peak.flops_per_second /= setup.threads.groups;
   }
   std::fputs(lab::to_text(profile, peak, setup.config.profile_rows).c_str(), stream);
@@ -60,10 +61,8 @@ void run_and_show(lab::Benchmark& benchmark, std::FILE* text_stream, std::stop_t
 }
 
 void say_tuning() {
-  std::fputs(
-      "timing the kernels of this network and splits of the batch: once for each shape, number of threads "
-      "and CPU\n",
-      stderr);
+  std::fputs("timing kernels and batch splits of this network, once for each shape, number of threads and CPU\n",
+             stderr);
 }
 
 struct Outcome {
@@ -122,10 +121,12 @@ std::string record_of(const std::string& path, const std::string& device) {
 int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, const train::ProcessGroup& group,
                     std::stop_token stop) {
   if (size.workers > 1 || size.servers > 0) {
-    bad_input("--device {}: devices are compared by one worker; run them one by one", arguments.options.device);
+    bad_input("--device {}: only a single worker can compare devices; run them one at a time",
+              arguments.options.device);
   }
-  if (!arguments.trace.empty()) bad_input("--trace {}: of one device at a time; name one", arguments.trace);
-  if (arguments.record == "-") bad_input("--record -: each device has a record of its own; give a file's name");
+  if (!arguments.trace.empty())
+    bad_input("--trace {}: only one device can be traced at a time; give one", arguments.trace);
+  if (arguments.record == "-") bad_input("--record -: each device gets its own record; give a file name");
   const std::vector<std::string> devices = split_list(arguments.options.device);
   std::vector<lab::BenchmarkConfig> configs;
   for (const std::string& device : devices) {
@@ -194,7 +195,7 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
 
 Command add_bench(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "bench", "Throughput of training a network (or of inference) on this machine, on synthetic images or a data set");
+      "bench", "Measure training or inference throughput on this machine, with synthetic images or a data set");
   auto arguments = std::make_shared<BenchArguments>();  // owned by the callbacks of parser and command
   add_config_option(*app);
   add_bench_options(*app, *arguments);

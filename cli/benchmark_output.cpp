@@ -24,7 +24,7 @@ std::string batch_size_text(const lab::BenchmarkSetup& setup) {
   std::string text = fmt::format("{} global = {} per worker x {}", config.global_batch_size(), config.batch_size,
                                  workers_text(config.distribution.workers));
   if (config.batch_size_chosen && config.batch_size != setup.model.batch_size) {
-    text += fmt::format("; chosen to be quick, the network's own is {}: --batch-size {}", setup.model.batch_size,
+    text += fmt::format("; chosen to be quick; the network's own is {}: --batch-size {}", setup.model.batch_size,
                         setup.model.batch_size);
   }
   return text;
@@ -33,7 +33,7 @@ std::string batch_size_text(const lab::BenchmarkSetup& setup) {
 std::string steps_text(const lab::BenchmarkConfig& config) {
   std::string text = fmt::format("{} warm-up, then {} timed", config.num_warmup_batches, *config.num_batches);
   if (*config.repeats > 1) text += fmt::format(" x {} repeats", *config.repeats);
-  if (config.max_seconds) text += fmt::format(", in {:g} s at most (--max-seconds)", *config.max_seconds);
+  if (config.max_seconds) text += fmt::format(", for at most {:g} s (--max-seconds)", *config.max_seconds);
   return text;
 }
 
@@ -49,7 +49,7 @@ std::string split_text(const lab::BenchmarkSetup& setup) {
                   : fmt::format("{} groups of {} image{} on {} thread{} each", groups, setup.config.batch_size / groups,
                                 setup.config.batch_size == groups ? "" : "s", threads, threads == 1 ? "" : "s");
   if (groups > 1 && setup.config.batch_norm_over == train::BatchNormOver::group)
-    text += ", batch norm over each group's own";
+    text += ", batch norm within each group";
   if (setup.split.trials.empty()) return text;
   std::vector<std::string> trials;
   for (const train::SplitTrial& trial : setup.split.trials) {
@@ -151,7 +151,7 @@ std::string input_text(const lab::BenchmarkSetup& setup, const lab::BenchmarkRes
   const double input = result.ranks.front().input;
   std::string text = fmt::format("input wait:  {} per step{}, {:.1f} % of it\n", format_seconds(input),
                                  result.ranks.size() > 1 ? " on rank 0" : "", 100 * input / step_seconds);
-  if (result.bad_records > 0) text += fmt::format("bad records: {} passed over\n", result.bad_records);
+  if (result.bad_records > 0) text += fmt::format("bad records: {} skipped\n", result.bad_records);
   const std::vector<double> overheads = result.input_cost.overheads();
   if (overheads.empty()) return text;
   const perf::Summary summary = perf::summarize(overheads);
@@ -244,7 +244,7 @@ std::string totals(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult&
   if (figures.workers) text += workers_table(figures, result.ranks);
   if (!result.servers.empty()) text += servers_table(setup, result.servers);
   if (result.replicas_agree > 0)
-    text += fmt::format("replicas:    the same to the bit after {} steps\n", result.replicas_agree);
+    text += fmt::format("replicas:    identical to the bit after {} steps\n", result.replicas_agree);
   text += fmt::format("step time:   median {}, 95th percentile {}, mean {} +/- {}, {} steps\n",
                       format_seconds(summary.median), format_seconds(summary.p95), format_seconds(summary.mean),
                       format_seconds(summary.stderr_mean), seconds.size());

@@ -57,7 +57,7 @@ class CommandLine {
   const cli::Command* chosen() const;  // null: no command given
 
  private:
-  CLI::App app_{"Trains convolutional networks and measures how fast that goes, and why.", "trireme"};
+  CLI::App app_{"Trains convolutional networks and shows how fast they train, and why.", "trireme"};
   std::vector<cli::Command> commands_;
 };
 
@@ -66,7 +66,7 @@ cli::LaunchNeeds check(const std::vector<std::string>& arguments, const comm::Jo
   try {
     line.parse(arguments, true);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) bad_input("help is for one process: trireme {}", fmt::join(arguments, " "));
+    if (error.get_exit_code() == 0) bad_input("help needs only one process: trireme {}", fmt::join(arguments, " "));
     bad_input("{}", cli::explain(line.app(), error));
   }
   const cli::Command* command = line.chosen();
@@ -75,7 +75,7 @@ cli::LaunchNeeds check(const std::vector<std::string>& arguments, const comm::Jo
   }
   if (all_options && command->check_options) command->check_options(size);
   if (command->launch_needs) return command->launch_needs(size);
-  if (size.servers > 0) bad_input("--ps: `{}` has no use for parameter servers", command->app->get_name());
+  if (size.servers > 0) bad_input("--ps: `{}` does not use parameter servers", command->app->get_name());
   return {};
 }
 
@@ -160,7 +160,7 @@ int command_line(int argc, char** argv, std::vector<Network> networks) {
   } catch (const Error& error) {
     return report_error(error.what(), exit_code(error.kind()));
   } catch (const std::bad_alloc&) {
-    return report_error("out of memory; a smaller --batch-size needs less", exit_code(ErrorKind::failed));
+    return report_error("out of memory; try a smaller --batch-size", exit_code(ErrorKind::failed));
   } catch (const std::exception& error) {
     return report_error(fmt::format("internal error: {}", error.what()), exit_code(ErrorKind::failed));
   }

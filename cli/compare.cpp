@@ -46,7 +46,7 @@ Json empty_plan(const CompareArguments& arguments) {
   return {{"schema", lab::kPlanSchema},
           {"name", "compare"},
           {"title", "The same work under other frameworks"},
-          {"question", "How many times the speed of other frameworks does Trireme have on the same work?"},
+          {"question", "How fast is Trireme compared with other frameworks on the same work?"},
           {"figure", arguments.both ? "forward_backward" : "bars"},
           {"fixed", Json::object()},
           {"vary", {{"model", {"resnet50"}}, {"batch-size", {16}}}}};
@@ -168,37 +168,40 @@ int run_compare(const CompareArguments& arguments) {
 }
 
 void add_work_options(CLI::App& app, CompareArguments& arguments) {
-  app.add_option("--model", arguments.model, "Networks, as in resnet50,vgg11 (default: resnet50)")->delimiter(',');
-  app.add_option("--batch-size", arguments.batch_size, "Images per step and worker, as in 16,64 (default: 16)")
+  app.add_option("--model", arguments.model, "Networks, such as resnet50,vgg11 (default: resnet50)")->delimiter(',');
+  app.add_option("--batch-size", arguments.batch_size, "Images per step and worker, such as 16,64 (default: 16)")
       ->delimiter(',');
-  app.add_flag("--forward-only", arguments.forward_only, "Inference instead of training");
-  app.add_flag("--both", arguments.both, "Training, and inference")->excludes("--forward-only");
+  app.add_flag("--forward-only", arguments.forward_only, "Measure inference instead of training");
+  app.add_flag("--both", arguments.both, "Measure both training and inference")->excludes("--forward-only");
   app.add_option("--threads", arguments.threads, "Threads of each worker (default: its share of the cores)");
   app.add_option("--precision", arguments.precision, "fp32 or bf16 (default: fp32)");
   app.add_option("--workers", arguments.workers,
                  "Processes: `trireme launch` against DistributedDataParallel (default: 1)");
-  app.add_option("--num-batches", arguments.num_batches, "Timed steps of a run at most (default: 100)");
-  app.add_option("--num-warmup-batches", arguments.num_warmup_batches, "Steps before them (default: 3)");
-  app.add_option("--max-seconds", arguments.max_seconds, "Time for the steps of a run (default: 20)");
-  app.add_option("--set", arguments.set, "option=value: a further option, for all frameworks")->allow_extra_args(false);
-  app.add_option("--trireme-set", arguments.trireme_set, "option=value: an option of bench or launch for Trireme alone")
+  app.add_option("--num-batches", arguments.num_batches, "Maximum number of timed steps per run (default: 100)");
+  app.add_option("--num-warmup-batches", arguments.num_warmup_batches, "Warm-up steps before them (default: 3)");
+  app.add_option("--max-seconds", arguments.max_seconds, "Maximum seconds for the steps of a run (default: 20)");
+  app.add_option("--set", arguments.set, "Another option for all frameworks, as option=value")->allow_extra_args(false);
+  app.add_option("--trireme-set", arguments.trireme_set,
+                 "An option of bench or launch for Trireme only, as option=value")
       ->allow_extra_args(false);
   app.add_option(
       "--study", arguments.study,
-      "A study instead of --model: cineca (AlexNet, OverFeat and VGG-11, inference and training), a plan of\n"
-      "`trireme sweep --list`, or a file. The options above take the place of what it sets");
+      "Study to run instead of --model: cineca (AlexNet, OverFeat and VGG-11, inference and training), a plan\n"
+      "from `trireme sweep --list`, or a file. The options above override its settings");
 }
 
 void add_peer_options(CLI::App& app, CompareArguments& arguments) {
-  app.add_option("--frameworks", arguments.frameworks,
-                 "Whom to compare with: pytorch, tensorflow, one of their configurations (as in pytorch-compile; an\n"
-                 "unknown name lists them), or all (default: pytorch,tensorflow)")
+  app.add_option(
+         "--frameworks", arguments.frameworks,
+         "Frameworks to compare with: pytorch, tensorflow, one of their configurations (such as pytorch-compile;\n"
+         "an unknown name lists them), or all (default: pytorch,tensorflow)")
       ->delimiter(',');
   app.add_option("--python", arguments.python,
-                 "The interpreter that has them; several times for several versions (default: that of\n"
-                 "tools/setup --peers where there is one, else python3)")
+                 "Python interpreter that has them; repeat the option for several versions (default: the one from\n"
+                 "tools/setup --peers if it exists, otherwise python3)")
       ->allow_extra_args(false);
-  app.add_option("--peers-dir", arguments.peers_dir, "Folder of the scripts (default: those that come with trireme)");
+  app.add_option("--peers-dir", arguments.peers_dir,
+                 "Folder with their scripts (default: those that come with trireme)");
 }
 
 }  // namespace
@@ -206,18 +209,21 @@ void add_peer_options(CLI::App& app, CompareArguments& arguments) {
 Command add_compare(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "compare",
-      "Run the same work under Trireme, PyTorch and TensorFlow, in turns, and print the ratios of their speeds. One\n"
-      "record per run in a folder; started again with the same folder it goes on where it was.");
+      "Run the same work under Trireme, PyTorch and TensorFlow in turn, and print the ratios of their speeds. Writes\n"
+      "one record per run to a folder; run it again with the same folder to continue.");
   auto arguments = std::make_shared<CompareArguments>();
   add_work_options(*app, *arguments);
   add_peer_options(*app, *arguments);
-  app->add_option("--rounds", arguments->rounds, "Runs of each framework on each work (default: 5, or the study's)");
-  app->add_option("--out", arguments->out, "Folder of the results (default: compare- and the networks or the study)");
+  app->add_option("--rounds", arguments->rounds,
+                  "Runs of each framework for each workload (default: 5, or the study's)");
+  app->add_option("--out", arguments->out,
+                  "Folder for the results (default: compare- followed by the networks or the study)");
   app->add_option("--budget", arguments->budget,
-                  "Time for all of it, as in 20m or 1h30m: what would not be done by then is not begun");
-  app->add_option("--run-limit", arguments->run_limit, "Time after which one run has failed")->capture_default_str();
-  app->add_flag("--retry-failed", arguments->retry_failed, "Run again what failed before");
-  app->add_flag("--dry-run", arguments->dry_run, "Show the commands and the differences, and run nothing");
+                  "Total time limit, such as 20m or 1h30m; runs that would not finish in time are not started");
+  app->add_option("--run-limit", arguments->run_limit, "Time after which a run counts as failed")
+      ->capture_default_str();
+  app->add_flag("--retry-failed", arguments->retry_failed, "Repeat runs that failed before");
+  app->add_flag("--dry-run", arguments->dry_run, "Show the commands and the differences without running anything");
   return {app, [arguments] { return run_compare(*arguments); }};
 }
 

@@ -16,8 +16,7 @@
 namespace trireme::cli {
 
 void add_threads_option(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "Threads that work; as many as there are usable cores by default")
-      ->check(whole_number(1, 1024));
+  app.add_option("--threads", threads, "Threads to use (default: one per usable core)")->check(whole_number(1, 1024));
 }
 
 int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
@@ -51,7 +50,8 @@ Command add_data(CLI::App& parent) {
   return {app, [commands] {
             const auto chosen =
                 std::ranges::find_if(*commands, [](const Command& command) { return command.app->parsed(); });
-            if (chosen == commands->end()) bad_input("data: make, convert, inspect or verify? See trireme data --help");
+            if (chosen == commands->end())
+              bad_input("data: missing command; use make, convert, inspect or verify. See trireme data --help");
             return chosen->run();
           }};
 }

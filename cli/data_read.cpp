@@ -99,7 +99,7 @@ std::vector<std::pair<std::string, data::Sample>> first_samples(const SplitRepor
 }
 
 // What `inspect` checks; `verify` finds all of that and more.
-constexpr const char* kInspected = " (by framing, labels and the headers of images; `verify` decodes them whole)";
+constexpr const char* kInspected = " (judged by framing, labels and image headers; `verify` decodes every image)";
 
 void print_problems(const SplitReport& report) {
   constexpr std::size_t kMost = 3;
@@ -115,7 +115,8 @@ void print_split(const SplitReport& report, int first) {
   const data::DatasetInfo& info = report.dataset->info();
   const std::int64_t size = report.dataset->size();
   fmt::print("\n{}: {}", data::to_string(report.split), samples_text(size));
-  if (survey.samples < size) fmt::print("; the figures below are of {}, taken at random", format_count(survey.samples));
+  if (survey.samples < size)
+    fmt::print("; the figures below are from {}, chosen at random", format_count(survey.samples));
   fmt::print("\n  images   {}", dimensions_text(survey));
   if (info.channels > 0) fmt::print(", {} channel{}", info.channels, info.channels == 1 ? "" : "s");
   fmt::print(
@@ -245,8 +246,7 @@ int verify(const ReadOptions& options) {
 
 void add_common_options(CLI::App& app, ReadOptions& options) {
   app.add_option("path", options.path, "Folder of the data set, or one TFRecord file")->required();
-  app.add_option("--data-name", options.name, "Its format: auto, tfrecord, folder, idx or cifar10")
-      ->capture_default_str();
+  app.add_option("--data-name", options.name, "Format: auto, tfrecord, folder, idx or cifar10")->capture_default_str();
   add_threads_option(app, options.threads);
   app.add_flag("--json", options.json, "Machine-readable");
 }
@@ -254,19 +254,21 @@ void add_common_options(CLI::App& app, ReadOptions& options) {
 }  // namespace
 
 Command add_data_inspect(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("inspect", "Format, samples, classes, image sizes, first samples");
+  CLI::App* app = parent.add_subcommand("inspect", "Show the format, samples, classes, image sizes and first samples");
   auto options = std::make_shared<ReadOptions>();
   add_common_options(*app, *options);
-  app->add_option("--samples", options->samples, "Samples of each split to look at, taken at random; 0: all")
+  app->add_option("--samples", options->samples, "Samples of each split to examine, chosen at random; 0: all")
       ->check(whole_number(0))
       ->capture_default_str();
-  app->add_option("--first", options->first, "Samples to list")->check(whole_number(0, 10000))->capture_default_str();
+  app->add_option("--first", options->first, "Number of first samples to list")
+      ->check(whole_number(0, 10000))
+      ->capture_default_str();
   return {app, [options] { return inspect(*options); }};
 }
 
 Command add_data_verify(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "verify", "Read and decode every sample; lists those that are broken, and exits with 1 if there are any");
+      "verify", "Read and decode every sample, list broken ones, and exit with 1 if there are any");
   auto options = std::make_shared<ReadOptions>();
   add_common_options(*app, *options);
   return {app, [options] { return verify(*options); }};

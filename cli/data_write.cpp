@@ -45,12 +45,13 @@ struct ConvertOptions {
 };
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
-  app.add_option("--out", options.out, "Folder to write; must not be there, or be empty")->required();
-  app.add_option("--shards", options.shards, "TFRecord files of training data; one per 1,250 samples by default")
+  app.add_option("--out", options.out, "Output folder; must not exist or must be empty")->required();
+  app.add_option("--shards", options.shards, "TFRecord files for training data (default: one per 1,250 samples)")
       ->check(whole_number(1, 99999));
-  app.add_option("--validation-shards", options.validation_shards, "The same of validation data")
+  app.add_option("--validation-shards", options.validation_shards,
+                 "TFRecord files for validation data (default: one per 1,250 samples)")
       ->check(whole_number(1, 99999));
-  app.add_option("--quality", options.quality, "Of JPEG images made from pixels, 1 to 100")
+  app.add_option("--quality", options.quality, "Quality of JPEG images made from pixels, 1 to 100")
       ->check(whole_number(1, 100))
       ->capture_default_str();
   add_threads_option(app, options.threads);
@@ -60,7 +61,7 @@ int shards_of(data::Split split, const OutputOptions& options) {
   return split == data::Split::train ? options.shards : options.validation_shards;
 }
 
-constexpr const char* kNotComplete = "not complete: the same command goes on from here\n";
+constexpr const char* kNotComplete = "not complete: run the same command again to continue\n";
 
 int write(const std::vector<data::SplitSource>& sources, const OutputOptions& options, const std::string& origin,
           const std::stop_token& stop) {
@@ -104,7 +105,7 @@ Extent parse_size(const std::string& text) {
   }
   const auto possible = [](int side) { return side >= 8 && side <= kMost; };
   if (used != std::ssize(text) || !possible(size.width) || !possible(size.height)) {
-    bad_input("--size {}: a side, or width x height such as 500x375, from 8 to {} pixels each", text, kMost);
+    bad_input("--size {}: must be one side, or width x height such as 500x375, each from 8 to {} pixels", text, kMost);
   }
   return size;
 }
@@ -229,39 +230,42 @@ int convert(const ConvertOptions& options) {
 }  // namespace
 
 Command add_data_make(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand(
-      "make", "Draw a data set that can be learned: digits (idx) or coloured figures (folder, tfrecord)");
+  CLI::App* app =
+      parent.add_subcommand("make", "Draw a learnable data set: digits (idx) or coloured shapes (folder, tfrecord)");
   auto options = std::make_shared<MakeOptions>();
   options->output.format = "idx";
   add_output_options(*app, options->output);
   app->add_option("--format", options->output.format, "idx, folder or tfrecord")->capture_default_str();
-  app->add_option("--samples", options->samples, "For training")
+  app->add_option("--samples", options->samples, "Number of training samples")
       ->check(whole_number(1, std::int64_t{1} << 31))
       ->capture_default_str();
-  app->add_option("--validation-samples", options->validation_samples, "For validation; 0: none")
+  app->add_option("--validation-samples", options->validation_samples, "Number of validation samples; 0: none")
       ->check(whole_number(0, std::int64_t{1} << 31))
       ->capture_default_str();
-  app->add_option("--classes", options->classes, "2 to 10 digits, or 2 to 1,000 kinds of figures")
+  app->add_option("--classes", options->classes, "Number of classes: 2 to 10 digits, or 2 to 1,000 kinds of shapes")
       ->capture_default_str();
-  app->add_option("--size", options->size, "Pixels: a side, or width x height; 28 for idx, 500x375 for the others");
-  app->add_option("--seed", options->output.seed, "The same seed draws the same data")->capture_default_str();
+  app->add_option("--size", options->size,
+                  "Image size in pixels: one side, or width x height (default: 28 for idx, otherwise 500x375)");
+  app->add_option("--seed", options->output.seed, "Random seed; the same seed draws the same data")
+      ->capture_default_str();
   return {app, [options] { return make(*options); }};
 }
 
 Command add_data_convert(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("convert", "Write a data set in another format; goes on where interrupted");
+  CLI::App* app = parent.add_subcommand("convert", "Write a data set in another format; continues if interrupted");
   auto options = std::make_shared<ConvertOptions>();
   app->add_option("from", options->from, "Folder of the data set, or one TFRecord file")->required();
   add_output_options(*app, options->output);
   app->add_option("--format", options->output.format, "tfrecord, folder or idx")->required();
-  app->add_option("--data-name", options->name, "Format that is read: auto, tfrecord, folder, idx or cifar10")
+  app->add_option("--data-name", options->name, "Input format: auto, tfrecord, folder, idx or cifar10")
       ->capture_default_str();
   app->add_option("--max-bad-records", options->max_bad_records,
-                  "Broken samples that are named and left out; one more is an error, as is the first by default")
+                  "Number of broken samples to report and leave out; one more is an error")
       ->check(whole_number(0))
       ->capture_default_str();
-  app->add_flag("--in-order", options->in_order, "TFRecords in the order of the source, not shuffled");
-  app->add_option("--seed", options->output.seed, "Of the order of TFRecords")->capture_default_str();
+  app->add_flag("--in-order", options->in_order,
+                "Write TFRecords in the order of the source instead of shuffling them");
+  app->add_option("--seed", options->output.seed, "Seed for shuffling TFRecords")->capture_default_str();
   return {app, [options] { return convert(*options); }};
 }
 

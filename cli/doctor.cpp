@@ -39,7 +39,7 @@ constexpr std::array kOptionalLibraries{
     OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler", "parameter servers over TCP", true},
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
     OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
-    OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, as MNIST is given out", true},
+    OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, such as MNIST", true},
     OptionalLibrary{"SimGrid", "libsimgrid-dev", "simulated networks", false},
     OptionalLibrary{"CUDA", "cuda-toolkit (NVIDIA)", "GPUs", true},
     OptionalLibrary{"cuDNN", "libcudnn9-dev-cuda-13 (NVIDIA)", "GPUs", true},
@@ -60,10 +60,10 @@ constexpr double kNoisyPasses = 1.2;
 
 void warn_of_noise(const char* what, const perf::PassRates& rates, std::vector<std::string>& warnings) {
   if (rates.best < kNoisyPasses * rates.median) return;
-  warnings.push_back(fmt::format(
-      "{} went from {}/s to {}/s over {} passes: something else uses cores or memory; measure again when the "
-      "machine is quiet",
-      what, format_bytes(rates.worst), format_bytes(rates.best), rates.passes));
+  warnings.push_back(
+      fmt::format("{} varied from {}/s to {}/s over {} passes: another program is using cores or memory; measure again "
+                  "when the machine is idle",
+                  what, format_bytes(rates.worst), format_bytes(rates.best), rates.passes));
 }
 
 // Measures the current load, not the one-minute average, before and after the benchmarks.
@@ -180,7 +180,7 @@ void print_machine(const perf::Machine& machine, int gpus) {
        {"instruction sets", fmt::format("{}", fmt::join(machine.instruction_sets, " "))},
        {"huge pages", machine.transparent_huge_pages},
        {"GPUs", gpus_text(gpus)},
-       {"load now", fmt::format("{:.1f} threads of other programs run or wait for a core", machine.load)}});
+       {"load now", fmt::format("{:.1f} threads of other programs running or waiting for a core", machine.load)}});
 }
 
 void print_speed(const Diagnosis& diagnosis) {
@@ -213,15 +213,15 @@ void print_optional_libraries() {
   report::Table table({{""}, {"library"}, {"version"}, {"package"}, {"for"}});
   for (const OptionalLibrary& library : kOptionalLibraries) {
     const std::string version = version_of(library.name);
-    const char* absent = library.supported ? "not in this build: install and build again" : "not in this build";
+    const char* absent = library.supported ? "not in this build: install it and rebuild" : "not in this build";
     table.add_row({"", library.name, version.empty() ? absent : version, library.package, library.purpose});
   }
   std::vector<std::string> unsupported;
   for (const OptionalLibrary& library : kOptionalLibraries) {
     if (!library.supported) unsupported.emplace_back(library.name);
   }
-  fmt::print("Optional libraries\n{}\n  Version {} makes no use of {} yet.\n\n", table.text(),
-             perf::build_info().version, fmt::join(unsupported, ", "));
+  fmt::print("Optional libraries\n{}\n  Version {} does not use {} yet.\n\n", table.text(), perf::build_info().version,
+             fmt::join(unsupported, ", "));
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
@@ -246,7 +246,7 @@ int run(bool json) {
 }  // namespace
 
 Command add_doctor(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("doctor", "What this machine and this build can do, and what is missing");
+  CLI::App* app = parent.add_subcommand("doctor", "Show what this machine and this build can do, and what is missing");
   auto json = std::make_shared<bool>(false);
   app->add_flag("--json", *json, "Machine-readable");
   return {app, [json] { return run(*json); }};

@@ -73,16 +73,16 @@ int evaluate(const EvalArguments& arguments, comm::Communicator& workers, const 
 int run_eval(EvalArguments arguments) {
   arguments.options.step.batch_size = arguments.batch_size;
   const auto cluster = resolve_cluster(arguments.cluster);
-  Interrupt interrupt("interrupted: ending after this batch (once more to end at once)");
+  Interrupt interrupt("interrupted: stopping after this batch (interrupt again to stop at once)");
   train::Job job(cluster, log_line);
-  if (job.is_server()) bad_input("eval has no use for parameter servers");
+  if (job.is_server()) bad_input("eval does not use parameter servers");
   const int code = evaluate(arguments, job.workers(), interrupt.listen());
   job.leave();
   return code;
 }
 
 LaunchNeeds launch_needs(const EvalArguments& arguments, const comm::JobSize& size) {
-  if (size.servers > 0) bad_input("--ps: `eval` has no use for parameter servers");
+  if (size.servers > 0) bad_input("--ps: `eval` does not use parameter servers");
   train::resolve_data(arguments.options.step.data, true);
   return {.protocol = protocol_in_launch(arguments.cluster), .needs_first_worker = true};
 }
@@ -91,15 +91,15 @@ LaunchNeeds launch_needs(const EvalArguments& arguments, const comm::JobSize& si
 
 Command add_eval(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("eval",
-                                        "Accuracy of a checkpoint on the validation images of a data set; `trireme "
-                                        "launch` divides them over several workers");
+                                        "Measure the accuracy of a checkpoint on the validation images of a data set; "
+                                        "`trireme launch` divides them among several workers");
   auto arguments = std::make_shared<EvalArguments>();
   train::EvaluationOptions& options = arguments->options;
-  app->add_option("--checkpoint", options.checkpoint, "File, or folder: the newest one in it")->required();
+  app->add_option("--checkpoint", options.checkpoint, "Checkpoint file, or a folder to use its newest one")->required();
   app->add_option("--batch-size", arguments->batch_size, "Images per worker at a time")->capture_default_str();
-  app->add_flag("--average", options.average, "The averages of the variables, where the checkpoint has them");
+  app->add_flag("--average", options.average, "Use the averages of the variables, if the checkpoint has them");
   app->add_flag("--allow-other-data", options.allow_other_data,
-                "Also images whose size, colours or classes are not those that the network was trained on");
+                "Allow images whose size, colours or classes differ from those the network was trained on");
   app->add_flag("--json", arguments->json, "Print JSON");
   add_evaluation_options(*app, options.step);
   add_cluster_options(*app, arguments->cluster);

@@ -56,8 +56,8 @@ std::string unknown_option(const CLI::App& command, const std::string& given) {
   const std::string name = given.substr(0, given.find('='));
   if (command.get_name() == "launch" && command.get_option("command")->count() > 0) {
     return fmt::format(
-        "unknown option '{}' of launch; options of the command that is launched come after --, as in: "
-        "trireme launch --workers 2 -- bench --model resnet50",
+        "unknown option '{}' of launch; options of the launched command go after --, as in: trireme launch --workers 2 "
+        "-- bench --model resnet50",
         name);
   }
   const std::string meant = nearest_name(name, option_names(command));
@@ -65,7 +65,7 @@ std::string unknown_option(const CLI::App& command, const std::string& given) {
   append_owners(program_of(command), command, name, owners);
   const bool is_of_launch = std::ranges::find(owners, "trireme launch") != owners.end();
   if (meant.empty() && is_of_launch && has_option(command, "--worker-hosts")) {  // this command can be launched
-    return fmt::format("unknown option '{}'; it is one of launch, as in: trireme launch --workers 2 -- {}", name,
+    return fmt::format("unknown option '{}'; it belongs to launch, as in: trireme launch --workers 2 -- {}", name,
                        command.get_name());
   }
   if (owners.empty() || !meant.empty())
@@ -174,7 +174,7 @@ std::string explain_option(const CLI::ParseError& error, const std::vector<const
   const std::string one = display_name(first), other = display_name(*named[1]);
   if (is<CLI::RequiresError>(error)) return fmt::format("{} has no effect without {}", one, other);
   if (is<CLI::ExcludesError>(error)) {
-    return fmt::format("{} and {} do not go together; leave one of them out", one, other);
+    return fmt::format("{} and {} cannot be used together; leave one of them out", one, other);
   }
   return error.what();
 }
@@ -185,13 +185,13 @@ std::string misread_value(const CLI::App& command, const CLI::Option& option) {
   for (const std::string& value : option.results()) {
     if (value.empty()) return fmt::format("{} is empty; give a value, or leave it out", display_name(option));
     if (has_option(command, value.substr(0, value.find('=')))) {
-      return fmt::format("{} has no value: what follows is {}", display_name(option), value);
+      return fmt::format("{} has no value: it is followed by {}", display_name(option), value);
     }
     const bool is_whole = option.get_type_name().find("INT") != std::string::npos && is_digits(value);
     const bool is_octal = is_whole && value.size() > 1 && value.front() == '0';
     if (is_octal) return fmt::format("{}: must be {}, without a 0 in front", given_text(option), kind_text(option));
     if (is_whole && value.size() > std::numeric_limits<std::int64_t>::digits10) {
-      return fmt::format("{}: is too large a number", given_text(option));
+      return fmt::format("{}: the number is too large", given_text(option));
     }
   }
   return "";

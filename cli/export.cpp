@@ -29,14 +29,17 @@ int run(const train::ExportOptions& options) {
 }  // namespace
 
 Command add_export(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("export", "A trained network for other systems: ONNX, or weights alone");
+  CLI::App* app =
+      parent.add_subcommand("export", "Export a trained network for other systems, as ONNX or as weights only");
   auto options = std::make_shared<train::ExportOptions>();
-  app->add_option("--checkpoint", options->checkpoint, "Of a training run; a folder of them: its newest")->required();
+  app->add_option("--checkpoint", options->checkpoint, "Checkpoint file, or a folder to use its newest one")
+      ->required();
   app->add_option("--format", options->format, "onnx: the network for inference; safetensors: its weights")->required();
   app->add_option("--out", options->out, "File to write")->required();
-  app->add_option("--batch-size", options->batch_size, "onnx: for batches of this size only; any by default")
+  app->add_option("--batch-size", options->batch_size, "onnx: fixed batch size (default: any)")
       ->check(whole_number(1, 1 << 20));
-  app->add_flag("--average", options->average, "The moving averages of the weights instead of their last values");
+  app->add_flag("--average", options->average,
+                "Export the moving averages of the weights instead of their last values");
   return {app, [options] { return run(*options); }};
 }
 

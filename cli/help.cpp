@@ -171,7 +171,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, 
     if (!group.empty()) add_section(group, options_of(*app, false, group));
   }
   if (!commands_of(*app).empty())
-    text += fmt::format("\n{} COMMAND --help shows the options of one.\n", command_path(*app));
+    text += fmt::format("\nRun {} COMMAND --help for the options of a command.\n", command_path(*app));
   return text;
 }
 
@@ -180,9 +180,9 @@ std::string help_text(const CLI::App& app) {
 }
 
 Command add_help(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("help", "How a command is used, as in: trireme help bench");
+  CLI::App* app = parent.add_subcommand("help", "Show how to use a command, as in: trireme help bench");
   auto words = std::make_shared<std::vector<std::string>>();
-  app->add_option("command", *words, "The command (default: all of them, one line each)");
+  app->add_option("command", *words, "Command (default: list all commands)");
   return {app, [&parent, words] {
             const CLI::App* command = &parent;
             for (const std::string& word : *words) {

@@ -14,7 +14,7 @@ namespace trireme::cli {
 class Interrupt {
  public:
   // `answer` is printed on the first signal.
-  explicit Interrupt(std::string answer = "interrupted: ending after this step (once more to end at once)");
+  explicit Interrupt(std::string answer = "interrupted: stopping after this step (interrupt again to stop at once)");
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

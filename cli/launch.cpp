@@ -37,17 +37,17 @@ void check_tasks(const cluster::LaunchOptions& options, int nodes, int places) {
   const int workers = options.workers.value_or(places), servers = options.tasks.cores.servers;
   if (workers > places) {
     bad_input(
-        "--workers {}: {} node{} of Slurm take{} {} worker{}; ask for more nodes, or for more tasks on each "
+        "--workers {}: {} Slurm node{} hold{} {} worker{}; request more nodes, or more tasks per node "
         "(--ntasks-per-node)",
         workers, nodes, nodes == 1 ? "" : "s", nodes == 1 ? "s" : "", places, places == 1 ? "" : "s");
   }
   if (servers > workers) {
-    bad_input("--ps {}: servers run beside workers, at most as many as there are workers ({})", servers, workers);
+    bad_input("--ps {}: servers run beside workers, so there can be at most as many as workers ({})", servers, workers);
   }
 }
 
 void check_submit(const SubmitOptions& submit) {
-  if (submit.nodes < 1) bad_input("--submit needs --nodes N: how many nodes to ask Slurm for");
+  if (submit.nodes < 1) bad_input("--submit needs --nodes N, the number of nodes to request from Slurm");
   for (const auto& [option, value] :
        {std::pair("--ntasks-per-node", submit.tasks_per_node), std::pair("--cpus-per-task", submit.cpus_per_task)}) {
     if (value < 0) bad_input("{} {}: must be at least 1", option, value);
@@ -97,7 +97,7 @@ std::vector<std::string> sbatch_options(const SubmitOptions& submit) {
 std::string script_text(const CLI::App& app, const cluster::LaunchOptions& options, const SubmitOptions& submit) {
   std::string text = "#!/bin/bash\n";
   for (const std::string& option : sbatch_options(submit)) {
-    if (option.find('\n') != std::string::npos) bad_input("'{}': an option of sbatch has one line", option);
+    if (option.find('\n') != std::string::npos) bad_input("'{}': an sbatch option must be on one line", option);
     text += fmt::format("#SBATCH {}\n", cluster::shell_quoted(option));
   }
   std::vector<std::string> words{cluster::this_binary(), "launch"};
@@ -118,23 +118,23 @@ std::string output_path(const SubmitOptions& submit, const std::string& job) {
 void add_slurm_options(CLI::App& app, cluster::LaunchOptions& options, SubmitOptions& submit) {
   const OptionGroup slurm(app, "Slurm");
   app.add_flag("--slurm", options.hosts.slurm,
-               "Run on the nodes of the allocation of Slurm that this is in (salloc, sbatch): one worker per node\n"
-               "or, where tasks were asked for, as many");
+               "Run on the nodes of the current Slurm allocation (salloc, sbatch), with one worker per node or, if\n"
+               "tasks were requested, one per task");
   app.add_option("--mpi", options.hosts.mpi_plugin,
-                 "How Slurm joins tasks that talk MPI: pmix (Open MPI) or pmi2 (MPICH)")
+                 "How Slurm connects tasks that use MPI: pmix (Open MPI) or pmi2 (MPICH)")
       ->capture_default_str();
   const OptionGroup submitting(app, kSubmitGroup);
-  app.add_flag("--submit", submit.submit, "Do not run now: submit a batch job that runs this launch");
-  app.add_option("--nodes", submit.nodes, "Nodes to ask for");
-  app.add_option("--time", submit.time, "Time to ask for, as sbatch has it: minutes, 10:00, 1-12:00:00");
+  app.add_flag("--submit", submit.submit, "Submit a batch job that runs this launch instead of running it now");
+  app.add_option("--nodes", submit.nodes, "Number of nodes to request");
+  app.add_option("--time", submit.time, "Time limit to request, in sbatch's format: minutes, 10:00, 1-12:00:00");
   app.add_option("--partition", submit.partition, "Partition to run in");
   app.add_option("--account", submit.account, "Account to charge");
   app.add_option("--constraint", submit.constraint, "Features that the nodes must have");
   app.add_option("--job-name", submit.job_name, "Name of the job (default: trireme)");
   app.add_option("--ntasks-per-node", submit.tasks_per_node, "Workers on each node (default: 1)");
   app.add_option("--cpus-per-task", submit.cpus_per_task,
-                 "Processors for each of them (default: nodes for this job alone)");
-  app.add_option("--sbatch", submit.more, "A further option of sbatch, as in --sbatch=--gres=gpu:1; may be repeated")
+                 "Processors per worker (default: whole nodes for this job alone)");
+  app.add_option("--sbatch", submit.more, "Another option of sbatch, such as --sbatch=--gres=gpu:1; may be repeated")
       ->allow_extra_args(false);
 }
 
@@ -149,7 +149,7 @@ void take_allocation(cluster::LaunchOptions& options) {
 // the options that the user has given, which are in the app. --dry-run prints the script.
 int submit_launch(const CLI::App& app, cluster::LaunchOptions options, const SubmitOptions& submit,
                   const CommandCheck& check_command) {
-  if (!options.hosts.slurm) bad_input("--submit is for jobs of Slurm: add --slurm");
+  if (!options.hosts.slurm) bad_input("--submit works only with Slurm: add --slurm");
   check_submit(submit);
   const int places = submit.nodes * std::max(1, submit.tasks_per_node);
   check_tasks(options, submit.nodes, places);
@@ -162,15 +162,15 @@ int submit_launch(const CLI::App& app, cluster::LaunchOptions options, const Sub
   }
   std::string job = cluster::command_output({"sbatch", "--parsable"}, script);
   job.erase(std::min(job.find_first_of(";\n"), job.size()));  // "id;cluster"
-  fmt::print("trireme: job {} is submitted; its output goes to {}; scancel {} ends it\n", job, output_path(submit, job),
-             job);
+  fmt::print("trireme: submitted job {}; its output goes to {}; to cancel it: scancel {}\n", job,
+             output_path(submit, job), job);
   return 0;
 }
 
 void check_not_submitted(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() > 0 && option->get_group() == kSubmitGroup) {
-      bad_input("{} has no effect without --submit: the nodes are those of the allocation", option->get_name());
+      bad_input("{} has no effect without --submit: the allocation decides the nodes", option->get_name());
     }
   }
 }
@@ -190,26 +190,28 @@ int run_launch(cluster::LaunchOptions options, const CommandCheck& check_command
 void add_host_options(CLI::App& app, cluster::HostOptions& options) {
   const OptionGroup group(app, "Other hosts");
   app.add_option("--hosts", options.hosts,
-                 "Run on these hosts, reached by ssh, with so many workers each: a:2,b:2; or a,b: divided evenly");
-  app.add_option("--hostfile", options.hostfile, "The same from a file, a host on each line: a, a:2 or a slots=2");
+                 "Run on these hosts over ssh, with the given number of workers each: a:2,b:2; or divided evenly: a,b");
+  app.add_option("--hostfile", options.hostfile, "Read the hosts from a file, one per line: a, a:2 or a slots=2");
   app.add_option("--public-ips", options.public_addresses,
-                 "The same from two files, an address on each line, line by line the same host: where ssh\n"
-                 "reaches it,");
-  app.add_option("--private-ips", options.private_addresses, "and where the tasks of the other hosts do");
-  app.add_option("--ssh-key", options.ssh.key, "Private key for ssh (default: as ssh finds it)");
+                 "Read the hosts from a file, one address per line: where ssh reaches them; goes with\n"
+                 "--private-ips");
+  app.add_option("--private-ips", options.private_addresses,
+                 "File with their addresses for the tasks of other hosts, in the same order");
+  app.add_option("--ssh-key", options.ssh.key, "Private key for ssh (default: ssh's own choice)");
   app.add_option("--ssh-user", options.ssh.user, "User on the hosts");
   app.add_option("--ssh-port", options.ssh.port, "Port of the hosts' sshd");
-  app.add_option("--ssh-config", options.ssh.config, "Configuration file of ssh");
+  app.add_option("--ssh-config", options.ssh.config, "Configuration file for ssh");
   app.add_option("--network", options.network,
-                 "Network that the tasks talk over: an interface, eth0, or a range, 10.0.0.0/8\n"
-                 "(default: where ssh reaches the hosts; where that is not one network, the first that all have)");
-  app.add_flag("--ship", options.ship, "Copy this trireme and its libraries to the hosts that do not have them yet");
-  app.add_option("--ship-dir", options.ship_folder, "Folder on the hosts for that (default: ~/.cache/trireme/ship)");
+                 "Network that connects the tasks: an interface such as eth0, or a range such as 10.0.0.0/8\n"
+                 "(default: the one that ssh uses; if that is not a single network, the first that all hosts share)");
+  app.add_flag("--ship", options.ship, "Copy this trireme and its libraries to hosts that do not have them yet");
+  app.add_option("--ship-dir", options.ship_folder, "Folder on the hosts for --ship (default: ~/.cache/trireme/ship)");
   app.add_option("--exec", options.exec,
-                 "Run trireme on the hosts in a container: what comes before its command there, as in\n"
+                 "Run trireme on the hosts in a container: the words to put before its command there, such as\n"
                  "\"apptainer exec image.sif\" or \"podman run --rm -i --network host image\"");
   app.add_option("--remote-program", options.remote_program,
-                 "Where trireme is on the hosts (default: as here;\nwith --exec as the container finds it)");
+                 "Path of trireme on the hosts (default: the same as here;\n"
+                 "with --exec, as found in the container)");
 }
 
 }  // namespace
@@ -217,38 +219,38 @@ void add_host_options(CLI::App& app, cluster::HostOptions& options) {
 Command add_launch(CLI::App& parent, const CommandCheck& check_command) {
   CLI::App* app = parent.add_subcommand(
       "launch",
-      "Start a command on several processes, as in: trireme launch --workers 2 -- bench --model resnet50.\n"
-      "Cores are divided over the workers, lines of output carry the rank, and when one fails all end.");
+      "Start a command in several processes, as in: trireme launch --workers 2 -- bench --model resnet50.\n"
+      "Cores are divided among the workers, output lines start with the rank, and if one process fails, all end.");
   auto options = std::make_shared<cluster::LaunchOptions>();
-  app->add_option("--workers", options->workers,
-                  "Workers to start (default, on other hosts: as many as their list or Slurm says, else one on each)");
-  app->add_option("--ps", options->tasks.cores.servers, "Parameter servers to start beside them")
-      ->capture_default_str();
+  app->add_option(
+      "--workers", options->workers,
+      "Number of workers (default on other hosts: as many as their list or Slurm says, otherwise one on each)");
+  app->add_option("--ps", options->tasks.cores.servers, "Number of parameter servers")->capture_default_str();
   app->add_option("--threads-per-worker", options->tasks.cores.cores_per_worker,
                   "Cores for each worker (default: all usable ones, divided evenly)");
   app->add_option("--threads-per-ps", options->tasks.cores.cores_per_server,
-                  "Cores for each parameter server alone, taken before the workers'; 0: they share the\n"
-                  "workers' (default: 1 where there are at least 8 cores per server, else 0)");
-  app->add_flag("--oversubscribe", options->tasks.cores.oversubscribe, "Allow more tasks than there are cores for");
+                  "Cores reserved for each parameter server, taken before the workers'; 0: share the\n"
+                  "workers' (default: 1 if there are at least 8 cores per server, otherwise 0)");
+  app->add_flag("--oversubscribe", options->tasks.cores.oversubscribe, "Allow more tasks than the cores can hold");
   app->add_option("--worker-port", options->tasks.worker_port,
-                  "Port of the first worker where workers meet over gRPC; the others follow\n"
-                  "(default: the first free ones from 2220 on)");
-  app->add_option("--ps-port", options->tasks.ps_port, "Likewise of the parameter servers (default: from 2230 on)");
+                  "Port of the first worker if workers connect over gRPC; the others use the next ports\n"
+                  "(default: the first free ports from 2220)");
+  app->add_option("--ps-port", options->tasks.ps_port, "The same for parameter servers (default: from 2230)");
   add_config_option(*app);
   add_host_options(*app, options->hosts);
   auto submit = std::make_shared<SubmitOptions>();
   add_slurm_options(*app, *options, *submit);
   app->add_option("--output-dir", options->output_folder,
-                  "Folder for the whole output of each task, beside what is shown: rank-R.out and\n"
+                  "Folder for the full output of each task, in addition to what is shown: rank-R.out and\n"
                   "rank-R.err; with servers worker-I.out, ps-I.out, ...");
   app->add_option("--starter", options->starter,
-                  "Who starts the tasks: mpi (mpirun, for tasks that talk MPI), process (each by\n"
-                  "itself), or auto: what the command needs")
+                  "What starts the tasks: mpi (mpirun, for tasks that use MPI), process (each on its\n"
+                  "own), or auto (what the command needs)")
       ->capture_default_str();
-  app->add_option("--program", options->program, "Run this program instead of trireme, with what comes after --");
+  app->add_option("--program", options->program, "Run this program instead of trireme, with the arguments after --");
   app->add_flag("--keep-going", options->keep_going,
-                "With --program: the loss of a worker does not end the job while others run");
-  app->add_flag("--dry-run", options->dry_run, "Show what would be started, and where, and start nothing");
+                "With --program: losing a worker does not end the job while others run");
+  app->add_flag("--dry-run", options->dry_run, "Show what would be started, and where, without starting it");
   app->add_option("command", options->command, "After --: a command of trireme with its options");
   return {app, [app, options, submit, check_command] {
             if (submit->submit) return submit_launch(*app, *options, *submit, check_command);

@@ -21,7 +21,7 @@ namespace trireme::cli {
 namespace {
 
 std::string launcher_address() {
-  if (!cluster::is_launched()) bad_input("this command is for `trireme launch` to start");
+  if (!cluster::is_launched()) bad_input("only `trireme launch` can start this command");
   return cluster::environment_variable(cluster::kLaunchVariable);
 }
 
@@ -38,7 +38,7 @@ Command add_launch_task(CLI::App& parent) {
   auto options = std::make_shared<Options>();
   app->add_option("--task", options->task, "Index of the task");
   app->add_option("--first-task", options->first_task, "Index of rank 0's task; the others follow");
-  app->add_option("--folder", options->folder, "To work in, where there is such a folder");
+  app->add_option("--folder", options->folder, "Working folder, if it exists");
   return {app, [options] {
             [[maybe_unused]] const int stays = options->folder.empty() ? 0 : chdir(options->folder.c_str());
             const int task = options->task >= 0 ? options->task : options->first_task + comm::launch_place().rank;
@@ -48,7 +48,7 @@ Command add_launch_task(CLI::App& parent) {
 }
 
 Command add_launch_guard(CLI::App& parent) {
-  CLI::App* app = add_hidden(parent, "launch-guard", "Ends what a killed launch has left");
+  CLI::App* app = add_hidden(parent, "launch-guard", "Ends what a killed launch left behind");
   struct Options {
     std::string job_id, folder;
   };
@@ -70,7 +70,7 @@ void add_port_options(CLI::App& app, cluster::PortsWanted& ports) {
 }
 
 Command add_launch_probe(CLI::App& parent) {
-  CLI::App* app = add_hidden(parent, "launch-probe", "Says what a launch has to know of this host");
+  CLI::App* app = add_hidden(parent, "launch-probe", "Reports what a launch needs to know about this host");
   auto ports = std::make_shared<cluster::PortsWanted>();
   add_port_options(*app, *ports);
   return {app, [ports] {
@@ -96,7 +96,7 @@ Command add_launch_host(CLI::App& parent) {
 }
 
 Command add_launch_relay(CLI::App& parent) {
-  CLI::App* app = add_hidden(parent, "launch-relay", "Connects a launch with another host");
+  CLI::App* app = add_hidden(parent, "launch-relay", "Connects a launch to another host");
   auto command = std::make_shared<std::vector<std::string>>();
   app->add_option("command", *command, "After --: what runs a command on the other host")->required();
   return {app, [command] { return cluster::run_host_relay(*command, launcher_address()); }};
@@ -104,7 +104,7 @@ Command add_launch_relay(CLI::App& parent) {
 
 // Wraps what an MPI launcher starts on another host, which would be orphaned after the job.
 Command add_launch_daemon(CLI::App& parent) {
-  CLI::App* app = add_hidden(parent, "launch-daemon", "Runs what belongs to a launch, while that runs");
+  CLI::App* app = add_hidden(parent, "launch-daemon", "Runs a part of a launch for as long as the launch runs");
   auto command = std::make_shared<std::vector<std::string>>();
   app->add_option("command", *command, "After --")->required();
   return {app, [command]() -> int { cluster::become_part_of_job(launcher_address(), *command); }};

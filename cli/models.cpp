@@ -81,7 +81,7 @@ void list_models(const ModelsOptions& options) {
                    fmt::format("{:.3f}", network->counts.forward_macs / 1e9), info.description});
   }
   if (options.json) return print(list);
-  fmt::print("{}\nLayers of one: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
+  fmt::print("{}\nLayers of a network: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
              table.text());
 }
 
@@ -326,22 +326,22 @@ int run(const ModelsOptions& options) {
 }  // namespace
 
 Command add_models(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("models", "The networks, their parameters, flops and layers");
+  CLI::App* app = parent.add_subcommand("models", "List the networks, their parameters, flops and layers");
   auto options = std::make_shared<ModelsOptions>();
   train::StepOptions& step = options->step;
   CLI::Option* model = app->add_option("--model", options->model, "Show the layers of this network");
   CLI::Option* plan = app->add_flag("--plan", options->plan, "Show the plan it is compiled to instead")->needs(model);
   CLI::Option* servers =
-      app->add_option("--ps", options->servers, "Show on which of this many parameter servers its variables would be")
+      app->add_option("--ps", options->servers, "Show how its variables would be placed on N parameter servers")
           ->needs(model)
           ->check(whole_number(1, 4096));
   app->add_option("--workers", options->workers,
-                  "With --plan: the step of one of so many workers, and when gradients travel")
+                  "With --plan: show the step of one of N workers, and when gradients are sent")
       ->needs(plan)
       ->check(whole_number(1, 1 << 20));
   app->add_option("--placement", options->placement,
                   "round_robin: in order of creation; greedy: to the server with the fewest bytes so far; split: large "
-                  "variables in a piece per server")
+                  "variables in one piece per server")
       ->needs(servers)
       ->capture_default_str();
   step.autotune = "off";

@@ -39,7 +39,7 @@ void check_transports(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (name == "nccl") fail(ErrorKind::unavailable, "--transports nccl: this build has no NCCL");
     if (std::ranges::find(kKnown, name) == kKnown.end()) {
-      bad_input("--transports {}: must be of tcp, grpc, ucx, mpi", name);
+      bad_input("--transports {}: must be one of tcp, grpc, ucx, mpi", name);
     }
   }
 }
@@ -139,7 +139,7 @@ void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const 
 
 [[noreturn]] void refuse_alone() {
   bad_input(
-      "one task has nobody to talk to: start several with `trireme launch --workers 2 -- net`, two on this machine "
+      "one task has no peer to talk to: start several with `trireme launch --workers 2 -- net`, two on this machine "
       "with `trireme net --local`, or by hand with --worker-hosts");
 }
 
@@ -169,7 +169,7 @@ std::unique_ptr<comm::Communicator> add_ucx(const NetArguments& arguments, const
 }
 
 int run_cluster_task(const NetArguments& arguments, const lab::NetworkPlan& plan, comm::ClusterPlace place) {
-  if (!place.spec.servers.empty()) bad_input("--ps-hosts: `net` has no use for parameter servers");
+  if (!place.spec.servers.empty()) bad_input("--ps-hosts: `net` does not use parameter servers");
   if (place.spec.size() == 1) refuse_alone();
   if (takes_every_transport(arguments) && wants(plan, "mpi") && is_started_by_mpi(place)) place.protocol = "grpc+mpi";
   const auto world = comm::join_world(place, log_line);
@@ -222,7 +222,7 @@ int run_net(const NetArguments& arguments) {
   const lab::NetworkPlan plan = resolve(arguments);
   const bool is_task = cluster::is_launched() || comm::launch_place().size > 1;
   if (arguments.local && !is_task) return run_local();
-  if (arguments.local) bad_input("--local starts tasks by itself; leave it out inside a launch");
+  if (arguments.local) bad_input("--local starts its own tasks; leave it out inside a launch");
   const auto place = resolve_cluster(arguments.cluster);
   const int rank = place ? place->rank() : comm::launch_place().rank;
   if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
@@ -230,8 +230,8 @@ int run_net(const NetArguments& arguments) {
 }
 
 LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& size) {
-  if (size.servers > 0) bad_input("--ps: `net` has no use for parameter servers");
-  if (arguments.local) bad_input("--local starts tasks by itself; leave it out inside a launch");
+  if (size.servers > 0) bad_input("--ps: `net` does not use parameter servers");
+  if (arguments.local) bad_input("--local starts its own tasks; leave it out inside a launch");
   resolve(arguments);
   if (size.workers == 1) refuse_alone();
   return {.protocol = protocol_in_launch(arguments.cluster),
@@ -241,29 +241,31 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
 void add_options(CLI::App& app, NetArguments& arguments) {
   lab::NetworkPlan& plan = arguments.plan;
   const OptionGroup work(app, "Work");
-  app.add_flag("--local", arguments.local, "Start two tasks on this machine by itself");
+  app.add_flag("--local", arguments.local, "Start two tasks on this machine");
   app.add_option("--pairs", plan.pairs,
-                 "Who talks: hosts (the first tasks of every two hosts, and the first two of each), all, or\n"
-                 "tasks such as 0-1,0-2")
+                 "Pairs to measure: hosts (the first tasks of every two hosts, and the first two of each), all,\n"
+                 "or pairs of tasks such as 0-1,0-2")
       ->capture_default_str();
   app.add_option("--transports", arguments.transports,
-                 "Of tcp (a plain socket, to compare with), grpc, ucx, mpi (default: all that the job can have,\n"
-                 "or those of --protocol)");
-  app.add_option("--min-bytes", plan.options.min_bytes, "Smallest message; 64k and 256MB can be written too")
+                 "Transports to measure: tcp (a plain socket, for comparison), grpc, ucx, mpi (default: all that the\n"
+                 "job supports, or those of --protocol)");
+  app.add_option("--min-bytes", plan.options.min_bytes,
+                 "Smallest message in bytes; units such as 64k or 256MB are allowed")
       ->transform(byte_count())
       ->capture_default_str();
   app.add_option("--max-bytes", plan.options.max_bytes, "Largest message; sizes in between double")
       ->transform(byte_count())
       ->capture_default_str();
-  app.add_option("--perturbation", plan.options.perturbation, "Measure each size with so many bytes less and more too")
+  app.add_option("--perturbation", plan.options.perturbation, "Also measure each size with N bytes less and more")
       ->capture_default_str();
-  app.add_option("--seconds-per-size", plan.options.seconds_per_size, "Time for each size, way and algorithm")
+  app.add_option("--seconds-per-size", plan.options.seconds_per_size, "Time for each size, mode and algorithm")
       ->capture_default_str();
   app.add_option("--algorithms", arguments.algorithms,
-                 "All-reduce by these (ring, halving_doubling, tree, hierarchical, library, auto), or none\n"
-                 "(default: all that the transport has)");
+                 "All-reduce algorithms (ring, halving_doubling, tree, hierarchical, library, auto), or none\n"
+                 "(default: all that the transport supports)");
   app.add_option("--model", plan.model, "Also all-reduce the gradients of this network, in the buckets of `bench`");
-  app.add_option("--comm-timeout", plan.timeout_seconds, "Seconds without an answer from a task that end the job")
+  app.add_option("--comm-timeout", plan.timeout_seconds,
+                 "End the job after this many seconds without an answer from a task")
       ->capture_default_str();
   add_cluster_options(app, arguments.cluster);
   const OptionGroup output(app, "Output");
@@ -271,9 +273,9 @@ void add_options(CLI::App& app, NetArguments& arguments) {
   app.add_flag("--json", arguments.json, "Print the record instead of tables, which go to stderr");
   app.add_option("--record", arguments.record, "Write the record (JSON) to this file; -: stdout, and text to stderr");
   app.add_option("--network-file", arguments.network_file,
-                 "Keep the fitted latencies and bandwidths here, for --all-reduce auto (default: a file in the\n"
+                 "File for the fitted latencies and bandwidths, for --all-reduce auto (default: a file in the\n"
                  "user's cache folder)");
-  app.add_flag("--no-network-file", arguments.no_network_file, "Keep them nowhere");
+  app.add_flag("--no-network-file", arguments.no_network_file, "Do not save them");
 }
 
 }  // namespace
@@ -281,7 +283,7 @@ void add_options(CLI::App& app, NetArguments& arguments) {
 Command add_net(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "net",
-      "Latency and bandwidth between the tasks of a job, over each of its transports, and all-reduce, as in:\n"
+      "Measure latency and bandwidth between the tasks of a job, over each of its transports, and all-reduce, as in:\n"
       "trireme launch --workers 2 -- net --protocol grpc, or on two tasks of this machine: trireme net --local");
   auto arguments = std::make_shared<NetArguments>();
   add_options(*app, *arguments);

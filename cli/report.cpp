@@ -54,15 +54,13 @@ std::string resolve_format(const ReportArguments& arguments) {
   if (out.empty() || out == "-" || is_folder(out)) return given.empty() ? "html" : given;
   const std::string ending = format_of_ending(out);
   if (given.empty() && ending.empty()) {
-    bad_input(
-        "--out {}: the ending decides what is written: .html, .md, .csv or .svg; or give --format, or a folder "
-        "(ending in /)",
-        out);
+    bad_input("--out {}: the extension must be .html, .md, .csv or .svg; or give --format, or a folder (ending in /)",
+              out);
   }
   if (!given.empty() && !ending.empty() && given != ending) {
     bad_input(
-        "--format {} and --out {} contradict each other: the ending stands for {}; leave --format out or change "
-        "the ending",
+        "--format {} and --out {} contradict each other: the extension means {}; leave out --format or change the "
+        "extension",
         arguments.format, out, ending);
   }
   return given.empty() ? ending : given;
@@ -79,14 +77,14 @@ double parse_share(const std::string& text) {
     used = 0;
   }
   if (used != number.size() || number.empty() || !(percent >= 0 && percent < 100))
-    bad_input("--fail-if-slower {}: a percentage from 0 to below 100 is needed, as in 5%", text);
+    bad_input("--fail-if-slower {}: must be a percentage from 0 to below 100, such as 5%", text);
   return percent / 100;
 }
 
 std::string make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) bad_input("--out {}: cannot make this folder: {}", path, error.message());
+  if (error) bad_input("--out {}: cannot create this folder: {}", path, error.message());
   return path;
 }
 
@@ -98,7 +96,7 @@ const report::Figure& chosen_figure(const report::Document& document, const Repo
   for (const report::Figure* figure : figures) names += (names.empty() ? "" : ", ") + figure->id;
   if (arguments.figure.empty())
     bad_input("there are {} figures: give a folder as --out, or --figure with one of {}", figures.size(), names);
-  bad_input("--figure {}: there is none of that name; there are {}", arguments.figure, names);
+  bad_input("--figure {}: no figure has this name; the figures are {}", arguments.figure, names);
 }
 
 // Next to the records if they are in one folder, else the current folder.
@@ -143,10 +141,10 @@ void say(const report::Document& document, const std::string& out) {
 
 int judge(const report::BaselineComparison& comparison, double share) {
   if (report::is_blind_to_cells(comparison)) {
-    log_line(
-        fmt::format("warning: --fail-if-slower cannot tell {} from so few runs; {} on each side would do",
-                    report::is_blind(comparison) ? "anything" : "which configuration is slower, only all together,",
-                    perf::runs_needed(comparison.changes.size())));
+    log_line(fmt::format(
+        "warning: --fail-if-slower cannot tell {} from so few runs; {} on each side would be enough",
+        report::is_blind(comparison) ? "anything" : "which configuration is slower, only whether all together are,",
+        perf::runs_needed(comparison.changes.size())));
   }
   for (const std::string& what : comparison.broken) log_line("broken: " + what);
   const std::vector<std::string> slower = report::regressions(comparison, share);
@@ -161,9 +159,9 @@ int run_trace(const ReportArguments& arguments) {
 
 int run(ReportArguments arguments) {
   if (!arguments.trace.empty()) return run_trace(arguments);
-  if (arguments.paths.empty()) bad_input("report needs records: folders or files, or --trace with a trace's file");
+  if (arguments.paths.empty()) bad_input("report needs records (folders or files), or --trace with a trace file");
   if (!arguments.fail_if_slower.empty() && arguments.baseline.empty())
-    bad_input("--fail-if-slower needs --baseline: slower than what?");
+    bad_input("--fail-if-slower needs --baseline to compare with");
   std::optional<double> share;
   if (!arguments.fail_if_slower.empty()) share = parse_share(arguments.fail_if_slower);
   arguments.format = resolve_format(arguments);
@@ -187,30 +185,31 @@ int run(ReportArguments arguments) {
 
 Command add_report(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "report", "What records say: findings, guidelines and figures as one page, or as text, tables, drawings");
+      "report", "Report on records: findings, guidelines and figures as one page, or as text, tables or drawings");
   auto arguments = std::make_shared<ReportArguments>();
-  app->add_option("records", arguments->paths, "Folders of records (as sweep makes them) or record files");
+  app->add_option("records", arguments->paths, "Folders of records (as written by sweep) or record files");
   app->add_option("--format", arguments->format,
-                  "html: one page that needs no other file; markdown (or md); csv: a row per run; svg: a drawing per\n"
-                  "figure (default: what the ending of --out stands for, otherwise html)")
+                  "html: one self-contained page; markdown (or md); csv: one row per run; svg: one drawing per figure\n"
+                  "(default: by the extension of --out, otherwise html)")
       ->check(one_of({"html", "markdown", "md", "csv", "svg"}));
   app->add_option(
       "--out", arguments->out,
-      "File to write, whose ending (.html, .md, .csv, .svg) decides the format; - for stdout; or a folder: a\n"
-      "file per figure (default: report.html or figures/ beside the records; markdown and csv: stdout)");
-  app->add_option("--figure", arguments->figure, "svg, csv: this figure alone");
+      "File to write, whose extension (.html, .md, .csv, .svg) selects the format; - for stdout; or a folder for\n"
+      "one file per figure (default: report.html or figures/ beside the records; markdown and csv: stdout)");
+  app->add_option("--figure", arguments->figure, "svg, csv: write only this figure");
   app->add_option("--baseline", arguments->baseline,
-                  "Compare with the records of this folder: faster or slower, by a test");
-  app->add_option(
-      "--fail-if-slower", arguments->fail_if_slower,
-      "With --baseline: exit code 1 where the test shows a loss of more than so many percent, as in 5%, or\n"
-      "what was measured before fails or is missing");
-  CLI::Option* trace = app->add_option(
-      "--trace", arguments->trace, "A file of bench or train --trace instead: where the time of steps goes, as text");
+                  "Compare with the records in this folder by a statistical test: faster or slower");
+  app->add_option("--fail-if-slower", arguments->fail_if_slower,
+                  "With --baseline: exit with 1 if the test shows a loss of more than this percentage, such as 5%, or\n"
+                  "if something measured before fails or is missing");
+  CLI::Option* trace =
+      app->add_option("--trace", arguments->trace,
+                      "A file from bench or train --trace instead of records: shows where the time of steps goes");
   for (const char* of_records : {"records", "--format", "--out", "--figure", "--baseline", "--fail-if-slower"}) {
     trace->excludes(of_records);
   }
-  app->add_option("--operations", arguments->operations, "With --trace: operations that are listed, the longest first")
+  app->add_option("--operations", arguments->operations,
+                  "With --trace: number of operations to list, the longest first")
       ->capture_default_str()
       ->needs(trace);
   return {app, [arguments] { return run(*arguments); }};

@@ -28,7 +28,7 @@ std::vector<std::string> ready_names() {
 
 Json find_plan(const std::string& plan) {
   if (plan.empty()) {
-    bad_input("which plan? A file, or one of the ready-made ones: {}; see trireme sweep --list",
+    bad_input("missing plan; give a file or a ready-made plan: {}; see trireme sweep --list",
               fmt::join(ready_names(), ", "));
   }
   std::error_code ignored;
@@ -49,7 +49,7 @@ lab::StudyMachine this_machine() {
 
 void check_not_launched(const std::string& who) {
   if (const std::string launcher = cluster::surrounding_launcher(); !launcher.empty()) {
-    bad_input("this process was started by {} as one of several; {} starts its own", launcher, who);
+    bad_input("this process is one of several started by {}; {} starts its own processes", launcher, who);
   }
 }
 
@@ -65,7 +65,7 @@ void take_plan(const lab::StudyFolder& folder, const Json& plan) {
 std::string go_on_text() {
   std::vector<std::string> words = report::command_line();
   words.front() = "trireme";
-  return fmt::format("what was measured is kept; to go on: {}\n", cluster::shell_line(words));
+  return fmt::format("results so far are kept; to continue: {}\n", cluster::shell_line(words));
 }
 
 int dry_run(const StudyRun& study) {
@@ -77,7 +77,7 @@ int dry_run(const StudyRun& study) {
 
 int run_study(const StudyRun& study) {
   check_not_launched(study.who);
-  Interrupt interrupt("interrupted: ending this run (once more to end at once)");
+  Interrupt interrupt("interrupted: stopping this run (interrupt again to stop at once)");
   const lab::StudyFolder folder(study.out);
   take_plan(folder, study.plan);
   fmt::print("{}", study.introduction);
@@ -89,7 +89,7 @@ int run_study(const StudyRun& study) {
       std::ranges::any_of(result.cells, [](const lab::CellState& cell) { return cell.failures > 0; });
   fmt::print("{}", study.conclusion(result));
   if (has_failures)
-    fmt::print("the logs of failed runs: {}; to try them again: --retry-failed\n", (study.out / "logs").string());
+    fmt::print("logs of failed runs: {}; to repeat them: --retry-failed\n", (study.out / "logs").string());
   if (result.interrupted || !result.left_out.empty()) std::fputs(go_on_text().c_str(), stdout);
   fmt::print("records: {}\n", (study.out / "runs").string());
   if (result.interrupted) return kInterruptedExitCode;

@@ -35,7 +35,7 @@ int list_plans() {
     table.add_row({std::string(ready.name), Json::parse(ready.text).value("question", "")});
   }
   std::fputs(table.text().c_str(), stdout);
-  std::fputs("\nWhat one would run here: trireme sweep NAME --dry-run\n", stdout);
+  std::fputs("\nTo see what a plan would run here: trireme sweep NAME --dry-run\n", stdout);
   return 0;
 }
 
@@ -125,23 +125,26 @@ int run_sweep(const SweepArguments& arguments, const CommandCheck& check_options
 Command add_sweep(CLI::App& parent, const CommandCheck& check_options) {
   CLI::App* app = parent.add_subcommand(
       "sweep",
-      "Measure a matrix of configurations, each several times, one record per run in a folder. Started again with the\n"
-      "same folder it goes on where it was, however it had ended.");
+      "Measure a matrix of configurations, each several times, with one record per run in a folder. Run it again with\n"
+      "the same folder to continue, however it ended.");
   auto arguments = std::make_shared<SweepArguments>();
-  app->add_option("plan", arguments->plan, "The plan: a JSON file, or the name of a ready-made one (--list)");
-  app->add_option("--out", arguments->out, "Folder of the results (default: the plan's name, in this folder)");
-  app->add_option("--repeats", arguments->repeats, "Runs of each cell (default: the plan's, or 5)");
-  app->add_option("--budget", arguments->budget,
-                  "Time for this sweep, as in 20m or 1h30m: what would not be done by then is not begun\n"
-                  "(default: the plan's, or none)");
-  app->add_option("--run-limit", arguments->run_limit, "Time after which one run has failed")->capture_default_str();
-  app->add_option("--set", arguments->set,
-                  "option=value: sets an option of bench or launch for all cells; of one that the plan varies,\n"
-                  "option=a,b leaves these values. May be given several times")
+  app->add_option("plan", arguments->plan, "Plan: a JSON file, or the name of a ready-made plan (--list)");
+  app->add_option("--out", arguments->out, "Folder for the results (default: the plan's name, in the current folder)");
+  app->add_option("--repeats", arguments->repeats, "Runs of each cell (default: from the plan, or 5)");
+  app->add_option(
+      "--budget", arguments->budget,
+      "Time limit for this sweep, such as 20m or 1h30m; runs that would not finish in time are not started\n"
+      "(default: from the plan, or none)");
+  app->add_option("--run-limit", arguments->run_limit, "Time after which a run counts as failed")
+      ->capture_default_str();
+  app->add_option(
+         "--set", arguments->set,
+         "Set an option of bench or launch for all cells, as option=value; for an option that the plan varies,\n"
+         "option=a,b keeps only these values. May be repeated")
       ->allow_extra_args(false);
-  app->add_flag("--retry-failed", arguments->retry_failed, "Run cells again that failed in an earlier sweep");
+  app->add_flag("--retry-failed", arguments->retry_failed, "Repeat cells that failed in an earlier sweep");
   app->add_flag("--dry-run", arguments->dry_run,
-                "Show the cells, their commands and the time, check all values, and run nothing");
+                "Show the cells, their commands and the time, and check all values, without running anything");
   app->add_flag("--list", arguments->list, "List the ready-made plans");
   return {app, [arguments, check_options] { return run_sweep(*arguments, check_options); }};
 }

@@ -63,15 +63,14 @@ std::string estimate_text(const lab::SweepSetup& setup, const std::vector<lab::C
     most = most && limit != nullptr ? std::optional(*most + static_cast<double>(missing) * limit->get<double>())
                                     : std::nullopt;
   }
-  if (runs == 0) return "nothing is left to be run\n";
-  const std::string count = plural(runs, "run") + " to be made";
-  if (expected)
-    return fmt::format("{}: about {}, by the times of earlier ones\n", count, lab::duration_text(*expected));
+  if (runs == 0) return "nothing left to run\n";
+  const std::string count = plural(runs, "run") + " left to do";
+  if (expected) return fmt::format("{}: about {}, judging by earlier runs\n", count, lab::duration_text(*expected));
   if (most) {
-    return fmt::format("{}: {} of steps at most (max-seconds), and a few seconds to start each\n", count,
+    return fmt::format("{}: at most {} of steps (max-seconds), plus a few seconds to start each\n", count,
                        lab::duration_text(*most));
   }
-  return fmt::format("{}; how long they take is known after the first\n", count);
+  return fmt::format("{}; the first will show how long they take\n", count);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer,
   }
   if (const auto bad = trainer.bad_records(); bad > 0) {
     attempt([&] {
-      fmt::print(text_stream, "bad records: {} passed over, {} of them validation images\n", bad,
+      fmt::print(text_stream, "bad records: {} skipped, {} of them validation images\n", bad,
                  trainer.bad_validation_records());
     });
   }
@@ -76,7 +76,7 @@ TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer,
 }
 
 void say_timing_of_kernels() {
-  std::fputs("timing the kernels of this network: once for each shape and CPU\n", stderr);
+  std::fputs("timing the kernels of this network, once for each shape and CPU\n", stderr);
 }
 
 TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
@@ -126,8 +126,7 @@ LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& s
 
 Command add_train(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
-      "train",
-      "Train a network on a data set, with evaluation and checkpoints; `trireme launch` does it on several workers");
+      "train", "Train a network on a data set, with evaluation and checkpoints; `trireme launch` uses several workers");
   auto arguments = std::make_shared<TrainArguments>();
   add_config_option(*app);
   add_table<train::LoopOptions>(*app, config::loop_table(), arguments->options);

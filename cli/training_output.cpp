@@ -87,8 +87,7 @@ std::string banner(const train::Trainer& trainer) {
   std::string text = banner(lab::setup_of(trainer.worker()), steps);
   if (const std::int64_t unknown = trainer.unknown_steps(); unknown > 0) {
     text += fmt::format(
-        "Warning: the checkpoint does not have the losses of {} step{} of this epoch, which the "
-        "epoch's mean loss leaves out\n",
+        "Warning: the checkpoint lacks the losses of {} step{} of this epoch; the epoch's mean loss leaves them out\n",
         unknown, unknown == 1 ? "" : "s");
   }
   text += fmt::format("Evaluation: {}; checkpoints: {}\n\n", evaluation_text(trainer),
@@ -123,7 +122,7 @@ void TrainingText::draw(const train::StepReport& report) {
 
 void TrainingText::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
   const double epochs = trainer_.config().epochs;
-  fmt::print(stream_, "nothing is left to do: {:g} {} complete after step {}{}\n", epochs,
+  fmt::print(stream_, "nothing left to do: {:g} {} complete after step {}{}\n", epochs,
              epochs == 1 ? "epoch was" : "epochs were", step, accuracy_text(accuracy));
   std::fflush(stream_);
 }
@@ -141,7 +140,7 @@ void TrainingText::on_end(const train::EndReport& report) {
   fmt::print(stream_, "{}; waited for input: {}\n", to_string(report.end),
              format_seconds(trainer_.seconds().input_wait));
   if (const std::string resumed = resumed_text(trainer_); !resumed.empty()) {
-    fmt::print(stream_, "{}; {} of training in this part, {} in all\n", resumed,
+    fmt::print(stream_, "{}; {} of training in this run, {} in total\n", resumed,
                format_seconds(report.train_seconds_here),
                report.train_seconds ? format_seconds(*report.train_seconds) : "an unknown time");
   }
@@ -152,9 +151,9 @@ void TrainingText::on_end(const train::EndReport& report) {
 }
 
 void TrainingCsv::check(const std::string& path) {
-  constexpr const char* kAdvice = "give a file in a folder that exists and can be written";
+  constexpr const char* kAdvice = "give a file in an existing, writable folder";
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) bad_input("--csv {}: it is a folder; {}", path, kAdvice);
+  if (std::filesystem::is_directory(path, ignored)) bad_input("--csv {}: is a folder; {}", path, kAdvice);
   if (access(path.c_str(), W_OK) == 0) return;
   if (errno != ENOENT) bad_input("--csv {}: cannot write: {}; {}", path, std::strerror(errno), kAdvice);
   try {

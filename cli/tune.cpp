@@ -61,9 +61,9 @@ int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const la
            const lab::TuneResult& result, const std::filesystem::path& out) {
   fmt::print("{}", conclusion(space, arguments.request.objective, result));
   if (result.failures > 0)
-    fmt::print("the logs of failed trials: {}; to try them again: --retry-failed\n", (out / "logs").string());
+    fmt::print("logs of failed trials: {}; to repeat them: --retry-failed\n", (out / "logs").string());
   if (result.interrupted || result.out_of_time) std::fputs(go_on_text().c_str(), stdout);
-  fmt::print("records: {}; to look at them: trireme report {}\n", (out / "runs").string(),
+  fmt::print("records: {}; to view them: trireme report {}\n", (out / "runs").string(),
              cluster::shell_line({out.string()}));
   if (result.interrupted) return kInterruptedExitCode;
   const std::string about = fmt::format("found by trireme tune, {}: {}",
@@ -100,7 +100,7 @@ int run_tune(TuneArguments arguments) {
     return dry_run(space, objective, settings);
   }
   check_not_launched("a tune");
-  Interrupt interrupt("interrupted: ending this trial (once more to end at once)");
+  Interrupt interrupt("interrupted: stopping this trial (interrupt again to stop at once)");
   const lab::StudyFolder folder(out);
   report::check_writable(arguments.config_out, "the configuration");  // may be in that folder
   take_plan(folder, to_json(space.plan));
@@ -128,37 +128,39 @@ int run_tune(TuneArguments arguments) {
 Command add_tune(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "tune",
-      "Find the fastest processes, threads, batch, servers and exchange of a network here, with few trials, and write\n"
-      "them to a file for --config. Started again with the same folder it goes on where it was.");
+      "Find the fastest processes, threads, batch, servers and exchange for a network here in a few trials, and write\n"
+      "them to a file for --config. Run it again with the same folder to continue.");
   auto arguments = std::make_shared<TuneArguments>();
   lab::TuneRequest& request = arguments->request;
   app->add_option("--model", request.model, "Network; `trireme models` lists them")->capture_default_str();
   app->add_option("--objective", arguments->objective,
-                  "What counts: images-per-second, images-per-second-at-batch (with --effective-batch) or\n"
+                  "Goal: images-per-second, images-per-second-at-batch (with --effective-batch) or\n"
                   "epoch-time (with --samples)")
       ->capture_default_str();
   app->add_option("--effective-batch", request.objective.effective_batch,
-                  "Images per step of all workers together, when that is given");
-  app->add_option("--samples", request.objective.samples, "Images of an epoch");
-  app->add_option("--workers-up-to", request.workers_up_to, "Most workers to try (default: one per core; on GPUs 1)");
+                  "Images per step of all workers together, for images-per-second-at-batch");
+  app->add_option("--samples", request.objective.samples, "Images per epoch, for epoch-time");
+  app->add_option("--workers-up-to", request.workers_up_to,
+                  "Maximum number of workers to try (default: one per core; on GPUs 1)");
   app->add_option("--batches", request.batches,
-                  "Batch sizes of a worker to try (default: powers of two up to the network's own)")
+                  "Batch sizes per worker to try (default: powers of two up to the network's own)")
       ->delimiter(',');
   app->add_option("--set", request.set,
-                  "option=value: sets an option of bench or launch for all trials, as in --set precision=bf16; of one\n"
-                  "that is searched, option=a,b leaves these values. May be given several times")
+                  "Set an option of bench or launch for all trials, such as --set precision=bf16; for an option that\n"
+                  "is searched, option=a,b keeps only these values. May be repeated")
       ->allow_extra_args(false);
-  app->add_option("--budget", arguments->budget, "Time for this tune, as in 10m or 1h30m")->capture_default_str();
+  app->add_option("--budget", arguments->budget, "Total time limit, such as 10m or 1h30m")->capture_default_str();
   app->add_option("--trials", arguments->trials,
-                  "Most trials (default: 15 % of the configurations, at least 20 and at most 60)");
-  app->add_option("--trial-time", arguments->trial_time, "Steps of a short trial; longer ones take twice that")
+                  "Maximum number of trials (default: 15 % of the configurations, at least 20 and at most 60)");
+  app->add_option("--trial-time", arguments->trial_time,
+                  "Time for the steps of a short trial; longer ones take twice that")
       ->capture_default_str();
-  app->add_option("--run-limit", arguments->run_limit, "Time after which one trial has failed")->capture_default_str();
-  app->add_option("--out", arguments->out, "Folder of the records (default: tune-MODEL, in this folder)");
-  app->add_option("--config-out", arguments->config_out, "File for the configuration that was found")
+  app->add_option("--run-limit", arguments->run_limit, "Time after which a trial counts as failed")
       ->capture_default_str();
-  app->add_flag("--retry-failed", arguments->retry_failed, "Run trials again that failed before");
-  app->add_flag("--dry-run", arguments->dry_run, "Show what would be searched, and run nothing");
+  app->add_option("--out", arguments->out, "Folder for the records (default: tune-MODEL, in the current folder)");
+  app->add_option("--config-out", arguments->config_out, "File for the configuration found")->capture_default_str();
+  app->add_flag("--retry-failed", arguments->retry_failed, "Repeat trials that failed before");
+  app->add_flag("--dry-run", arguments->dry_run, "Show what would be searched without running anything");
   return {app, [arguments] { return run_tune(*arguments); }};
 }
 

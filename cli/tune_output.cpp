@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 3> kAlwaysTold{"workers", "num-intra-thre
 constexpr std::size_t kLongestShown = 200;
 
 const char* purpose(lab::TuneRound round) {
-  constexpr std::array<const char*, 3> kPurposes{"short trials of what the model thinks best or knows least about",
+  constexpr std::array<const char*, 3> kPurposes{"short trials of what the model rates best or knows least about",
                                                  "longer trials of the best so far",
                                                  "interleaved repeats of the finalists and the default"};
   return kPurposes.at(static_cast<std::size_t>(round));
@@ -59,9 +59,9 @@ std::string finals_table(const lab::TuneSpace& space, const lab::TuneObjective& 
   return table.text();
 }
 
-// "too few for a test (1 and 1; 4 each would do)"
+// "too few for a test (1 and 1; 4 each would be enough)"
 std::string too_few_text(const lab::TuneResult& result, std::size_t first, std::size_t second) {
-  return fmt::format("too few runs for a test ({} and {}; {} each would do)", result.finals_of(first).size(),
+  return fmt::format("too few runs for a test ({} and {}; {} each would be enough)", result.finals_of(first).size(),
                      result.finals_of(second).size(), perf::runs_needed(1));
 }
 
@@ -76,7 +76,7 @@ std::string margin_text(const lab::TuneSpace& space, const lab::TuneResult& resu
   if (margin.is_supported()) return fmt::format("it is {} ({})\n", against, perf::p_text(margin.p));
   const std::string why = margin.verdict == perf::Verdict::too_few_runs
                               ? too_few_text(result, result.chosen, *other)
-                              : fmt::format("no difference that the runs support ({})", perf::p_text(margin));
+                              : fmt::format("the runs show no difference ({})", perf::p_text(margin));
   return fmt::format("its median is {}: {}{}\n", against, why, result.took_simpler ? "; the simpler one is taken" : "");
 }
 
@@ -150,7 +150,7 @@ void TuneText::on_wait(const lab::TuneTrial& trial, double seconds) {
 }
 
 std::string gain_text(const lab::TuneResult& result) {
-  if (result.chosen == result.default_candidate) return "nothing that was tried beats the default";
+  if (result.chosen == result.default_candidate) return "nothing tried beats the default";
   if (!result.gain) return "not compared with the default: there was no time for both";
   const perf::Comparison& gain = *result.gain;
   const std::string times = fmt::format("{:.3f} times the default", gain.ratio);
@@ -170,10 +170,10 @@ std::string conclusion(const lab::TuneSpace& space, const lab::TuneObjective& ob
   std::string text;
   if (!result.finalists.empty()) text += fmt::format("\n{}", finals_table(space, objective, result));
   const bool is_shown = result.chosen == result.default_candidate || (result.gain && result.gain->is_supported());
-  text += fmt::format("{}: {}\n{}", is_shown ? "best" : "chosen, without a gain that is shown",
+  text += fmt::format("{}: {}\n{}", is_shown ? "best" : "chosen, but no gain is shown",
                       marked_text(space, result.chosen), margin_text(space, result));
   text += fmt::format("gain: {}\n", gain_text(result));
-  if (result.out_of_time) text += "the budget was too short for all trials: --budget\n";
+  if (result.out_of_time) text += "the budget was too short for all trials; raise --budget\n";
   return text;
 }
 

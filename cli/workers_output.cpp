@@ -148,7 +148,7 @@ std::string workers_table(const lab::JobFigures& figures, const std::vector<lab:
   std::string text = "per step and rank, in ms:\n" + table.text() + communication_text(workers, figures.traffic);
   const auto slowest = static_cast<std::size_t>(workers.slowest);
   if (workers.straggling[slowest] >= lab::WorkerSummary::kSlow) {
-    text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, who wait for it\n",
+    text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, which wait for it\n",
                         ranks[slowest].rank, ranks[slowest].host, workers.straggling[slowest]);
   }
   return text;
@@ -162,12 +162,9 @@ std::string baseline_text(const lab::BenchmarkSetup& setup, const lab::Benchmark
   const double independent = perf::summarize(result.baseline.independent).median;
   if (figures.baselines_contradict()) {
     return fmt::format(
-        "efficiency:  not known, because its measurements contradict each other by {1:.1f} times: {0} workers that "
-        "train "
-        "together have {2:.2f} images/sec, {0} that exchange nothing {3:.2f}, {0} x one worker alone {4:.2f}; each "
-        "should "
-        "have as much as the one before it, or more. Something else used the machine: measure again when that is "
-        "over\n",
+        "efficiency:  unknown, because the measurements contradict each other by a factor of {1:.1f}: {0} workers that "
+        "train together reach {2:.2f} images/sec, {0} that exchange nothing {3:.2f}, {0} x one worker alone {4:.2f}; "
+        "each should be at least the one before it. Something else used the machine: measure again when it is idle\n",
         workers, figures.contradiction, figures.images_per_second, independent, workers * alone);
   }
   if (!figures.scaling_efficiency || !figures.share_of_independent) return "";
@@ -177,8 +174,8 @@ std::string baseline_text(const lab::BenchmarkSetup& setup, const lab::Benchmark
       100 * *figures.scaling_efficiency, workers, alone, 100 * *figures.share_of_independent, workers, independent);
   if (*figures.independent_by_alone < lab::JobFigures::kLeastIndependentByAlone) {
     text += fmt::format(
-        "             workers that exchange nothing have {:.1f} % of {} x one worker alone: they share cores or memory "
-        "bandwidth, or other programs were running\n",
+        "             workers that exchange nothing reach {:.1f} % of {} x one worker alone: they share cores or "
+        "memory bandwidth, or other programs were running\n",
         100 * *figures.independent_by_alone, workers);
   }
   return text;

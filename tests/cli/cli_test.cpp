@@ -124,9 +124,9 @@ TEST(Cli, ThePlanShowsWhenGradientsTravel) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_trireme(arguments).out;
   };
-  EXPECT_FALSE(contains(plan({}), "Gradients, and what runs beside their transfer"));
+  EXPECT_FALSE(contains(plan({}), "Gradients, and what runs during their transfer"));
   const std::string reduced = plan({"--workers", "2"});
-  EXPECT_TRUE(contains(reduced, "Gradients, and what runs beside their transfer"));
+  EXPECT_TRUE(contains(reduced, "Gradients, and what runs during their transfer"));
   EXPECT_TRUE(contains(reduced, "the end"));
   EXPECT_TRUE(contains(plan({"--workers", "2", "--ps", "1"}), "of the next step"));
 }

@@ -129,7 +129,7 @@ TEST(CliData, InspectNamesWhatIsBrokenAndSaysWhatItLooksAt) {
   const CommandResult inspected = data({"inspect", folder / "a"}), verified = data({"verify", folder / "a"});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
   EXPECT_NE(
-      inspected.out.find("broken   1 (by framing, labels and the headers of images; `verify` decodes them whole)"),
+      inspected.out.find("broken   1 (judged by framing, labels and image headers; `verify` decodes every image)"),
       std::string::npos)
       << inspected.out;
   EXPECT_NE(inspected.out.find(images[0]), std::string::npos) << inspected.out;
@@ -233,7 +233,7 @@ TEST(CliData, AFolderThatCannotBeMadeIsNamed) {
 
 TEST(CliData, BadInput) {
   const TemporaryFolder folder;
-  expect_refused({}, {"make, convert, inspect or verify?"});
+  expect_refused({}, {"use make, convert, inspect or verify"});
   expect_refused({"fly"}, {"unknown command 'fly' of data", "trireme data --help"});
   expect_refused({"make"}, {"--out is missing", "trireme data make --help"});
   expect_refused({"make", "--out", folder / "a", "--colour"},

@@ -156,7 +156,7 @@ TEST_F(Evaluate, TheCheckpointSaysWhatIsDoneToImagesAndOptionsChangeIt) {
   const CommandResult resumed = train(*data_ / "jpeg", "0.6", resume);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_NE(resumed.out.find("no crop, to 3x32x32, (pixel - (120, 110, 100)) / 60"), std::string::npos) << resumed.out;
-  expect_refused(train(*data_ / "jpeg", "1", with(resume, {"--crop", "padded"})), "this training had --crop none");
+  expect_refused(train(*data_ / "jpeg", "1", with(resume, {"--crop", "padded"})), "this training used --crop none");
 }
 
 TEST_F(Evaluate, BrokenImagesAreNamedCountedAndLeftOut) {
@@ -165,7 +165,7 @@ TEST_F(Evaluate, BrokenImagesAreNamedCountedAndLeftOut) {
   EXPECT_EQ(strict.exit_code, 1);
   EXPECT_NE(strict.err.find("bad record number 1; --max-bad-records 0"), std::string::npos) << strict.err;
   const CommandResult counted = eval(broken, {"--max-bad-records", "1"});
-  EXPECT_NE(counted.err.find("passed over: " + broken), std::string::npos) << counted.err;
+  EXPECT_NE(counted.err.find("skipped: " + broken), std::string::npos) << counted.err;
   EXPECT_NE(counted.out.find("(10 images, 1 broken left out)"), std::string::npos) << counted.out;
   const json accuracy = eval_json(broken, {"--max-bad-records", "1"});
   EXPECT_EQ(accuracy["samples"], 10);
@@ -176,11 +176,10 @@ TEST_F(Evaluate, BrokenImagesAreNamedCountedAndLeftOut) {
   const CommandResult trained = train(broken, "2", {"--max-bad-records", "1", "--record", folder_ / "r.json"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_NE(trained.out.find("(10 images, 1 broken left out)"), std::string::npos) << trained.out;
-  EXPECT_NE(trained.out.find("bad records: 1 passed over, 1 of them validation images"), std::string::npos)
-      << trained.out;
-  const std::size_t named = trained.err.find("passed over: ");
+  EXPECT_NE(trained.out.find("bad records: 1 skipped, 1 of them validation images"), std::string::npos) << trained.out;
+  const std::size_t named = trained.err.find("skipped: ");
   EXPECT_NE(named, std::string::npos) << trained.err;
-  EXPECT_EQ(trained.err.find("passed over: ", named + 1), std::string::npos) << "once, not with every epoch";
+  EXPECT_EQ(trained.err.find("skipped: ", named + 1), std::string::npos) << "once, not with every epoch";
   std::ifstream file(folder_ / "r.json");
   const json record = json::parse(file);
   EXPECT_EQ(record["bad_records"], 1);
@@ -221,7 +220,7 @@ TEST_F(Evaluate, WorkersShareTheImages) {
   EXPECT_NEAR(together["loss"].get<double>(), alone["loss"].get<double>(), 1e-5);
   expect_refused(run_trireme({"launch", "--workers", "1", "--ps", "1", "--", "eval", "--checkpoint", *data_ / "c",
                               "--data-dir", *data_ / "jpeg"}),
-                 "`eval` has no use for parameter servers");
+                 "`eval` does not use parameter servers");
 }
 
 TEST_F(Evaluate, ProgressIsShownOnATerminal) {
@@ -240,7 +239,7 @@ TEST_F(Evaluate, ImagesOfAnotherKindAreRefused) {
                 .exit_code,
             0);
   const Words eval{"eval", "--checkpoint", folder_ / "grey", "--data-dir", *data_ / "jpeg", "--autotune", "off"};
-  expect_refused(run_trireme(eval), "was trained on grey images of 28x28, and these are coloured, of 32x32");
+  expect_refused(run_trireme(eval), "was trained on grey images of 28x28, but these are coloured, of 32x32");
   const CommandResult allowed = run_trireme(with(eval, {"--allow-other-data"}));
   EXPECT_EQ(allowed.exit_code, 0) << allowed.err;
 }

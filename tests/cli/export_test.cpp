@@ -83,11 +83,11 @@ TEST_F(Export, RefusesWhatCannotBe) {
   const std::string checkpoint = write_checkpoint(1);
   expect_refused({"--checkpoint", checkpoint, "--format", "caffe", "--out", out_}, "allowed: onnx, safetensors");
   expect_refused({"--checkpoint", checkpoint, "--format", "safetensors", "--out", out_, "--batch-size", "2"},
-                 "--batch-size is for --format onnx");
+                 "--batch-size works only with --format onnx");
   expect_refused({"--checkpoint", checkpoint, "--format", "safetensors", "--out", out_, "--average"},
                  "has no moving averages");
   expect_refused({"--checkpoint", checkpoint, "--format", "safetensors", "--out", folder_ / "no/folder"},
-                 "give a file in a folder that can be written");
+                 "give a file in a writable folder");
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   expect_refused({"--checkpoint", checkpoint, "--format", "safetensors", "--out", folder_ / "pipe"},
                  "it is a device or a pipe");
@@ -99,7 +99,7 @@ TEST_F(Export, RefusesWhatCannotBe) {
   expect_refused({"--checkpoint", write_checkpoint(4, false, "nosuchnetwork"), "--format", "onnx", "--out", out_},
                  "unknown model 'nosuchnetwork'");
   expect_refused({"--checkpoint", write_checkpoint(5, false, "mnist"), "--format", "onnx", "--out", out_},
-                 "is it of another network?");
+                 "is it from another network?");
 }
 
 }  // namespace

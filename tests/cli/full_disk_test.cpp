@@ -60,7 +60,7 @@ TEST_F(FullDisk, TrainingGoesOnAndKeepsTheCheckpointsThatItHas) {
   const std::string checkpoints = disk_ / "c";
   const CommandResult result =
       train({"--epochs", "3", "--batch-size", "50", "--checkpoint-dir", checkpoints, "--record", folder_ / "r.json"});
-  expect_failed(result, {kFull, "training goes on", "the last checkpoint could not be written"});
+  expect_failed(result, {kFull, "training continues", "the last checkpoint could not be written"});
   EXPECT_EQ(epochs_in(folder_ / "r.json"), 3U);
   // There is room for one. It is the first that was written, which a slow writer may have begun with the second.
   ASSERT_EQ(train::list_checkpoints(checkpoints).size(), 1U);
@@ -80,7 +80,7 @@ TEST_F(FullDisk, NothingElseThatTrainingWritesEndsIt) {
   const CommandResult result = train({"--epochs", "2", "--batch-size", "5", "--csv", disk_ / "log.csv", "--record",
                                       disk_ / "r.json", "--tensorboard", disk_ / "tb", "--display-every", "1"});
   if (result.exit_code == 3) GTEST_SKIP() << result.err;
-  expect_failed(result, {disk_ / "log.csv", disk_ / "r.json", disk_ / "tb/events.out", kFull, "training goes on"});
+  expect_failed(result, {disk_ / "log.csv", disk_ / "r.json", disk_ / "tb/events.out", kFull, "training continues"});
   EXPECT_NE(result.out.find("epoch   2"), std::string::npos) << result.out;
   EXPECT_EQ(std::filesystem::file_size(disk_ / "log.csv"), 0U);
   EXPECT_FALSE(std::filesystem::exists(disk_ / "r.json"));

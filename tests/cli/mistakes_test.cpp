@@ -31,9 +31,9 @@ TEST(Mistakes, UnknownOption) {
 TEST(Mistakes, AnOptionOfAnotherCommand) {
   expect_refused({"bench", "--epochs", "3"}, {"unknown option '--epochs'; trireme train has it"});
   expect_refused({"doctor", "--model", "lenet"}, {"unknown option '--model'; ", "trireme bench, ", " have it"});
-  expect_refused({"bench", "--workers", "2"}, {"it is one of launch, as in: trireme launch --workers 2 -- bench"});
+  expect_refused({"bench", "--workers", "2"}, {"it belongs to launch, as in: trireme launch --workers 2 -- bench"});
   expect_refused({"launch", "--workers", "2", "bench", "--model", "lenet"},
-                 {"unknown option '--model' of launch", "come after --, as in: trireme launch --workers 2 -- bench"});
+                 {"unknown option '--model' of launch", "go after --, as in: trireme launch --workers 2 -- bench"});
 }
 
 TEST(Mistakes, UnknownArgument) {
@@ -46,7 +46,7 @@ TEST(Mistakes, NotANumber) {
   expect_refused({"bench", "--batch-size", "many"}, {"--batch-size many: must be a whole number; see trireme bench"});
   expect_refused({"bench", "--batch-size", "1.5"}, {"--batch-size 1.5: must be a whole number"});
   expect_refused({"bench", "--batch-size", "4k"}, {"--batch-size 4k: must be a whole number"});
-  expect_refused({"bench", "--batch-size", "99999999999999999999"}, {"is too large a number"});
+  expect_refused({"bench", "--batch-size", "99999999999999999999"}, {"the number is too large"});
   expect_refused({"bench", "--batch-size", "010"}, {"--batch-size 010: must be a whole number, without a 0 in front"});
   expect_refused({"bench", "--seed", "-1"}, {"--seed -1: must be a whole number from 0 to "});
   expect_refused({"bench", "--momentum", "much"}, {"--momentum much: must be a number"});
@@ -75,7 +75,7 @@ TEST(Mistakes, GivenTwice) {
 TEST(Mistakes, NoValue) {
   expect_refused({"bench", "--batch-size"}, {"--batch-size has no value; it must be a whole number"});
   expect_refused({"bench", "--data-dir", "--batch-size", "4"},
-                 {"--data-dir has no value: what follows is --batch-size"});
+                 {"--data-dir has no value: it is followed by --batch-size"});
   expect_refused({"bench", "--data-dir=", "x"}, {"--data-dir= has no value"});
   expect_refused({"bench", "--data-dir", ""}, {"--data-dir is empty; give a value, or leave it out"});
   expect_refused({"bench", "--batch-size", ""}, {"--batch-size is empty; give a value, or leave it out"});
@@ -83,15 +83,15 @@ TEST(Mistakes, NoValue) {
 }
 
 TEST(Mistakes, SomethingIsMissing) {
-  expect_refused({"data", "make"}, {"--out is missing: folder to write", "see trireme data make --help"});
+  expect_refused({"data", "make"}, {"--out is missing: output folder", "see trireme data make --help"});
   expect_refused({"data", "convert", "--out", "x", "--format", "idx"}, {"FROM is missing: folder of the data set"});
-  expect_refused({"data"}, {"data: make, convert, inspect or verify?"});
+  expect_refused({"data"}, {"data: missing command; use make, convert, inspect or verify."});
   expect_refused({"models", "--plan"}, {"--plan has no effect without --model"});
 }
 
 TEST(Mistakes, WhatDoesNotGoTogether) {
   expect_refused({"models", "--model", "lenet", "--workers", "2"}, {"--workers has no effect without --plan"});
-  expect_refused({"report", "--trace", "t", "--out", "x"}, {"--out and --trace do not go together"});
+  expect_refused({"report", "--trace", "t", "--out", "x"}, {"--out and --trace cannot be used together"});
 }
 
 TEST(Mistakes, AVariableIsNamedByItsName) {

@@ -42,7 +42,7 @@ TEST_F(Study, ADryRunLooksAtTheFolder) {
   file("out/plan.json", R"({"schema": "trire)");
   expect_refused(words, "out/plan.json: is not JSON");
   file("out/plan.json", "[]");
-  expect_refused(words, "out/plan.json is no plan");
+  expect_refused(words, "out/plan.json is not a plan");
   fs::remove(folder_ / "out/plan.json");
   file("out/runs/batch-size-1.r1.json", R"({"results": {"images_per_second": 5}, "study": {"name": "x"}})");
   expect_refused(words, "out/runs/batch-size-1.r1.json is the record of another run: its study.cell is null, not ");
@@ -73,11 +73,11 @@ TEST_F(Study, ADryRunChecksEveryValue) {
 TEST_F(Study, PlansThatAreNoneAreExplained) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   expect_refused(dry_sweep(R"({"name": "x", "fixed": )" + deep + "}"), "plan.json: is nested more than 100 deep");
-  expect_refused(dry_sweep(R"({"name": "x", "fixed": {"record": "r.json"}})"), "'record' is not for studies");
+  expect_refused(dry_sweep(R"({"name": "x", "fixed": {"record": "r.json"}})"), "'record' cannot be set in a study");
   expect_refused({"compare", "--study", file("study.json", R"({"name": "x", "fixed": 5})")},
                  "fixed: must be an object");
   expect_refused({"compare", "--study", file("study.json", R"({"name": "x", "vary": 5})")}, "vary: must be an object");
-  expect_refused({"compare", "--study", file("study.json", R"({"name": 5})")}, "name: must be a text, not 5");
+  expect_refused({"compare", "--study", file("study.json", R"({"name": 5})")}, "name: must be text, not 5");
   expect_refused({"compare", "--study", file("study.json", "[]")}, "a plan is a JSON object");
 }
 

@@ -113,7 +113,7 @@ TEST_F(Train, AnInterruptedRunGoesOnToTheSameWeights) {
   const CommandResult resumed = run(with(folder_ / "parts", true));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_NE(resumed.out.find("resumed at step "), std::string::npos) << resumed.out;
-  EXPECT_NE(resumed.out.find(" of training in this part, "), std::string::npos) << resumed.out;
+  EXPECT_NE(resumed.out.find(" of training in this run, "), std::string::npos) << resumed.out;
   const json whole = read(folder_ / "whole.json"), last = read(folder_ / "parts.json");
   EXPECT_EQ(last["epochs"].front()["loss"], whole["epochs"][4 - last["epochs"].size()]["loss"])
       << "of all steps of the epoch";
@@ -135,7 +135,7 @@ TEST_F(Train, ARunWithNothingLeftSaysHowGoodItIs) {
   again.push_back("--resume");
   const CommandResult resumed = run(again);
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_NE(resumed.out.find("nothing is left to do: 1 epoch was complete after step 30  top-1"), std::string::npos)
+  EXPECT_NE(resumed.out.find("nothing left to do: 1 epoch was complete after step 30  top-1"), std::string::npos)
       << resumed.out;
   EXPECT_EQ(last_accuracy(resumed.out), last_accuracy(trained.out));
   const json record = read(folder_ / "r.json");
@@ -217,7 +217,7 @@ TEST_F(Train, WhatCannotBeWrittenIsRefusedAtOnce) {
   std::ofstream(folder_ / "file") << "x";
   for (const auto& [option, path, text] :
        std::vector<std::array<std::string, 3>>{{"--csv", folder_ / "none/log.csv", "No such file or directory"},
-                                               {"--csv", folder_.path(), "it is a folder"},
+                                               {"--csv", folder_.path(), "is a folder"},
                                                {"--tensorboard", folder_ / "file/tb", "Not a directory"},
                                                {"--record", folder_ / "none/r.json", "No such file or directory"},
                                                {"--trace", folder_ / "none/t.json", "No such file or directory"},
@@ -248,8 +248,8 @@ TEST_F(Train, WhatCannotBeIsRefused) {
   expect_refused({"--target-accuracy", "99"}, "must be a share from 0 to 1");
   expect_refused({"--average", "1"}, "--average 1: must be at least 0 and below 1");
   EXPECT_EQ(run({"--epochs", "0.1", "--checkpoint-dir", folder_ / "c"}).exit_code, 0);
-  expect_refused({"--checkpoint-dir", folder_ / "c"}, "--resume goes on from the last one");
-  expect_refused({"--checkpoint-dir", folder_ / "c", "--resume", "--seed", "5"}, "this training had --seed 1");
+  expect_refused({"--checkpoint-dir", folder_ / "c"}, "continue from the last one with --resume");
+  expect_refused({"--checkpoint-dir", folder_ / "c", "--resume", "--seed", "5"}, "this training used --seed 1");
   const CommandResult none = run_trireme({"train", "--model", "mnist"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_NE(none.err.find("give --data-dir"), std::string::npos) << none.err;

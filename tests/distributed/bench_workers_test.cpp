@@ -175,7 +175,7 @@ TEST_F(BenchWorkers, CtrlCEndsAllAfterTheSameStepWithResults) {
   kill(job.pid(), SIGINT);
   EXPECT_EQ(job.exit_code(20s), 130) << job.err();
   EXPECT_TRUE(has(job.out(), "interrupted: ")) << job.out();
-  EXPECT_TRUE(has(job.out(), "the same to the bit")) << job.out();
+  EXPECT_TRUE(has(job.out(), "identical to the bit")) << job.out();
 }
 
 TEST_F(BenchWorkers, DifferentOptionsAreNamed) {

@@ -300,7 +300,7 @@ TEST(LaunchServersRefuses, WhatDoesNotSuitServers) {
     more.insert(more.begin(), common.begin(), common.end());
     expect_refused(more, part);
   };
-  refused({"--", "models"}, "--ps: `models` has no use for parameter servers");
+  refused({"--", "models"}, "--ps: `models` does not use parameter servers");
   refused({"--", "bench", "--variable-update", "all_reduce"}, "leave out --ps");
   refused({"--", "bench", "--protocol", "mpi"}, "--protocol mpi knows no parameter servers");
   refused({"--", "bench", "--protocol", "http"}, "--protocol http: must be one of auto, mpi, grpc, grpc+ucx, grpc+mpi");

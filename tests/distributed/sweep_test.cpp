@@ -95,7 +95,7 @@ TEST_F(Sweep, KilledFiveTimesItStillEndsWithExactlyThePlannedRecords) {
   EXPECT_EQ(last.exit_code(100s), 0) << last.out() << last.err();
   EXPECT_TRUE(leaves_nothing(last));
   EXPECT_TRUE(has(last.out(), "has the highest median of 40 configurations")) << last.out();
-  EXPECT_TRUE(has(last.out(), "not enough runs to tell (1 and 1; 4 each would do)"))
+  EXPECT_TRUE(has(last.out(), "not enough runs to tell (1 and 1; 4 each would be enough)"))
       << "of one run each: " << last.out();
 
   const auto found = records();
@@ -135,11 +135,11 @@ TEST_F(Sweep, CtrlCEndsTheRunAndSaysHowToGoOn) {
       testkit::wait_until([&] { return has(testkit::read_file(out() / "logs/workers-2.r1.log"), "images/sec"); }, 60s));
   RunningCommand second(words);
   EXPECT_EQ(second.exit_code(), 2);
-  EXPECT_TRUE(has(second.err(), "another study (process " + std::to_string(sweep.pid()) + ") works on the folder"));
+  EXPECT_TRUE(has(second.err(), "another study (process " + std::to_string(sweep.pid()) + ") is using the folder"));
   kill(sweep.pid(), SIGINT);
   EXPECT_EQ(sweep.exit_code(), 130);
   EXPECT_TRUE(leaves_nothing(sweep));
-  EXPECT_TRUE(has(sweep.out(), "to go on: trireme sweep ")) << sweep.out();
+  EXPECT_TRUE(has(sweep.out(), "to continue: trireme sweep ")) << sweep.out();
   EXPECT_TRUE(records().empty());
 }
 
@@ -209,7 +209,7 @@ TEST_F(Sweep, StopsWithinItsBudgetAndGoesOnLater) {
   EXPECT_LT(done, 40u);
   EXPECT_TRUE(has(sweep.out(), "left out for lack of time (--budget): " + std::to_string(40 - done) + " run"))
       << sweep.out();
-  EXPECT_TRUE(has(sweep.out(), "to go on: "));
+  EXPECT_TRUE(has(sweep.out(), "to continue: "));
 }
 
 TEST_F(Sweep, ADryRunShowsTheCommandsAndMakesNothing) {
@@ -218,7 +218,7 @@ TEST_F(Sweep, ADryRunShowsTheCommandsAndMakesNothing) {
   EXPECT_EQ(sweep.exit_code(), 0);
   EXPECT_TRUE(has(sweep.out(), "trireme launch --workers 2 -- bench --model alexnet_cifar")) << sweep.out();
   EXPECT_FALSE(has(sweep.out(), "workers=1"));
-  EXPECT_TRUE(has(sweep.out(), "1 run to be made"));
+  EXPECT_TRUE(has(sweep.out(), "1 run left to do"));
   EXPECT_FALSE(fs::exists(out()));
 }
 
@@ -234,7 +234,7 @@ TEST_F(Sweep, EveryReadyMadePlanGivesCellsHere) {
     const std::string name = line.substr(0, line.find(' '));
     RunningCommand dry({"sweep", name, "--dry-run", "--set", "hosts=a,b", "--set", "data-dir=/data"});
     EXPECT_EQ(dry.exit_code(), 0) << name << dry.err();
-    EXPECT_TRUE(has(dry.out(), "to be made")) << name;
+    EXPECT_TRUE(has(dry.out(), "left to do")) << name;
     ++plans;
   }
   EXPECT_EQ(plans, 16);
@@ -246,12 +246,13 @@ TEST_F(Sweep, WrongInputEndsWithCode2) {
     EXPECT_EQ(command.exit_code(), 2);
     return command.err();
   };
-  EXPECT_TRUE(has(error({"sweep"}), "which plan? A file, or one of the ready-made ones: "));
+  EXPECT_TRUE(has(error({"sweep"}), "missing plan; give a file or a ready-made plan: "));
   EXPECT_TRUE(has(error({"sweep", "no-such"}), "there is no such file or ready-made plan. The plans are "));
   std::ofstream(folder_ / "broken.json") << "{\n  \"name\": }";
   EXPECT_TRUE(has(error({"sweep", folder_ / "broken.json"}), "is not JSON: parse error at line 2"));
   EXPECT_TRUE(has(error(arguments(tiny_plan({{"batch-size", {1}}}), {"--budget", "soon"})), "--budget: 'soon'"));
-  EXPECT_TRUE(has(error({"sweep", "io-overhead"}), "data-dir is left to you; give it with --set data-dir=VALUE"));
+  EXPECT_TRUE(
+      has(error({"sweep", "io-overhead"}), "the plan does not set data-dir; give it with --set data-dir=VALUE"));
   EXPECT_FALSE(fs::exists(out()));
 }
 

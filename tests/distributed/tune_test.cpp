@@ -48,7 +48,7 @@ TEST_F(Tune, InterruptedItGoesOnAndItsFileIsOneForConfig) {
   ASSERT_TRUE(testkit::wait_until([&] { return records().size() >= 2; }, 60s)) << first.out() << first.err();
   kill(first.pid(), SIGINT);
   EXPECT_EQ(first.exit_code(), 130);
-  EXPECT_TRUE(has(first.out(), "to go on: trireme tune --model lenet")) << first.out();
+  EXPECT_TRUE(has(first.out(), "to continue: trireme tune --model lenet")) << first.out();
   EXPECT_FALSE(fs::exists(tuned()));
   const auto kept = records();
 
@@ -83,7 +83,7 @@ TEST_F(Tune, InterruptedItGoesOnAndItsFileIsOneForConfig) {
   RunningCommand report({"report", out().string(), "--format", "markdown"});
   EXPECT_EQ(report.exit_code(), 0);
   EXPECT_TRUE(has(report.out(), "# The fastest configuration of lenet")) << report.out();
-  EXPECT_FALSE(has(report.out() + report.err(), "passed over")) << report.err();
+  EXPECT_FALSE(has(report.out() + report.err(), "skipped")) << report.err();
 }
 
 TEST_F(Tune, CtrlCDuringALaunchLeavesNothing) {
@@ -99,7 +99,7 @@ TEST_F(Tune, CtrlCDuringALaunchLeavesNothing) {
   ASSERT_TRUE(testkit::wait_until(says_speed, 60s)) << tune.out() << tune.err();
   RunningCommand second(words);
   EXPECT_EQ(second.exit_code(), 2);
-  EXPECT_TRUE(has(second.err(), "another study (process " + std::to_string(tune.pid()) + ") works on the folder"));
+  EXPECT_TRUE(has(second.err(), "another study (process " + std::to_string(tune.pid()) + ") is using the folder"));
   kill(tune.pid(), SIGINT);
   EXPECT_EQ(tune.exit_code(), 130);
   EXPECT_TRUE(testkit::leaves_nothing(tune));
@@ -113,7 +113,7 @@ TEST_F(Tune, ADefaultThatIsRefusedIsWrongInputAndIsTriedAgain) {
   for (int time = 1; time <= 2; ++time) {
     RunningCommand tune(arguments({"--set", "data-format=sideways"}));
     EXPECT_EQ(tune.exit_code(), 2);
-    EXPECT_TRUE(has(tune.err(), "the default cannot be run: --data-format sideways")) << tune.err();
+    EXPECT_TRUE(has(tune.err(), "the default configuration cannot run: --data-format sideways")) << tune.err();
   }
   EXPECT_FALSE(fs::exists(tuned()));
   const std::string journal = testkit::read_file(out() / "journal.log");
@@ -127,10 +127,10 @@ TEST_F(Tune, WrongInputEndsWithCode2AndRunsNothing) {
     return command.err();
   };
   EXPECT_TRUE(has(error({"tune", "--objective", "fame"}), "--objective fame: must be images-per-second, "));
-  EXPECT_TRUE(has(error({"tune", "--objective", "epoch-time"}), "Give --samples N"));
+  EXPECT_TRUE(has(error({"tune", "--objective", "epoch-time"}), "needs --samples N"));
   EXPECT_TRUE(has(error({"tune", "--trials", "3"}), "--trials 3: must be at least 12"));
   EXPECT_TRUE(has(error({"tune", "--trials", "-3"}), "--trials -3: must be at least 12"));
-  EXPECT_TRUE(has(error(arguments({"--trial-time", "3"})), "--trial-time: '3': must be a length of time"));
+  EXPECT_TRUE(has(error(arguments({"--trial-time", "3"})), "--trial-time: '3': must be a duration"));
   EXPECT_TRUE(has(error({"tune", "--set", "max-seconds=3"}), "--trial-time"));
   EXPECT_TRUE(has(error({"tune", "--config-out", out() / "tuned.json"}), "cannot write the configuration"));
   EXPECT_TRUE(has(error({"tune", "--set", "batch-sise=4"}), "did you mean 'batch-size'"));

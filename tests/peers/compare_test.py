@@ -267,7 +267,7 @@ class Compare(unittest.TestCase):
         done = self.run_compare(peers=peers)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("nothing to compare with: pytorch: ", done.stderr)
-        self.assertIn("(No module named torch); tools/setup --peers installs it", done.stderr)
+        self.assertIn("(No module named torch); install it with tools/setup --peers", done.stderr)
         self.assertFalse((self.folder / "study").exists())
 
     def test_says_what_is_wrong(self):
@@ -276,7 +276,7 @@ class Compare(unittest.TestCase):
             ([], {"peers": "/nowhere"}, "has no describe.py"),
             ([], {"python": "/nowhere/python"}, "there is no program '/nowhere/python'"),
             ([], {"python": "/bin/true"}, "gave no description"),
-            ([], {"frameworks": "theano"}, "there is no 'theano'"),
+            ([], {"frameworks": "theano"}, "unknown framework 'theano'"),
             (["--set", "batch-split=1"], {}, "batch-split: only Trireme has this option"),
             (["--model=alexnet"], {}, "have no 'alexnet'"),
             (["--study=nosuch"], {}, "there is no such file"),

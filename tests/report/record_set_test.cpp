@@ -73,7 +73,7 @@ TEST_F(RecordFiles, AFileThatWasNamedMustBeARecord) {
   write_file(path("broken.json"), "{");
   write("later.json", {{"schema", "trireme.run/2"}});
   EXPECT_NE(error_of({path("broken.json")}).find("not JSON"), std::string::npos);
-  EXPECT_NE(error_of({path("later.json")}).find("this trireme reads trireme.run/1"), std::string::npos);
+  EXPECT_NE(error_of({path("later.json")}).find("this version reads trireme.run/1"), std::string::npos);
   EXPECT_NE(error_of({path("none.json")}).find("no such file"), std::string::npos);
   write_file(path("deep.json"), "{\"schema\": \"trireme.run/1\", \"machine\": " + std::string(200'000, '[') +
                                     std::string(200'000, ']') + "}");
@@ -103,7 +103,7 @@ TEST_F(RecordFiles, ARunCountsOnceHoweverItIsFound) {
   const RecordSet records = load_records({path("")});
   EXPECT_EQ(records.runs.size(), 2U);
   ASSERT_EQ(records.warnings.size(), 1U);
-  EXPECT_NE(records.warnings[0].find("2 records are of runs that other files have too"), std::string::npos)
+  EXPECT_NE(records.warnings[0].find("2 records of runs that are also in other files"), std::string::npos)
       << records.warnings[0];
 }
 

@@ -341,7 +341,7 @@ TEST(TraceAnalysis, ServersAndWhatIsMissingAreSaid) {
   EXPECT_EQ(analysis.servers[0].updates, 2);
   EXPECT_NEAR(analysis.servers[0].busy, 0.3, 1e-9);
   const std::string text = to_text(analysis);
-  EXPECT_NE(text.find("12 spans found no room"), std::string::npos) << text;
+  EXPECT_NE(text.find("12 spans did not fit"), std::string::npos) << text;
 }
 
 std::string problem_of(const Json& json) {
@@ -363,8 +363,8 @@ TEST(TraceFile, SaysWhatIsWrongAndWhere) {
   const auto expect = [](const std::string& problem, const std::string& part) {
     EXPECT_NE(problem.find(part), std::string::npos) << "expected '" << part << "' in: " << problem;
   };
-  expect(problem_of(Json::array()), "broken.json: no trace of this program");
-  expect(problem_of({{"traceEvents", Json::array()}}), "no trace of this program");
+  expect(problem_of(Json::array()), "broken.json: not a trace of this program");
+  expect(problem_of({{"traceEvents", Json::array()}}), "not a trace of this program");
   expect(changed([](Json& json) { json["otherData"]["schema"] = "trireme.trace/9"; }), "trireme.trace/1");
   expect(changed([](Json& json) { json["otherData"].erase("ranks"); }), "\"otherData\" is broken");
   expect(changed([](Json& json) { json.erase("traceEvents"); }), "\"traceEvents\"");

@@ -138,7 +138,7 @@ TEST_F(Checkpoints, OneOfAnotherNetworkIsRefused) {
   SmallTraining other(4, optimizer_rule(op::OptimizerKind::momentum), 7, 6);
   const CheckpointFile file(write(1));
   const std::string message = message_of([&] { file.restore(other.store()); });
-  EXPECT_NE(message.find("is it of another network, or for other classes?"), std::string::npos) << message;
+  EXPECT_NE(message.find("is it from another network, or for other classes?"), std::string::npos) << message;
   SmallTraining adam(4, optimizer_rule(op::OptimizerKind::adam));
   const std::string state = message_of([&] { file.restore(adam.store()); });
   EXPECT_NE(state.find("/optimizer/1', which this network needs"), std::string::npos) << state;
@@ -147,7 +147,7 @@ TEST_F(Checkpoints, OneOfAnotherNetworkIsRefused) {
 TEST_F(Checkpoints, ASafetensorsFileOfSomebodyElseIsRefused) {
   write_safetensors(folder_ / "x.safetensors", {}, {});
   const std::string message = message_of([&] { CheckpointFile read(folder_ / "x.safetensors"); });
-  EXPECT_NE(message.find("it is not a checkpoint of trireme"), std::string::npos) << message;
+  EXPECT_NE(message.find("not a Trireme checkpoint"), std::string::npos) << message;
 }
 
 TEST_F(Checkpoints, TheNewestAreKept) {
@@ -170,7 +170,7 @@ TEST_F(Checkpoints, TheNewestAreKept) {
 TEST_F(Checkpoints, AFolderThatCannotBeWrittenIsRefused) {
   std::ofstream(folder_ / "file") << "";
   const std::string message = message_of([&] { CheckpointWriter writer(folder_ / "file", 2); });
-  EXPECT_NE(message.find("give a folder for checkpoints that can be written"), std::string::npos) << message;
+  EXPECT_NE(message.find("give a writable folder for checkpoints"), std::string::npos) << message;
 }
 
 // Where it was full, what was there stays, and the next one is written when there is room again.

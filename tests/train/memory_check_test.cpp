@@ -39,15 +39,15 @@ TEST(MemoryCheck, WhatFitsIsNotSpokenOf) { EXPECT_EQ(check_memory(kNeed, host_wi
 
 TEST(MemoryCheck, WhatDoesNotFitIsRefusedWithWhatWould) {
   EXPECT_EQ(refusal(kNeed, host_with(8 * kGB)),
-            "--batch-size 100: 12.0 GB of memory are needed (activations and scratch 9.0 GB, variables with gradients "
-            "and optimizer state 2.0 GB, batches of input 1.0 GB), and 8.0 GB are available; about 60 images fit; "
-            "--recompute cheap or full needs less");
-  EXPECT_NE(refusal(kNeed, host_with(kGB)).find("not one image fits"), std::string::npos);
+            "--batch-size 100: 12.0 GB of memory is needed (activations and scratch 9.0 GB, variables with gradients "
+            "and optimizer state 2.0 GB, batches of input 1.0 GB), but 8.0 GB is available; about 60 images fit; "
+            "--recompute cheap or full uses less");
+  EXPECT_NE(refusal(kNeed, host_with(kGB)).find("not even one image fits"), std::string::npos);
 }
 
 TEST(MemoryCheck, TheWorkersOfAHostNeedItTogether) {
   const std::string message = refusal(kNeed, host_with(14 * kGB, 2));
-  EXPECT_NE(message.find("12.0 GB of memory are needed for each of 2 workers on node1"), std::string::npos) << message;
+  EXPECT_NE(message.find("12.0 GB of memory is needed for each of 2 workers on node1"), std::string::npos) << message;
   EXPECT_NE(message.find("about 50 images fit"), std::string::npos) << message;
 }
 
@@ -55,7 +55,7 @@ TEST(MemoryCheck, TheLimitOfAGroupIsNamed) {
   HostMemory memory = host_with(8 * kGB);
   memory.free.by_group = true;
   const std::string message = refusal(kNeed, memory);
-  EXPECT_NE(message.find("8.0 GB are available by the limit of the control group (cgroup);"), std::string::npos)
+  EXPECT_NE(message.find("8.0 GB is available under the limit of the control group (cgroup);"), std::string::npos)
       << message;
 }
 

@@ -135,7 +135,7 @@ TEST(OwnNetwork, IsTrainedEvaluatedKeptResumedAndExported) {
   std::filesystem::create_directory(of_another.checkpoint_dir);
   write_checkpoint(foreign, checkpoint_path(of_another.checkpoint_dir, foreign.state.step));
   const std::string refused = message_of([&] { Trainer(job, small_network("own"), of_another); });
-  EXPECT_NE(refused.find("had --augment flip,gone, and this program has no augmentation 'gone'"), std::string::npos)
+  EXPECT_NE(refused.find("used --augment flip,gone, but this program has no augmentation 'gone'"), std::string::npos)
       << refused;
 
   const ExportSummary summary = export_checkpoint(

@@ -78,13 +78,13 @@ TEST_F(Safetensors, WhatIsNotSuchAFileIsRefusedWithTheReason) {
   write(R"({"x":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})", "12345678");
   expect_refused("F32 and I32 can be read");
   write(R"({"x":{"dtype":"F32","shape":[3],"data_offsets":[0,4]}})", "1234");
-  expect_refused("shape and place of tensor 'x' do not agree");
+  expect_refused("shape and offsets of tensor 'x' do not agree");
   write(R"({"x":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})");
-  expect_refused("shape and place of tensor 'x' do not agree");
+  expect_refused("shape and offsets of tensor 'x' do not agree");
   write(R"({"x":{"dtype":"F32","shape":[-1],"data_offsets":[0,-4]}})");
-  expect_refused("shape and place of tensor 'x' do not agree");
+  expect_refused("shape and offsets of tensor 'x' do not agree");
   write(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "1234");
-  expect_refused("the file was cut off");
+  expect_refused("the file was truncated");
   write(R"({"x":{"dtype":"F32","shape":"two","data_offsets":[0,8]}})", "12345678");
   expect_refused("its header cannot be read");
   EXPECT_NE(message_of(folder_ / "none").find("cannot open"), std::string::npos);

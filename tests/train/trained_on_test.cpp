@@ -44,14 +44,14 @@ TEST(TrainedOn, AnotherDataSetIsTold) {
     change(now);
     return difference_in_training(digits(), now);
   };
-  EXPECT_EQ(difference([](TrainedOn& now) { now.samples = 70; }), "60 images, and there are 70 here");
-  EXPECT_EQ(difference([](TrainedOn& now) { now.classes = 7; }), "10 classes, and these have 7");
-  EXPECT_EQ(difference([](TrainedOn& now) { now.images.channels = 3; }), "grey images, and these are coloured");
-  EXPECT_EQ(difference([](TrainedOn& now) { now.images.height = 32; }), "images of 28x28, and these have 32x28");
-  EXPECT_EQ(difference([](TrainedOn& now) { now.images.hash = 1; }), "as many images, but not these");
+  EXPECT_EQ(difference([](TrainedOn& now) { now.samples = 70; }), "60 images, but there are 70 here");
+  EXPECT_EQ(difference([](TrainedOn& now) { now.classes = 7; }), "10 classes, but these have 7");
+  EXPECT_EQ(difference([](TrainedOn& now) { now.images.channels = 3; }), "grey images, but these are coloured");
+  EXPECT_EQ(difference([](TrainedOn& now) { now.images.height = 32; }), "images of 28x28, but these have 32x28");
+  EXPECT_EQ(difference([](TrainedOn& now) { now.images.hash = 1; }), "as many images, but different ones");
   TrainedOn renamed = photographs();
   renamed.class_names[1] = "wolf";
-  EXPECT_EQ(difference_in_training(photographs(), renamed), "class 1 was 'dog \"Rex\"', and here it is 'wolf'");
+  EXPECT_EQ(difference_in_training(photographs(), renamed), "class 1 was 'dog \"Rex\"', but here it is 'wolf'");
 }
 
 // Validation images are never those of training: what counts is of which kind they are.
@@ -61,9 +61,9 @@ TEST(TrainedOn, ImagesOfAnotherKindAreTold) {
   validation.images.hash = 1;
   EXPECT_EQ(difference_in_kind(digits(), validation), "");
   validation.images.height = validation.images.width = 32;
-  EXPECT_EQ(difference_in_kind(digits(), validation), "images of 28x28, and these have 32x32");
+  EXPECT_EQ(difference_in_kind(digits(), validation), "images of 28x28, but these have 32x32");
   validation.images.channels = 3;
-  EXPECT_EQ(difference_in_kind(digits(), validation), "grey images of 28x28, and these are coloured, of 32x32");
+  EXPECT_EQ(difference_in_kind(digits(), validation), "grey images of 28x28, but these are coloured, of 32x32");
   TrainedOn others = photographs();
   others.images.height = 375;
   others.images.width = 500;

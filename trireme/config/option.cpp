@@ -12,7 +12,7 @@ namespace trireme::config {
 namespace {
 
 const char* kind_text(Kind kind) {
-  constexpr std::array<const char*, 4> kTexts{"true or false", "a whole number", "a number", "a text"};
+  constexpr std::array<const char*, 4> kTexts{"true or false", "a whole number", "a number", "text"};
   return kTexts.at(static_cast<std::size_t>(kind));
 }
 

@@ -32,8 +32,7 @@ std::set<std::string> values_of(const RecordSet& records, std::string Run::*fiel
 // A gate must not judge machines; otherwise only warns.
 void other_hardware(const std::string& what, bool must_match, std::vector<std::string>& warnings) {
   if (must_match) bad_input("--fail-if-slower: {}; measure both on the same machine", what);
-  warnings.push_back(
-      fmt::format("Careful: {}. The differences below are those of machines as much as of anything.", what));
+  warnings.push_back(fmt::format("Caution: {}. The differences below may come from the machines.", what));
 }
 
 void check_machines(const RecordSet& old_records, const RecordSet& new_records, bool must_match,
@@ -48,7 +47,7 @@ void check_machines(const RecordSet& old_records, const RecordSet& new_records, 
     std::set<std::string> values = old_values;
     values.insert(new_values.begin(), new_values.end());
     if (values.size() > 1) {
-      other_hardware(fmt::format("the baseline was measured on other hardware ({}) than the new runs ({})",
+      other_hardware(fmt::format("the baseline was measured on different hardware ({}) from the new runs ({})",
                                  fmt::join(old_values, "; "), fmt::join(new_values, "; ")),
                      must_match, warnings);
       return;
@@ -56,7 +55,7 @@ void check_machines(const RecordSet& old_records, const RecordSet& new_records, 
     all.merge(values);
   }
   if (all.count(kUnknownMachine) > 0) {
-    other_hardware("the records do not say on what machine they were measured", must_match, warnings);
+    other_hardware("the records do not say which machine they were measured on", must_match, warnings);
   } else if (values_of(old_records, &Run::machine) != values_of(new_records, &Run::machine)) {
     warnings.emplace_back("The two sides were measured on different hosts of the same kind.");
   }
@@ -163,9 +162,9 @@ void add_study(const Study& study, bool must_match, BaselineComparison& result) 
   if (!differences.empty()) {
     std::vector<std::string> texts;
     for (const auto& [option, text] : differences) texts.push_back(text);
-    result.warnings.push_back(fmt::format(
-        "{}: the two sides differ in {}. The differences below are those of options as much as of anything.",
-        study.title, fmt::join(texts, ", ")));
+    result.warnings.push_back(
+        fmt::format("{}: the two sides differ in {}. The differences below may come from these options.", study.title,
+                    fmt::join(texts, ", ")));
   }
   for (const Run& run : study.failed) {
     result.warnings.push_back(fmt::format("{} ({}): {}", run.file, run.side, run.error ? *run.error : "interrupted"));
@@ -249,13 +248,12 @@ Finding overall_finding(const BaselineComparison& comparison) {
   const std::string text = fmt::format("{:.3f}x over {} configurations ({})", comparison.overall.ratio,
                                        comparison.changes.size(), perf::p_text(comparison.overall));
   if (!comparison.overall.is_supported()) {
-    return {.kind = Finding::Kind::not_shown,
-            .text = "No change of the whole could be shown: " + text + ".",
-            .figure = kFigure};
+    return {
+        .kind = Finding::Kind::not_shown, .text = "No overall change could be shown: " + text + ".", .figure = kFigure};
   }
   const bool faster = comparison.overall.verdict == Verdict::larger;
   return {.kind = faster ? Finding::Kind::shown : Finding::Kind::worse,
-          .text = fmt::format("{} as a whole: {}.", faster ? "Faster" : "Slower", text),
+          .text = fmt::format("{} overall: {}.", faster ? "Faster" : "Slower", text),
           .figure = kFigure};
 }
 
@@ -287,7 +285,7 @@ std::vector<Finding> change_findings(const BaselineComparison& comparison) {
                           .figure = kFigure});
   };
   add_count(none, "no difference could be shown");
-  add_count(too_few, fmt::format("not enough runs to tell; {} on each side would do for so many configurations",
+  add_count(too_few, fmt::format("not enough runs to tell; this many configurations need {} on each side",
                                  perf::runs_needed(comparison.changes.size())));
   return findings;
 }

@@ -197,7 +197,8 @@ std::vector<std::string> warnings_of(const RecordSet& records, const std::vector
     }
   }
   for (const auto& [warning, count] : counts)
-    warnings.push_back(fmt::format("{} of {} runs warned of their machine: {}", count, records.runs.size(), warning));
+    warnings.push_back(
+        fmt::format("{} of {} runs warned about their machine: {}", count, records.runs.size(), warning));
   return warnings;
 }
 

@@ -48,8 +48,8 @@ void add_time(const Study& study, const std::vector<Figure>& figures, std::vecto
       shares += fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", share, part.name);
     }
     findings.push_back({.kind = Finding::Kind::fact,
-                        .text = fmt::format("A step of the fastest configuration of {} ({}) is {}.", work_text(best),
-                                            best.label, shares),
+                        .text = fmt::format("A step of the fastest configuration of {} ({}) consists of {}.",
+                                            work_text(best), best.label, shares),
                         .figure = figure_ending(figures, "-time")});
   }
 }
@@ -92,7 +92,7 @@ void add_failures(const Study& study, std::vector<Finding>& findings) {
   for (const Cell& cell : study.cells) all += cell.runs.size();
   const Run& first = study.failed.front();
   findings.push_back({.kind = Finding::Kind::worse,
-                      .text = fmt::format("{} of {} runs of '{}' failed and are in no figure; the first: {} ({}).",
+                      .text = fmt::format("{} of {} runs of '{}' failed and are not in any figure; the first: {} ({}).",
                                           study.failed.size(), all, study.title, short_error(first),
                                           std::filesystem::path(first.file).filename().string())});
 }
@@ -168,7 +168,7 @@ std::vector<Guideline> guidelines_of(const std::vector<StudyFigure>& studies) {
     const std::vector<const Cell*> alike = not_told_apart(best, cells);
     std::string text = fmt::format("Most images per second with {}: {} ({} images/s).", work_text(best), best.label,
                                    number_text(best.median_speed()));
-    if (!alike.empty()) text += fmt::format(" Not told apart from it by these runs: {}.", names_of(alike));
+    if (!alike.empty()) text += fmt::format(" These runs show no difference from: {}.", names_of(alike));
     guidelines.push_back(guideline(text, best));
     if (const Cell* small = smaller_batch(best, cells)) {
       guidelines.push_back(guideline(

@@ -60,12 +60,12 @@ void add_sample_notes(const Study& study, Figure& figure) {
     most = std::max(most, cell.speeds.size());
     one_run |= cell.is_one_run();
   }
-  if (fewest == 1) figure.notes.emplace_back("Some configurations were measured once: they have no spread.");
+  if (fewest == 1) figure.notes.emplace_back("Some configurations were measured only once and have no spread.");
   if (fewest != most)
     figure.notes.push_back(fmt::format("Configurations have between {} and {} measurements each.", fewest, most));
   if (one_run) {
     figure.notes.emplace_back(
-        "Spread is that of repeats inside one process, which leaves out what differs from start to start.");
+        "The spread is that of repeats inside one process; it leaves out differences between starts.");
   }
 }
 

@@ -115,7 +115,7 @@ std::vector<Figure> forward_backward_figures(const Study& study) {
     if (cell.example().effective_batch() <= 0) return {};  // timing needs a known batch
   }
   Figure figure = figure_of(study, "time-per-batch", FigureKind::bars, "Time per batch");
-  figure.y.title = "ms per batch (less is better)";
+  figure.y.title = "ms per batch (lower is better)";
   figure.caption =
       fmt::format("Time of one batch: forward alone, and with backward and update. Medians; {}.", kWhiskers);
   std::vector<std::string> colours;

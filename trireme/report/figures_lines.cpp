@@ -69,7 +69,8 @@ Figure efficiency_figure(const Study& study) {
   Figure figure = figure_of(study, "efficiency", FigureKind::lines, "Scaling efficiency");
   figure.x = {.title = option_title("workers"), .logarithmic = wants_logarithms(study)};
   figure.y = {.title = "share of ideal speed (%)"};
-  figure.caption = "Speed by that of the fewest workers times how many more there are: 100 % is a perfect scaling.";
+  figure.caption =
+      "Speed divided by that of the fewest workers, scaled to the number of workers: 100 % is perfect scaling.";
   const std::vector<Efficiency> all = efficiencies(study);
   for (const CellGroup& group : group_apart_from(study, {"workers"})) {
     Series series{.name = group.name};
@@ -118,7 +119,7 @@ std::vector<Figure> scaling_figures(const Study& study) {
     if (shares_cores(part)) {
       for (Figure* figure : {&speed, &efficiency}) {
         figure->notes.emplace_back(
-            "All workers share the cores of this machine: the ideal is what each with cores of its own would reach.");
+            "All workers share the cores of this machine; the ideal is what they would reach with cores of their own.");
       }
     }
     figures.push_back(std::move(speed));

@@ -91,7 +91,7 @@ std::vector<Figure> breakdown_figures(const Study& study) {
   }
   const bool optimizer_apart = std::ranges::all_of(bars, [](const Bar& bar) { return bar.time.optimizer_known; });
   if (!optimizer_apart)
-    figure.notes.emplace_back("Compute includes the optimizer where that was not measured apart (--profile does).");
+    figure.notes.emplace_back("Compute includes the optimizer if it was not measured separately (as --profile does).");
   if (bars_of(study, false).size() < study.cells.size()) {
     figure.notes.emplace_back(
         "Configurations in which parts of a step run at the same time (inter-op threads, split batches) are left out: "

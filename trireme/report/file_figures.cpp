@@ -85,10 +85,10 @@ Figure training_figure(const std::vector<FileRecord>& records, const std::string
     if (figure.machine.find(machine) == std::string::npos)
       figure.machine += (figure.machine.empty() ? "" : "; ") + machine;
   }
-  figure.caption = "One line per training; a single run each, so there is no spread.";
+  figure.caption = "One line per training run; each ran once, so there is no spread.";
   figure.table = epochs_table(records);
   if (figure.machine.find("; ") != std::string::npos)
-    figure.notes.emplace_back("Trainings of several machines: compare their losses, not their times.");
+    figure.notes.emplace_back("Training runs from several machines: compare their losses, not their times.");
   return figure;
 }
 
@@ -148,7 +148,7 @@ Figure empty_figure(const FileRecord& record, const std::string& id, const std::
 
 Figure pairs_figure(const FileRecord& record, int number) {
   Figure figure = empty_figure(record, "bandwidth", "Bandwidth between two processes", number);
-  figure.caption = fmt::format("Bytes per second over the size of a message, both in powers. Medians; {}.", kWhiskers);
+  figure.caption = fmt::format("Bytes per second over message size, both axes logarithmic. Medians; {}.", kWhiskers);
   for (const Json& pair : list_of(record.json, "pairs")) {
     const std::vector<double> ranks = number_list(pair, {"ranks"});
     const std::string ends = ranks.size() == 2 ? fmt::format(", ranks {:g}-{:g}", ranks[0], ranks[1]) : "";
@@ -162,7 +162,8 @@ Figure pairs_figure(const FileRecord& record, int number) {
 
 Figure all_reduce_figure(const FileRecord& record, int number) {
   Figure figure = empty_figure(record, "all-reduce", "All-reduce: bandwidth on the bus", number);
-  figure.caption = "2 (n − 1) / n times the bytes, by the time: comparable with the link at any number of ranks.";
+  figure.caption =
+      "2 (n − 1) / n times the bytes, divided by the time: comparable with the link for any number of ranks.";
   for (const Json& entry : list_of(record.json, "all_reduce")) {
     add_point(figure, fmt::format("{}, {}", text_field(entry, {"transport"}), text_field(entry, {"algorithm"})), entry,
               "bus_bytes_per_second");

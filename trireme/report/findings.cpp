@@ -53,8 +53,8 @@ std::string interval_text(const Comparison& comparison) {
 
 std::string too_few_text(const Pair& pair, std::size_t comparisons) {
   const bool has_repeats = pair.first->is_one_run() || pair.second->is_one_run();
-  return fmt::format("not enough runs to tell ({} and {}{}; {} each would do)", pair.first->run_speeds().size(),
-                     pair.second->run_speeds().size(), has_repeats ? ", repeats of a process being one run" : "",
+  return fmt::format("not enough runs to tell ({} and {}{}; {} each would be enough)", pair.first->run_speeds().size(),
+                     pair.second->run_speeds().size(), has_repeats ? ", counting repeats of a process as one run" : "",
                      perf::runs_needed(comparisons));
 }
 
@@ -87,7 +87,7 @@ Finding versus(const Pair& pair, const std::string& first, const std::string& se
                                  times_text(comparison.ratio), p, where);
       break;
     case Verdict::too_few_runs:
-      finding.text = fmt::format("{} against {}: {}{}; the medians have the ratio {}.", first, second,
+      finding.text = fmt::format("{} against {}: {}{}; the ratio of the medians is {}.", first, second,
                                  too_few_text(pair, comparisons), where, times_text(comparison.ratio));
       break;
   }
@@ -202,7 +202,7 @@ bool are_independent(const std::vector<CellPair>& pairs) {
   return cells.size() == 2 * pairs.size();
 }
 
-// Over all settings, though each alone may have too few runs: "A beats B as a whole: 1.87x over 6 settings ...".
+// Over all settings, though each alone may have too few runs: "A beats B overall: 1.87x over 6 settings ...".
 Finding overall_finding(const std::vector<CellPair>& pairs, const Comparison& overall, const std::string& first,
                         const std::string& second, const std::string& figure) {
   std::vector<double> ratios;
@@ -212,16 +212,16 @@ Finding overall_finding(const std::vector<CellPair>& pairs, const Comparison& ov
                                        pairs.size(), times_text(*least), times_text(*most), perf::p_text(overall));
   if (overall.verdict == Verdict::larger) {
     return {.kind = Finding::Kind::shown,
-            .text = fmt::format("{} {} {} as a whole: {}.", first, beats(first), second, what),
+            .text = fmt::format("{} {} {} overall: {}.", first, beats(first), second, what),
             .figure = figure};
   }
   if (overall.verdict == Verdict::smaller) {
     return {.kind = Finding::Kind::worse,
-            .text = fmt::format("{} is behind {} as a whole: {}.", first, second, what),
+            .text = fmt::format("{} is behind {} overall: {}.", first, second, what),
             .figure = figure};
   }
   return {.kind = Finding::Kind::not_shown,
-          .text = fmt::format("No difference between {} and {} as a whole could be shown: {}.", first, second, what),
+          .text = fmt::format("No overall difference between {} and {} could be shown: {}.", first, second, what),
           .figure = figure};
 }
 

@@ -15,16 +15,17 @@ constexpr const char* kPolicy =
     "form-action 'none'";
 
 constexpr const char* kMethod = R"(<section id="method"><h2>How to read this</h2><div class="method">
-<p><b>Figures</b> are medians over runs. Intervals hold the true median with 95 % confidence, whatever the distribution;
-fewer than 6 runs cannot say that much, and have their range instead. Images per second count all workers together.</p>
-<p><b>Differences</b> are claimed only where the rank-sum test of Mann and Whitney supports them (two-sided, p below 0.05,
-counted over all orders of the runs, ties included) and the medians agree with it. Where one question is asked of several
-configurations at once, p is corrected as Holm does. Repeats inside one process count as one run. “Open” means that no
-difference could be shown, or that there were not enough runs to show any: with three runs on each side, p cannot fall
+<p><b>Figures</b> are medians over runs. Intervals contain the true median with 95 % confidence, whatever the distribution;
+with fewer than 6 runs, the range is given instead. Images per second count all workers together.</p>
+<p><b>Differences</b> are claimed only if the Mann-Whitney rank-sum test supports them (two-sided, p below 0.05,
+counted over all orders of the runs, ties included) and the medians agree with it. If one question is asked of several
+configurations at once, p is corrected by Holm's method. Repeats inside one process count as one run. “Open” means that
+no difference could be shown, or that there were too few runs to show one: with three runs on each side, p cannot be
 below 0.1.</p>
-<p><b>Ratios</b> are those of medians; their intervals are the factors that the rank test does not refuse. Whether an
-<b>option</b> matters at all is judged over all its values at once (Kruskal and Wallis, by exchanging runs at random), all
-other options equal. What <b>input</b> costs is judged by the signs of what each run lost, one-sided.</p></div></section>
+<p><b>Ratios</b> are those of medians; their intervals are the factors that the rank test does not reject. Whether an
+<b>option</b> matters at all is judged over all its values at once (Kruskal-Wallis, by permuting runs at random), all
+other options being equal. The cost of <b>input</b> is judged by a one-sided sign test over the loss of each
+run.</p></div></section>
 )";
 
 constexpr std::size_t kLongTable = 14;      // rows from which a table scrolls
@@ -156,8 +157,8 @@ std::string section_text(const Section& section, std::size_t number) {
   std::string text = fmt::format("<section id=\"section-{}\"><h2>{}</h2>\n", number, xml_escaped(section.title));
   if (!section.question.empty()) text += fmt::format("<p class=\"question\">{}</p>\n", xml_escaped(section.question));
   if (!section.source.empty())
-    text += fmt::format("<p class=\"source\"><b>Found before:</b> {}</p>\n", xml_escaped(section.source));
-  if (section.figures.empty()) text += "<p class=\"note\">Nothing to draw: no run of it was measured.</p>\n";
+    text += fmt::format("<p class=\"source\"><b>Earlier results:</b> {}</p>\n", xml_escaped(section.source));
+  if (section.figures.empty()) text += "<p class=\"note\">Nothing to draw: none of its runs was measured.</p>\n";
   for (const Figure& figure : section.figures) text += html_figure(figure);
   return text + "</section>\n";
 }
@@ -212,7 +213,7 @@ std::string to_html(const Document& document) {
   text += warnings(document) + findings(document) + guidelines(document);
   for (std::size_t i = 0; i < document.sections.size(); ++i) text += section_text(document.sections[i], i + 1);
   text += runs(document) + kMethod;
-  text += "<footer>Made by <code>trireme report</code>. This page is complete: it asks for nothing.</footer>\n";
+  text += "<footer>Made by <code>trireme report</code>. This page is self-contained and loads nothing.</footer>\n";
   return text + fmt::format("</main>\n</div>\n<script>\n{}</script>\n</body>\n</html>\n", kPageScript);
 }
 

@@ -77,7 +77,7 @@ Finding option_finding(const OptionQuestion& question, double p, std::size_t que
   return {.kind = Finding::Kind::not_shown,
           .text = can_tell
                       ? fmt::format("No effect of the choice of {} could be shown ({}): {}.", title, p_value, medians)
-                      : fmt::format("Whether the choice of {} matters: not enough runs to tell; {}.", title, medians),
+                      : fmt::format("Not enough runs to tell whether the choice of {} matters: {}.", title, medians),
           .figure = figure};
 }
 

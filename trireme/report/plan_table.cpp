@@ -144,7 +144,7 @@ std::string describe(const Program& program, const Schedule& schedule) {
                    std::to_string(beside), format_flops(flops)});
   }
   if (!transfers) return "";
-  return fmt::format("Gradients, and what runs beside their transfer\n{}", table.text());
+  return fmt::format("Gradients, and what runs during their transfer\n{}", table.text());
 }
 
 std::string describe(const Program& program) {
@@ -155,7 +155,7 @@ std::string describe(const Program& program) {
   text += fmt::format("Work of one run: {} in {} instructions, {} to read and write\n", format_flops(program.flops()),
                       program.instructions.size(), format_bytes(bytes));
   text += fmt::format(
-      "Activation memory: {} planned, {} if every tensor had its own, {} alive at once at the most; largest scratch "
+      "Activation memory: {} planned, {} if every tensor had its own, at most {} alive at once; largest scratch "
       "{}\n",
       format_bytes(static_cast<double>(memory.planned_bytes)),
       format_bytes(static_cast<double>(memory.unplanned_bytes)),

@@ -65,7 +65,7 @@ class RecordLoader {
       const PlanSummary plan = read_plan(json);
       records_.plans[plan.name] = plan;
     } else {
-      bad_input("{}: {}; this trireme reads {}, {} and {}", path,
+      bad_input("{}: {}; this version reads {}, {} and {}", path,
                 schema.empty() ? "not a record (it has no schema)" : fmt::format("its schema is '{}'", schema),
                 kRunSchema, kTrainSchema, kNetSchema);
     }
@@ -82,15 +82,15 @@ class RecordLoader {
       try {
         add_file(file);
       } catch (const Error& error) {
-        records_.warnings.push_back(fmt::format("passed over {}", error.what()));
+        records_.warnings.push_back(fmt::format("skipped {}", error.what()));
       }
     }
   }
 
   RecordSet take() {
     if (copies_ > 0) {
-      records_.warnings.push_back(fmt::format("{} record{} of runs that other files have too: these count once; {}",
-                                              copies_, copies_ == 1 ? " is" : "s are", first_copy_));
+      records_.warnings.push_back(fmt::format("{} record{} of runs that are also in other files and count once; {}",
+                                              copies_, copies_ == 1 ? "" : "s", first_copy_));
     }
     return std::move(records_);
   }
@@ -129,7 +129,7 @@ RecordSet load_records(const std::vector<std::string>& paths) {
   RecordSet records = loader.take();
   if (records.empty()) {
     const std::string why = records.warnings.empty() ? "" : "; " + records.warnings.front();
-    bad_input("no records in {}{}; `trireme bench --record FILE.json` and `trireme sweep` make some",
+    bad_input("no records in {}{}; create some with `trireme bench --record FILE.json` or `trireme sweep`",
               fmt::join(paths, ", "), why);
   }
   return records;

@@ -96,7 +96,7 @@ void read_results(const Json& record, Run& run) {
   const auto speed = number_field(record, {"results", "images_per_second"});
   if (!speed || *speed <= 0) {
     if (run.interrupted) return;
-    bad_input("{}: the record has neither results.images_per_second above 0 nor an error; was it written whole?",
+    bad_input("{}: the record has neither results.images_per_second above 0 nor an error; is the file incomplete?",
               run.file);
   }
   run.images_per_second = *speed;

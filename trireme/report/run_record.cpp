@@ -106,7 +106,7 @@ void check_writable(const std::string& path, const std::string& what) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     bad_input("cannot write {} to '{}': it is a directory; give a file, or - for stdout", what, path);
-  constexpr const char* kAdvice = "give a file in a folder that exists and can be written, or - for stdout";
+  constexpr const char* kAdvice = "give a file in an existing, writable folder, or - for stdout";
   if (is_special(path)) {
     if (::access(path.c_str(), W_OK) == 0) return;
     bad_input("cannot write {} to '{}': {}; {}", what, path, std::strerror(errno), kAdvice);

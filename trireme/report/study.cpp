@@ -25,8 +25,8 @@ void name_versions(std::vector<Run>& runs, Study& study) {
   for (const auto& [framework, sides] : versions) {
     const auto several = std::ranges::find_if(sides, [](const auto& side) { return side.second.size() > 1; });
     if (several == sides.end()) continue;
-    study.warnings.push_back(fmt::format("Runs of {} versions of {} ({}): they are shown apart.",
-                                         several->second.size(), framework, fmt::join(several->second, "; ")));
+    study.warnings.push_back(fmt::format("Runs of {} versions of {} ({}) are shown separately.", several->second.size(),
+                                         framework, fmt::join(several->second, "; ")));
     for (Run& run : runs) {
       if (run.framework == framework) run.framework += " " + run.build;
     }

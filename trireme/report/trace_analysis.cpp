@@ -205,16 +205,16 @@ std::vector<std::string> remarks_on(const TraceFile& trace, const TraceSteps& st
   double error = 0;
   for (const TraceRank& rank : trace.ranks) {
     error = std::max(error, rank.clock_error);
-    if (rank.is_lost) remarks.push_back(fmt::format("{} was lost: nothing of it is in the trace", rank.name));
+    if (rank.is_lost) remarks.push_back(fmt::format("{} was lost and is not in the trace", rank.name));
     if (rank.dropped > 0) {
-      remarks.push_back(fmt::format("{}: {} spans found no room and are missing here; trace fewer steps", rank.name,
+      remarks.push_back(fmt::format("{}: {} spans did not fit and are missing here; trace fewer steps", rank.name,
                                     format_count(rank.dropped)));
     }
   }
   if (trace.ranks.size() > 1) remarks.push_back(fmt::format("clocks are aligned to {}", format_seconds(error)));
   for (const StepsOfRank& rank : steps.ranks()) {
     if (rank.steps.size() != steps.steps())
-      remarks.push_back(fmt::format("{} has {} steps and another rank {}: what is compared between ranks is of these",
+      remarks.push_back(fmt::format("{} has {} steps and another rank {}: ranks are compared over the latter",
                                     rank.rank->name, rank.steps.size(), steps.steps()));
   }
   return remarks;
@@ -226,7 +226,7 @@ double TracedRank::mean_groups_wait() const { return groups_wait.empty() ? 0 : p
 
 TraceAnalysis analyze(const TraceFile& trace) {
   const TraceSteps steps(trace);
-  if (steps.steps() == 0) bad_input("there is no step in the trace that all ranks have made");
+  if (steps.steps() == 0) bad_input("the trace has no step that all ranks completed");
   TraceAnalysis analysis{.command = trace.command};
   for (std::size_t rank = 0; rank < steps.ranks().size(); ++rank) analysis.ranks.push_back(time_of(steps, rank));
   add_straggling(steps, analysis.ranks);

@@ -45,7 +45,7 @@ TraceSpan span_from(const Json& event) {
   span.name = event.at("name");
   const std::string category = event.at("cat");
   const auto kind = kind_of(category);
-  if (!kind) bad_input("category '{}' is none of this program's", category);
+  if (!kind) bad_input("unknown category '{}'", category);
   span.kind = *kind;
   span.begin = microseconds_of(event, "ts") / 1e6;
   const double duration = microseconds_of(event, "dur");
@@ -101,7 +101,7 @@ class Reader {
   TraceThread& thread_of(const Json& event) {
     const int rank = event.at("pid"), id = event.at("tid");
     const auto found = by_rank_.find(rank);
-    if (found == by_rank_.end()) bad_input("rank {} is none of those that \"otherData\" lists", rank);
+    if (found == by_rank_.end()) bad_input("rank {} is not listed in \"otherData\"", rank);
     std::vector<TraceThread>& threads = file_.ranks[found->second].threads;
     const auto thread = std::ranges::find(threads, id, &TraceThread::id);
     if (thread != threads.end()) return *thread;
@@ -130,8 +130,8 @@ TraceFile parse_trace(const Json& json, const std::string& name) {
   const bool is_ours = json.is_object() && json.contains("otherData") && json["otherData"].is_object() &&
                        json["otherData"].value("schema", Json()) == kTraceSchema;
   if (!is_ours) {
-    bad_input("{}: no trace of this program: \"otherData\" has no \"schema\": \"{}\"; `bench --trace` writes one", name,
-              kTraceSchema);
+    bad_input("{}: not a trace of this program: \"otherData\" has no \"schema\": \"{}\"; `bench --trace` writes one",
+              name, kTraceSchema);
   }
   TraceFile file;
   Reader reader(file);
@@ -140,7 +140,7 @@ TraceFile parse_trace(const Json& json, const std::string& name) {
     reader.add_ranks(json["otherData"]);
   });
   if (!json.contains("traceEvents") || !json["traceEvents"].is_array()) {
-    bad_input("{}: there is no list \"traceEvents\"", name);
+    bad_input("{}: it has no list \"traceEvents\"", name);
   }
   std::size_t index = 0;
   for (const Json& event : json["traceEvents"]) {

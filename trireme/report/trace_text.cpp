@@ -20,8 +20,8 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 std::string groups_text(const TracedRank& rank) {
   std::vector<std::string> parts;
   for (const double wait : rank.groups_wait) parts.push_back(milliseconds(wait));
-  return fmt::format("{}: group by group they wait {} ms for each other; each figure above is the mean of the groups\n",
-                     rank.name, fmt::join(parts, " and "));
+  return fmt::format("{}: the groups wait {} ms for each other; each figure above is their mean\n", rank.name,
+                     fmt::join(parts, " and "));
 }
 
 // The columns from compute to idle add up to the step.
@@ -56,7 +56,8 @@ std::string rank_table(const TraceAnalysis& analysis) {
     table.add_row(row);
     if (!rank.groups_wait.empty()) of_groups += groups_text(rank);
   }
-  return "where a step goes, in milliseconds per step; from compute to idle it adds up\n" + table.text() + of_groups;
+  return "where the time of a step goes, in milliseconds; the columns from compute to idle add up to it\n" +
+         table.text() + of_groups;
 }
 
 std::string straggler_text(const TraceAnalysis& analysis) {
@@ -80,7 +81,7 @@ std::string straggler_text(const TraceAnalysis& analysis) {
 std::string server_text(const TraceAnalysis& analysis) {
   std::string text;
   for (const ServerTime& server : analysis.servers) {
-    text += fmt::format("{} applied gradients {} times, busy with it {} of the time\n", server.name,
+    text += fmt::format("{} applied gradients {} times, which kept it busy {} of the time\n", server.name,
                         format_count(server.updates), percent(server.busy));
   }
   return text;

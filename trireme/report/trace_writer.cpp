@@ -31,8 +31,8 @@ EventText text_of(const perf::SpanLabel& label) {
 }  // namespace
 
 void check_trace_path(const std::string& path) {
-  constexpr const char* kAdvice = "give a file in a folder that exists and can be written";
-  if (path.empty() || path == "-") bad_input("--trace '{}': it has to be a file; {}", path, kAdvice);
+  constexpr const char* kAdvice = "give a file in an existing, writable folder";
+  if (path.empty() || path == "-") bad_input("--trace '{}': must be a file; {}", path, kAdvice);
   try {
     NewFile trial(path);
   } catch (const Error& error) {

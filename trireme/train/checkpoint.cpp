@@ -55,12 +55,12 @@ Metadata to_metadata(const Checkpoint& checkpoint) {
 TrainingState state_of(const std::string& path, const SafetensorsFile& file) {
   MetadataReader metadata(fmt::format("'{}'", path), file.metadata());
   if (const std::string format = metadata.text("format"); format != kFormat) {
-    bad_input("'{}' says that it is '{}'; this version reads '{}'", path, format, kFormat);
+    bad_input("'{}' has format '{}'; this version reads '{}'", path, format, kFormat);
   }
   std::uint64_t checksum = 0;
   for (const std::string& name : file.names()) checksum += checksum_of(name, file.read(name));
   if (metadata.text("checksum") != hex(checksum)) {
-    bad_input("'{}' is damaged: its checksum is not that of its tensors; take an older one", path);
+    bad_input("'{}' is damaged: its checksum does not match its tensors; use an older one", path);
   }
   TrainingState state{.model = metadata.text("model"),
                       .classes = metadata.number<std::int64_t>("classes"),
@@ -118,12 +118,13 @@ CheckpointFile::CheckpointFile(const std::string& path)
 
 HostTensor CheckpointFile::read(const std::string& name, const Node& variable) const {
   if (!tensors_.contains(name)) {
-    bad_input("'{}' (of {}) has no '{}', which this network needs; is it of another network?", path_, state_.model,
+    bad_input("'{}' (of {}) has no '{}', which this network needs; is it from another network?", path_, state_.model,
               name);
   }
   if (const TensorType& type = tensors_.type(name); type != variable.outputs[0]) {
-    bad_input("'{}' (of {}): '{}' has shape {}, in this network {}; is it of another network, or for other classes?",
-              path_, state_.model, name, to_string(type.shape), to_string(variable.outputs[0].shape));
+    bad_input(
+        "'{}' (of {}): '{}' has shape {}, but {} in this network; is it from another network, or for other classes?",
+        path_, state_.model, name, to_string(type.shape), to_string(variable.outputs[0].shape));
   }
   return tensors_.read(name);
 }
@@ -183,7 +184,7 @@ CheckpointWriter::CheckpointWriter(std::string folder, int keep, Write write)
   try {
     NewFile trial(checkpoint_path(folder_, 0));
   } catch (const Error& problem) {
-    bad_input("{}; give a folder for checkpoints that can be written", problem.what());
+    bad_input("{}; give a writable folder for checkpoints", problem.what());
   }
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     if (is_left_over(entry.path())) fs::remove(entry.path(), error);

@@ -70,10 +70,10 @@ void CheckpointEvaluation::check_data() const {
   if (const auto trained_on = train::trained_on(checkpoint_->state().others)) {
     other = difference_in_kind(*trained_on, train::trained_on(*data_.dataset, data_.images, {}));
   } else if (find_model(config_.options.model).channels == 1 && data_.images.channels == 3) {  // an older version
-    other = "grey images, and these are coloured";
+    other = "grey images, but these are coloured";
   }
   if (other.empty()) return;
-  bad_input("--data-dir {}: {} was trained on {}; --allow-other-data evaluates all the same", config_.data.dir,
+  bad_input("--data-dir {}: {} was trained on {}; --allow-other-data evaluates it anyway", config_.data.dir,
             checkpoint_->path(), other);
 }
 

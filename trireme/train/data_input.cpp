@@ -13,7 +13,7 @@
 
 namespace trireme::train {
 
-void say_passed_over(const std::string& problem) { log_line("passed over: " + problem); }
+void say_passed_over(const std::string& problem) { log_line("skipped: " + problem); }
 
 void check_same_data(comm::Communicator& workers, const std::string& folder, std::int64_t samples, std::uint64_t hash) {
   workers.set_context("comparing data sets");
@@ -62,15 +62,15 @@ DataInput::DataInput(const StepConfig& config, comm::Communicator& workers) : co
 
 void DataInput::check_suits(const StepConfig& config, bool goes_on) const {
   if (const std::int64_t there = dataset_->info().classes; there > classes_) {
-    bad_input("--data-dir {}: its images have {} classes and the network {}; --num-classes {} gives it as many",
-              config_.dir, there, classes_, there);
+    bad_input("--data-dir {}: its images have {} classes but the network has {}; use --num-classes {}", config_.dir,
+              there, classes_, there);
   }
   const std::int64_t batch = config.global_batch_size(), workers = config.distribution.workers;
   if (goes_on || batch <= dataset_->size()) return;
   const std::int64_t most = dataset_->size() / workers;
   bad_input("--batch-size {}: a step of {} worker{} takes {} images, and {} has {}; {}", config.batch_size, workers,
             workers == 1 ? "" : "s", batch, config_.dir, dataset_->size(),
-            most > 0 ? fmt::format("--batch-size {} at most", most) : "take fewer workers");
+            most > 0 ? fmt::format("--batch-size {} at most", most) : "use fewer workers");
 }
 
 void DataInput::start(const std::vector<int>& processors, std::int64_t first, perf::Recorder* recorder) {
@@ -101,7 +101,7 @@ std::string DataInput::describe() const {
   if (info.height > 0) {
     text += fmt::format(" of {}x{}x{}", info.channels, info.height, info.width);
   } else if (images_.height > 0) {
-    text += fmt::format(" of {}{}x{}x{} (by a look at some)", images_.same_size ? "" : "up to ", images_.channels,
+    text += fmt::format(" of {}{}x{}x{} (judging by a few)", images_.same_size ? "" : "up to ", images_.channels,
                         images_.height, images_.width);
   }
   if (info.classes > 0) text += fmt::format(", {} classes", info.classes);

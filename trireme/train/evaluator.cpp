@@ -120,7 +120,7 @@ Evaluation added_up(std::span<const std::optional<Accuracy>> workers) {
     all.add(*each);
   }
   if (all.samples == 0 && all.broken > 0) {
-    fail(ErrorKind::failed, "none of the {} validation images is good", all.broken);
+    fail(ErrorKind::failed, "all {} validation images are broken", all.broken);
   }
   return {.accuracy = all};
 }

@@ -39,7 +39,7 @@ std::string scalar_message(const ScalarEvent& event) {
 #else
 std::string version_message(double) {
   fail(ErrorKind::unavailable,
-       "this build cannot write TensorBoard's files: build with the packages libprotobuf-dev and protobuf-compiler");
+       "this build cannot write TensorBoard files: build with the packages libprotobuf-dev and protobuf-compiler");
 }
 std::string scalar_message(const ScalarEvent&) { return {}; }  // no file to write to
 #endif
@@ -61,7 +61,7 @@ void EventFile::check(const std::string& folder) {
   try {
     NewFile trial(there / "events.out.tfevents");
   } catch (const Error& problem) {
-    bad_input("--tensorboard {}: {}; give a folder that can be written", folder, problem.what());
+    bad_input("--tensorboard {}: {}; give a writable folder", folder, problem.what());
   }
 }
 
@@ -76,8 +76,7 @@ EventFile::EventFile(const std::string& folder) {
                         comm::host_name(), getpid(), number);
     file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
     if (!file_.is_open() && errno != EEXIST) {
-      bad_input("cannot write '{}': {}; give a folder for TensorBoard that can be written", path_,
-                std::strerror(errno));
+      bad_input("cannot write '{}': {}; give a writable folder for TensorBoard", path_, std::strerror(errno));
     }
   }
   append(version);

@@ -80,10 +80,10 @@ constexpr Format kFormats[] = {{"onnx", write_onnx}, {"safetensors", write_weigh
 const Format& find_format(const ExportOptions& options) {
   const auto* found = std::ranges::find(kFormats, std::string_view(options.format), &Format::name);
   if (found == std::end(kFormats)) {
-    bad_input("unknown format to export '{}'; allowed: onnx, safetensors", options.format);
+    bad_input("unknown export format '{}'; allowed: onnx, safetensors", options.format);
   }
   if (options.batch_size && found->write == write_weights) {
-    bad_input("--batch-size is for --format onnx: weights are the same for every batch size");
+    bad_input("--batch-size works only with --format onnx: weights are the same for every batch size");
   }
   return *found;
 }
@@ -92,14 +92,15 @@ void expect_writable(const std::string& path) {
   try {
     const NewFile trial(path);
   } catch (const Error& error) {
-    bad_input("{}; give a file in a folder that can be written", error.what());
+    bad_input("{}; give a file in a writable folder", error.what());
   }
 }
 
 void expect_averages(const CheckpointFile& checkpoint, const Graph& graph) {
   const auto has_average = [&](NodeId id) { return checkpoint.tensors().contains(average_name(graph.node(id))); };
   if (std::ranges::none_of(graph.variables(), has_average)) {
-    bad_input("'{}' has no moving averages: it was trained without; export it without --average", checkpoint.path());
+    bad_input("'{}' has no moving averages: it was trained without them; export it without --average",
+              checkpoint.path());
   }
 }
 

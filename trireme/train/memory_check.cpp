@@ -38,9 +38,10 @@ std::string parts_text(const MemoryNeed& need) {
 std::string advice(const MemoryNeed& need, double room, const StepConfig& config) {
   const double fitting =
       std::floor(static_cast<double>(config.batch_size) * (room - need.variables - need.cache) / need.with_batch());
-  std::string text = fitting >= 1 ? fmt::format("about {} images fit", format_count(fitting)) : "not one image fits";
+  std::string text =
+      fitting >= 1 ? fmt::format("about {} images fit", format_count(fitting)) : "not even one image fits";
   if (!config.options.forward_only && config.recompute != Recompute::full)
-    text += "; --recompute cheap or full needs less";
+    text += "; --recompute cheap or full uses less";
   return text;
 }
 
@@ -129,9 +130,9 @@ std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const
   const std::string who =
       memory.workers == 1 ? "" : fmt::format(" for each of {} workers on {}", memory.workers, memory.host);
   const std::string needed =
-      fmt::format("--batch-size {}: {} of memory are needed{} ({}), and {} are available{}", step.batch_size,
+      fmt::format("--batch-size {}: {} of memory is needed{} ({}), but {} is available{}", step.batch_size,
                   format_bytes(need.total()), who, parts_text(need), format_bytes(free),
-                  memory.free.by_group ? " by the limit of the control group (cgroup)" : "");
+                  memory.free.by_group ? " under the limit of the control group (cgroup)" : "");
   const std::string better = advice(need, free / memory.workers, step);
   if (all <= free + static_cast<double>(memory.free.swap_bytes)) {
     return fmt::format("{}: the rest will be swapped to disk, which is slow; {}", needed, better);

@@ -34,8 +34,8 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
     split_ = &session_->prepare_split(step_.fetches);
   } catch (const OutOfMemory& error) {
     const auto fitting = static_cast<std::int64_t>(error.fitting_share() * static_cast<double>(config.batch_size));
-    bad_input("--batch-size {}: {}; {}, --recompute cheap or full needs less", config.batch_size, error.what(),
-              fitting > 0 ? fmt::format("about {} images fit", fitting) : "not one image fits");
+    bad_input("--batch-size {}: {}; {}, --recompute cheap or full uses less", config.batch_size, error.what(),
+              fitting > 0 ? fmt::format("about {} images fit", fitting) : "not even one image fits");
   }
   if (restore) restore(*session_);
   if (replicas != nullptr) replicas->attach(*session_, *split_);

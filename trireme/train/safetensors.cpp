@@ -71,8 +71,9 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   if (file_bytes < kLengthBytes) refuse(fmt::format("it has {} bytes", file_bytes));
   file_.read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > std::min(file_bytes - kLengthBytes, kLongestHeader)) {
-    refuse(fmt::format("its header would have {} bytes, the file has {}; it is of another kind, or was cut off", length,
-                       file_bytes));
+    refuse(
+        fmt::format("its header would have {} bytes, but the file has {}; it is another kind of file, or was truncated",
+                    length, file_bytes));
   }
   std::string text(length, '\0');
   file_.read(kLengthBytes, std::as_writable_bytes(std::span(text)));
@@ -94,10 +95,10 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
       const auto expected = bytes_of(dims);
       if (offsets.size() != 2 || offsets[0] < 0 || !expected || offsets[1] < offsets[0] ||
           offsets[1] - offsets[0] != *expected) {
-        refuse(fmt::format("shape and place of tensor '{}' do not agree", name));
+        refuse(fmt::format("shape and offsets of tensor '{}' do not agree", name));
       }
       if (offsets[1] > data_bytes) {
-        refuse(fmt::format("tensor '{}' would end at byte {} of the data, which has {}; the file was cut off", name,
+        refuse(fmt::format("tensor '{}' would end at byte {} of the data, which has {}; the file was truncated", name,
                            offsets[1], data_bytes));
       }
       entries_[name] = {.type = {*type, Shape(dims)}, .begin = static_cast<std::int64_t>(data) + offsets[0]};

@@ -29,8 +29,7 @@ class MetadataReader {
 
   std::string text(const std::string& key) {
     const auto found = metadata_.find(key);
-    if (found == metadata_.end())
-      bad_input("{} is damaged, or it is not a checkpoint of trireme: it does not say its {}", source_, key);
+    if (found == metadata_.end()) bad_input("{} is damaged or not a Trireme checkpoint: it has no {}", source_, key);
     std::string value = std::move(found->second);
     metadata_.erase(found);
     return value;

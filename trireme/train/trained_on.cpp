@@ -39,12 +39,12 @@ bool same_size(const data::Glimpse& a, const data::Glimpse& b) { return a.height
 // Compares what both know.
 std::string difference_in_classes(const TrainedOn& before, const TrainedOn& now) {
   if (before.classes > 0 && now.classes > 0 && before.classes != now.classes) {
-    return fmt::format("{} classes, and these have {}", before.classes, now.classes);
+    return fmt::format("{} classes, but these have {}", before.classes, now.classes);
   }
   if (before.class_names.empty() || now.class_names.empty()) return "";
   for (std::size_t i = 0; i < std::min(before.class_names.size(), now.class_names.size()); ++i) {
     if (before.class_names[i] == now.class_names[i]) continue;
-    return fmt::format("class {} was '{}', and here it is '{}'", i, before.class_names[i], now.class_names[i]);
+    return fmt::format("class {} was '{}', but here it is '{}'", i, before.class_names[i], now.class_names[i]);
   }
   return "";
 }
@@ -101,27 +101,27 @@ std::optional<TrainedOn> trained_on(const Metadata& metadata) {
 
 std::string difference_in_training(const TrainedOn& before, const TrainedOn& now) {
   if (before.samples != now.samples) {
-    return fmt::format("{} images, and there are {} here", format_count(before.samples), format_count(now.samples));
+    return fmt::format("{} images, but there are {} here", format_count(before.samples), format_count(now.samples));
   }
   if (std::string classes = difference_in_classes(before, now); !classes.empty()) return classes;
   if (before.images.channels != now.images.channels) {
-    return fmt::format("{} images, and these are {}", colours(before.images), colours(now.images));
+    return fmt::format("{} images, but these are {}", colours(before.images), colours(now.images));
   }
   if (!same_size(before.images, now.images)) {
-    return fmt::format("images of {}, and these have {}", size_text(before.images), size_text(now.images));
+    return fmt::format("images of {}, but these have {}", size_text(before.images), size_text(now.images));
   }
-  if (before.images.hash != now.images.hash) return "as many images, but not these";
+  if (before.images.hash != now.images.hash) return "as many images, but different ones";
   return "";
 }
 
 std::string difference_in_kind(const TrainedOn& before, const TrainedOn& now) {
   if (before.images.channels == 1 && now.images.channels == 3) {  // the reverse, grayscale photographs, is fine
-    return fmt::format("{} images of {}, and these are {}, of {}", colours(before.images), size_text(before.images),
+    return fmt::format("{} images of {}, but these are {}, of {}", colours(before.images), size_text(before.images),
                        colours(now.images), size_text(now.images));
   }
   const bool know_size = before.images.height > 0 && now.images.height > 0;  // else sizes vary
   if (know_size && !same_size(before.images, now.images) && (are_small(before.images) || are_small(now.images))) {
-    return fmt::format("images of {}, and these have {}", size_text(before.images), size_text(now.images));
+    return fmt::format("images of {}, but these have {}", size_text(before.images), size_text(now.images));
   }
   return difference_in_classes(before, now);
 }

@@ -87,7 +87,7 @@ void Trainer::run_step() {
   if (!std::isfinite(report.loss)) {
     fail(ErrorKind::failed,
          "the loss is {} in step {} at a learning rate of {}; try a lower --init-learning-rate, some "
-         "--num-learning-rate-warmup-epochs or --clip-norm, from the last checkpoint",
+         "--num-learning-rate-warmup-epochs or --clip-norm, starting from the last checkpoint",
          name_of_loss(report.loss), step_, report.learning_rate);
   }
   ++epoch_.steps;
@@ -247,7 +247,7 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
   try {
     checkpoints_->save(checkpoint);
   } catch (const std::exception& error) {  // the previous checkpoint and the trained values remain
-    log_line(fmt::format("warning: a checkpoint was lost: {}; training goes on", error.what()));
+    log_line(fmt::format("warning: a checkpoint was lost: {}; training continues", error.what()));
   }
 }
 
@@ -345,7 +345,7 @@ void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {
     try {
       what(*observer);
     } catch (const std::exception& error) {
-      log_line(fmt::format("warning: {}; training goes on", error.what()));
+      log_line(fmt::format("warning: {}; training continues", error.what()));
     }
   }
 }

@@ -89,8 +89,8 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
       resumed_ = open_latest_checkpoint(config_->checkpoint_dir);
       if (resumed_ && !config_->resume) {
         bad_input(
-            "--checkpoint-dir {}: there are checkpoints in it; --resume goes on from the last one, or give another "
-            "folder",
+            "--checkpoint-dir {}: it already has checkpoints; continue from the last one with --resume, or give "
+            "another folder",
             config_->checkpoint_dir);
       }
       if (resumed_) {
@@ -129,15 +129,16 @@ void Trainer::go_on_with(std::int64_t classes, const Metadata& metadata) {
   for (const std::string& name : step.data.preprocessing.augment->others) {
     if (std::ranges::find(known, name) != known.end()) continue;
     bad_input(
-        "{}: this training had --augment {}, and this program has no augmentation '{}'; resume with the program that "
+        "{}: this training used --augment {}, but this program has no augmentation '{}'; resume with the program that "
         "adds it, or give another --augment with --allow-other-data",
         config_->checkpoint_dir, data::to_string(*trained_on_->preprocessing.augment), name);
   }
   if (config_->allow_other_data || step.data.preprocessing == trained_on_->preprocessing) return;
   const data::PreprocessingOptions &was = trained_on_->preprocessing, &now = step.data.preprocessing;
   bad_input(
-      "{}: this training had --crop {} --eval-crop {} --augment {} --mean {} --std {}, and now it is --crop {} "
-      "--eval-crop {} --augment {} --mean {} --std {}; leave them out to go on as before, or begin in another folder",
+      "{}: this training used --crop {} --eval-crop {} --augment {} --mean {} --std {}, but now it has --crop {} "
+      "--eval-crop {} --augment {} --mean {} --std {}; leave them out to continue as before, or start in another "
+      "folder",
       config_->checkpoint_dir, data::to_string(*was.crop), data::to_string(*was.eval_crop),
       data::to_string(*was.augment), data::to_string(was.mean), data::to_string(was.deviation),
       data::to_string(*now.crop), data::to_string(*now.eval_crop), data::to_string(*now.augment),
@@ -152,7 +153,7 @@ void Trainer::check_data(const DataInput& input) const {
   if (!other.empty()) {
     bad_input(
         "--data-dir {} is not the data set of the checkpoint in {}, which was trained on {}; give that one, or "
-        "--allow-other-data to go on with this",
+        "--allow-other-data to continue with this one",
         config_->step.data.dir, config_->checkpoint_dir, other);
   }
   if (first_.step > 0) return;  // a started training may continue
@@ -165,7 +166,7 @@ void Trainer::check_data(const DataInput& input) const {
 
 void Trainer::check_is_ours(const TrainingState& state) const {
   const auto refuse = [&](const char* what, const auto& theirs, const auto& ours) {
-    bad_input("{}: this training had {} {}, and now it is {}; go on with the same, or begin in another folder",
+    bad_input("{}: this training used {} {}, but now it is {}; continue with the same, or start in another folder",
               resumed_->path(), what, theirs, ours);
   };
   if (state.model != config_->step.options.model) refuse("--model", state.model, config_->step.options.model);

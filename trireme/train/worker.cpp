@@ -32,7 +32,7 @@ cpu_set_t affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-    fail(ErrorKind::failed, "the system does not say on which processors this process may run");
+    fail(ErrorKind::failed, "the system does not report which processors this process may use");
   }
   return set;
 }
@@ -58,7 +58,7 @@ std::string share_processors(comm::Communicator& workers) {
   }
   // All threads: planning uses what the process may run on, and MPI has already started some.
   if (!perf::limit_process(division.workers[before])) {
-    return "the system refuses to keep this worker on processors of its own";
+    return "the system refuses to bind this worker to its own processors";
   }
   return "";
 }

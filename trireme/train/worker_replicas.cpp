@@ -97,7 +97,7 @@ std::string Worker::why_not_between_gpus() const {
   workers_->set_context("comparing GPUs");
   const std::vector<std::string> gpus =
       comm::all_gather_text(*workers_, device.has_groups() ? device.identity() : std::string());
-  if (std::find(gpus.begin(), gpus.end(), "") != gpus.end()) return "there is no NCCL";
+  if (std::find(gpus.begin(), gpus.end(), "") != gpus.end()) return "NCCL is not available";
   if (std::set<std::string>(gpus.begin(), gpus.end()).size() < gpus.size()) return "workers share a GPU";
   return "";
 }

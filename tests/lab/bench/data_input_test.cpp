@@ -111,7 +111,7 @@ TEST_F(BenchmarkOnData, GroupsGetTheirShares) {
 TEST_F(BenchmarkOnData, DataMustSuitTheNetwork) {
   BenchmarkOptions wrong = options();
   wrong.num_classes = 7;
-  EXPECT_NE(message_of(wrong).find("its images have 10 classes and the network 7; --num-classes 10"),
+  EXPECT_NE(message_of(wrong).find("its images have 10 classes but the network has 7; use --num-classes 10"),
             std::string::npos);
 }
 

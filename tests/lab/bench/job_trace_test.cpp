@@ -64,7 +64,7 @@ TEST(JobTrace, OfOneProcessSaysWhatFoundNoRoom) {
   const std::int32_t label = trace.recorder().label({.name = "work"});
   trace.recorder().set_recording(true);
   for (int i = 0; i < 8; ++i) const ScopedSpan span(&track, label);
-  EXPECT_NE(trace.write(path).find("3 spans found no room"), std::string::npos);
+  EXPECT_NE(trace.write(path).find("3 spans did not fit"), std::string::npos);
   const report::TraceFile file = report::read_trace(path);
   EXPECT_EQ(file.ranks.at(0).dropped, 3);
   EXPECT_EQ(file.ranks.at(0).threads.at(0).spans.size(), 5u);

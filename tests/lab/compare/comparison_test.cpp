@@ -106,11 +106,12 @@ TEST(Contestants, WhatIsMissingIsSaidWithItsReasonAndRemedy) {
     const Field field = choose_contestants(catalogs, {"pytorch", wanted});
     EXPECT_EQ(field.contestants.size(), 1u);
     ASSERT_EQ(field.missing.size(), 1u);
-    EXPECT_TRUE(
-        has(field.missing[0], "tensorflow: python3 has none (No module named 'tensorflow'); tools/setup --peers"));
+    EXPECT_TRUE(has(
+        field.missing[0],
+        "tensorflow: python3 does not have it (No module named 'tensorflow'); install it with tools/setup --peers"));
   }
   const std::string message = message_of([&] { choose_contestants(catalogs, {"theano"}); });
-  EXPECT_TRUE(has(message, "there is no 'theano'; there are pytorch, pytorch-ddp, pytorch-jit, tensorflow, all"))
+  EXPECT_TRUE(has(message, "unknown framework 'theano'; known are pytorch, pytorch-ddp, pytorch-jit, tensorflow, all"))
       << message;
 }
 
@@ -120,7 +121,7 @@ TEST(Contestants, VersionsTellInterpretersApart) {
   const std::vector<PeerCatalog> two{parse_peers(description(), "new", "/peers"), parse_peers(other, "old", "/peers")};
   EXPECT_EQ(labels(choose_contestants(two, {"pytorch"})), (std::vector<std::string>{"pytorch 2.15", "pytorch 1.13"}));
   const std::vector<PeerCatalog> same{two[0], two[0]};
-  EXPECT_TRUE(has(message_of([&] { choose_contestants(same, {"pytorch"}); }), "pytorch 2.15 is there twice"));
+  EXPECT_TRUE(has(message_of([&] { choose_contestants(same, {"pytorch"}); }), "pytorch 2.15 is given twice"));
 }
 
 TEST(Comparison, EveryWorkIsRunByAllThatCanDoIt) {
@@ -204,7 +205,7 @@ TEST(Peers, ADescriptionThatIsNotWholeIsRefused) {
 
 TEST(Peers, AnInterpreterThatIsNoneIsRefused) {
   EXPECT_TRUE(has(message_of([] { ask_peers("/nowhere/python", "/peers"); }), "there is no program '/nowhere/python'"));
-  EXPECT_TRUE(has(message_of([] { ask_peers("/bin/false", "/peers"); }), "'/bin/false' cannot say which frameworks"));
+  EXPECT_TRUE(has(message_of([] { ask_peers("/bin/false", "/peers"); }), "'/bin/false' could not list its frameworks"));
   EXPECT_TRUE(has(message_of([] { ask_peers("/bin/echo", "/peers"); }), "gave no description"));
 }
 
@@ -264,7 +265,7 @@ TEST_F(ComparisonText, DifferencesAreThoseOfTheNetworksAndFrameworksAtHand) {
   const auto both = make_comparison({work("vgg11", {{"no-dropout", true}}), work("resnet50"), work("resnet50")},
                                     field_.contestants, {}, 2);
   const std::vector<std::string> expected{"vgg11, the same: 8 convolutions; changed on all sides: no-dropout=true",
-                                          "vgg11: no difference that we know of between the networks",
+                                          "vgg11: no known difference between the networks",
                                           "resnet50, the same: 53 convolutions",
                                           "resnet50, pytorch: a padding of its own",
                                           "measurement, the same: one batch",

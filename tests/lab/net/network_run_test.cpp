@@ -101,7 +101,8 @@ TEST(NetworkRun, ChoosesFewerTransportsAndRefusesThoseItHasNot) {
 TEST(NetworkRun, TheLibrarysAllReduceIsRefusedWhereNoTransportHasOne) {
   NetworkPlan plan = small_plan();
   plan.algorithms = {comm::Algorithm::ring, comm::Algorithm::library};
-  EXPECT_NE(error_of([&] { run(plan, {.size = 2}); }).find("--algorithms library: no transport"), std::string::npos);
+  EXPECT_NE(error_of([&] { run(plan, {.size = 2}); }).find("--algorithms library: none of the measured transports"),
+            std::string::npos);
 }
 
 TEST(PairTest, NoticesACorruptByteInEveryWayOfSending) {

@@ -57,12 +57,12 @@ TEST(Formula, Conditions) {
 }
 
 TEST(Formula, ErrorsSayWhereAndWhat) {
-  EXPECT_EQ(error_of("workers <="), "here: 'workers <=': a number, a name or a text in quotes is missing at the end");
+  EXPECT_EQ(error_of("workers <="), "here: 'workers <=': a number, a name or a quoted text is missing at the end");
   EXPECT_EQ(error_of("workers 4"), "here: 'workers 4': an operator is expected at character 9, not '4'");
   EXPECT_EQ(error_of("(1 + 2"), "here: '(1 + 2': ')' is missing at the end");
   EXPECT_EQ(error_of("ps <= 2"), "here: 'ps <= 2': there is no 'ps'");
   EXPECT_EQ(error_of("model + 1"), "here: 'model + 1': + takes numbers, and 'resnet50' is none");
-  EXPECT_EQ(error_of("1 / (workers - 4)"), "here: '1 / (workers - 4)': 1 / 0: nothing can be divided by zero");
+  EXPECT_EQ(error_of("1 / (workers - 4)"), "here: '1 / (workers - 4)': 1 / 0: division by zero");
   EXPECT_EQ(error_of("model == 4"),
             "here: 'model == 4': 'resnet50' and 4 are of different kinds and cannot be compared");
   EXPECT_NE(error_of("workers = 4").find("'=' at character 9 has no meaning here"), std::string::npos);
@@ -70,7 +70,7 @@ TEST(Formula, ErrorsSayWhereAndWhat) {
   EXPECT_NE(error_of("1 < 2 < 3").find("comparisons do not chain"), std::string::npos);
   EXPECT_NE(error_of("1 and 2 == 2").find("and takes conditions"), std::string::npos);
   EXPECT_NE(error_of("1.2.3").find("'1.2.3' is not a number"), std::string::npos);
-  EXPECT_NE(error_of("and").find("a number, a name or a text in quotes is expected"), std::string::npos);
+  EXPECT_NE(error_of("and").find("a number, a name or a quoted text is expected"), std::string::npos);
   EXPECT_NE(error_of("").find("is missing at the end"), std::string::npos);
 }
 
@@ -83,7 +83,7 @@ TEST(Formula, WrongCharactersAreNamedAsAWhole) {
 TEST(Formula, NumbersThatAreTooLargeAreRefused) {
   std::string power = "10";
   for (int i = 0; i < 400; ++i) power += "*10";
-  EXPECT_NE(error_of(power).find(" * 10 is too large a number"), std::string::npos);
+  EXPECT_NE(error_of(power).find(" * 10 is too large"), std::string::npos);
   EXPECT_NE(error_of("0 * (" + power + ")").find("too large"), std::string::npos);
 }
 

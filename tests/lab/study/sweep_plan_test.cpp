@@ -120,9 +120,9 @@ TEST(SweepPlan, FormulasFollowFromOtherOptionsAndLabels) {
             "p.json: the only cell: '=7 / cores': batch-size is a whole number; it cannot be 1.75");
   EXPECT_EQ(
       plan_error(R"({"name": "x", "fixed": {"batch-size": "=7 / (workers - 2) + 1"}, "vary": {"workers": [1, 2]}})"),
-      "p.json: the cell 'workers=2': batch-size: '7 / (workers - 2) + 1': 7 / 0: nothing can be divided by zero");
+      "p.json: the cell 'workers=2': batch-size: '7 / (workers - 2) + 1': 7 / 0: division by zero");
   EXPECT_NE(
-      plan_error(R"({"name": "x", "fixed": {"batch-size": "=batch-size + 1"}})").find("batch-size asks for itself"),
+      plan_error(R"({"name": "x", "fixed": {"batch-size": "=batch-size + 1"}})").find("batch-size depends on itself"),
       std::string::npos);
   EXPECT_EQ(texts(cells(R"({"name": "x", "vary": {"workers": ["=cores / 2", 4]}})")),
             (std::vector<std::string>{"workers=2", "workers=4"}));
@@ -133,7 +133,7 @@ TEST(SweepPlan, UnknownNamesInConstraintsListWhatThereIs) {
       plan_error(R"({"name": "x", "vary": {"batch-size": [1]}, "constraints": ["threads <= cores"]})");
   EXPECT_EQ(error,
             "p.json: constraints[0]: 'threads <= cores': there is no 'threads' in the cell 'batch-size=1', which has "
-            "batch-size, cores, hardware-threads, hosts, ps, workers; a further option can be set in fixed");
+            "batch-size, cores, hardware-threads, hosts, ps, workers; other options can be set in fixed");
 }
 
 TEST(SweepPlan, RefusesWhatItDoesNotKnow) {
@@ -143,37 +143,37 @@ TEST(SweepPlan, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(error.find("p.json: "), 0u) << error;
   };
   has(R"([])", "a plan is a JSON object, {...}, not array");
-  has(R"({"name": "x", "varies": {}})", "there is no key 'varies' in a plan; the keys are schema, name,");
+  has(R"({"name": "x", "varies": {}})", "unknown key 'varies'; the keys of a plan are schema, name,");
   has(R"({})", "name: '': must be one word");
   has(R"({"name": "a/b"})", "name: 'a/b': must be one word");
-  has(R"({"name": "x", "schema": "trireme.run/1"})", "schema: 'trireme.run/1' is another kind of file");
+  has(R"({"name": "x", "schema": "trireme.run/1"})", "schema: 'trireme.run/1' is not a plan");
   has(R"({"name": "x", "command": "models"})", "command: 'models' cannot be swept; it must be bench");
   has(R"({"name": "x", "figure": "pie"})", "figure: 'pie': must be one of scaling, heatmap");
-  has(R"({"name": "x", "title": 3})", "title: must be a text, not 3");
+  has(R"({"name": "x", "title": 3})", "title: must be text, not 3");
   has(R"({"name": "x", "repeats": 0})", "repeats: must be a whole number from 1 to 1000, not 0");
   has(R"({"name": "x", "repeats": 2.5})", "repeats: must be a whole number");
-  has(R"({"name": "x", "budget": "20"})", "budget: '20': must be a length of time with its unit");
+  has(R"({"name": "x", "budget": "20"})", "budget: '20': must be a duration with its unit");
   has(R"({"name": "x", "fixed": []})", "fixed: must be an object of options");
   has(R"({"name": "x", "fixed": {"batch-sise": 1}})",
       "fixed: there is no option 'batch-sise'; did you mean 'batch-size'?");
   has(R"({"name": "x", "fixed": {"batch-size": "16"}})", "fixed: batch-size is a whole number; it cannot be \"16\"");
   has(R"({"name": "x", "fixed": {"batch-size": 1.5}})", "batch-size is a whole number; it cannot be 1.5");
   has(R"({"name": "x", "fixed": {"forward-only": 1}})", "forward-only is true or false; it cannot be 1");
-  has(R"({"name": "x", "fixed": {"model": null}})", "model is left to you; give it with --set model=VALUE");
+  has(R"({"name": "x", "fixed": {"model": null}})", "the plan does not set model; give it with --set model=VALUE");
   has(R"({"name": "x", "vary": []})", "vary: must be an object of lists");
   has(R"({"name": "x", "vary": {"batch-size": []}})", "vary.batch-size: must be a list of at least one value");
   has(R"({"name": "x", "vary": {"batch-size": 16}})", "vary.batch-size: must be a list of at least one value");
   has(R"({"name": "x", "vary": {"batch-size": [1, [2]]}})", "vary.batch-size[1]: must be a value");
-  has(R"({"name": "x", "vary": {"batch-size": [1, 2, 1]}})", "vary.batch-size: 1 is there twice");
+  has(R"({"name": "x", "vary": {"batch-size": [1, 2, 1]}})", "vary.batch-size: 1 is listed twice");
   has(R"({"name": "x", "vary": {"mode": [1]}})", "vary.mode[0]: there is no option 'mode'");
   has(R"({"name": "x", "vary": {"mode": [{}]}})", "vary.mode[0]: sets nothing and has no label");
-  has(R"({"name": "x", "vary": {"mode": [{"label": true}]}})", "vary.mode[0]: label: must be a text or a number");
+  has(R"({"name": "x", "vary": {"mode": [{"label": true}]}})", "vary.mode[0]: label: must be text or a number");
   has(R"({"name": "x", "fixed": {"workers": 1}, "vary": {"workers": [1]}})",
       "workers is set by fixed and by vary.workers");
   has(R"({"name": "x", "constraints": "a"})", "constraints: must be a list");
-  has(R"({"name": "x", "constraints": [1]})", "constraints[0]: must be a text");
+  has(R"({"name": "x", "constraints": [1]})", "constraints[0]: must be text");
   has(R"({"name": "x", "constraints": ["1 <"]})",
-      "constraints[0]: '1 <': a number, a name or a text in quotes is missing");
+      "constraints[0]: '1 <': a number, a name or a quoted text is missing");
   has(R"({"name": "x", "constraints": ["1 + 1"]})", "constraints[0]: '1 + 1': is 2, not a condition");
 }
 
@@ -190,7 +190,7 @@ TEST(SweepPlan, SetOverridesFixedAndRestrictsVaried) {
   EXPECT_EQ(set("batch-size=2")["vary"]["batch-size"], Json::array({2}));
   EXPECT_EQ(set("batch-size=4,8")["vary"]["batch-size"], Json::array({4, 8}));
   EXPECT_EQ(set("mode=MP")["vary"]["mode"].size(), 1u);
-  EXPECT_EQ(error_of([&] { set("mode=XP"); }), "--set mode: 'XP' is none of its choices, which are SP, MP");
+  EXPECT_EQ(error_of([&] { set("mode=XP"); }), "--set mode: 'XP' is not one of its choices, which are SP, MP");
   EXPECT_EQ(error_of([&] { set("batch-size=two"); }), "--set: batch-size is a whole number; it cannot be 'two'");
   EXPECT_NE(error_of([&] { set("colour=red"); }).find("there is no option 'colour'"), std::string::npos);
   EXPECT_NE(error_of([&] { set("model"); }).find("must be option=value"), std::string::npos);
@@ -212,8 +212,8 @@ TEST(SweepPlan, WhatFormulasMakeTheSameIsOneCell) {
             (std::vector<std::string>{"batch-size=8", "batch-size=4"}));
   EXPECT_EQ(
       plan_error(R"({"name": "x", "vary": {"mode": [{"label": "1", "workers": 1}, {"label": 1, "workers": 2}]}})"),
-      "p.json: two cells would be called mode-1, one with workers=1, the other with workers=2; give them other "
-      "labels");
+      "p.json: two cells would both be called mode-1, one with workers=1, the other with workers=2; give them "
+      "different labels");
 }
 
 TEST(SweepPlan, SlugsAreFileNamesAndDiffer) {
@@ -280,7 +280,7 @@ TEST(Options, AreHintedAtWhenNearlyRight) {
   EXPECT_NE(error("nosuch").find("there is no option 'nosuch'. Options are "), std::string::npos) << error("nosuch");
   EXPECT_NE(error("md").find("'md'. Options are "), std::string::npos) << error("md");
   EXPECT_EQ(error("record"),
-            "here: 'record' is not for studies, which decide themselves what is run and where results go");
+            "here: 'record' cannot be set in a study, which decides itself what to run and where results go");
 }
 
 TEST(Duration, IsReadAndWrittenWithUnits) {

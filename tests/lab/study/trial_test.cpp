@@ -103,7 +103,7 @@ TEST_F(Trial, AnExitCodeOfZeroIsNotEnough) {
                                                      "results": {"images_per_second": 1}})")}) {
     const TrialResult result = run(printing(printed));
     EXPECT_EQ(result.ending, Ending::failed) << printed;
-    EXPECT_EQ(result.record["error"], "gave no whole record") << printed;
+    EXPECT_EQ(result.record["error"], "wrote no complete record") << printed;
   }
 }
 

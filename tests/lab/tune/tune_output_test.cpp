@@ -39,12 +39,12 @@ class TuneConclusion : public testing::Test {
 
 TEST_F(TuneConclusion, OneRunEachHasNeitherIntervalNorGain) {
   const TuneResult result = result_of({1934.9}, {100});
-  EXPECT_EQ(
-      cli::gain_text(result),
-      "not shown: the median is 19.349 times the default, with too few runs for a test (1 and 1; 4 each would do)");
+  EXPECT_EQ(cli::gain_text(result),
+            "not shown: the median is 19.349 times the default, with too few runs for a test (1 and 1; 4 each would be "
+            "enough)");
   const std::string text = text_of(result);
   EXPECT_FALSE(has(text, "best: ")) << text;
-  EXPECT_TRUE(has(text, "chosen, without a gain that is shown: ")) << text;
+  EXPECT_TRUE(has(text, "chosen, but no gain is shown: ")) << text;
   EXPECT_TRUE(has(text, "-        -     1\n")) << "no spread of one run: " << text;
 }
 

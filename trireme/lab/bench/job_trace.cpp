@@ -196,8 +196,7 @@ std::string JobTrace::write(const std::string& path) {
   std::int64_t all_dropped = 0;
   for (const std::int64_t each : dropped) all_dropped += each;
   if (all_dropped > 0)
-    line +=
-        fmt::format("\ntrace: {} spans found no room; fewer --trace-steps leave out none", format_count(all_dropped));
+    line += fmt::format("\ntrace: {} spans did not fit; use fewer --trace-steps", format_count(all_dropped));
   return line;
 }
 

@@ -126,7 +126,7 @@ StepProfile make_profile(const Program& program, const Executable::Profile& prof
 
 std::string to_text(const StepProfile& profile, const perf::Peak& peak, std::int64_t rows) {
   const std::size_t shown = std::min(profile.instructions.size(), static_cast<std::size_t>(rows));
-  std::string title = fmt::format("Profile: the {} of {} instructions that take most time (--profile-rows)", shown,
+  std::string title = fmt::format("Profile: the {} of {} instructions that take the most time (--profile-rows)", shown,
                                   profile.instructions.size());
   if (overlap(profile)) {
     title += fmt::format("; up to {} run at the same time: shares are of the summed instruction time, not of the step",

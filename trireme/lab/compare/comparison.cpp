@@ -63,9 +63,10 @@ void note_missing(Field& field, const std::vector<PeerCatalog>& catalogs, const 
   for (const PeerCatalog& catalog : catalogs) {
     for (const PeerFramework& framework : catalog.frameworks) {
       if (framework.missing.empty() || !belongs_to(word, framework)) continue;
-      field.missing.push_back(fmt::format(
-          "{}: {} has none ({}); tools/setup --peers installs it, or name another interpreter with --python",
-          framework.name, catalog.python, framework.missing));
+      field.missing.push_back(
+          fmt::format("{}: {} does not have it ({}); install it with tools/setup --peers, or give another interpreter "
+                      "with --python",
+                      framework.name, catalog.python, framework.missing));
     }
   }
 }
@@ -78,7 +79,7 @@ void tell_apart(std::vector<Contestant>& contestants) {
   for (Contestant& contestant : contestants) {
     if (labels.count(contestant.label) > 1) contestant.label += " " + contestant.version;
     if (!taken.insert(contestant.label).second) {
-      bad_input("{} is there twice; name it once in --frameworks, and one interpreter for each version in --python",
+      bad_input("{} is given twice; name it once in --frameworks, and one interpreter for each version in --python",
                 contestant.label);
     }
   }
@@ -194,7 +195,7 @@ Field choose_contestants(const std::vector<PeerCatalog>& catalogs, const std::ve
       }
     }
     if (!is_known) {
-      bad_input("--frameworks: there is no '{}'; there are {}", word, fmt::join(known_names(catalogs), ", "));
+      bad_input("--frameworks: unknown framework '{}'; known are {}", word, fmt::join(known_names(catalogs), ", "));
     }
     if (word == kAll || field.contestants.size() == before) note_missing(field, catalogs, word);
   }
@@ -302,9 +303,8 @@ std::string ratio_table(const FrameworkComparison& comparison, const std::filesy
   text +=
       "images/sec: of all workers, the median of the rounds; spread: from the slowest run to the fastest; Trireme / "
       "it:\n"
-      "the ratio of the medians of rounds that both have, and the range of the ratios within one; peak: of the "
-      "largest\n"
-      "process\n";
+      "the ratio of the medians over rounds that both have, with the range of the ratios within a round; peak: of the\n"
+      "largest process\n";
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
   return text;
 }
@@ -316,7 +316,7 @@ std::vector<std::string> difference_lines(const FrameworkComparison& comparison,
     const Configuration& configuration = comparison.cells[group.front()].configuration;
     add_network(lines, configuration, contestants);
     const std::string model = value_text(*find(configuration, "model"));
-    if (!has_differences(lines, model)) add_once(lines, model + ": no difference that we know of between the networks");
+    if (!has_differences(lines, model)) add_once(lines, model + ": no known difference between the networks");
   }
   const Json& measurement = contestants.front().catalog->measurement;
   for (const Json& same : measurement.value("same", Json::array())) {

@@ -66,7 +66,7 @@ fs::path find_peers_folder(const std::string& given, const fs::path& program) {
     if (fs::exists(place / kDescription)) return fs::canonical(place);
   }
   bad_input(
-      "the scripts of the other frameworks are not with this program ({}); give their folder, bench/peers of the "
+      "the scripts for the other frameworks do not come with this program ({}); give their folder, bench/peers in the "
       "source tree, with --peers-dir",
       (program.parent_path().parent_path() / below).string());
 }
@@ -79,18 +79,18 @@ std::string usual_python(const fs::path& folder) {
 PeerCatalog ask_peers(const std::string& python, const fs::path& folder) {
   if (cluster::find_program(python).empty()) {
     bad_input(
-        "--python: there is no program '{}'; tools/setup --peers makes an environment with PyTorch and TensorFlow",
+        "--python: there is no program '{}'; tools/setup --peers creates an environment with PyTorch and TensorFlow",
         python);
   }
   std::string said;
   try {
     said = cluster::command_output({python, "-B", (folder / kDescription).string()});
   } catch (const Error& error) {
-    bad_input("--python: '{}' cannot say which frameworks it has: {}", python, error.what());
+    bad_input("--python: '{}' could not list its frameworks: {}", python, error.what());
   }
   const Json json = Json::parse(said, nullptr, false);
   if (!json.is_object() || json.value("schema", Json()) != kPeersSchema) {
-    bad_input("--python: '{}' ran {} and gave no description of {}; is this a Python of version 3.10 or newer?", python,
+    bad_input("--python: '{}' ran {} and gave no description of {}; is it Python 3.10 or newer?", python,
               (folder / kDescription).string(), kPeersSchema);
   }
   return parse_peers(json, python, folder);
@@ -109,7 +109,8 @@ PeerCatalog parse_peers(const Json& json, const std::string& python, const fs::p
     for (const Json& framework : json.at("frameworks")) catalog.frameworks.push_back(parse_framework(framework));
     return catalog;
   } catch (const Json::exception& error) {
-    bad_input("{}: its description of the frameworks is not whole: {}", (folder / kDescription).string(), error.what());
+    bad_input("{}: its description of the frameworks is incomplete: {}", (folder / kDescription).string(),
+              error.what());
   }
 }
 
@@ -122,7 +123,7 @@ std::vector<std::string> peer_command(const PeerCatalog& catalog, const PeerConf
   command.insert(command.end(), peer.options.begin(), peer.options.end());
   for (const Setting& setting : configuration) {
     if (!has(catalog.options, setting.option)) {
-      bad_input("{}: only Trireme has this option; the scripts of the others take {}. See --trireme-set",
+      bad_input("{}: only Trireme has this option; the scripts of the others accept {}. See --trireme-set",
                 setting.option, fmt::join(catalog.options, ", "));
     }
     const bool is_for_others = setting.option == "workers" && !peer.several_workers;

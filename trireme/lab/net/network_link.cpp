@@ -139,7 +139,7 @@ class SocketLink : public NetworkLink {
 
   std::size_t receive_some(std::span<std::byte> data, int flags) {
     const ssize_t count = recv(socket_.get(), data.data(), data.size(), flags);
-    if (count == 0) fail(ErrorKind::failed, "TCP socket: the other rank has closed its end");
+    if (count == 0) fail(ErrorKind::failed, "TCP socket: the other rank closed the connection");
     return checked(count, flags, "receive");
   }
 
@@ -204,7 +204,7 @@ UniqueFd connect_to(const std::string& host, std::uint32_t port) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const std::string service = std::to_string(port);
-  const char* hint = "--transports leaves tcp out";
+  const char* hint = "leave tcp out with --transports";
   if (const int code = getaddrinfo(host.c_str(), service.c_str(), &hints, &found); code != 0) {
     fail(ErrorKind::failed, "TCP socket: no address for host '{}': {}; {}", host, gai_strerror(code), hint);
   }

@@ -26,7 +26,7 @@ std::vector<NetworkTransport> chosen_transports(const NetworkPlan& plan, const N
       std::vector<std::string> names;
       for (const NetworkTransport& item : all) names.push_back(item.name);
       bad_input("--transports {}: this job has {}; {}", name, fmt::join(names, ", "),
-                name == "mpi" ? "MPI is there where mpirun starts the tasks" : "--protocol decides");
+                name == "mpi" ? "mpi is available if mpirun starts the tasks" : "--protocol selects them");
     }
     chosen.push_back(*found);
   }
@@ -51,7 +51,7 @@ void check_library(const NetworkPlan& plan, const std::vector<NetworkTransport>&
   if (std::ranges::find(asked, comm::Algorithm::library) == asked.end()) return;
   if (std::ranges::any_of(transports, has_library)) return;
   fail(ErrorKind::unavailable,
-       "--algorithms library: no transport that is measured has an all-reduce of its own; mpi does");
+       "--algorithms library: none of the measured transports has its own all-reduce; mpi does");
 }
 
 // `library`, if requested, is measured if the transport has one.
@@ -120,12 +120,12 @@ void look_at_load(comm::Communicator& control, NetworkReport& report) {
 void check(const NetworkOptions& options) {
   if (options.min_bytes < 1) bad_input("--min-bytes {}: must be 1 or more", options.min_bytes);
   if (options.max_bytes <= options.min_bytes || options.max_bytes > kMostBytes) {
-    bad_input("--max-bytes {}: must be above --min-bytes, which is {}, and {} at most", options.max_bytes,
+    bad_input("--max-bytes {}: must be above --min-bytes, which is {}, and at most {}", options.max_bytes,
               options.min_bytes, kMostBytes);
   }
   if (options.perturbation < 0) bad_input("--perturbation {}: must be 0 or more bytes", options.perturbation);
   if (!(options.seconds_per_size > 0 && options.seconds_per_size <= 3600)) {
-    bad_input("--seconds-per-size {}: must be a number of seconds above 0, 3600 at most", options.seconds_per_size);
+    bad_input("--seconds-per-size {}: must be a number of seconds above 0 and at most 3600", options.seconds_per_size);
   }
 }
 

@@ -51,7 +51,7 @@ void verify(std::span<const std::byte> data, std::uint64_t pattern) {
     const std::size_t count = std::min(sizeof value, data.size() - at);
     if (std::memcmp(data.data() + at, &value, count) == 0) continue;
     fail(ErrorKind::failed,
-         "a message of {} was not received as it was sent: the bytes from {} on differ; the transport or the network "
+         "a message of {} was not received as it was sent: bytes differ from position {}; the transport or the network "
          "corrupts data",
          format_bytes(static_cast<double>(data.size())), at);
   }

@@ -57,13 +57,13 @@ const OptionInfo* OptionCatalog::find(const std::string& name) const {
 const OptionInfo& OptionCatalog::get(const std::string& name, const std::string& where) const {
   if (const OptionInfo* option = find(name)) return *option;
   if (std::ranges::find(refused_, name) != refused_.end()) {
-    bad_input("{}: '{}' is not for studies, which decide themselves what is run and where results go", where, name);
+    bad_input("{}: '{}' cannot be set in a study, which decides itself what to run and where results go", where, name);
   }
   std::vector<std::string> names;
   for (const OptionInfo& option : options_) names.push_back(option.name);
   bad_input(
       "{}: there is no option '{}'{} Options are those of `trireme bench --help` and `trireme launch --help`, without "
-      "the dashes in front",
+      "the leading dashes",
       where, name, suggestion(name, names));
 }
 

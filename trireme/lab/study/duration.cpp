@@ -28,7 +28,7 @@ double parse_duration(const std::string& text, const std::string& where) {
     place = after + 1;
   }
   if (!is_good || seconds <= 0 || seconds > 1e9) {
-    bad_input("{}: '{}': must be a length of time with its unit, as in 45s, 20m or 1h30m", where, text);
+    bad_input("{}: '{}': must be a duration with its unit, such as 45s, 20m or 1h30m", where, text);
   }
   return seconds;
 }

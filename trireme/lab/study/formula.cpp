@@ -104,7 +104,7 @@ class Tokens {
     }
     std::size_t end = place_ + 1;
     while (continues_character(at(end))) ++end;
-    bad_input("'{}' at character {} has no meaning here; there are + - * / % == != < <= > >= and or not ( )",
+    bad_input("'{}' at character {} has no meaning here; use + - * / % == != < <= > >= and or not ( )",
               text_.substr(place_, end - place_), current_.column);
   }
 
@@ -190,7 +190,7 @@ class Parser {
       node.operation = "name";
       std::replace(std::get<std::string>(node.value).begin(), std::get<std::string>(node.value).end(), '_', '-');
     } else if (token.kind != Token::Kind::text) {
-      tokens_.expected("a number, a name or a text in quotes");
+      tokens_.expected("a number, a name or a quoted text");
     }
     tokens_.advance();
     return node;
@@ -208,12 +208,12 @@ std::string shown(const FormulaValue& value) {
 
 double as_number(const FormulaValue& value, const std::string& who) {
   if (const auto* number = std::get_if<double>(&value)) return *number;
-  bad_input("{} takes numbers, and {} is none", who, shown(value));
+  bad_input("{} takes numbers, and {} is not a number", who, shown(value));
 }
 
 bool as_condition(const FormulaValue& value, const std::string& who) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-  bad_input("{} takes conditions, which are true or false, and {} is none", who, shown(value));
+  bad_input("{} takes conditions, which are true or false, and {} is not a condition", who, shown(value));
 }
 
 FormulaValue arithmetic(const std::string& operation, double left, double right) {
@@ -224,7 +224,7 @@ FormulaValue arithmetic(const std::string& operation, double left, double right)
   if (operation == "<=") return left <= right;
   if (operation == ">") return left > right;
   if (operation == ">=") return left >= right;
-  if (right == 0) bad_input("{:g} {} 0: nothing can be divided by zero", left, operation);
+  if (right == 0) bad_input("{:g} {} 0: division by zero", left, operation);
   return operation == "/" ? left / right : std::fmod(left, right);
 }
 
@@ -254,7 +254,7 @@ FormulaValue value_of(const Node& node, const Formula::Lookup& lookup) {
   if (operation == "==") return are_equal(left, right);
   if (operation == "!=") return !are_equal(left, right);
   const FormulaValue result = arithmetic(operation, as_number(left, operation), as_number(right, operation));
-  if (is_too_large(result)) bad_input("{} {} {} is too large a number", shown(left), operation, shown(right));
+  if (is_too_large(result)) bad_input("{} {} {} is too large", shown(left), operation, shown(right));
   return result;
 }
 
@@ -281,8 +281,7 @@ FormulaValue Formula::evaluate(const Lookup& lookup) const {
 bool Formula::holds(const Lookup& lookup) const {
   const FormulaValue value = evaluate(lookup);
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-  bad_input("{}: '{}': is {}, not a condition that holds or does not, such as workers <= 4", where_, text_,
-            shown(value));
+  bad_input("{}: '{}': is {}, not a condition such as workers <= 4", where_, text_, shown(value));
 }
 
 double Formula::number(const Lookup& lookup) const {

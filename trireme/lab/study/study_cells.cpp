@@ -48,7 +48,7 @@ class CellNames {
   FormulaValue known(const std::string& name, const Json& value) const {
     const auto text = formula_text(value);
     if (!text) return formula_value(value);
-    if (std::ranges::find(asked_, name) != asked_.end()) bad_input("{} asks for itself", name);
+    if (std::ranges::find(asked_, name) != asked_.end()) bad_input("{} depends on itself", name);
     CellNames deeper = *this;
     deeper.asked_.push_back(name);
     return Formula(*text, name).evaluate(deeper);
@@ -59,7 +59,7 @@ class CellNames {
     for (const auto& [axis, value] : cell_.varied.items()) names.push_back(axis);
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    bad_input("there is no '{}' in {}, which has {}; a further option can be set in fixed", name, in_words(cell_),
+    bad_input("there is no '{}' in {}, which has {}; other options can be set in fixed", name, in_words(cell_),
               fmt::join(names, ", "));
   }
 
@@ -172,8 +172,8 @@ std::vector<StudyCell> cells_of(const StudyPlan& plan, const OptionCatalog& opti
     if (is_new) {
       cells.push_back(std::move(cell));
     } else if (same->second != to_text(cell.configuration)) {
-      bad_input("{}: two cells would be called {}, one with {}, the other with {}; give them other labels", plan.file,
-                cell.slug, same->second, to_text(cell.configuration));
+      bad_input("{}: two cells would both be called {}, one with {}, the other with {}; give them different labels",
+                plan.file, cell.slug, same->second, to_text(cell.configuration));
     }
   }
   if (cells.empty())

@@ -44,10 +44,10 @@ void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error || !fs::is_directory(folder)) {
-    bad_input("--out: cannot make the folder '{}': {}", folder.string(), error ? error.message() : "it is a file");
+    bad_input("--out: cannot create the folder '{}': {}", folder.string(), error ? error.message() : "it is a file");
   }
   if (!is_study_or_empty(folder)) {
-    bad_input("--out: the folder '{}' has other files and no plan.json; give an empty or a new one", folder.string());
+    bad_input("--out: the folder '{}' has other files and no plan.json; give an empty or new folder", folder.string());
   }
 }
 
@@ -57,7 +57,7 @@ UniqueFd take_lock(const fs::path& folder) {
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string holder;
     std::getline(std::ifstream(folder / "lock"), holder);
-    bad_input("--out: another study (process {}) works on the folder '{}'; wait for it or give another folder", holder,
+    bad_input("--out: another study (process {}) is using the folder '{}'; wait for it or give another folder", holder,
               folder.string());
   }
   const std::string own = fmt::format("{}\n", getpid());
@@ -121,9 +121,9 @@ std::optional<Json> read_plan(const fs::path& folder) {
     Json plan = read_json(path);
     if (report::text_field(plan, {"schema"}) == kPlanSchema) return plan;
   } catch (const Error& error) {
-    bad_input("--out: {}; put the plan back that the folder was begun with, or give another one", error.what());
+    bad_input("--out: {}; restore the plan that the folder was started with, or give another folder", error.what());
   }
-  bad_input("--out: {} is no plan (schema {}); give another folder", path.string(), kPlanSchema);
+  bad_input("--out: {} is not a plan (schema {}); give another folder", path.string(), kPlanSchema);
 }
 
 StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
@@ -169,11 +169,11 @@ void check_same_study(const Json& kept, const Json& plan, const std::string& fol
   const auto repeats = report::number_field(plan, {"repeats"}),
              repeats_before = report::number_field(kept, {"repeats"});
   if (repeats < repeats_before) {
-    differences.push_back(fmt::format("repeats is {:g} and was {:g}; more would do", *repeats, *repeats_before));
+    differences.push_back(fmt::format("repeats is {:g} and was {:g}; it can only grow", *repeats, *repeats_before));
   }
   if (differences.empty()) return;
   bad_input(
-      "the folder '{}' has the results of another plan: {}; give another --out, or the plan it was begun with, {}",
+      "the folder '{}' has the results of another plan: {}; give another --out, or the plan it was started with, {}",
       folder, fmt::join(differences, "; "), (fs::path(folder) / kPlanFile).string());
 }
 

@@ -34,7 +34,7 @@ class PlanParser {
     if (!json.is_object()) wrong("a plan is a JSON object, {{...}}, not {}", json.type_name());
     check_keys(json);
     if (const std::string schema = text(json, "schema"); schema != kPlanSchema && !schema.empty()) {
-      wrong("schema: '{}' is another kind of file; a plan has {}", schema, kPlanSchema);
+      wrong("schema: '{}' is not a plan; a plan has {}", schema, kPlanSchema);
     }
     if (const std::string command = text(json, "command"); command != "bench" && !command.empty()) {
       wrong("command: '{}' cannot be swept; it must be bench", command);
@@ -70,14 +70,14 @@ class PlanParser {
 
   void check_keys(const Json& json) const {
     for (const auto& [key, value] : json.items()) {
-      if (!is_one_of(key, kKeys)) wrong("there is no key '{}' in a plan; the keys are {}", key, fmt::join(kKeys, ", "));
+      if (!is_one_of(key, kKeys)) wrong("unknown key '{}'; the keys of a plan are {}", key, fmt::join(kKeys, ", "));
     }
   }
 
   std::string text(const Json& json, const char* key) const {
     const Json value = json.value(key, Json());
     if (value.is_null()) return "";
-    if (!value.is_string()) wrong("{}: must be a text, not {}", key, value.dump());
+    if (!value.is_string()) wrong("{}: must be text, not {}", key, value.dump());
     return value.get<std::string>();
   }
 
@@ -114,7 +114,7 @@ class PlanParser {
   Setting setting(const std::string& option, const Json& value, const std::string& where) const {
     const OptionInfo& info = options_.get(option, where);
     if (value.is_null()) {
-      bad_input("{}: {} is left to you; give it with --set {}=VALUE", where, option, option);
+      bad_input("{}: the plan does not set {}; give it with --set {}=VALUE", where, option, option);
     }
     if (const auto formula = formula_text(value)) {
       Formula(*formula, fmt::format("{}.{}", where, option));
@@ -154,7 +154,7 @@ class PlanParser {
       Choice next = choice(name, list[i], fmt::format("{}[{}]", where, i));
       const bool is_there =
           std::ranges::any_of(axis.choices, [&](const Choice& other) { return other.value == next.value; });
-      if (is_there) bad_input("{}: {} is there twice", where, next.value.dump());
+      if (is_there) bad_input("{}: {} is listed twice", where, next.value.dump());
       axis.choices.push_back(std::move(next));
     }
     return axis;
@@ -176,7 +176,7 @@ class PlanParser {
       } else if (value.is_number() || (value.is_string() && !value.get<std::string>().empty())) {
         choice.value = value;
       } else {
-        bad_input("{}: label: must be a text or a number, not {}", where, value.dump());
+        bad_input("{}: label: must be text or a number, not {}", where, value.dump());
       }
     }
     if (choice.value.is_null() && choice.settings.empty()) bad_input("{}: sets nothing and has no label", where);
@@ -192,7 +192,7 @@ class PlanParser {
     }
     const Formula::Lookup lookup = [&](const std::string& name) -> FormulaValue {
       if (const auto value = fact(name, plan.machine, plan.fixed)) return *value;
-      bad_input("there is no '{}' here; the bounds of a range know cores, hardware-threads and hosts", name);
+      bad_input("there is no '{}' here; the bounds of a range can use cores, hardware-threads and hosts", name);
     };
     const double first = Formula(text.substr(0, dots), where).number(lookup);
     const double last = Formula(text.substr(dots + 2), where).number(lookup);
@@ -232,7 +232,7 @@ class PlanParser {
     std::vector<Formula> constraints;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string where = place(fmt::format("constraints[{}]", i));
-      if (!list[i].is_string()) bad_input("{}: must be a text, \"ps <= workers\", not {}", where, list[i].dump());
+      if (!list[i].is_string()) bad_input("{}: must be text, \"ps <= workers\", not {}", where, list[i].dump());
       constraints.emplace_back(list[i].get<std::string>(), where);
     }
     return constraints;
@@ -284,7 +284,7 @@ Json chosen_value(const std::string& name, const Json& choices, const std::strin
   for (const Json& choice : choices.is_array() ? choices : Json::array()) {
     if (choice.is_object()) labels.push_back(value_text(choice.value("label", Json())));
   }
-  bad_input("--set {}: '{}' is none of its choices, which are {}", name, word, fmt::join(labels, ", "));
+  bad_input("--set {}: '{}' is not one of its choices, which are {}", name, word, fmt::join(labels, ", "));
 }
 
 }  // namespace
@@ -317,7 +317,7 @@ Json to_json(const StudyPlan& plan) {
 void set_option(Json& plan, const std::string& assignment, const OptionCatalog& options) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
-    bad_input("--set {}: must be option=value, as in --set batch-size=16", assignment);
+    bad_input("--set {}: must be option=value, such as --set batch-size=16", assignment);
   }
   std::string name = assignment.substr(0, equals);
   std::ranges::replace(name, '_', '-');

@@ -123,7 +123,7 @@ std::string failure_text(const TrialRequest& request, const cluster::Ending& end
   if (reason == Reason::limit) return fmt::format("ran longer than the limit of {:g} s", request.limit_seconds);
   const std::string said = complaint(read_text(request.log_file));
   if (ending.signal != 0) return said.empty() ? ending_text(ending) : fmt::format("{}: {}", ending_text(ending), said);
-  if (ending.is_success()) return "gave no whole record";
+  if (ending.is_success()) return "wrote no complete record";
   return said.empty() ? ending_text(ending) : said;
 }
 

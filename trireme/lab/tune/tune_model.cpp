@@ -138,7 +138,7 @@ std::string StepCostModel::text() const {
                                  100 * unshared / image);
   if (facts_.gradient_bytes <= 0) return text;
   text += fmt::format("; {:.3g} ms per update", terms(one)[update] * factors_[update] * 1e3);
-  return text + fmt::format("; {:.3g} MB of gradients, of 2 workers in {:.3g} ms and {:.3g} ms per bucket",
+  return text + fmt::format("; {:.3g} MB of gradients, taking 2 workers {:.3g} ms and {:.3g} ms per bucket",
                             facts_.gradient_bytes / 1e6, terms(pair)[exchange] * factors_[exchange] * 1e3,
                             terms(pair)[latency] * factors_[latency] * 1e3);
 }

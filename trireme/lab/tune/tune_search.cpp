@@ -55,7 +55,7 @@ TuneSettings settings_for(std::int64_t trials) {
   settings.finalists = trials < kTrialsForTwoFinalists ? 1 : 2;
   const std::int64_t fewest = kFewestBeforeFinals + static_cast<std::int64_t>(trials_of_finals(settings));
   if (trials < fewest) {
-    bad_input("--trials {}: must be at least {}: {} to search with, and finals of the best and the default", trials,
+    bad_input("--trials {}: must be at least {}: {} for the search, plus finals of the best and the default", trials,
               fewest, kFewestBeforeFinals);
   }
   settings.trials = static_cast<std::size_t>(trials);
@@ -158,7 +158,7 @@ void TuneSearch::measure(std::size_t candidate, TuneRound round) {
   }
   if (outcome.ending == TuneOutcome::Ending::failed) {
     if (candidate == result_.default_candidate) {
-      fail(outcome.error_kind, "the default cannot be run: {}", outcome.error);
+      fail(outcome.error_kind, "the default configuration cannot run: {}", outcome.error);
     }
     state.failed = true;
     ++result_.failures;

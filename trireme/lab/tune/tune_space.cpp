@@ -66,7 +66,7 @@ Json bucket_sizes(double gradient_bytes) {
 
 Json batch_sizes(const TuneRequest& request) {
   for (const std::int64_t batch : request.batches) {
-    if (batch < 1) bad_input("--batches: {} is not a number of images", batch);
+    if (batch < 1) bad_input("--batches: {}: must be at least 1", batch);
   }
   if (!request.batches.empty()) return request.batches;
   const std::int64_t own = find_model(request.model).batch_size;
@@ -75,30 +75,30 @@ Json batch_sizes(const TuneRequest& request) {
 
 // Rejects --set for what has its own option, which decides more.
 void check_settings(const TuneRequest& request) {
-  if (said(request, "model")) bad_input("--set model: the network is for --model");
-  if (said(request, "max-seconds")) bad_input("--set max-seconds: how long a trial is, is for --trial-time");
+  if (said(request, "model")) bad_input("--set model: give the network with --model");
+  if (said(request, "max-seconds")) bad_input("--set max-seconds: give the length of a trial with --trial-time");
 }
 
 void check_objective(const TuneRequest& request) {
   const TuneObjective& objective = request.objective;
   const bool at_batch = objective.goal == TuneObjective::Goal::images_per_second_at_batch;
   if (at_batch && objective.effective_batch < 1) {
-    bad_input("--objective images-per-second-at-batch: at which? Give --effective-batch N, images of all workers");
+    bad_input("--objective images-per-second-at-batch needs --effective-batch N, the images per step of all workers");
   }
   if (!at_batch && objective.effective_batch != 0) {
-    bad_input("--effective-batch is for --objective images-per-second-at-batch");
+    bad_input("--effective-batch needs --objective images-per-second-at-batch");
   }
   if (at_batch && !request.batches.empty()) {
-    bad_input("--batches: with --effective-batch each worker has its share of that; leave one of them out");
+    bad_input("--batches: --effective-batch already decides the batch of each worker; leave one of them out");
   }
   if (at_batch && said(request, "batch-size")) {
-    bad_input("--set batch-size: with --effective-batch each worker has its share of that; leave one of them out");
+    bad_input("--set batch-size: --effective-batch already decides the batch of each worker; leave one of them out");
   }
   const bool by_epoch = objective.goal == TuneObjective::Goal::epoch_time;
   if (by_epoch && objective.samples < 1) {
-    bad_input("--objective epoch-time: how many images has an epoch? Give --samples N");
+    bad_input("--objective epoch-time needs --samples N, the images per epoch");
   }
-  if (!by_epoch && objective.samples != 0) bad_input("--samples is for --objective epoch-time");
+  if (!by_epoch && objective.samples != 0) bad_input("--samples needs --objective epoch-time");
 }
 
 Json tune_plan(const TuneRequest& request, const StudyMachine& machine, const TuneAbilities& abilities,
@@ -107,7 +107,7 @@ Json tune_plan(const TuneRequest& request, const StudyMachine& machine, const Tu
   Json plan{{"schema", kPlanSchema},
             {"name", "tune-" + request.model},
             {"title", fmt::format("The fastest configuration of {}", request.model)},
-            {"question", "Which processes, threads, batch, servers and exchange train fastest here?"},
+            {"question", "Which combination of processes, threads, batch, servers and exchange trains fastest here?"},
             {"figure", "bars"},
             {"fixed", {{"model", request.model}}},
             {"vary", {{"workers", doublings(1, workers)}}},
