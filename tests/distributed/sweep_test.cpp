@@ -237,7 +237,7 @@ TEST_F(Sweep, EveryReadyMadePlanGivesCellsHere) {
     EXPECT_TRUE(has(dry.out(), "to be made")) << name;
     ++plans;
   }
-  EXPECT_EQ(plans, 17);
+  EXPECT_EQ(plans, 18);
 }
 
 TEST_F(Sweep, WrongInputEndsWithCode2) {
