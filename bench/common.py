@@ -43,12 +43,6 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def replace_file(path, text):
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
-
-
 def spread(values):
     """Median and range."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}

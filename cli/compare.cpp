@@ -22,7 +22,7 @@ namespace trireme::cli {
 namespace {
 
 struct CompareArguments {
-  std::vector<std::string> model, batch_size, frameworks{"pytorch", "tensorflow"}, python, set, trireme_set;
+  std::vector<std::string> model, batch_size, device, frameworks{"pytorch", "tensorflow"}, python, set, trireme_set;
   std::string study, threads, workers, precision, num_batches, num_warmup_batches, max_seconds, out, budget, peers_dir;
   std::string run_limit = "30m";
   std::optional<std::int64_t> rounds;
@@ -75,6 +75,7 @@ Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& opti
   put(plan, "num-intra-threads", {arguments.threads}, options);
   put(plan, "workers", {arguments.workers}, options);
   put(plan, "precision", {arguments.precision}, options);
+  put(plan, "device", arguments.device, options);
   put(plan, "num-batches", {arguments.num_batches}, options);
   put(plan, "num-warmup-batches", {arguments.num_warmup_batches}, options);
   put(plan, "max-seconds", {arguments.max_seconds}, options);
@@ -157,7 +158,7 @@ int run_compare(const CompareArguments& arguments) {
                        .plan = kept_plan(plan, field, own, differences),
                        .who = "a comparison",
                        .introduction = introduction(plan, comparison.cells.size()) +
-                                       lab::field_text(field, notes_of(catalogs, comparison)),
+                                       lab::field_text(field, comparison, notes_of(catalogs, comparison)),
                        .conclusion =
                            [&](const lab::SweepResult& result) {
                              return "\n" + lab::ratio_table(comparison, out, static_cast<int>(plan.repeats)) +
@@ -174,7 +175,9 @@ void add_work_options(CLI::App& app, CompareArguments& arguments) {
   app.add_flag("--forward-only", arguments.forward_only, "Measure inference instead of training");
   app.add_flag("--both", arguments.both, "Measure both training and inference")->excludes("--forward-only");
   app.add_option("--threads", arguments.threads, "Threads of each worker (default: its share of the cores)");
-  app.add_option("--precision", arguments.precision, "fp32 or bf16 (default: fp32)");
+  app.add_option("--precision", arguments.precision, "fp32, bf16; on a GPU also tf32, fp16 (default: fp32)");
+  app.add_option("--device", arguments.device, "cpu, cuda (Trireme and PyTorch), or both (default: cpu)")
+      ->delimiter(',');
   app.add_option("--workers", arguments.workers,
                  "Processes: `trireme launch` against DistributedDataParallel (default: 1)");
   app.add_option("--num-batches", arguments.num_batches, "Maximum number of timed steps per run (default: 100)");

@@ -36,9 +36,10 @@ def find_tcmalloc():
 
 
 def configuration(name, what, script, options=(), environment=None, modes=("train", "forward"), precisions=("fp32",),
-                  several_workers=False):  # fmt: skip
+                  several_workers=False, device="cpu"):  # fmt: skip
     return {"name": name, "what": what, "script": script, "options": list(options), "environment": environment or {},
-            "modes": list(modes), "precisions": list(precisions), "several_workers": several_workers}  # fmt: skip
+            "modes": list(modes), "precisions": list(precisions), "several_workers": several_workers,
+            "device": device}  # fmt: skip
 
 
 def tuned_environment(tcmalloc):
@@ -79,6 +80,23 @@ def pytorch_configurations(tcmalloc, can_compile):
     return found
 
 
+def pytorch_gpu_configurations(can_compile):
+    """The first is the one that was fastest on the networks of docs/gpu.md."""
+
+    def way(name, what, option, precisions):
+        return configuration(name, what, "pytorch_gpu.py", ["--way", option], precisions=precisions, device="cuda")
+
+    wide = ("fp32", "tf32", "bf16")
+    found = [
+        way("pytorch-cuda-graph", "a step captured as one CUDA graph, channels_last", "graph", wide),
+        way("pytorch-cuda", "eager on a GPU, channels_last", "eager", (*wide, "fp16")),
+    ]
+    if can_compile:
+        what = "torch.compile with reduce-overhead on a GPU, channels_last"
+        found.insert(0, way("pytorch-cuda-compile", what, "compile", wide))
+    return found
+
+
 def horovod_configurations(tcmalloc):
     """NCHW: it averages contiguous gradients only."""
     _, tuned, suffix = tuned_environment(tcmalloc)
@@ -104,7 +122,10 @@ def find_pytorch(tcmalloc):
         import torch
     except Exception as error:  # whatever a broken installation raises
         return {"name": "pytorch", "missing": str(error)}
-    found = pytorch_configurations(tcmalloc, hasattr(torch, "compile"))
+    can_compile = hasattr(torch, "compile")
+    found = pytorch_configurations(tcmalloc, can_compile)
+    if hasattr(torch, "cuda") and torch.cuda.is_available():
+        found += pytorch_gpu_configurations(can_compile)
     return {"name": "pytorch", "version": torch.__version__, "configurations": found}
 
 
@@ -135,7 +156,7 @@ def find_tensorflow():
 def main():
     tcmalloc = find_tcmalloc()
     description = {
-        "schema": "trireme.peers/3",
+        "schema": "trireme.peers/4",
         "python": platform.python_version(),
         "options": measure.option_names(),
         "unset": TUNING_VARIABLES,

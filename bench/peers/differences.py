@@ -19,7 +19,8 @@ MEASUREMENT = {
     "same": [
         "synthetic images of the same shape, one batch made once; softmax cross entropy; SGD with momentum 0.9 and weight "
         "decay 4e-5 on all parameters; the same threads; warm-up steps, then timed steps, each until the loss is known; "
-        "images/sec = batch / mean step time; memory = the largest resident set of a process",
+        "images/sec = batch / mean step time; memory = the largest resident set of a process, or on a GPU the most "
+        "allocated there",
     ],
     "all": [
         "initial weights and the values of images and labels are drawn by each framework's own generator",
@@ -30,6 +31,7 @@ MEASUREMENT = {
     "pytorch": [
         "forward only: eval and inference_mode, batch norm folded into the convolutions",
         "bf16: autocast, fp32 weights, converted in every step",
+        "on a GPU: steps are timed by CUDA events, without waiting for each loss; fp16: autocast and GradScaler",
     ],
     "tensorflow": [
         "forward only: batch norm folded into the convolutions",

@@ -33,7 +33,7 @@ def record_stream():
     return _record_stream
 
 
-def make_parser(description):
+def make_parser(description, device="cpu", precisions=PRECISIONS):
     """The names and meanings are those of `trireme bench`."""
 
     def number(text, least):
@@ -57,7 +57,8 @@ def make_parser(description):
     parser.add_argument("--num-intra-threads", type=positive, default=len(USABLE_PROCESSORS),
                         help="of each process (default: as many as there are processors)")  # fmt: skip
     parser.add_argument("--forward-only", action="store_true")
-    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
+    parser.add_argument("--precision", choices=precisions, default="fp32")
+    parser.add_argument("--device", choices=(device,), default=device)
     return parser
 
 
@@ -88,9 +89,14 @@ def time_steps(step, options, agree=bool):
         loss = step()
         seconds.append(time.perf_counter() - start)
         losses.append(loss)
+        check_losses([loss])
+    return seconds, losses
+
+
+def check_losses(losses):
+    for loss in losses:
         if not math.isfinite(loss):
             sys.exit(f"the loss is {loss}: such a run says nothing about speed")
-    return seconds, losses
 
 
 def peak_rss_bytes():
@@ -111,10 +117,10 @@ def rank_part(seconds, losses):
     return {"seconds": seconds, "losses": losses, "peak_rss_bytes": peak_rss_bytes(), "cores": USABLE_PROCESSORS}
 
 
-def print_record(options, build, ranks):
+def print_record(options, build, ranks, machine=None):
     """`build` is what only the framework knows: its name, version and settings; `ranks` the part of each process. Speed
-    is that of the first process: all take part in every step. What was not measured is null; the machine is added by
-    whoever has started this."""
+    is that of the first process: all take part in every step. What was not measured is null; `machine` is what only the
+    framework knows of it, and the rest is added by whoever has started this."""
     network = find_network(options.model, options.num_classes)
     samples = ranks[0]["seconds"]
     mean = statistics.mean(samples)
@@ -139,7 +145,7 @@ def print_record(options, build, ranks):
             "label_smoothing": 0.0,
             "optimizer": "momentum",
             **OPTIMIZER,
-            "device": "cpu",
+            "device": options.device,
             "precision": options.precision,
             "num_intra_threads": options.num_intra_threads,
             "data_name": "synthetic",
@@ -171,6 +177,8 @@ def print_record(options, build, ranks):
             "utilisation": None,
         },
     }  # fmt: skip
+    if machine:
+        record["machine"] = machine
     json.dump(record, _record_stream)
     _record_stream.write("\n")
     _record_stream.flush()

@@ -215,6 +215,27 @@ class Compare(unittest.TestCase):
             self.assertEqual(len(record["steps"]), 2)
             self.assertEqual(len([task for task in record["cluster"] if task["role"] == "worker"]), 2)
 
+    @unittest.skipUnless(torch.cuda.is_available(), "needs a GPU")
+    def test_every_way_on_a_gpu(self):
+        for arguments in (["--way=eager", "--precision=fp16"], ["--way=graph", "--precision=tf32"], ["--way=compile"],
+                          ["--way=graph", "--forward-only", "--precision=bf16"]):  # fmt: skip
+            with self.subTest(arguments):
+                command = [sys.executable, "-B", str(PEERS / "pytorch_gpu.py"), "--model=mnist", "--batch-size=4",
+                           "--num-warmup-batches=3", "--num-batches=2", *arguments]  # fmt: skip
+                done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                record = json.loads(done.stdout)
+                self.assertEqual(record["config"]["device"], "cuda")
+                self.assertEqual([len(steps) for steps in record["steps"][0]], [2])
+                self.assertGreater(min(record["steps"][0][0]), 0)
+                self.assertGreater(record["machine"]["gpu"]["training_bytes"], 1 << 20)
+
+    @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
+    def test_without_a_gpu_none_runs_on_one(self):
+        done = self.run_compare("--device=cuda", peers=self.quick_peers())
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("no other framework can do this: pytorch cannot do", done.stderr)
+
     @unittest.skipIf(importlib.util.find_spec("horovod") is None, "needs Horovod")
     def test_horovod(self):
         done = self.run_compare("--workers=2", frameworks="pytorch,horovod", rounds=1)

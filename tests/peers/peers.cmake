@@ -9,12 +9,8 @@ if(EXISTS /usr/bin/python3)
                                       ${PROJECT_SOURCE_DIR}/bench/peers $<TARGET_FILE:trireme_cli>)
   add_test(NAME peers.tensorflow COMMAND ${peers_python} ${CMAKE_CURRENT_LIST_DIR}/tensorflow_test.py
                                          ${PROJECT_SOURCE_DIR}/bench/peers)
-  add_test(NAME peers.processes COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/processes_test.py
-                                        ${PROJECT_SOURCE_DIR}/bench $<TARGET_FILE:trireme_cli>)
   add_test(NAME peers.tfrecord COMMAND ${peers_python} ${CMAKE_CURRENT_LIST_DIR}/tfrecord_test.py
                                        $<TARGET_FILE:trireme_cli>)
-  add_test(NAME peers.mnist COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/mnist_test.py
-                                    ${PROJECT_SOURCE_DIR}/bench $<TARGET_FILE:trireme_cli>)
   if(TRIREME_WITH_PROTOBUF)  # what is exported, in ONNX Runtime, PyTorch and TensorBoard, where these are
     add_executable(export_case ${CMAKE_CURRENT_LIST_DIR}/export_case.cpp)
     target_link_libraries(export_case PRIVATE trireme::trireme trireme_warnings)
@@ -24,7 +20,7 @@ if(EXISTS /usr/bin/python3)
     set_tests_properties(peers.export PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
   endif()
   # They may have the machine for themselves only: two teams of threads on the same cores are slow beyond measure.
-  set_tests_properties(peers.compare peers.tensorflow peers.processes peers.tfrecord peers.mnist
+  set_tests_properties(peers.compare peers.tensorflow peers.tfrecord
                        PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
   set_tests_properties(peers.compare PROPERTIES TIMEOUT 600)  # starts PyTorch some twenty times
 endif()

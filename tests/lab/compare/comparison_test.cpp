@@ -13,29 +13,33 @@
 namespace trireme::lab {
 namespace {
 
-Json configuration(const std::string& name, const std::string& mode, bool several_workers = false) {
+Json configuration(const std::string& name, const std::string& mode, bool several_workers = false,
+                   const std::string& device = "cpu") {
   return {{"name", name},
           {"what", "as it is"},
-          {"script", several_workers ? "several.py" : "one.py"},
+          {"script", several_workers    ? "several.py"
+                     : device == "cuda" ? "gpu.py"
+                                        : "one.py"},
           {"options", {"--layout", "nchw"}},
           {"environment", {{"OMP_PLACES", "cores"}}},
           {"modes", mode == "both" ? Json{"train", "forward"} : Json{mode}},
           {"precisions", {"fp32"}},
-          {"several_workers", several_workers}};
+          {"several_workers", several_workers},
+          {"device", device}};
 }
 
 Json description() {
   return {{"schema", kPeersSchema},
           {"options",
            {"model", "batch-size", "num-batches", "num-warmup-batches", "max-seconds", "num-intra-threads",
-            "forward-only", "precision", "workers", "no-dropout"}},
+            "forward-only", "precision", "device", "workers", "no-dropout"}},
           {"unset", {"LD_PRELOAD"}},
           {"frameworks",
            {{{"name", "pytorch"},
              {"version", "2.15"},
              {"configurations",
               {configuration("pytorch", "both"), configuration("pytorch-ddp", "train", true),
-               configuration("pytorch-jit", "forward")}}},
+               configuration("pytorch-jit", "forward"), configuration("pytorch-cuda", "both", false, "cuda")}}},
             {{"name", "tensorflow"}, {"missing", "No module named 'tensorflow'"}}}},
           {"networks",
            {{"vgg11", {{"same", "8 convolutions"}, {"pytorch", Json::array()}}},
@@ -97,7 +101,7 @@ TEST(Contestants, AreFrameworksOrConfigurationsByName) {
   EXPECT_EQ(labels(choose_contestants(catalogs, {"pytorch-jit", "pytorch"})),
             (std::vector<std::string>{"pytorch-jit", "pytorch"}));
   EXPECT_EQ(labels(choose_contestants(catalogs, {"all"})),
-            (std::vector<std::string>{"pytorch", "pytorch-ddp", "pytorch-jit"}));
+            (std::vector<std::string>{"pytorch", "pytorch-ddp", "pytorch-jit", "pytorch-cuda"}));
 }
 
 TEST(Contestants, WhatIsMissingIsSaidWithItsReasonAndRemedy) {
@@ -111,7 +115,9 @@ TEST(Contestants, WhatIsMissingIsSaidWithItsReasonAndRemedy) {
         "tensorflow: python3 does not have it (No module named 'tensorflow'); install it with tools/setup --peers"));
   }
   const std::string message = message_of([&] { choose_contestants(catalogs, {"theano"}); });
-  EXPECT_TRUE(has(message, "unknown framework 'theano'; known are pytorch, pytorch-ddp, pytorch-jit, tensorflow, all"))
+  EXPECT_TRUE(
+      has(message,
+          "unknown framework 'theano'; known are pytorch, pytorch-ddp, pytorch-jit, pytorch-cuda, tensorflow, all"))
       << message;
 }
 
@@ -186,6 +192,30 @@ TEST(Comparison, SeveralWorkersShareTheCoresAndAreRunByWhoeverCan) {
           "no other framework can do this: pytorch cannot do"));
 }
 
+TEST(Comparison, OnAGpuTheConfigurationForGpusRuns) {
+  const auto catalogs = one_catalog();
+  const Field field = choose_contestants(catalogs, {"pytorch", "pytorch-jit"});
+  const FrameworkComparison comparison =
+      make_comparison({work("vgg11"), work("vgg11", {{"device", "cuda"}})}, field.contestants, {}, 4);
+  EXPECT_EQ(comparison.groups, (std::vector<std::vector<std::size_t>>{{0, 1}, {2, 3}}));
+  const std::vector<std::string>& command = comparison.cells[3].peer_command;
+  EXPECT_NE(std::find(command.begin(), command.end(), "/peers/gpu.py"), command.end());
+  const auto device = std::find(command.begin(), command.end(), "--device");
+  ASSERT_NE(device, command.end());
+  EXPECT_EQ(*std::next(device), "cuda");
+}
+
+TEST(Comparison, SaysHowEachRuns) {
+  Json json = description();
+  json["frameworks"][0]["configurations"][3]["what"] = "on a GPU";
+  const std::vector<PeerCatalog> catalogs{parse_peers(json, "python3", "/peers")};
+  const Field field = choose_contestants(catalogs, {"pytorch", "tensorflow"});
+  const auto comparison = make_comparison({work("vgg11", {{"device", "cuda"}})}, field.contestants, {}, 4);
+  const std::string text = field_text(field, comparison, {"a note"});
+  EXPECT_TRUE(has(text, "pytorch: version 2.15 of python3; on a GPU\nmissing: tensorflow")) << text;
+  EXPECT_TRUE(has(text, "note: a note\n")) << text;
+}
+
 TEST(Comparison, WhatPeersDoNotHaveIsRefused) {
   const auto catalogs = one_catalog();
   const Field field = choose_contestants(catalogs, {"pytorch"});
@@ -246,6 +276,14 @@ TEST_F(ComparisonText, TableHasRatiosWithTheirSpread) {
   EXPECT_TRUE(has(table, "vgg11  pytorch         10.00    0.0 %     2.00         1.50x  1.00x to 2.00x     2"))
       << table;
   EXPECT_TRUE(has(table, "warning: beware of pytorch"));
+}
+
+TEST_F(ComparisonText, MemoryIsThatOfTheGpuInRunsOnOne) {
+  runs_.write_run({"model-vgg11_framework-trireme", 1},
+                  {{"machine", {{"gpu", {{"training_bytes", 3e9}}}}},
+                   {"results", {{"images_per_second", 10}, {"peak_rss_bytes", 2e9}}}});
+  const std::string table = ratio_table(comparison_, runs_.path(), 1);
+  EXPECT_TRUE(has(table, "vgg11  trireme         10.00        -     3.00")) << table;
 }
 
 TEST_F(ComparisonText, OneRoundHasNoRange) {

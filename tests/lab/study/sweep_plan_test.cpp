@@ -305,7 +305,7 @@ TEST(ReadyPlans, AreThere) {
       EXPECT_TRUE(json.contains(key)) << plan.name << key;
     names.insert(plan.name);
   }
-  EXPECT_EQ(names.size(), 16u);
+  EXPECT_EQ(names.size(), 18u);
 }
 
 }  // namespace

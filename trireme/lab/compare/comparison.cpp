@@ -110,8 +110,8 @@ const PeerConfiguration* able_one(const Contestant& contestant, const Configurat
 }
 
 std::string inability(const Contestant& contestant, const StudyCell& work) {
-  return fmt::format("{} cannot do {} (forward-only, precision or number of workers): left out there", contestant.label,
-                     cell_text(work));
+  return fmt::format("{} cannot do {} (forward-only, precision, device or number of workers): left out there",
+                     contestant.label, cell_text(work));
 }
 
 std::vector<double> measured(const Speeds& speeds) {
@@ -141,7 +141,7 @@ std::vector<std::string> row_of(const StudyCell& cell, const CellFigures& figure
   row.push_back(speeds.empty() ? "-" : fmt::format("{:.2f}", speed.median));
   row.push_back(speeds.size() < 2 ? "-"
                                   : fmt::format("{:.1f} %", 100 * (speed.maximum - speed.minimum) / speed.median));
-  row.push_back(speeds.empty() ? "-" : fmt::format("{:.2f}", perf::median(figures.peak_rss_bytes) / 1e9));
+  row.push_back(speeds.empty() ? "-" : fmt::format("{:.2f}", perf::median(figures.peak_bytes) / 1e9));
   row.push_back(ratio ? fmt::format("{:.2f}x", ratio->of_medians) : "");
   row.push_back(!ratio              ? ""
                 : ratio->rounds < 2 ? "-"
@@ -238,6 +238,8 @@ FrameworkComparison make_comparison(const std::vector<StudyCell>& works, const s
       group.push_back(comparison.cells.size());
       comparison.cells.push_back(contestant_cell(work, contestant.label));
       comparison.cells.back().peer_command = peer_command(*contestant.catalog, *able, work.configuration);
+      add_once(comparison.ways, fmt::format("{}: version {} of {}; {}", contestant.label, contestant.version,
+                                            contestant.catalog->python, able->what));
       ++peers;
     }
     comparison.groups.push_back(std::move(group));
@@ -267,19 +269,19 @@ CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& c
     const auto record = read_run(folder, {cell.slug, round});
     if (!record || has_failed(*record) || !(images_per_second(*record) > 0)) continue;
     figures.images_per_second.back() = images_per_second(*record);
-    figures.peak_rss_bytes.push_back(report::number_field(*record, {"results", "peak_rss_bytes"}).value_or(0));
+    const auto on_gpu = report::number_field(*record, {"machine", "gpu", "training_bytes"});
+    figures.peak_bytes.push_back(on_gpu ? *on_gpu
+                                        : report::number_field(*record, {"results", "peak_rss_bytes"}).value_or(0));
     const Json warnings = report::field(*record, {"build", "warnings"});
     for (const Json& warning : warnings) add_once(figures.warnings, value_text(warning));
   }
   return figures;
 }
 
-std::string field_text(const Field& field, const std::vector<std::string>& notes) {
+std::string field_text(const Field& field, const FrameworkComparison& comparison,
+                       const std::vector<std::string>& notes) {
   std::string text;
-  for (const Contestant& contestant : field.contestants) {
-    text += fmt::format("{}: version {} of {}; {}\n", contestant.label, contestant.version, contestant.catalog->python,
-                        contestant.configurations.front().what);
-  }
+  for (const std::string& way : comparison.ways) text += way + "\n";
   for (const std::string& missing : field.missing) text += "missing: " + missing + "\n";
   for (const std::string& note : notes) text += "note: " + note + "\n";
   return text;
@@ -304,7 +306,7 @@ std::string ratio_table(const FrameworkComparison& comparison, const std::filesy
       "images/sec: of all workers, the median of the rounds; spread: from the slowest run to the fastest; Trireme / "
       "it:\n"
       "the ratio of the medians over rounds that both have, with the range of the ratios within a round; peak: of the\n"
-      "largest process\n";
+      "largest process, or on a GPU\n";
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
   return text;
 }

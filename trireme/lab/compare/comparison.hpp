@@ -33,6 +33,7 @@ Field choose_contestants(const std::vector<PeerCatalog>& catalogs, const std::ve
 struct FrameworkComparison {
   std::vector<StudyCell> cells;
   std::vector<std::vector<std::size_t>> groups;  // cells of the same work, Trireme's first
+  std::vector<std::string> ways;                 // which version of whom runs how, in sentences
   std::vector<std::string> left_out;             // what a contestant cannot do, in sentences
 };
 
@@ -56,13 +57,15 @@ std::optional<Ratio> ratio_of(const Speeds& ours, const Speeds& theirs);
 
 // From the records of a cell.
 struct CellFigures {
-  Speeds images_per_second;  // by round
-  std::vector<double> peak_rss_bytes;
+  Speeds images_per_second;           // by round
+  std::vector<double> peak_bytes;     // of memory: of the host's, or of the GPU's in runs on one
   std::vector<std::string> warnings;  // each once
 };
 CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& cell, int rounds);
 
-std::string field_text(const Field& field, const std::vector<std::string>& notes);  // who takes part or not
+// Who takes part or not.
+std::string field_text(const Field& field, const FrameworkComparison& comparison,
+                       const std::vector<std::string>& notes);
 
 // A row per work and framework: speed, memory, and Trireme's speed as a multiple of it.
 std::string ratio_table(const FrameworkComparison& comparison, const std::filesystem::path& folder, int rounds);

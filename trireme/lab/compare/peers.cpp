@@ -30,7 +30,8 @@ PeerConfiguration parse_configuration(const Json& json) {
           .environment = json.at("environment"),
           .modes = json.at("modes"),
           .precisions = json.at("precisions"),
-          .several_workers = json.at("several_workers")};
+          .several_workers = json.at("several_workers"),
+          .device = json.at("device")};
 }
 
 PeerFramework parse_framework(const Json& json) {
@@ -49,9 +50,11 @@ PeerFramework parse_framework(const Json& json) {
 bool PeerConfiguration::can_run(const Configuration& configuration) const {
   const Json* precision = find(configuration, "precision");
   const Json* workers = find(configuration, "workers");
+  const Json* asked = find(configuration, "device");
   const bool runs_several = workers != nullptr && *workers != 1;
   return has(modes, is_set(configuration, "forward-only") ? "forward" : "train") &&
-         has(precisions, precision == nullptr ? "fp32" : value_text(*precision)) && several_workers == runs_several;
+         has(precisions, precision == nullptr ? "fp32" : value_text(*precision)) && several_workers == runs_several &&
+         device == (asked == nullptr ? "cpu" : value_text(*asked));
 }
 
 fs::path find_peers_folder(const std::string& given, const fs::path& program) {

@@ -11,7 +11,7 @@
 
 namespace trireme::lab {
 
-inline constexpr const char* kPeersSchema = "trireme.peers/3";
+inline constexpr const char* kPeersSchema = "trireme.peers/4";
 
 // One way to run a framework.
 struct PeerConfiguration {
@@ -20,8 +20,9 @@ struct PeerConfiguration {
   std::string script;
   std::vector<std::string> options;
   std::map<std::string, std::string> environment;
-  std::vector<std::string> modes, precisions;  // from "train", "forward"; "fp32", "bf16"
+  std::vector<std::string> modes, precisions;  // from "train", "forward"; "fp32", "bf16", ...
   bool several_workers = false;                // not only one
+  std::string device;                          // "cpu" or "cuda"
 
   bool can_run(const Configuration& configuration) const;
 };

@@ -22,7 +22,11 @@ Json identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat) {
 
 void complete_record(TrialResult& trial, Json study) {
   Json& record = trial.record;
-  if (!record.contains("machine")) record["machine"] = report::to_json(perf::read_machine(trial.load_before));
+  if (report::text_field(record, {"machine", "host"}).empty()) {  // of another framework, which may know its GPU
+    Json machine = report::to_json(perf::read_machine(trial.load_before));
+    if (const Json known = report::field(record, {"machine"}); known.is_object()) machine.update(known);
+    record["machine"] = std::move(machine);
+  }
   study["seconds"] = trial.seconds;
   record["study"] = std::move(study);
 }
