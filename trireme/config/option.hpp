@@ -38,7 +38,7 @@ constexpr Range kShare{.low = 0, .high = 1, .below = true};
 constexpr Range kPositiveCount{.low = 1, .high = 1e9};
 
 struct Option {
-  std::string name;  // long name without dashes: "batch-size"
+  std::string name = {};  // long name without dashes: "batch-size"
   std::string group = {};
   std::string help = {};
   Role role = Role::setting;
