@@ -22,13 +22,14 @@ Operation resized(const Node& node, const std::vector<Tensor>& inputs, const Inp
   if (auto* const reshape = std::get_if<op::Reshape>(&op)) {
     if (reshape->shape.rank() == 0 || reshape->shape[0] % before != 0) {
       bad_input(
-          "node '{}' reshapes a batch of {} to {}: for another batch size each sample must stay in rows of its own",
+          "node '{}' reshapes a batch of {} to {}; to run with another batch size, each sample must keep its own rows",
           node.name, before, to_string(reshape->shape));
     }
     reshape->shape[0] = reshape->shape[0] / before * now;
   } else if (auto* const slice = std::get_if<op::Slice>(&op)) {
     if (slice->size[0] != before) {
-      bad_input("node '{}' takes {} of a batch of {}: that fixes the batch size", node.name, slice->size[0], before);
+      bad_input("node '{}' takes {} samples of a batch of {}, which fixes the batch size", node.name, slice->size[0],
+                before);
     }
     slice->size[0] = now;
   } else if (auto* const broadcast = std::get_if<op::Broadcast>(&op)) {
@@ -49,7 +50,7 @@ PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const Input
     std::vector<Tensor> inputs;
     for (const Tensor& input : node.inputs) inputs.push_back(moved(input));
     if (!shapes.empty() && (is_backward(node.op) || node.as<op::ApplyGradients>() != nullptr)) {
-      bad_input("training has the batch size of its graph: '{}' cannot run with another one", node.name);
+      bad_input("training uses the batch size of its graph; '{}' cannot run with another one", node.name);
     }
     Operation op = shapes.empty() ? node.op : resized(node, inputs, shapes);
     const NodeId id = result.graph->add(std::move(op), std::move(inputs), node.name).node;

@@ -14,7 +14,7 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
       options_(std::move(options)),
       store_(std::make_unique<VariableStore>(graph, options_.seed, backend.device())) {
   if (options_.groups > 1 && options_.compile.inter_threads > 1) {
-    bad_input("a batch cannot be split over {} groups of cores and have {} inter-op threads too; use one of them",
+    bad_input("a batch cannot be split over {} groups of cores and also use {} inter-op threads; choose one of the two",
               options_.groups, options_.compile.inter_threads);
   }
   if (options_.groups > 1 && !backend_.splits_batches()) {
@@ -118,7 +118,7 @@ std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<
     bool fed = false;
     for (const Feed& feed : feeds) fed = fed || feed.placeholder.node == id;
     if (!fed) {
-      bad_input("placeholder '{}' ({}) is needed by what is fetched, but was not fed", graph_.node(id).name,
+      bad_input("placeholder '{}' ({}) is needed by the fetches but was not fed", graph_.node(id).name,
                 to_string(graph_.node(id).outputs[0].shape));
     }
   }
