@@ -58,7 +58,7 @@ TEST(ClusterOptions, TheSecretIsRequiredAndMeantToBeOne) {
                  {"TRIREME_JOB_SECRET=short"});
   std::ofstream(folder / "s") << "0123456789abcdef";
   chmod((folder / "s").c_str(), 0644);
-  expect_refused(with("--secret-file", folder / "s"), "(mode 0644); chmod 600");
+  expect_refused(with("--secret-file", folder / "s"), "(mode 0644); run chmod 600");
   expect_refused(with("--secret-file", folder / "s"), "both give the secret", {"TRIREME_JOB_SECRET=0123456789abcdef"});
   expect_refused(with("--tls-cert", folder / "s"), "--tls-cert, --tls-key and --tls-ca go together; --tls-key is");
 }

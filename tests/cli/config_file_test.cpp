@@ -77,7 +77,7 @@ TEST_F(ConfigFile, WhatIsWrongIsNamedWithFileAndKey) {
   expect_refused({"bench", "--config", config(R"({"batch-size": [1]})")}, "it cannot be [1]");
   expect_refused({"bench", "--config", config(R"({"config": "x"})")}, "there is no option 'config'");
   expect_refused({"bench", "--config", config("[1]")}, "must be an object of options");
-  expect_refused({"bench", "--config", config("{\n \"model\" }")}, "is not JSON: parse error at line 2");
+  expect_refused({"bench", "--config", config("{\n \"model\" }")}, "not valid JSON: parse error at line 2");
   expect_refused({"bench", "--config", folder_ / "none.json"}, "none.json: cannot be read");
   expect_refused({"bench", "--config", kind, "--config", kind}, "--config was given twice");
   expect_refused({"bench", "--config"}, "--config");

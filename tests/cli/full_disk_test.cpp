@@ -118,7 +118,7 @@ TEST_F(FullDisk, ADataSetAppearsWholeOrNotAtAll) {
                      "--size", "64",        "--seed", "3",        "--validation-samples",
                      "0"};
     const CommandResult made = run_trireme(make);
-    expect_failed(made, {kFull, "the same command goes on from there"});
+    expect_failed(made, {kFull, "the same command continues from there"});
     EXPECT_FALSE(std::filesystem::exists(out));
     EXPECT_EQ(half_files(disk_.path()), Words{});
     ASSERT_TRUE(disk_.resize(20 * kMegabyte));
@@ -130,7 +130,7 @@ TEST_F(FullDisk, ADataSetAppearsWholeOrNotAtAll) {
     disk_.fill(64 << 10);
     const CommandResult converted =
         run_trireme({"data", "convert", out, "--out", disk_ / "converted", "--format", "folder"});
-    expect_failed(converted, {kFull, "the same command goes on from there"});
+    expect_failed(converted, {kFull, "the same command continues from there"});
     EXPECT_FALSE(std::filesystem::exists(disk_ / "converted"));
     EXPECT_EQ(half_files(disk_.path()), Words{});
     for (const auto& entry : std::filesystem::directory_iterator(disk_.path())) {

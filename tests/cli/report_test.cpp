@@ -159,7 +159,7 @@ TEST_F(Report, BadInputIsRefused) {
   refused({folder, "--baseline", folder, "--fail-if-slower", "much"}, "percentage");
   refused({folder, "--format", "svg", "--figure", "other", "--out", "-"}, "batches-over-batch-size");
   std::ofstream(folder_ / "broken.json") << "{";
-  refused({folder_ / "broken.json"}, "not JSON");
+  refused({folder_ / "broken.json"}, "not valid JSON");
   const std::vector<std::vector<std::string>> of_records{
       {"--format", "csv"}, {"--out", "x"}, {"--figure", "x"}, {"--fail-if-slower", "5%"}, {"--baseline", folder}};
   for (const std::vector<std::string>& option : of_records) {

@@ -40,7 +40,7 @@ TEST_F(Study, ADryRunLooksAtTheFolder) {
   file("out/plan.json", R"({"schema": "trireme.plan/1", "name": "y"})");
   expect_refused(words, "has the results of another plan: ");
   file("out/plan.json", R"({"schema": "trire)");
-  expect_refused(words, "out/plan.json: is not JSON");
+  expect_refused(words, "out/plan.json: not valid JSON");
   file("out/plan.json", "[]");
   expect_refused(words, "out/plan.json is not a plan");
   fs::remove(folder_ / "out/plan.json");
@@ -72,7 +72,7 @@ TEST_F(Study, ADryRunChecksEveryValue) {
 
 TEST_F(Study, PlansThatAreNoneAreExplained) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
-  expect_refused(dry_sweep(R"({"name": "x", "fixed": )" + deep + "}"), "plan.json: is nested more than 100 deep");
+  expect_refused(dry_sweep(R"({"name": "x", "fixed": )" + deep + "}"), "plan.json: nested more than 100 levels deep");
   expect_refused(dry_sweep(R"({"name": "x", "fixed": {"record": "r.json"}})"), "'record' cannot be set in a study");
   expect_refused({"compare", "--study", file("study.json", R"({"name": "x", "fixed": 5})")},
                  "fixed: must be an object");

@@ -144,7 +144,7 @@ TEST(Console, AFileThatIsFullIsSaidOnce) {
   const ssize_t count = read(pipe.read.get(), chunk.data(), chunk.size());
   EXPECT_EQ(std::string(chunk.data(), std::max<ssize_t>(count, 0)),
             "[0] zero\ntrireme: warning: --output-dir " + folder.path().string() +
-                ": no more is written to stdout of worker 1: No space left on device\n[1] one\n[0] zero\n[1] one\n");
+                ": no longer writing stdout of worker 1: No space left on device\n[1] one\n[0] zero\n[1] one\n");
   EXPECT_EQ(std::filesystem::file_size(folder / "rank-0.out"), 10U);
 }
 

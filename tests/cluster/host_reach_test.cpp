@@ -58,8 +58,8 @@ TEST(Container, WhereTheHostWasReachedIsKnownInside) {
 }
 
 TEST(Container, WhatIsNotOneCommandIsRefused) {
-  EXPECT_NE(refusal("podman run 'image").find("the quote ' has no end"), std::string::npos);
-  EXPECT_NE(refusal("podman run \"image\\\"").find("the quote \" has no end"), std::string::npos);
+  EXPECT_NE(refusal("podman run 'image").find("the quote ' is not closed"), std::string::npos);
+  EXPECT_NE(refusal("podman run \"image\\\"").find("the quote \" is not closed"), std::string::npos);
   EXPECT_NE(refusal("cd /x; podman run image").find("';' at position 6"), std::string::npos);
   for (const char* prefix : {"a | b", "a && b", "a > b", "a < b", "a\nb", "a # b", "a \\", "", "  "}) {
     EXPECT_EQ(refusal(prefix).find("--exec"), 0U) << prefix;

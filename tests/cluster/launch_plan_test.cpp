@@ -82,17 +82,17 @@ TEST(LaunchPlan, WorkersThatTalkMpiHaveNeitherAddressesNorASecret) {
   }
   LaunchOptions with_port = launch_of(2, 0);
   with_port.tasks.worker_port = 5000;
-  expect_refused(with_port, {.protocol = "mpi"}, "--worker-port has no effect: workers that talk MPI have no ports");
+  expect_refused(with_port, {.protocol = "mpi"}, "--worker-port has no effect: workers that use MPI have no ports");
 }
 
 TEST(LaunchPlan, WhatCannotBeIsRefused) {
   const LaunchNeeds grpc{.protocol = "grpc"};
   LaunchOptions options = launch_of(2, 0);
   options.workers.reset();
-  expect_refused(options, grpc, "how many workers?");
+  expect_refused(options, grpc, "the number of workers is missing");
   expect_refused(launch_of(2, 0, {}), grpc, "nothing to launch");
   expect_refused(launch_of(2, 0, {"launch", "--", "bench"}), grpc, "a launch cannot be launched");
-  expect_refused(launch_of(2, 1), {.protocol = "mpi"}, "--protocol mpi knows no parameter servers");
+  expect_refused(launch_of(2, 1), {.protocol = "mpi"}, "--protocol mpi does not support parameter servers");
   options = launch_of(2, 0);
   options.tasks.ps_port = 5000;
   expect_refused(options, grpc, "--ps-port has no effect without --ps");
@@ -107,7 +107,7 @@ TEST(LaunchPlan, WhatCannotBeIsRefused) {
   expect_refused(options, grpc, "--ssh-user has no effect without --hosts");
   options = launch_of(2, 0);
   options.keep_going = true;
-  expect_refused(options, grpc, "--keep-going is for --program");
+  expect_refused(options, grpc, "--keep-going only applies to --program");
   options = launch_of(2, 0, {});
   options.program = "/no/such/program";
   expect_refused(options, grpc, "--program /no/such/program: there is no such program");

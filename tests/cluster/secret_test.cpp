@@ -49,9 +49,10 @@ TEST_F(SecretFile, HoldsOneLine) {
 TEST_F(SecretFile, IsForItsOwnerAlone) {
   for (const mode_t mode : {0644, 0640, 0604, 0620}) {
     const std::string path = write("0123456789abcdef", mode);
-    EXPECT_EQ(refusal(path), fmt::format("--secret-file {}: others than its owner may read or change it (mode {:04o}); "
-                                         "chmod 600 {}",
-                                         path, mode, path));
+    EXPECT_EQ(refusal(path),
+              fmt::format(
+                  "--secret-file {}: users other than its owner can read or change it (mode {:04o}); run chmod 600 {}",
+                  path, mode, path));
   }
 }
 
@@ -71,8 +72,8 @@ TEST_F(SecretFile, HasPrintableCharactersOnly) {
 
 TEST_F(SecretFile, MustBeAFile) {
   EXPECT_NE(refusal("/no/such/file").find("cannot read this file: No such file"), std::string::npos);
-  EXPECT_NE(refusal("/dev/null").find("this is no plain file"), std::string::npos);
-  EXPECT_NE(refusal(folder_.path()).find("this is no plain file"), std::string::npos);
+  EXPECT_NE(refusal("/dev/null").find("not a regular file"), std::string::npos);
+  EXPECT_NE(refusal(folder_.path()).find("not a regular file"), std::string::npos);
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ TEST(Ship, ACopyThatDoesNotMoveIsGivenUp) {
   const ShipResult result =
       ship(shipment(3'000'000), {"a"}, reach_after(greets_and_stops), folder.path(), {.answer = 60s, .progress = 300ms})
           .front();
-  EXPECT_EQ(result.problem, "the copying to it has not moved for 0.3 s: disk is slow");
+  EXPECT_EQ(result.problem, "the copy to it has made no progress for 0.3 s: disk is slow");
 }
 
 TEST(Ship, AFolderThatOthersCanChangeIsRefused) {
@@ -150,7 +150,7 @@ TEST(Ship, AFolderThatOthersCanChangeIsRefused) {
 
 TEST(Ship, AHostThatRefusesSaysWhy) {
   const ShipResult result = ship(shipment(), {"a"}, reach_after(""), "/proc/nowhere").front();
-  EXPECT_TRUE(result.problem.starts_with("trireme cannot be copied to it: ")) << result.problem;
+  EXPECT_TRUE(result.problem.starts_with("cannot copy trireme to it: ")) << result.problem;
   EXPECT_NE(result.problem.find("/proc/nowhere"), std::string::npos) << result.problem;
 }
 

@@ -70,22 +70,20 @@ TEST(ClusterSpec, BadAddressesAreNamedWithTheirList) {
   }
   for (const std::string address : {":2220", "a b:2220", "http//a:2220", "ä:2220"}) {
     EXPECT_EQ(lists_refusal(address),
-              "--worker-hosts: '" + address + "' is no address; write host:port, as in node7:2220");
+              "--worker-hosts: '" + address + "' is not an address; write host:port, as in node7:2220");
   }
   EXPECT_EQ(lists_refusal("::1:2220"),
             "--worker-hosts: '::1:2220': write an IPv6 address in brackets, as in [::1]:2220");
   EXPECT_EQ(lists_refusal("[node7]:2220"),
             "--worker-hosts: '[node7]:2220': there is no IPv6 address between the brackets");
-  EXPECT_NE(lists_refusal("0.0.0.0:2220").find("stands for every machine"), std::string::npos);
+  EXPECT_NE(lists_refusal("0.0.0.0:2220").find("matches every machine"), std::string::npos);
 }
 
 TEST(ClusterSpec, AnAddressBelongsToOneTask) {
-  EXPECT_EQ(
-      lists_refusal("a:1,b:1,A:1"),
-      "--worker-hosts: A:1 is listed twice, for worker 0 and for worker 2; each task listens on an address of its "
-      "own");
+  EXPECT_EQ(lists_refusal("a:1,b:1,A:1"),
+            "--worker-hosts: A:1 is listed twice, for worker 0 and for worker 2; each task needs its own address");
   EXPECT_EQ(lists_refusal("a:1,b:1", "b:1"),
-            "--ps-hosts: b:1 is listed twice, for worker 1 and for ps 0; each task listens on an address of its own");
+            "--ps-hosts: b:1 is listed twice, for worker 1 and for ps 0; each task needs its own address");
 }
 
 TEST(ClusterSpec, NeedsAWorker) {
@@ -94,19 +92,18 @@ TEST(ClusterSpec, NeedsAWorker) {
 }
 
 TEST(ClusterSpec, BadFilesAreRefusedWithTheRightForm) {
-  EXPECT_EQ(json_refusal("{"), "c.json: this is not JSON");
+  EXPECT_EQ(json_refusal("{"), "c.json: not valid JSON");
   EXPECT_NE(json_refusal("[]").find("must be a JSON object of jobs"), std::string::npos);
   EXPECT_NE(json_refusal(R"({"worker": "a:1"})").find("c.json: \"worker\": must be a list"), std::string::npos);
-  EXPECT_NE(json_refusal(R"({"worker": ["a:1", 2]})").find("must be a list of texts"), std::string::npos);
+  EXPECT_NE(json_refusal(R"({"worker": ["a:1", 2]})").find("must be a list of strings"), std::string::npos);
   EXPECT_EQ(json_refusal(R"({"worker": ["a:1"], "evaluator": ["b:1"]})"),
             "c.json: unknown job 'evaluator'; the jobs are worker and ps");
   EXPECT_EQ(json_refusal(R"({"cluster": {"chief": ["a:1"], "worker": ["b:1"]}})"),
-            "c.json: \"cluster\": there is no job 'chief' here: worker 0 does what a chief does; list it as the first "
-            "worker");
+            "c.json: \"cluster\": there is no job 'chief': worker 0 acts as the chief; list it as the first worker");
   EXPECT_NE(json_refusal(R"({"cluster": {"worker": ["b:1"]}, "task": {"index": 1}})").find("\"type\": \"worker\""),
             std::string::npos);
   EXPECT_EQ(json_refusal(R"({"cluster": {"worker": ["b:1"]}, "task": {"type": "worker", "index": 1}})"),
-            "c.json: \"task\" 1: there is worker 0 alone");
+            "c.json: \"task\" 1: there is only worker 0");
   EXPECT_EQ(refusal([] { read_cluster_file("/no/such/file"); }),
             "--cluster /no/such/file: cannot read this file, or it is empty");
   EXPECT_EQ(refusal([] { read_cluster_file("/tmp"); }), "--cluster /tmp: cannot read this file, or it is empty");
@@ -121,7 +118,7 @@ TEST(ClusterSpec, APlaceThatIsNotThereIsRefusedWithThoseThatAre) {
   EXPECT_EQ(place_refusal(kSpec, "server", 0), "--job-name: unknown job 'server'; the jobs are worker and ps");
   EXPECT_EQ(place_refusal({.workers = {"a:1"}, .servers = {}}, "ps", 0),
             "--job-name ps: there are no servers in this cluster");
-  EXPECT_NE(place_refusal(kSpec, "master", 0).find("no job 'master' here"), std::string::npos);
+  EXPECT_NE(place_refusal(kSpec, "master", 0).find("no job 'master'"), std::string::npos);
   check_place(kSpec, {.job = "ps", .index = 1}, "--job-name", "--task-index");
 }
 

@@ -84,8 +84,8 @@ void order_is_kept(Communicator& communicator) {
 
 void wrong_use_is_refused(Communicator& communicator) {
   const std::string size = std::to_string(communicator.size() - 1);
-  expect_contains(error_of([&] { communicator.start_send({}, communicator.size(), 0); }), "ranks 0 to " + size);
-  expect_contains(error_of([&] { communicator.start_receive({}, -1, 0); }), "ranks 0 to " + size);
+  expect_contains(error_of([&] { communicator.start_send({}, communicator.size(), 0); }), "ranks are 0 to " + size);
+  expect_contains(error_of([&] { communicator.start_receive({}, -1, 0); }), "ranks are 0 to " + size);
   expect_contains(error_of([&] { communicator.start_send({}, 0, -1); }), "tags are 0 to");
   expect_contains(error_of([&] { broadcast(communicator, {}, 99); }), "broadcast from rank 99");
 }
@@ -95,7 +95,7 @@ void different_sizes_are_found_out(Communicator& communicator) {
   const std::array<std::byte, 4> sent{};
   const Transfer receive = communicator.start_receive(received, left_of(communicator), 5);
   communicator.send(sent, right_of(communicator), 5);
-  expect_contains(error_of([&] { communicator.wait(receive); }), "4 bytes came");
+  expect_contains(error_of([&] { communicator.wait(receive); }), "received 4 bytes");
 }
 
 void waiting_ends(Communicator& communicator) {

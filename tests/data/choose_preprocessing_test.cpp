@@ -134,7 +134,8 @@ TEST(ChoosePreprocessing, TextsAreReadAsTheyAreWritten) {
   for (const char* text : {"", "x", "1,2", "1,2,3,4", "1,,3", "nan"}) {
     EXPECT_NE(message_of([&] { parse_mean(text); }).find("one number for all channels"), std::string::npos) << text;
   }
-  EXPECT_NE(message_of([] { parse_deviation("0.229,0.224,0.225"); }).find("multiply by 255"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_deviation("0.229,0.224,0.225"); }).find("multiply values meant for 0 to 1 by 255"),
+            std::string::npos);
   const Glimpse grey = glimpse_of({pixels(28, 28, 1)});
   EXPECT_NE(message_of([&] {
               preprocessing_for(grey, 28, 1, true, {.mean = {1, 2, 3}});

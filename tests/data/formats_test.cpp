@@ -36,7 +36,7 @@ TEST(Formats, MessagesSayWhatWasLookedForAndWhatIsThere) {
   write_text(folder / "notes.txt", "");
   expect_error(ErrorKind::bad_input, {"looked for idx", "it holds notes.txt"},
                [&] { open_dataset(folder.path(), {.name = "idx"}); });
-  expect_error(ErrorKind::bad_input, {"unknown format of data 'lmdb'", "auto, tfrecord, folder, idx, cifar10"},
+  expect_error(ErrorKind::bad_input, {"unknown data format 'lmdb'", "auto, tfrecord, folder, idx, cifar10"},
                [&] { open_dataset(folder.path(), {.name = "lmdb"}); });
   expect_error(ErrorKind::bad_input, {"notes.txt' is a file", "train-images-idx3-ubyte"},
                [&] { open_dataset(folder / "notes.txt", {.name = "idx"}); });

@@ -38,7 +38,7 @@ TEST(ImageFolder, ClassesFileGivesTheOrder) {
   open_dataset(folder.path(), {})->read(0, sample);
   EXPECT_EQ(sample.label, 1);
   write_text(folder / "train/dog/x.jpg", "x");
-  expect_error(ErrorKind::bad_input, {"train/dog' is no class of classes.txt"},
+  expect_error(ErrorKind::bad_input, {"train/dog' is not a class in classes.txt"},
                [&] { open_dataset(folder.path(), {}); });
 }
 
@@ -62,8 +62,8 @@ TEST(ImageFolder, FilesOfOtherTypesAreCountedAndNamed) {
   }
   const auto dataset = open_dataset(folder.path(), {});
   EXPECT_EQ(data::other_files_text(dataset->info()),
-            fmt::format("are 5 files that are not JPEG images in folders of classes, which are left out: 1 without an "
-                        "ending (such as {0}/train/ant/README), 1 .jpg (such as {0}/train/x.jpg), 2 .png (such as "
+            fmt::format("are 5 files that are not JPEG images in class folders and are skipped: 1 without an ending "
+                        "(such as {0}/train/ant/README), 1 .jpg (such as {0}/train/x.jpg), 2 .png (such as "
                         "{0}/train/cat/2.png), 1 folder (such as {0}/train/ant/more)",
                         folder.path().string()));
 }

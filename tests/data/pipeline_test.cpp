@@ -272,7 +272,7 @@ TEST(Pipeline, NothingButBadSamplesIsAnError) {
   PipelineOptions options = small_options();
   options.max_bad_samples = 100;
   Pipeline pipeline(dataset, options);
-  EXPECT_NE(error_of(pipeline).find("none of the 3 samples of the data set is good; the last: memory, sample"),
+  EXPECT_NE(error_of(pipeline).find("none of the 3 samples in the data set is usable; the last error: memory, sample"),
             std::string::npos);
 }
 
@@ -284,7 +284,7 @@ TEST(Pipeline, LabelsBeyondTheNetworksClassesAreAnErrorAtOnce) {
   options.max_bad_samples = 100;
   Pipeline pipeline(dataset, options);
   EXPECT_EQ(take(pipeline, 3), (std::vector<std::int32_t>{0, 1, 2}));
-  EXPECT_NE(error_of(pipeline).find("memory, sample 3: label 3 in the data set, and the network has 3 classes"),
+  EXPECT_NE(error_of(pipeline).find("memory, sample 3: label 3 in the data set, but the network has 3 classes"),
             std::string::npos);
 }
 

@@ -61,7 +61,8 @@ TEST(Idx, ACompressedFileCannotAskForMoreThanItHolds) {
   write_text(folder / "train-images-idx3-ubyte", "\0\0\x08\x03\x10\0\0\0\0\0\x10\0\0\0\x10\0"s);  // 4e15 bytes
   write_text(folder / "train-labels-idx1-ubyte", kLabelHeader + "\x03\x01");
   ASSERT_EQ(std::system(("gzip " + (folder / "train-images-idx3-ubyte")).c_str()), 0);
-  expect_error(ErrorKind::bad_input, {"train-images-idx3-ubyte.gz: 4503599627370512 bytes cannot be in a gzip file"},
+  expect_error(ErrorKind::bad_input,
+               {"train-images-idx3-ubyte.gz: 4503599627370512 bytes cannot come from a gzip file"},
                [&] { open_dataset(folder.path(), {}); });
 }
 
@@ -89,7 +90,7 @@ TEST(Idx, LabelsMustHaveNames) {
   expect_error(ErrorKind::bad_input, {"there is a label 3, but classes.txt names only 2 classes"},
                [&] { data.open(); });
   write_text(data.folder / "classes.txt", "a\nb\na\nd\n");
-  expect_error(ErrorKind::bad_input, {"classes.txt, line 3: the class 'a' comes twice"}, [&] { data.open(); });
+  expect_error(ErrorKind::bad_input, {"classes.txt, line 3: the class 'a' is listed twice"}, [&] { data.open(); });
 }
 
 TEST(Idx, Mnist) {

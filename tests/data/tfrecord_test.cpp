@@ -86,7 +86,7 @@ TEST(TfRecord, BrokenExamplesAreNamedWithFileAndPlace) {
     dataset->read(0, sample);
     expect_error(ErrorKind::failed, {"train.tfrecord, byte 79: ", what}, [&] { dataset->read(1, sample); });
   };
-  expect("no example", "the record is no tf.Example");
+  expect("no example", "the record is not a tf.Example");
   expect(example(kLabel), "the key image/encoded is missing");
   expect(example(kImage), "the key image/class/label is missing");
   expect(example(kImage + feature("image/class/label", integer_value(-1))), "tf.Example");
@@ -231,7 +231,7 @@ TEST(TfRecord, SetsMustBeComplete) {
   const TemporaryFolder folder;
   write_drawn(folder / "a", "tfrecord", 4);
   std::filesystem::remove(folder / "a/train-00002-of-00004");
-  expect_error(ErrorKind::bad_input, {"3 of 4 files are there", "number 2 is missing"},
+  expect_error(ErrorKind::bad_input, {"found 3 of 4 files", "number 2 is missing"},
                [&] { open_dataset(folder / "a", {}); });
   write_drawn(folder / "b", "tfrecord", 4);
   write_text(folder / "b/train-00000-of-00001", "");

@@ -104,13 +104,13 @@ TEST(Writer, RefusesAFolderWithOtherThings) {
   const TemporaryFolder folder;
   write_text(folder / "data/letter.txt", "dear");
   const auto drawn = data::draw_digits({.samples = 3});
-  expect_error(ErrorKind::bad_input, {"is there and is not empty"}, [&] {
+  expect_error(ErrorKind::bad_input, {"exists and is not empty"}, [&] {
     write_dataset({{Split::train, drawn, 0}}, options_for(folder / "data", "idx"));
   });
   EXPECT_EQ(data::list_folder(folder / "data"), std::vector<std::string>{"letter.txt"});
   std::filesystem::create_directories(folder / "empty");
   EXPECT_TRUE(write_dataset({{Split::train, drawn, 0}}, options_for(folder / "empty/", "idx")));
-  expect_error(ErrorKind::bad_input, {"unknown format to write 'png'", "tfrecord, folder, idx"}, [&] {
+  expect_error(ErrorKind::bad_input, {"unknown output format 'png'", "tfrecord, folder, idx"}, [&] {
     write_dataset({{Split::train, drawn, 0}}, options_for(folder / "x", "png"));
   });
   EXPECT_EQ(data::list_folder(folder.path()), (std::vector<std::string>{"data", "empty"}));
@@ -150,10 +150,12 @@ TEST(Writer, GoesOnWhereItWasStopped) {
 TEST(Writer, IdxHoldsOneSizeOnly) {
   const TemporaryFolder folder;
   const auto source = std::make_shared<MemoryDataset>(jpeg_samples(3));
-  expect_error(ErrorKind::bad_input,
-               {"memory, sample 1 has 49x41 pixels, but the first image has 50x40: idx holds images of one size"}, [&] {
-                 write_dataset({{Split::train, source, 0}}, options_for(folder / "data", "idx"));
-               });
+  expect_error(
+      ErrorKind::bad_input,
+      {"memory, sample 1 has 49x41 pixels, but the first image has 50x40: all images in idx must have the same size"},
+      [&] {
+        write_dataset({{Split::train, source, 0}}, options_for(folder / "data", "idx"));
+      });
   EXPECT_TRUE(data::list_folder(folder.path()).empty());  // nothing half-written
 }
 

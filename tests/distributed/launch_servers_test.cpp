@@ -127,14 +127,14 @@ TEST(LaunchServers, ServersThatLeaveByThemselvesEndTheJobInPeace) {
   LaunchedJob job(shell(by_role("echo trained", "sleep 0.5; echo left")));
   EXPECT_EQ(job.exit_code(10s), 0) << job.err();
   EXPECT_TRUE(has(job.out(), "[ps 0] left") && has(job.out(), "[ps 1] left")) << job.out();
-  EXPECT_FALSE(has(job.err(), "did not leave")) << job.err();
+  EXPECT_FALSE(has(job.err(), "did not exit")) << job.err();
   EXPECT_TRUE(job.is_gone_within(1s));
 }
 
 TEST(LaunchServers, ServersThatStayAreEndedAndThatIsNoFailure) {
   LaunchedJob job(shell(by_role("echo trained", "trap 'echo asked; exit 143' TERM; while :; do sleep 0.02; done")));
   EXPECT_EQ(job.exit_code(20s), 0) << job.err();
-  EXPECT_TRUE(has(job.err(), "trireme: the workers are done; ps 0 and ps 1 did not leave and will be ended"))
+  EXPECT_TRUE(has(job.err(), "trireme: the workers are done; ps 0 and ps 1 did not exit and will be stopped"))
       << job.err();
   EXPECT_TRUE(has(job.out(), "[ps 0] asked") && has(job.out(), "[ps 1] asked")) << job.out();
   EXPECT_FALSE(has(job.err(), "error")) << job.err();
@@ -153,7 +153,7 @@ TEST(LaunchServers, ALostServerEndsTheJobWithItsName) {
     EXPECT_TRUE(has(job.err(), "trireme: error: ps 1 (")) << job.err();
     EXPECT_TRUE(has(job.err(), "was killed by signal 9 (SIGKILL)")) << job.err();
     EXPECT_EQ(count_of(job.err(), "trireme: error"), 1U) << job.err();
-    EXPECT_FALSE(has(job.err(), "the others go on")) << job.err();
+    EXPECT_FALSE(has(job.err(), "the others continue")) << job.err();
     EXPECT_TRUE(job.is_gone_within(1s));
   }
 }
@@ -171,13 +171,13 @@ TEST(LaunchServers, AJobThatSurvivesGoesOnWithoutALostWorker) {
   ASSERT_EQ(programs.size(), 4U);
   ASSERT_TRUE(job.wait_for_output("[worker 1] up"));
   kill(programs[1].pid, SIGKILL);
-  ASSERT_TRUE(job.wait_for_output("was killed by signal 9 (SIGKILL); the others go on")) << job.err();
+  ASSERT_TRUE(job.wait_for_output("was killed by signal 9 (SIGKILL); the others continue")) << job.err();
   EXPECT_TRUE(has(job.err(), "trireme: worker 1 (")) << job.err();
   std::ofstream(job.temporary_folder() / "end");
   EXPECT_EQ(job.exit_code(10s), 0) << job.err();
   std::filesystem::remove(job.temporary_folder() / "end");
   EXPECT_TRUE(has(job.out(), "[worker 0] trained")) << job.out();
-  EXPECT_TRUE(has(job.err(), "trireme: worker 1 was lost on the way")) << job.err();
+  EXPECT_TRUE(has(job.err(), "trireme: worker 1 was lost during the run")) << job.err();
   EXPECT_FALSE(has(job.err(), "error")) << job.err();
   EXPECT_TRUE(job.is_gone_within(1s));
 }
@@ -191,7 +191,7 @@ TEST(LaunchServers, AKilledRunnerIsALostWorkerToo) {
     if (has(process.command, "launch-task --task 1")) kill(process.pid, SIGKILL);
   }
   EXPECT_EQ(job.exit_code(15s), 0) << job.err();
-  EXPECT_TRUE(has(job.err(), "was lost: its connection ended without a word; the others go on")) << job.err();
+  EXPECT_TRUE(has(job.err(), "was lost: its connection ended unexpectedly; the others continue")) << job.err();
   EXPECT_TRUE(job.is_gone_within(1s));
 }
 
@@ -302,13 +302,13 @@ TEST(LaunchServersRefuses, WhatDoesNotSuitServers) {
   };
   refused({"--", "models"}, "--ps: `models` does not use parameter servers");
   refused({"--", "bench", "--variable-update", "all_reduce"}, "leave out --ps");
-  refused({"--", "bench", "--protocol", "mpi"}, "--protocol mpi knows no parameter servers");
+  refused({"--", "bench", "--protocol", "mpi"}, "--protocol mpi does not support parameter servers");
   refused({"--", "bench", "--protocol", "http"}, "--protocol http: must be one of auto, mpi, grpc, grpc+ucx, grpc+mpi");
   refused({"--", "bench", "--worker-hosts", "a:1"}, "--worker-hosts: `trireme launch` tells its tasks");
   refused({"--", "bench", "--secret-file", "x"}, "--secret-file: `trireme launch` tells its tasks");
   refused({"--", "bench", "--backup-workers", "2"}, "--backup-workers 2: must be from 0 to 1");
   refused({"--starter", "process", "--", "bench", "--protocol", "grpc+mpi"}, "--starter process");
-  refused({"--keep-going", "--", "bench"}, "--keep-going is for --program");
+  refused({"--keep-going", "--", "bench"}, "--keep-going only applies to --program");
   refused({"--ps-port", "70000", "--", "bench"}, "--ps-port 70000: must be from 1 to 65535");
   refused({"--threads-per-ps", "-1", "--", "bench"}, "--threads-per-ps -1");
 }

@@ -186,7 +186,7 @@ TEST_P(Launch, AReaderThatGoesAwayEndsTheJob) {
   LaunchedJob job({"--workers", "1", "--starter", "process", "--program", "/bin/sh", "--", "-c",
                    "unset TRIREME_LAUNCH TRIREME_TASK_INDEX; " + command + " | head -n 3"});
   EXPECT_EQ(job.exit_code(20s), 0) << job.err();
-  EXPECT_TRUE(has(job.err(), "nobody reads it any more")) << job.err();
+  EXPECT_TRUE(has(job.err(), "closed by its reader")) << job.err();
   EXPECT_TRUE(job.is_gone_within(5s));
 }
 

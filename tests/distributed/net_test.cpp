@@ -115,7 +115,8 @@ TEST(NetJob, KeepsNothingFromTooFewSizes) {
   LaunchedJob job(launch_of({"net", "--max-bytes", "64k", "--algorithms", "none", "--transports", "tcp",
                              "--seconds-per-size", "0.001", "--network-file", path}));
   ASSERT_EQ(job.exit_code(60s), 0) << job.err() << job.out();
-  EXPECT_TRUE(has(job.out(), "not kept for --all-reduce auto: tcp, same host: bandwidth is from 0 sizes")) << job.out();
+  EXPECT_TRUE(has(job.out(), "not kept for --all-reduce auto: tcp, same host: bandwidth was fitted from 0 sizes"))
+      << job.out();
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 

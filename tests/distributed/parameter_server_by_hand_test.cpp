@@ -97,7 +97,7 @@ void expect_named(const StartedByHand& job, const std::vector<Task>& tasks, cons
   bool is_named = false;
   for (const Task& task : tasks) {
     EXPECT_EQ(task->exit_code(30s), 1) << task->err();
-    is_named = is_named || has(task->err(), missing + " (" + address + ") did not come within 2");
+    is_named = is_named || has(task->err(), missing + " (" + address + ") did not join within 2");
     EXPECT_TRUE(has(task->err(), missing)) << task->err();
   }
   EXPECT_TRUE(is_named) << tasks[0]->err() << job.json();

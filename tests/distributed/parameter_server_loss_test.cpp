@@ -72,8 +72,8 @@ TEST_P(LosingATask, AWorkerIsDoneWithoutWhereThatIsPossible) {
     send_signal(launched, 1);
     EXPECT_EQ(launched.exit_code(60s), 0) << launched.err();
     EXPECT_TRUE(has(launched.err(), "trireme: worker 1 (")) << launched.err();
-    EXPECT_TRUE(has(launched.err(), "was killed by signal 9 (SIGKILL); the others go on")) << launched.err();
-    EXPECT_TRUE(has(launched.err(), "trireme: worker 1 was lost on the way")) << launched.err();
+    EXPECT_TRUE(has(launched.err(), "was killed by signal 9 (SIGKILL); the others continue")) << launched.err();
+    EXPECT_TRUE(has(launched.err(), "trireme: worker 1 was lost during the run")) << launched.err();
     const nlohmann::json record = read_record(folder / "job.json");
     ASSERT_EQ(record.at("losses").size(), 2U) << "of those who are left";
     for (const auto& rank : record.at("losses")) EXPECT_EQ(rank.at(0).size(), 60U);

@@ -249,7 +249,7 @@ TEST_F(Sweep, WrongInputEndsWithCode2) {
   EXPECT_TRUE(has(error({"sweep"}), "missing plan; give a file or a ready-made plan: "));
   EXPECT_TRUE(has(error({"sweep", "no-such"}), "there is no such file or ready-made plan. The plans are "));
   std::ofstream(folder_ / "broken.json") << "{\n  \"name\": }";
-  EXPECT_TRUE(has(error({"sweep", folder_ / "broken.json"}), "is not JSON: parse error at line 2"));
+  EXPECT_TRUE(has(error({"sweep", folder_ / "broken.json"}), "not valid JSON: parse error at line 2"));
   EXPECT_TRUE(has(error(arguments(tiny_plan({{"batch-size", {1}}}), {"--budget", "soon"})), "--budget: 'soon'"));
   EXPECT_TRUE(
       has(error({"sweep", "io-overhead"}), "the plan does not set data-dir; give it with --set data-dir=VALUE"));

@@ -41,8 +41,8 @@ TEST(ParseDevice, ErrorsNameTheStringAndThePart) {
   expect_bad_input([] { parse_device("/cpu"); }, {"cannot read '/cpu'"});
   expect_bad_input([] { parse_device("/device:cpu"); }, {"cannot read '/device:cpu'"});
   expect_bad_input([] { parse_device("/job:ps//cpu:0"); }, {"/job:ps//cpu:0", "cannot read '/'"});
-  expect_bad_input([] { parse_device("/job:ps/job:worker"); }, {"says job twice"});
-  expect_bad_input([] { parse_device("/cpu:0/device:GPU:0"); }, {"says cpu or gpu twice"});
+  expect_bad_input([] { parse_device("/job:ps/job:worker"); }, {"job is given twice"});
+  expect_bad_input([] { parse_device("/cpu:0/device:GPU:0"); }, {"cpu or gpu is given twice"});
   expect_bad_input([] { parse_device("/job:ps/replica:1"); }, {"'/replica:1' does not exist"});
 }
 

@@ -132,7 +132,7 @@ TEST_F(BuildingErrors, Normalization) {
 TEST_F(BuildingErrors, Elementwise) {
   const Tensor src = input({2, 3});
   expect_bad_input([&] { src + input({2}); },
-                   {"node 'add' (binary, inputs 2x3, 2)", "3 and 2 on axis 1", "one of them 1"});
+                   {"node 'add' (binary, inputs 2x3, 2)", "3 and 2 on axis 1", "one of them must be 1"});
   expect_bad_input([&] { src + labels({3}); }, {"b has elements of type i32, expected f32"});
   expect_bad_input([&] { unary(op::UnaryKind::elu, src, kNan); }, {"alpha is nan"});
   expect_bad_input([&] { unary(op::UnaryKind::leaky_relu, src, -0.5f); }, {"alpha is -0.5"});

@@ -100,7 +100,7 @@ void expect_strangers(const TlsFiles& good, const TlsFiles& other) {
   for (rpc::RpcOptions& each : options) each.join_timeout = std::chrono::milliseconds(1500);
   for (const Outcome& outcome : run_tasks(options, run_suite_and_leave)) {
     EXPECT_FALSE(outcome.is_success);
-    EXPECT_NE(outcome.answer.find("did not come within"), std::string::npos) << outcome.answer;
+    EXPECT_NE(outcome.answer.find("did not join within"), std::string::npos) << outcome.answer;
   }
 }
 

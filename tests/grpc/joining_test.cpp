@@ -97,7 +97,7 @@ TEST(GrpcJoining, WhoDoesNotComeIsNamed) {
   }
   const Outcome first = processes.wait(0), second = processes.wait(1);
   EXPECT_FALSE(first.is_success);
-  expect_in("worker 2 (" + tasks[2].address + ") did not come within 2", first.answer);
+  expect_in("worker 2 (" + tasks[2].address + ") did not join within 2", first.answer);
   expect_in("here are: worker 0, worker 1", first.answer);
   EXPECT_FALSE(second.is_success);
   expect_in("lost worker 0 while waiting for worker 2 (" + tasks[2].address + ")", second.answer);
@@ -117,7 +117,7 @@ TEST(GrpcJoining, AnotherSecretIsRefusedAtOnce) {
   }
   expect_in("worker 0 (" + tasks[0].address + ") refuses the secret of worker 1", processes.wait(1, 20s).answer);
   const std::string answer = processes.wait(0, 20s).answer;
-  expect_in("worker 1 (" + tasks[1].address + ") did not come within 3", answer);
+  expect_in("worker 1 (" + tasks[1].address + ") did not join within 3", answer);
   expect_in("1 call that did not prove that it knows the job's secret was refused", answer);
 }
 
@@ -167,9 +167,9 @@ TEST(GrpcJoining, WrongOptionsAreRefused) {
     expect_contains(error_with([](auto& options) {
                       options.tasks.push_back({"ps 0", "192.0.2.1:2230"});
                     }),
-                    "which no other host can reach, but ps 0 is to be reached at 192.0.2.1:2230");
+                    "which no other host can reach, but ps 0 is at 192.0.2.1:2230");
     expect_contains(error_with([](auto& options) { options.secret.clear(); }), "needs a secret");
-    expect_contains(error_with([](auto& options) { options.self = 1; }), "its list has 1 tasks");
+    expect_contains(error_with([](auto& options) { options.self = 1; }), "the list has 1 tasks");
     expect_contains(error_with([](auto& options) { options.streams = 0; }), "0 streams");
     expect_contains(error_with([](auto& options) { options.tls.certificate = "/no/such/file"; }),
                     "--tls-cert /no/such/file: No such file");

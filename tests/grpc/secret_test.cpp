@@ -85,17 +85,17 @@ TEST_P(GrpcImpostor, IsRecognisedAndLearnsNothing) {
   expect_in(tasks[0].address, task.answer);
   switch (GetParam()) {
     case Impostor::silent:
-      expect_in("worker 0 (" + tasks[0].address + ") did not come within 3", task.answer);
+      expect_in("worker 0 (" + tasks[0].address + ") did not join within 3", task.answer);
       break;
     case Impostor::stalls:
-      expect_in("worker 0 (" + tasks[0].address + ") did not come within 3", task.answer);
+      expect_in("worker 0 (" + tasks[0].address + ") did not join within 3", task.answer);
       expect_in("it does not prove that it knows the job's secret", task.answer);
       break;
     case Impostor::refuses:
       expect_in("worker 0 (" + tasks[0].address + ") refuses the secret of worker 1", task.answer);
       break;
     default:
-      expect_in("what listens at " + tasks[0].address + " is not worker 0 of this job", task.answer);
+      expect_in("the process listening at " + tasks[0].address + " is not worker 0 of this job", task.answer);
   }
   const Outcome heard = processes.wait(0);
   EXPECT_TRUE(heard.is_success) << heard.answer;
@@ -118,7 +118,7 @@ TEST(GrpcSecret, ARecordedCallIsRefused) {
     std::atomic<bool> has_refused = false;
     auto options = options_of(tasks, 0);
     options.log = [&](const std::string& line) {
-      if (line.find("its proof is old, or of another connection") != std::string::npos) has_refused = true;
+      if (line.find("its proof is old or from another connection") != std::string::npos) has_refused = true;
     };
     const auto world = rpc::join(options);
     world->set_shutdown([&] { ++ends; });

@@ -52,7 +52,7 @@ TEST_F(LaunchExec, WhatIsPrintedOnTheWayIsSkipped) {
 TEST_F(LaunchExec, AHostThatDoesNotStopPrintingIsNamedAtOnce) {
   LaunchedJob job(script_inside("sh -c 'case \"$*\" in *launch-host*) exec yes ;; *) exec \"$@\" ;; esac' sh", "true"));
   EXPECT_NE(job.exit_code(15s), 0);
-  EXPECT_TRUE(has(job.err(), "what comes from its host is not a launcher's")) << job.err();
+  EXPECT_TRUE(has(job.err(), "its host sent something that is not from a launcher")) << job.err();
   expect_nothing_left();
 }
 
@@ -82,11 +82,11 @@ TEST_F(LaunchExec, AContainerThatIsNotAsNeededIsExplained) {
     return job.err();
   };
   EXPECT_TRUE(has(refusal("unshare --net"), "n0 was reached at ")) << "without its host's network";
-  EXPECT_TRUE(has(refusal("sh -c 'exec \"$@\" </dev/null' sh"), "n0: does not hear what the launcher says"));
-  EXPECT_TRUE(has(refusal("no-such-runtime exec"), "n1: the command of --exec, or trireme in it, is not there"));
+  EXPECT_TRUE(has(refusal("sh -c 'exec \"$@\" </dev/null' sh"), "n0: does not receive the launcher's input"));
+  EXPECT_TRUE(has(refusal("no-such-runtime exec"), "n1: the command of --exec, or trireme in it, does not exist"));
   EXPECT_TRUE(
       has(refusal("sh -c 'echo Error: no such image >&2; exit 125'"), "cannot be started: Error: no such image"));
-  EXPECT_TRUE(has(refusal("env 'X=1"), "the quote ' has no end"));
+  EXPECT_TRUE(has(refusal("env 'X=1"), "the quote ' is not closed"));
   expect_nothing_left();
 }
 

@@ -123,7 +123,7 @@ TEST_F(LaunchHosts, AHostWhoseCableIsPulledIsNamedAndEndsItsTasks) {
   cluster_.run("link n2 down");
   EXPECT_NE(job.exit_code(20s), 0);
   EXPECT_TRUE(has(job.err(), "error: rank 2 (n2, pid ")) << job.err();
-  EXPECT_TRUE(has(job.err(), "nothing has come from its host")) << job.err();
+  EXPECT_TRUE(has(job.err(), "nothing was received from its host")) << job.err();
   EXPECT_TRUE(job.is_gone_within(1s));
   expect_nothing_left(15);  // n2 notices by itself
 }
@@ -134,7 +134,7 @@ TEST_F(LaunchHosts, HostsThatCannotBeUsedAreRefusedBeforeAnythingStarts) {
     cluster_.run("stop n1");
     LaunchedJob job(script_on("n0,n1", 2, script));
     EXPECT_EQ(job.exit_code(), 3);
-    EXPECT_TRUE(has(job.err(), "error: n1: ssh does not reach it: ")) << job.err();
+    EXPECT_TRUE(has(job.err(), "error: n1: ssh cannot reach it: ")) << job.err();
     EXPECT_FALSE(has(job.out(), "started"));
     cluster_.run("start n1");
   }
@@ -144,14 +144,14 @@ TEST_F(LaunchHosts, HostsThatCannotBeUsedAreRefusedBeforeAnythingStarts) {
     LaunchedJob job({"--ssh-config", cluster_.folder() + "/other_config", "--hosts", "n0", "--workers", "1",
                      "--program", "/bin/sh", "--", "-c", script});
     EXPECT_EQ(job.exit_code(), 3);
-    EXPECT_TRUE(has(job.err(), "error: n0: ssh is refused: ")) << job.err();
+    EXPECT_TRUE(has(job.err(), "error: n0: ssh was refused: ")) << job.err();
   }
   {
     Words arguments = script_on("n0", 1, script);
     arguments.insert(arguments.begin(), {"--remote-program", "/nowhere/trireme"});
     LaunchedJob job(arguments);
     EXPECT_EQ(job.exit_code(), 3);
-    EXPECT_TRUE(has(job.err(), "error: n0: /nowhere/trireme is not there")) << job.err();
+    EXPECT_TRUE(has(job.err(), "error: n0: /nowhere/trireme does not exist")) << job.err();
   }
   {
     cluster_.on("n1",

@@ -14,7 +14,7 @@ class LaunchLostHost : public LaunchHosts, public ::testing::WithParamInterface<
     cluster_.run("link n1 down");
     EXPECT_NE(job.exit_code(30s), 0);
     EXPECT_EQ(first_error(job), "trireme: error: rank 1 (n1") << job.err();
-    EXPECT_TRUE(has(job.err(), "nothing has come from its host")) << job.err();
+    EXPECT_TRUE(has(job.err(), "nothing was received from its host")) << job.err();
     EXPECT_FALSE(has(job.err(), "ssertion")) << job.err();
     EXPECT_TRUE(job.is_gone_within(2s));
     cluster_.run("link n1 up");

@@ -91,7 +91,7 @@ TEST_F(LaunchPodman, WhatIsMissingIsSaidAndNothingStays) {
   {
     LaunchedJob job(in_podman("--network host", script));
     EXPECT_EQ(job.exit_code(30s), 3);
-    EXPECT_TRUE(has(job.err(), "does not hear what the launcher says")) << job.err();
+    EXPECT_TRUE(has(job.err(), "does not receive the launcher's input")) << job.err();
   }
   {
     LaunchedJob job(in_podman("-i --network none", script));

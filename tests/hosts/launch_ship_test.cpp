@@ -42,7 +42,7 @@ TEST_F(LaunchShip, ABenchmarkRunsWhereTheProgramWasNotAndTravelsOnce) {
   {
     LaunchedJob job(on_hosts("n0,n1", bench));
     EXPECT_EQ(job.exit_code(), 3);
-    EXPECT_TRUE(has(job.err(), "bring it there with --ship")) << job.err();
+    EXPECT_TRUE(has(job.err(), "copy it there with --ship")) << job.err();
   }
   {
     LaunchedJob job(shipped(kFolder, "n0,n1", bench));
@@ -85,13 +85,13 @@ TEST_F(LaunchShip, AHostWithoutRoomOrWithoutTheRightToWriteIsNamed) {
   {
     LaunchedJob job(shipped(kFolder, "n0,n1", {"--program", "/bin/true"}));
     EXPECT_EQ(job.exit_code(30s), 3);
-    EXPECT_TRUE(has(job.err(), "error: n1: trireme cannot be copied to it: /run/ship has room for 10 MB")) << job.err();
+    EXPECT_TRUE(has(job.err(), "error: n1: cannot copy trireme to it: /run/ship has room for 10 MB")) << job.err();
   }
   cluster_.on("n1", "mount -o remount,ro /run/ship");
   {
     LaunchedJob job(shipped("/run/ship/here", "n0,n1", {"--program", "/bin/true"}));
     EXPECT_EQ(job.exit_code(30s), 3);
-    EXPECT_TRUE(has(job.err(), "error: n1: trireme cannot be copied to it: ")) << job.err();
+    EXPECT_TRUE(has(job.err(), "error: n1: cannot copy trireme to it: ")) << job.err();
     EXPECT_TRUE(has(job.err(), "Read-only file system")) << job.err();
   }
   expect_nothing_left();
@@ -101,7 +101,7 @@ TEST_F(LaunchShip, AHostThatCannotBeReachedIsNamed) {
   cluster_.run("stop n1");
   LaunchedJob job(shipped(kFolder, "n0,n1", {"--program", "/bin/true"}));
   EXPECT_EQ(job.exit_code(30s), 3);
-  EXPECT_TRUE(has(job.err(), "error: n1: ssh does not reach it: ")) << job.err();
+  EXPECT_TRUE(has(job.err(), "error: n1: ssh cannot reach it: ")) << job.err();
 }
 
 TEST_F(LaunchShip, AKilledLauncherLeavesNothingHalfWritten) {

@@ -69,7 +69,8 @@ TEST_F(Minimize, BadInput) {
     expect_bad_input([&] { minimize(loss_, rule, rate); }, {"the learning rate is", "above 0"});
   }
   expect_bad_input([&] { minimize(loss_, rule, w_); }, {"learning_rate has shape 2x3", "a scalar"});
-  expect_bad_input([&] { minimize(loss_, rule, constant(graph_, 0.1f), {loss_}); }, {"'loss' (reduce) is no variable"});
+  expect_bad_input([&] { minimize(loss_, rule, constant(graph_, 0.1f), {loss_}); },
+                   {"'loss' (reduce) is not a variable"});
   expect_bad_input([&] { minimize(Tensor{}, rule, 0.1f); }, {"the loss is an empty tensor"});
   variable(graph_, {1}, op::Initializer::constant(0), "unused");
   expect_bad_input([&] { minimize(loss_, rule, 0.1f); }, {"does not depend on 'unused'"});

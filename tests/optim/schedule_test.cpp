@@ -109,8 +109,8 @@ TEST(ParsePiecewise, QuotesWhatIsWrong) {
                    {"'0.1;thirty;0.01'", "'thirty' is not a number", "LR0;E1;LR1"});
   expect_bad_input([] { parse_piecewise(""); }, {"'' is not a number"});
   expect_bad_input([] { parse_piecewise("0.1;30;"); }, {"'' is not a number"});
-  expect_bad_input([] { parse_piecewise("0.1;30"); }, {"'0.1;30'", "one rate more than epochs"});
-  expect_bad_input([] { parse_piecewise("0.1;30;0.01;20;0.001"); }, {"epoch 20 does not come after 30"});
+  expect_bad_input([] { parse_piecewise("0.1;30"); }, {"'0.1;30'", "one more rate than epochs"});
+  expect_bad_input([] { parse_piecewise("0.1;30;0.01;20;0.001"); }, {"epoch 20 is not greater than 30"});
   expect_bad_input([] { parse_piecewise("0.1;0;0.01"); }, {"epoch 0"});
   expect_bad_input([] { parse_piecewise("nan"); }, {"'nan'", "rate nan"});
   expect_bad_input([] { parse_piecewise("0.1;30;-0.01"); }, {"rate -0.01", "above 0"});
@@ -130,7 +130,7 @@ TEST(ValidateSchedule, RefusesNumbersThatCannotBe) {
   expect_bad_input([] { validate({.shape = ExponentialRate{.epochs_per_decay = 0}}); }, {"epochs per decay is 0"});
   expect_bad_input([] { validate({.shape = CosineRate{.total_epochs = kNan}}); }, {"total epochs is nan"});
   expect_bad_input([] { validate({.initial = 0.1, .shape = CosineRate{.minimum = 0.2}}); }, {"minimum", "0.2", "0.1"});
-  expect_bad_input([] { validate({.shape = PiecewiseRate{{1}, {0.1}}}); }, {"one rate more"});
+  expect_bad_input([] { validate({.shape = PiecewiseRate{{1}, {0.1}}}); }, {"one more rate"});
 }
 
 TEST(ScheduleText, SaysTheShapeScaleAndWarmUp) {

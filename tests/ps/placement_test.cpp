@@ -138,8 +138,8 @@ TEST(Placement, DevicesThatNoServerHas) {
   expect_bad_input([&] { place_on("/job:ps/task:2"); },
                    {"'weights'", "/job:ps/task:2", "no task 2", "2 parameter servers"});
   expect_bad_input([&] { place_on("/job:worker/task:0"); }, {"'weights'", "/job:worker/task:0", "parameter servers"});
-  expect_bad_input([&] { place_on("/gpu:0"); }, {"'weights'", "/gpu:0", "no GPU"});
-  expect_bad_input([&] { place_on("/job:ps/task:0/gpu:0"); }, {"'weights'", "no GPU"});
+  expect_bad_input([&] { place_on("/gpu:0"); }, {"'weights'", "/gpu:0", "do not use GPUs"});
+  expect_bad_input([&] { place_on("/job:ps/task:0/gpu:0"); }, {"'weights'", "do not use GPUs"});
   expect_bad_input([&] { place_on("/job:ps/cpu:1"); }, {"'weights'", "one CPU device"});
   expect_bad_input([&] { place_on("/task:1"); }, {"'weights'", "/job:ps/task:1"});
   EXPECT_NO_THROW(place_on("/job:ps/cpu:0"));

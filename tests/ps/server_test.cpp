@@ -154,7 +154,7 @@ TEST(Server, WorkersThatTrainDifferentThingsAreRefused) {
     });
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("do not train the same"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("train different models"), std::string::npos) << error.what();
   }
 }
 

@@ -64,7 +64,7 @@ TEST_F(RecordFiles, WhatIsNoRecordIsNamedInAWarning) {
   EXPECT_EQ(records.runs.size(), 1U);
   ASSERT_EQ(records.warnings.size(), 3U);
   EXPECT_NE(records.warnings[0].find("broken.json"), std::string::npos);
-  EXPECT_NE(records.warnings[0].find("not JSON"), std::string::npos);
+  EXPECT_NE(records.warnings[0].find("not valid JSON"), std::string::npos);
   EXPECT_NE(records.warnings[1].find("trireme.run/2"), std::string::npos);
   EXPECT_NE(records.warnings[2].find("no schema"), std::string::npos);
 }
@@ -72,12 +72,12 @@ TEST_F(RecordFiles, WhatIsNoRecordIsNamedInAWarning) {
 TEST_F(RecordFiles, AFileThatWasNamedMustBeARecord) {
   write_file(path("broken.json"), "{");
   write("later.json", {{"schema", "trireme.run/2"}});
-  EXPECT_NE(error_of({path("broken.json")}).find("not JSON"), std::string::npos);
+  EXPECT_NE(error_of({path("broken.json")}).find("not valid JSON"), std::string::npos);
   EXPECT_NE(error_of({path("later.json")}).find("this version reads trireme.run/1"), std::string::npos);
   EXPECT_NE(error_of({path("none.json")}).find("no such file"), std::string::npos);
   write_file(path("deep.json"), "{\"schema\": \"trireme.run/1\", \"machine\": " + std::string(200'000, '[') +
                                     std::string(200'000, ']') + "}");
-  EXPECT_NE(error_of({path("deep.json")}).find("is nested more than 100 deep"), std::string::npos);
+  EXPECT_NE(error_of({path("deep.json")}).find("nested more than 100 levels deep"), std::string::npos);
 }
 
 TEST_F(RecordFiles, NothingToReportIsAnError) {

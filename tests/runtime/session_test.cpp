@@ -63,7 +63,7 @@ TEST_P(SessionTest, AFeedOfAnotherShapeIsRefusedWithBoth) {
   const Tensor x = placeholder(graph, {2}, "x");
   Session session(graph, *backend);
   const std::string message = message_of([&] { session.run({relu(x)}, {{x, 1.0f}}); });
-  EXPECT_NE(message.find("takes 2 of f32"), std::string::npos) << message;
+  EXPECT_NE(message.find("has shape 2 of f32"), std::string::npos) << message;
   EXPECT_NE(message.find("scalar"), std::string::npos) << message;
 }
 
@@ -113,12 +113,13 @@ TEST_P(SessionTest, WhatIsTiedToABatchSizeIsNamed) {
   Session session(graph, *backend);
   const HostTensor six(TensorType{DataType::f32, {6, 2}});
   const auto message = [&](Tensor fetch) { return message_of([&] { session.run({fetch}, {{x, six}}); }); };
-  EXPECT_NE(message(slice(x, {1, 0}, {2, 2}, "middle")).find("'middle' takes 2 of a batch of 4"), std::string::npos);
+  EXPECT_NE(message(slice(x, {1, 0}, {2, 2}, "middle")).find("'middle' takes 2 samples of a batch of 4"),
+            std::string::npos);
   EXPECT_NE(message(reshape(x, {2, 4}, "pairs")).find("'pairs' reshapes a batch of 4 to 2x4"), std::string::npos);
   EXPECT_NE(message(x + constant(graph, HostTensor(TensorType{DataType::f32, {4, 2}}))).find("6x2"), std::string::npos);
   const auto step = minimize(reduce_sum(x * w), optimizer_rule(op::OptimizerKind::sgd), 0.1f);
   const std::string training = message_of([&] { session.run(step, std::vector<Feed>{{x, six}}); });
-  EXPECT_NE(training.find("training has the batch size of its graph"), std::string::npos) << training;
+  EXPECT_NE(training.find("training uses the batch size of its graph"), std::string::npos) << training;
   EXPECT_EQ(session.run({reduce_sum(x)}, {{x, six}})[0].scalar(), 0) << "and what failed is not in the way";
 }
 

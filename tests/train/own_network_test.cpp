@@ -147,7 +147,7 @@ TEST(OwnNetwork, IsTrainedEvaluatedKeptResumedAndExported) {
 
 TEST(OwnNetwork, NamesAreOfOneThing) {
   add_network(small_network("twice"));
-  EXPECT_NE(message_of([] { add_network(small_network("twice")); }).find("there is a network 'twice' already"),
+  EXPECT_NE(message_of([] { add_network(small_network("twice")); }).find("there is already a network 'twice'"),
             std::string::npos);
   EXPECT_NE(message_of([] { add_network(small_network("resnet50")); }), "");
   EXPECT_NE(message_of([] { set_network(small_network("resnet50")); }), "");

@@ -67,9 +67,8 @@ std::unique_ptr<Backend> make_cuda_backend([[maybe_unused]] std::string_view nam
   }
   return cuda::make_backend(std::move(tuning), gpu);
 #else
-  fail(
-      ErrorKind::unavailable,
-      "--device cuda: this build has no CUDA; it takes the CUDA toolkit and cuDNN when trireme is built (docs/gpu.md)");
+  fail(ErrorKind::unavailable,
+       "--device cuda: this build has no CUDA; build trireme with the CUDA toolkit and cuDNN (docs/gpu.md)");
 #endif
 }
 

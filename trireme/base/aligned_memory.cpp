@@ -28,7 +28,7 @@ AlignedMemory::AlignedMemory(std::int64_t bytes) : bytes_(bytes) {
   mapped_ = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped_ == MAP_FAILED) {
     mapped_ = nullptr;
-    fail(ErrorKind::failed, "cannot get {} of memory: {}; a smaller --batch-size needs less",
+    fail(ErrorKind::failed, "cannot allocate {} of memory: {}; try a smaller --batch-size",
          format_bytes(static_cast<double>(bytes)), std::strerror(errno));
   }
   data_ = mapped_;

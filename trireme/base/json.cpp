@@ -20,7 +20,7 @@ constexpr int kDeepest = 100;
 
 Json parse_json(std::string_view text, const std::string& source) {
   const auto check_depth = [&](int depth, Json::parse_event_t, const Json&) {
-    if (depth > kDeepest) bad_input("{}: is nested more than {} deep", source, kDeepest);
+    if (depth > kDeepest) bad_input("{}: nested more than {} levels deep", source, kDeepest);
     return true;
   };
   try {
@@ -28,7 +28,7 @@ Json parse_json(std::string_view text, const std::string& source) {
   } catch (const Json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
     const std::string message = error.what();
-    bad_input("{}: is not JSON: {}", source, message.substr(std::min(message.find("] ") + 2, message.size())));
+    bad_input("{}: not valid JSON: {}", source, message.substr(std::min(message.find("] ") + 2, message.size())));
   }
 }
 

@@ -136,7 +136,7 @@ void append_whole(int descriptor, std::span<const std::byte> bytes, const std::s
   const off_t before = lseek(descriptor, 0, SEEK_END);  // -1 for a pipe
   if (write_all(descriptor, bytes)) return;
   std::string why = std::strerror(errno);
-  if (before >= 0 && ftruncate(descriptor, before) != 0) why += ", and its end is not whole";
+  if (before >= 0 && ftruncate(descriptor, before) != 0) why += ", and the end of the file is now incomplete";
   fail(ErrorKind::failed, "cannot write '{}': {}", path, why);
 }
 

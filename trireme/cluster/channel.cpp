@@ -156,7 +156,7 @@ UniqueFd connect_to(const std::string& address) {
     fail(ErrorKind::failed, "cannot reach the launcher of this task: {}", std::strerror(errno));
   }
   if (!is_of_this_user(socket)) {
-    fail(ErrorKind::failed, "cannot reach the launcher of this task: its address is another user's");
+    fail(ErrorKind::failed, "cannot reach the launcher of this task: its address belongs to another user");
   }
   return socket;
 }

@@ -94,17 +94,17 @@ void Guard::start() {
 std::string Guard::replace_if_ended() {
   const auto ending = process_->try_wait();
   if (!ending || given_up_) return "";
-  const std::string what = fmt::format("the guard (pid {}), which cleans up should this process be killed, {}",
+  const std::string what = fmt::format("the guard (pid {}), which cleans up if this process is killed, {}",
                                        process_->pid(), ending_text(*ending));
   given_up_ = ++replaced_ > kMostGuards;
-  if (given_up_) return what + "; no other takes its place any more";
+  if (given_up_) return what + "; it will not be replaced again";
   try {
     start();
   } catch (const std::exception& error) {
     given_up_ = true;
-    return fmt::format("{}; no other can take its place: {}", what, error.what());
+    return fmt::format("{}; it cannot be replaced: {}", what, error.what());
   }
-  return what + "; another has taken its place";
+  return what + "; it was replaced";
 }
 
 Guard::~Guard() {
@@ -114,12 +114,12 @@ Guard::~Guard() {
 }
 
 void become_part_of_job(const std::string& job_id, const std::vector<std::string>& command) {
-  if (access(job_folder(job_id).c_str(), X_OK) != 0) fail(ErrorKind::failed, "the job that this is for is over");
+  if (access(job_folder(job_id).c_str(), X_OK) != 0) fail(ErrorKind::failed, "the job of this process is over");
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   execvp(words.front(), words.data());
-  fail(ErrorKind::failed, "{} cannot be run: {}", command.front(), std::strerror(errno));
+  fail(ErrorKind::failed, "cannot run {}: {}", command.front(), std::strerror(errno));
 }
 
 void run_guard(const std::string& job_id, const std::string& folder) {

@@ -113,7 +113,7 @@ void Console::keep(int task, int stream, std::string_view text) {
   errno = 0;
   file << text << std::flush;
   if (file) return;
-  say(fmt::format("trireme: warning: --output-dir {}: no more is written to {} of {} {}: {}", options_.output_folder,
+  say(fmt::format("trireme: warning: --output-dir {}: no longer writing {} of {} {}: {}", options_.output_folder,
                   stream == 1 ? "stdout" : "stderr", job_.tasks[task].role, job_.tasks[task].index,
                   std::strerror(errno)));
   file.close();

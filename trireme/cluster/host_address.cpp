@@ -52,7 +52,7 @@ Network parse_network(const std::string& text) {
   const int most = network.family == AF_INET ? 32 : 128;
   if (inet_pton(network.family, address.c_str(), network.bytes.data()) != 1 || error != std::errc() ||
       end != bits.data() + bits.size() || network.bits < 0 || network.bits > most) {
-    bad_input("--network {}: must be the name of an interface, as eth0, or a network, as 10.0.0.0/8", text);
+    bad_input("--network {}: must be the name of an interface, such as eth0, or a network, such as 10.0.0.0/8", text);
   }
   return network;
 }
@@ -83,7 +83,7 @@ const InterfaceAddress& reached_address(const KnownHost& host) {
   const InterfaceAddress* address = find_address(host.facts, reached);
   if (address == nullptr) {
     bad_input(
-        "{} was reached at {}, which is not among the addresses that trireme has there ({}); give --network; a "
+        "{} was reached at {}, which is not among the addresses that trireme sees there ({}); give --network; a "
         "container needs the network of its host (docker and podman: --network host)",
         host.name, reached, addresses_text(host.facts));
   }
@@ -126,8 +126,8 @@ std::vector<std::string> addresses_in_shared_network(const std::vector<KnownHost
                                 addresses_text(host.facts)));
   }
   bad_input(
-      "the hosts have no network in common; where they reach each other all the same, give --network with a range that "
-      "has an address of each, as 10.0.0.0/8: {}",
+      "the hosts have no network in common; if they can reach each other anyway, give --network with a range that "
+      "contains an address of each, such as 10.0.0.0/8: {}",
       fmt::join(known, "; "));
 }
 

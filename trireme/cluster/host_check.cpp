@@ -92,7 +92,7 @@ std::string Probe::problem() const {
   if (std::string problem = reach_.failure(code, words); !problem.empty()) return problem;
   if (code == kNoSuchProgram || code == kCannotBeRun) {
     return fmt::format(
-        "{} is not there, or cannot be run ({}); bring it there with --ship, or say where it is with --remote-program",
+        "{} does not exist or cannot be run ({}); copy it there with --ship, or give its path with --remote-program",
         host_.program, words);
   }
   return words.empty() ? fmt::format("the check {}", ending_text(*ending_)) : words;
@@ -110,12 +110,12 @@ HostAnswer Probe::answer() const {
     return answer;
   }
   if (answer.facts.build != perf::build_text()) {
-    answer.problem =
-        fmt::format("has trireme {}, and this is {}; all hosts need the same", answer.facts.build, perf::build_text());
+    answer.problem = fmt::format("has trireme {}, but this is {}; all hosts need the same build", answer.facts.build,
+                                 perf::build_text());
   } else if (!answer.facts.hears_launcher) {
-    answer.problem = fmt::format("does not hear what the launcher says: {}",
-                                 reach_.is_container ? "--exec has to pass standard input on (docker and podman: -i)"
-                                                     : "something at the start of its shell takes the standard input");
+    answer.problem = fmt::format("does not receive the launcher's input: {}",
+                                 reach_.is_container ? "--exec must pass on standard input (docker and podman: -i)"
+                                                     : "something that its shell runs at startup reads standard input");
   }
   answer.clock_skew = answer.facts.time - (asked_ + answered_) / 2;
   answer.clock_error = (answered_ - asked_) / 2;

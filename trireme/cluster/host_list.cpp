@@ -72,7 +72,7 @@ void check_all_differ(const std::vector<HostSlots>& hosts, const std::string& so
   for (auto host = hosts.begin(); host != hosts.end(); ++host) {
     const auto is_same = [host](const HostSlots& other) { return other.name == host->name; };
     if (std::any_of(hosts.begin(), host, is_same)) {
-      bad_input("{}: {} is there twice; give it once, with the number of its workers, as in {}:2", source, host->name,
+      bad_input("{}: {} is listed twice; list it once, with the number of its workers, as in {}:2", source, host->name,
                 is_ipv6(host->name) ? "[" + host->name + "]" : host->name);
     }
   }
@@ -94,8 +94,9 @@ std::vector<int> listed_shares(const std::vector<HostSlots>& hosts, int workers)
     left -= shares.back();
   }
   if (left > 0) {
-    bad_input("{} workers are more than the {} that the hosts take; ask for fewer, or give the hosts higher numbers",
-              workers, workers - left);
+    bad_input(
+        "{} workers are more than the {} that the hosts can take; ask for fewer, or give the hosts higher numbers",
+        workers, workers - left);
   }
   return shares;
 }
@@ -113,7 +114,7 @@ std::string without_spaces_around(const std::string& line) {
 std::string parse_public(const std::string& line, const std::string& source) {
   constexpr const char* kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_%";
   if (line.front() == '-' || line.find_first_not_of(kAllowed) != std::string::npos) {
-    bad_input("{}: '{}' is not an address, or the name of a host", source, line);
+    bad_input("{}: '{}' is neither an address nor a host name", source, line);
   }
   return line;
 }
@@ -123,7 +124,7 @@ std::string parse_private(const std::string& line, const std::string& source) {
   const int family = line.find(':') == std::string::npos ? AF_INET : AF_INET6;
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   if (inet_pton(family, line.c_str(), bytes.data()) != 1) {
-    bad_input("{}: '{}' is not an address, as 10.0.0.7 is", source, line);
+    bad_input("{}: '{}' is not an address such as 10.0.0.7", source, line);
   }
   std::array<char, INET6_ADDRSTRLEN> text{};
   return inet_ntop(family, bytes.data(), text.data(), text.size());
@@ -136,14 +137,14 @@ std::vector<std::string> read_addresses(const std::string& option, const std::st
   for (std::string line; std::getline(file, line);) {
     const std::string source = fmt::format("{} {}, line {}", option, path, addresses.size() + 1);
     line = without_spaces_around(line);
-    if (line.empty()) bad_input("{}: is empty; each line has to be the address of a machine", source);
+    if (line.empty()) bad_input("{}: is empty; each line must be the address of a machine", source);
     const std::string address = parse(line, source);
     if (const auto same = std::ranges::find(addresses, address); same != addresses.end()) {
       bad_input("{}: {} is also on line {}", source, address, same - addresses.begin() + 1);
     }
     addresses.push_back(address);
   }
-  if (addresses.empty()) bad_input("{} {}: has no address", option, path);
+  if (addresses.empty()) bad_input("{} {}: contains no addresses", option, path);
   return addresses;
 }
 
@@ -183,7 +184,7 @@ std::vector<HostSlots> read_address_files(const std::string& public_path, const 
   const auto talking = read_addresses("--private-ips", private_path, parse_private);
   if (reached.size() != talking.size()) {
     bad_input(
-        "--public-ips {} has {} addresses and --private-ips {} has {}; line by line they have to be the same machine",
+        "--public-ips {} has {} addresses and --private-ips {} has {}; each line must be the same machine in both",
         public_path, reached.size(), private_path, talking.size());
   }
   std::vector<HostSlots> hosts;

@@ -15,9 +15,9 @@ constexpr int kSshFailed = 255;
 
 std::string explain_ssh(int code, const std::string& words) {
   if (code != kSshFailed) return "";
-  if (words.empty()) return "ssh does not reach it, or has lost it on the way";
-  if (words.find("Permission denied") == std::string::npos) return fmt::format("ssh does not reach it: {}", words);
-  return fmt::format("ssh is refused: {}; is the key (--ssh-key) among those of that user (--ssh-user) there?", words);
+  if (words.empty()) return "ssh cannot reach it, or lost the connection";
+  if (words.find("Permission denied") == std::string::npos) return fmt::format("ssh cannot reach it: {}", words);
+  return fmt::format("ssh was refused: {}; does that user (--ssh-user) accept the key (--ssh-key) there?", words);
 }
 
 // Variables that tell at which address the host was reached; most containers would drop them.
@@ -38,16 +38,17 @@ void check_is_one_command(const std::string& text) {
       continue;
     }
     if (std::string_view(";|&<>\n").find(c) != std::string_view::npos || (c == '#' && at_word)) {
-      bad_input("--exec '{}': '{}' at position {}: one command is needed; quote it where it belongs to a word", text,
-                c == '\n' ? "\\n" : std::string(1, c), i + 1);
+      bad_input(
+          "--exec '{}': '{}' at position {}: must be a single command; quote the character if it is part of a word",
+          text, c == '\n' ? "\\n" : std::string(1, c), i + 1);
     }
     if (c == '\\' && ++i == text.size()) bad_input("--exec '{}': ends with a backslash", text);
     if (c == '\'' || c == '"') quote = c;
     at_word = c == ' ' || c == '\t';
     has_words = has_words || !at_word;
   }
-  if (quote != 0) bad_input("--exec '{}': the quote {} has no end", text, quote);
-  if (!has_words) bad_input("--exec: is empty; as in --exec 'apptainer exec image.sif'");
+  if (quote != 0) bad_input("--exec '{}': the quote {} is not closed", text, quote);
+  if (!has_words) bad_input("--exec: is empty; give a command, as in --exec 'apptainer exec image.sif'");
 }
 
 // Docker and Podman have an exit code for their own failures; Apptainer uses ssh's.
@@ -58,8 +59,8 @@ std::string explain_container(const HostReach& reach, int code, const std::strin
   }
   if (code == kCannotBeRun || code == kNoSuchProgram) {
     return fmt::format(
-        "the command of --exec, or trireme in it, is not there or cannot be run ({}); --remote-program says where "
-        "trireme is",
+        "the command of --exec, or trireme in it, does not exist or cannot be run ({}); give trireme's path with "
+        "--remote-program",
         words);
   }
   return reach.failure(code, words);

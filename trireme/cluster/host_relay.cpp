@@ -75,7 +75,7 @@ int HostRelay::run() {
     if (reading_ || ending) listen_to_host();    // read its last messages even if the supervisor is slow
     listen_to_supervisor();
     if (link_.channel().is_garbled()) {
-      return give_up("what comes from its host is not a launcher's; does something else print there?");
+      return give_up("its host sent something that is not from a launcher; does another program print there?");
     }
     if (ending) {
       report_lost(fmt::format("the {} connection to its host {}", name_, ending_text(*ending)));
@@ -83,10 +83,10 @@ int HostRelay::run() {
       return ending->exit_code();
     }
     if (leaving_until_ && SteadyClock::now() > *leaving_until_) {
-      return host_ended_ ? give_up("its host has ended the connection") : 1;
+      return host_ended_ ? give_up("its host closed the connection") : 1;
     }
     if (!leaving_until_ && link_.is_silent()) {
-      return give_up(fmt::format("nothing has come from its host for {} s; it is down, or its network is",
+      return give_up(fmt::format("nothing was received from its host for {} s; the host or its network is down",
                                  std::chrono::duration_cast<std::chrono::seconds>(HostLink::kSilence).count()));
     }
     link_.keep_alive();

@@ -50,7 +50,7 @@ void report(const std::vector<HostReport>& hosts) {
   if (bad == 0) return;
   const HostReport& first = *std::ranges::find_if(hosts, is_bad);
   if (bad == 1) fail(ErrorKind::unavailable, "{}: {}", first.host, first.problem);
-  fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, {} for one", bad, hosts.size(), first.host);
+  fail(ErrorKind::unavailable, "{} of {} hosts cannot be used, for example {}", bad, hosts.size(), first.host);
 }
 
 void report(const std::vector<RemoteHost>& asked, const std::vector<HostAnswer>& answers) {
@@ -72,7 +72,7 @@ std::vector<std::string> programs_on(const std::vector<HostTasks>& tasks, const 
   }
   const Shipment shipment = pack_this_program();
   const std::string size = format_bytes(static_cast<double>(shipment.archive.size()));
-  log_line(fmt::format("copying trireme and {} libraries, {}, to the hosts that do not have them", shipment.libraries,
+  log_line(fmt::format("copying trireme and {} libraries ({}) to the hosts that do not have them", shipment.libraries,
                        size));
   std::vector<std::string> names, programs;
   for (const HostTasks& host : tasks) names.push_back(host.host);
@@ -120,8 +120,7 @@ void check_loopback(const std::vector<HostTasks>& tasks, const std::vector<std::
   if (tasks.size() < 2) return;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (found_at[i].starts_with("127.") || found_at[i] == "::1") {
-      bad_input("{} would be found at {}, which is no address for the other hosts; give --network", tasks[i].host,
-                found_at[i]);
+      bad_input("{} would be at {}, which the other hosts cannot reach; give --network", tasks[i].host, found_at[i]);
     }
   }
 }
@@ -159,11 +158,13 @@ std::vector<HostSlots> read_hosts(const HostOptions& options) {
   if (options.slurm) return options.allocated;
   const bool has_files = !options.public_addresses.empty() || !options.private_addresses.empty();
   if (int{!options.hosts.empty()} + int{!options.hostfile.empty()} + int{has_files} > 1) {
-    bad_input("--hosts, --hostfile and --public-ips with --private-ips all name the hosts; give one of them");
+    bad_input("--hosts, --hostfile and --public-ips with --private-ips all name the hosts; give only one of them");
   }
   if (has_files) {
     if (options.public_addresses.empty() || options.private_addresses.empty()) {
-      bad_input("--public-ips and --private-ips belong together: where ssh reaches the hosts, and where they talk");
+      bad_input(
+          "--public-ips and --private-ips belong together: give both where ssh reaches the hosts and where their tasks "
+          "talk");
     }
     if (!options.network.empty()) bad_input("--network has no effect: --private-ips says where the tasks talk");
     return read_address_files(options.public_addresses, options.private_addresses);

@@ -33,13 +33,13 @@ LaunchNeeds check_program(const LaunchOptions& options) {
 
 void check_given_hosts(const HostOptions& options) {
   if (options.slurm && options.are_named()) {
-    bad_input("--slurm has the hosts from Slurm; leave --hosts, --hostfile, --public-ips and --private-ips out");
+    bad_input("--slurm takes the hosts from Slurm; omit --hosts, --hostfile, --public-ips and --private-ips");
   }
   if (options.ship && !options.remote_program.empty()) {
-    bad_input("--ship copies the program and --remote-program says where it is already; leave one of them out");
+    bad_input("--ship copies the program, but --remote-program says where it already is; use only one of them");
   }
   if (options.ship && !options.exec.empty()) {
-    bad_input("--ship: a container of --exec has its own trireme, or one of its host at --remote-program");
+    bad_input("--ship cannot be used with --exec: a container has its own trireme, or its host's at --remote-program");
   }
   if (!options.ship && !options.ship_folder.empty()) bad_input("--ship-dir has no effect without --ship");
 }
@@ -68,18 +68,18 @@ void check_host_options(const HostOptions& options) {
 int number_of_workers(const LaunchOptions& options, const std::vector<HostSlots>& hosts) {
   if (options.workers) return *options.workers;
   if (options.hosts.are_given()) return usual_workers(hosts);
-  bad_input("how many workers? As in: trireme launch --workers 2 -- bench --model resnet50");
+  bad_input("the number of workers is missing; give it, as in: trireme launch --workers 2 -- bench --model resnet50");
 }
 
 // Whether tasks meet at addresses: gRPC needs that, MPI does not.
 bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) {
   if (options.tasks.cores.servers > 0 && needs.protocol == "mpi") {
-    bad_input("--protocol mpi knows no parameter servers; take grpc+mpi for tensors over MPI");
+    bad_input("--protocol mpi does not support parameter servers; use grpc+mpi for tensors over MPI");
   }
   const bool meets = (options.hosts.are_given() && needs.protocol != "mpi") || options.tasks.cores.servers > 0 ||
                      needs.protocol.starts_with("grpc") || needs.uses_every_protocol;
   if (!meets && options.tasks.worker_port) {
-    bad_input("--worker-port has no effect: workers that talk MPI have no ports");
+    bad_input("--worker-port has no effect: workers that use MPI have no ports");
   }
   if (options.tasks.cores.servers == 0 && options.tasks.ps_port) bad_input("--ps-port has no effect without --ps");
   return meets;
@@ -88,14 +88,14 @@ bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) 
 void check_has_mpi(const LaunchOptions& options) {
   if (!options.program.empty() || comm::has_transport("MPI")) return;
   fail(ErrorKind::unavailable,
-       "this build has no MPI, so workers could not talk to each other: install libopenmpi-dev and build again, or "
-       "start workers that do not talk with --starter process");
+       "this build has no MPI, so workers cannot talk to each other: install libopenmpi-dev and build again, or use "
+       "--starter process for workers that do not talk");
 }
 
 void check_suits_starter(const LaunchOptions& options, const LaunchNeeds& needs) {
   const bool has_choice = needs.protocol == "mpi" && !options.hosts.are_given();  // workers that do not talk
   if (options.starter == "process" && needs.talks_mpi() && !has_choice) {
-    bad_input("--starter process: tasks with --protocol {} have to be started by mpirun; leave it out", needs.protocol);
+    bad_input("--starter process: tasks with --protocol {} must be started by mpirun; omit --starter", needs.protocol);
   }
 }
 
@@ -120,14 +120,14 @@ std::vector<std::string> networks_of(const std::vector<HostShare>& shares) {
 RunnerStarter mpi_runners(const LaunchOptions& options, const std::vector<HostShare>& shares) {
   check_has_mpi(options);
   if (!options.hosts.exec.empty()) {
-    bad_input("--exec: tasks that talk MPI are not started in containers; take --protocol grpc or grpc+ucx");
+    bad_input("--exec: tasks that use MPI are not started in containers; use --protocol grpc or grpc+ucx");
   }
   for (const HostShare& share : shares) {
     if (!options.hosts.slurm && share.host.find(':') != std::string::npos) {
-      bad_input("{}: mpirun takes no IPv6 address for a host; tasks that talk MPI need its name", share.host);
+      bad_input("{}: mpirun does not accept an IPv6 address for a host; tasks that use MPI need its name", share.host);
     }
     if (share.program != shares.front().program) {
-      bad_input("tasks that talk MPI need trireme at the same place on all hosts, and it is {} on {}, but {} on {}",
+      bad_input("tasks that use MPI need trireme at the same path on all hosts, but it is {} on {} and {} on {}",
                 share.program, share.host, shares.front().program, shares.front().host);
     }
   }
@@ -233,7 +233,7 @@ LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check
   }
   if (!options.program.empty()) return check_program(options);
   if (options.keep_going) {
-    bad_input("--keep-going is for --program: the commands of trireme know themselves whether they can go on");
+    bad_input("--keep-going only applies to --program: trireme's own commands know whether they can continue");
   }
   if (options.command.empty()) {
     bad_input(
@@ -273,7 +273,7 @@ std::string placement_text(const LaunchPlan& plan) {
     servers += host.cores.servers.size();
   }
   if (servers > workers) {
-    text += fmt::format("trireme: warning: {} servers for {} worker{}: more servers than workers seldom help\n",
+    text += fmt::format("trireme: warning: {} servers for {} worker{}: more servers than workers rarely help\n",
                         servers, workers, workers == 1 ? "" : "s");
   }
   return text;

@@ -25,7 +25,7 @@ std::string find_mpirun() {
     if (!find_program(name).empty()) return name;
   }
   fail(ErrorKind::unavailable,
-       "workers that talk MPI are started by mpirun, which is not in PATH; install the package openmpi-bin, or start "
+       "workers that use MPI are started by mpirun, which is not in PATH; install the package openmpi-bin, or start "
        "plain processes with --starter process");
 }
 
@@ -68,8 +68,8 @@ std::string daemon_command(const RunnerCommand& runner) {
 void check_is_one_word(const char* option, const std::string& value) {
   if (value.find_first_of(" \t:") == std::string::npos) return;
   bad_input(
-      "{} '{}': mpirun, which starts tasks that talk MPI, takes no spaces and no colons here; give another path, or "
-      "leave it to ssh's own configuration",
+      "{} '{}': mpirun, which starts tasks that use MPI, does not accept spaces or colons here; give another path, or "
+      "set it in ssh's own configuration",
       option, value);
 }
 

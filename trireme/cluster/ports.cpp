@@ -78,7 +78,7 @@ std::vector<int> PortClaims::claim(const PortRange& range) {
     }
   }
   if (std::ssize(ports) < range.count) {
-    fail(ErrorKind::unavailable, "there are no {} free ports from {} on", range.count, range.usual_first);
+    fail(ErrorKind::unavailable, "cannot find {} free ports from {} on", range.count, range.usual_first);
   }
   return ports;
 }

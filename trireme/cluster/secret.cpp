@@ -45,9 +45,9 @@ std::string read_secret_file(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) bad_input("{}: cannot read this file: {}", source, std::strerror(errno));
   struct stat status {};
-  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) bad_input("{}: this is no plain file", source);
+  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) bad_input("{}: not a regular file", source);
   if (const unsigned others = status.st_mode & 0077U; others != 0) {
-    bad_input("{}: others than its owner may read or change it (mode {:04o}); chmod 600 {}", source,
+    bad_input("{}: users other than its owner can read or change it (mode {:04o}); run chmod 600 {}", source,
               status.st_mode & 07777U, path);
   }
   std::string text(kMostCharacters + 2, '\0');

@@ -220,7 +220,7 @@ std::string Delivery::answer() const {
 std::string Delivery::impatience() const {
   const auto seconds = std::chrono::duration<double>(patience()).count();
   return answer().empty() ? fmt::format("does not answer within {} s", seconds)
-                          : fmt::format("the copying to it has not moved for {} s", seconds);
+                          : fmt::format("the copy to it has made no progress for {} s", seconds);
 }
 
 std::string problem_of(const Delivery& delivery, const HostReach& reach) {
@@ -231,8 +231,8 @@ std::string problem_of(const Delivery& delivery, const HostReach& reach) {
   if (std::string problem = reach.failure(ending.exit_code(), complaint); !problem.empty()) return problem;
   const std::string reason = !complaint.empty()    ? complaint
                              : ending.is_success() ? fmt::format("it answers '{}'", delivery.answer())
-                                                   : fmt::format("the copying {}", ending_text(ending));
-  return fmt::format("trireme cannot be copied to it: {}", reason);
+                                                   : fmt::format("the copy process {}", ending_text(ending));
+  return fmt::format("cannot copy trireme to it: {}", reason);
 }
 
 ShipResult ship_to_host(const Shipment& shipment, const std::vector<std::string>& command, const HostReach& reach,

@@ -37,7 +37,7 @@ Words step_words() {
 }
 
 std::string explain(int, const std::string& words) {
-  return words.starts_with("srun: ") ? fmt::format("srun does not reach it: {}", words) : "";
+  return words.starts_with("srun: ") ? fmt::format("srun cannot reach it: {}", words) : "";
 }
 
 // Unbuffered, since the data has no lines. Drops variables about this process: job id and user's connection.
@@ -54,16 +54,14 @@ Words command_on_node(const std::string& node, const Words& command) {
 SlurmAllocation read_slurm_allocation() {
   const std::string list = environment_variable("SLURM_JOB_NODELIST");
   if (list.empty()) {
-    bad_input(
-        "--slurm: this is not inside of an allocation of Slurm; get one with salloc or sbatch, or add --submit, which "
-        "asks for one");
+    bad_input("--slurm: not inside a Slurm allocation; get one with salloc or sbatch, or add --submit to request one");
   }
   const Words names = expand_nodes(list);
   const std::string tasks = are_tasks_asked_for() ? environment_variable("SLURM_TASKS_PER_NODE") : "";
   std::vector<int> counts = parse_slurm_counts(tasks);
   if (!tasks.empty() && counts.size() != names.size()) {
-    fail(ErrorKind::failed, "Slurm speaks of the nodes {} ({}), and of tasks per node as {}", list, names.size(),
-         tasks);
+    fail(ErrorKind::failed, "Slurm lists the nodes {} ({}), which does not match its tasks per node {}", list,
+         names.size(), tasks);
   }
   counts.resize(names.size(), 1);
   SlurmAllocation allocation{.job = environment_variable("SLURM_JOB_ID"), .nodes = {}};

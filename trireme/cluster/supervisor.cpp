@@ -195,7 +195,7 @@ void Supervisor::listen_to(int task) {
   std::vector<json> messages;
   const bool open = tasks_[task].channel->receive(messages);
   for (const json& message : messages) handle(task, message);
-  if (!open && !tasks_[task].over) lose(task, Cause::lost, "its connection ended without a word");
+  if (!open && !tasks_[task].over) lose(task, Cause::lost, "its connection ended unexpectedly");
   if (!open) tasks_[task].channel.reset();
 }
 
@@ -223,7 +223,7 @@ void Supervisor::handle(int task, const json& message) {
         fmt::format("trireme: {} was stopped by {}", tasks_.full_name(task), signal_text(tasks_[task].stopped_by)));
   } else if (type == "continued") {
     tasks_[task].stopped_by = 0;
-    console_.say(fmt::format("trireme: {} goes on", tasks_.full_name(task)));
+    console_.say(fmt::format("trireme: {} continues", tasks_.full_name(task)));
   } else if (type == "end_request") {
     if (phase_ == Phase::running) ask_workers_to_end(SIGTERM);
   } else if (type == "lost") {
@@ -332,7 +332,7 @@ void Supervisor::ping_hosts() {
 void Supervisor::go_on() {
   for (const Failure& failure : failures_.all()) {
     tasks_[failure.task].lost = true;
-    console_.say(fmt::format("trireme: {}{}; the others go on", failure.who, failure.what));
+    console_.say(fmt::format("trireme: {}{}; the others continue", failure.who, failure.what));
   }
   failures_ = {};
   phase_ = Phase::running;
@@ -341,7 +341,7 @@ void Supervisor::go_on() {
 
 void Supervisor::advance() {
   if (console_.is_broken() && phase_ < Phase::settling) {
-    fail_job({Cause::error, -1, "standard output", ": nobody reads it any more", 128 + SIGPIPE});
+    fail_job({Cause::error, -1, "standard output", ": closed by its reader", 128 + SIGPIPE});
   }
   if (phase_ == Phase::starting) {
     if (!to_start_.empty() && tasks_.all_connected()) start(true);
@@ -368,7 +368,7 @@ void Supervisor::advance() {
   if (phase_ == Phase::leaving && tasks_.all_over()) phase_ = Phase::over;
   if (phase_ == Phase::leaving && is_late()) {
     console_.say(
-        fmt::format("trireme: the workers are done; {} did not leave and will be ended", names(job_, tasks_.left())));
+        fmt::format("trireme: the workers are done; {} did not exit and will be stopped", names(job_, tasks_.left())));
     ask_to_end();
   }
   if (phase_ == Phase::ending && is_late()) begin_killing();
@@ -435,7 +435,8 @@ void Supervisor::finish() {
     console_.say(fmt::format("trireme: after that, {}", text));
   }
   if (const auto lost = tasks_.lost(); !lost.empty()) {
-    console_.say(fmt::format("trireme: {} {} lost on the way", names(job_, lost), lost.size() == 1 ? "was" : "were"));
+    console_.say(
+        fmt::format("trireme: {} {} lost during the run", names(job_, lost), lost.size() == 1 ? "was" : "were"));
   }
   while (console_.descriptor() >= 0 && !abandoned_) wait_for_events(1h);
 }

@@ -42,7 +42,7 @@ class Header {
 void TarArchive::add(const std::string& name, const std::string& content, bool is_executable) {
   constexpr std::size_t kMostName = 100;
   if (name.empty() || name.size() > kMostName || content.size() > kMostBytes) {
-    fail(ErrorKind::failed, "'{}' with {} bytes does not go into an archive", name, content.size());
+    fail(ErrorKind::failed, "'{}' with {} bytes does not fit in an archive", name, content.size());
   }
   Header header;
   header.set(0, name);

@@ -35,7 +35,7 @@ auto parse(const Names& names, std::string_view what, std::string_view name) {
     if (text == name) return value;
     allowed.push_back(text);
   }
-  bad_input("unknown {} '{}'; there are: {}", what, name, fmt::join(allowed, ", "));
+  bad_input("unknown {} '{}'; choose one of {}", what, name, fmt::join(allowed, ", "));
 }
 
 template <typename Names, typename Value>
@@ -148,7 +148,7 @@ Layout layout_of(const Communicator& communicator) {
 AllReducer::AllReducer(Communicator& communicator, AllReduceOptions options, const SharedMemory* arena)
     : communicator_(communicator), options_(options), layout_(layout_of(communicator)) {
   if (options.piece_bytes < 64 || options.piece_bytes % 64 != 0) {
-    bad_input("all-reduce: pieces of {} bytes; a multiple of 64 is needed", options.piece_bytes);
+    bad_input("all-reduce: the piece size is {} bytes, but must be a multiple of 64", options.piece_bytes);
   }
   if (options.algorithm == Algorithm::library && options.wire != Wire::fp32) {
     bad_input("all-reduce '{}' cannot convert to {} on the wire; choose another algorithm, or fp32",
@@ -163,7 +163,7 @@ AllReducer::AllReducer(Communicator& communicator, AllReduceOptions options, con
   if (options_.algorithm == Algorithm::automatic) {
     for (const Algorithm candidate : kCandidates) make(candidate);
   } else if (!make(options_.algorithm)) {
-    fail(ErrorKind::unavailable, "all-reduce '{}' cannot be had: {}", to_string(options_.algorithm),
+    fail(ErrorKind::unavailable, "all-reduce '{}' is not available: {}", to_string(options_.algorithm),
          options_.algorithm == Algorithm::library
              ? fmt::format("protocol '{}' has no library for it", communicator.protocol())
              : "the system refuses to share memory between the ranks of a node; 'ring' needs none");

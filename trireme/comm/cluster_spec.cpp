@@ -47,7 +47,7 @@ std::string parse_host(std::string_view host, std::string_view address, std::str
     bad_input("{}: '{}': write an IPv6 address in brackets, as in [::1]:2220", source, address);
   }
   if (!is_host_name(host)) {
-    bad_input("{}: '{}' is no address; write host:port, as in node7:2220", source, address);
+    bad_input("{}: '{}' is not an address; write host:port, as in node7:2220", source, address);
   }
   return std::string(host);
 }
@@ -79,7 +79,7 @@ ClusterSpec checked(ClusterSpec spec, const Sources& sources) {
     std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
     const auto [first, is_new] = owners.emplace(key, place);
     if (!is_new) {
-      bad_input("{}: {} is listed twice, for {} and for {}; each task listens on an address of its own", source,
+      bad_input("{}: {} is listed twice, for {} and for {}; each task needs its own address", source,
                 spec.address_of(place), to_string(first->second), to_string(place));
     }
   }
@@ -89,8 +89,7 @@ ClusterSpec checked(ClusterSpec spec, const Sources& sources) {
 void check_job(const std::string& job, const std::string& source) {
   if (job == kWorkerJob || job == kServerJob) return;
   if (job == "chief" || job == "master") {
-    bad_input("{}: there is no job '{}' here: worker 0 does what a chief does; list it as the first worker", source,
-              job);
+    bad_input("{}: there is no job '{}': worker 0 acts as the chief; list it as the first worker", source, job);
   }
   bad_input("{}: unknown job '{}'; the jobs are worker and ps", source, job);
 }
@@ -98,7 +97,7 @@ void check_job(const std::string& job, const std::string& source) {
 std::vector<std::string> addresses_of(const json& list, const std::string& source) {
   const bool is_list =
       list.is_array() && std::all_of(list.begin(), list.end(), [](const json& address) { return address.is_string(); });
-  if (!is_list) bad_input("{}: must be a list of texts, as in [\"node7:2220\", \"node8:2220\"]", source);
+  if (!is_list) bad_input("{}: must be a list of strings, as in [\"node7:2220\", \"node8:2220\"]", source);
   return list.get<std::vector<std::string>>();
 }
 
@@ -195,7 +194,7 @@ ClusterSpec cluster_from_lists(const std::string& worker_hosts, const std::strin
 
 ClusterDescription cluster_from_json(const std::string& text, const std::string& source) {
   const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) bad_input("{}: this is not JSON", source);
+  if (parsed.is_discarded()) bad_input("{}: not valid JSON", source);
   if (!parsed.is_object() || !parsed.contains("cluster")) return {.spec = spec_from_json(parsed, source)};
   ClusterDescription description{.spec = spec_from_json(parsed["cluster"], source + ": \"cluster\"")};
   if (parsed.contains("task")) {
@@ -223,7 +222,7 @@ void check_place(const ClusterSpec& spec, const TaskPlace& place, const std::str
   const std::string_view tasks = place.is_server() ? "servers" : "workers";
   if (count == 0) bad_input("{} {}: there are no {} in this cluster", job_source, place.job, tasks);
   if (place.index >= 0 && place.index < count) return;
-  if (count == 1) bad_input("{} {}: there is {} 0 alone", index_source, place.index, place.job);
+  if (count == 1) bad_input("{} {}: there is only {} 0", index_source, place.index, place.job);
   bad_input("{} {}: there are {} 0 to {}", index_source, place.index, tasks, count - 1);
 }
 
@@ -240,7 +239,8 @@ Address parse_address(std::string_view text, std::string_view source) {
     bad_input("{}: '{}': the port must be a number from 1 to {}", source, text, kLastPort);
   }
   if (address.host == "0.0.0.0" || address.host == "::") {
-    bad_input("{}: '{}' stands for every machine; name the one at which the others find this task", source, text);
+    bad_input("{}: '{}' matches every machine; give the address at which the other tasks can reach this one", source,
+              text);
   }
   return address;
 }

@@ -85,7 +85,7 @@ void barrier(Communicator& communicator) {
 
 void broadcast(Communicator& communicator, std::span<std::byte> data, int root) {
   if (root < 0 || root >= communicator.size()) {
-    bad_input("broadcast from rank {}: there are ranks 0 to {}", root, communicator.size() - 1);
+    bad_input("broadcast from rank {}: ranks are 0 to {}", root, communicator.size() - 1);
   }
   if (communicator.size() == 1) return;
   if (data.size() <= kBroadcastPiece) {
@@ -99,7 +99,7 @@ void broadcast(Communicator& communicator, std::span<std::byte> data, int root) 
 void all_gather(Communicator& communicator, std::span<const std::byte> mine, std::span<std::byte> all) {
   const int size = communicator.size();
   if (all.size() != mine.size() * static_cast<std::size_t>(size)) {
-    bad_input("all-gather of {} bytes from each of {} ranks into {} bytes", mine.size(), size, all.size());
+    bad_input("cannot all-gather {} bytes from each of {} ranks into {} bytes", mine.size(), size, all.size());
   }
   const auto part = [&](int rank) {
     return all.subspan(static_cast<std::size_t>((rank + size) % size) * mine.size(), mine.size());
@@ -164,7 +164,7 @@ std::vector<int> agree_on_survivors(Communicator& communicator) {
     const bool told = completes(communicator, communicator.start_send({&here, 1}, 0, kHereTag), 0) &&
                       completes(communicator, communicator.start_receive(is_here, 0, kListTag), 0);
     if (!told) {
-      fail(ErrorKind::failed, "lost {}, without which the others cannot go on",
+      fail(ErrorKind::failed, "lost {}; the others cannot continue without it",
            communicator.members()[0].name.empty() ? "rank 0" : communicator.members()[0].name);
     }
   }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kSend = "send";
 constexpr const char* kReceive = "receive";
-constexpr const char* kLibraryAllReduce = "all-reduce by the library";
+constexpr const char* kLibraryAllReduce = "library all-reduce";
 
 // What a rank sends to the others about itself.
 struct Introduction {
@@ -66,7 +66,7 @@ Transfer Communicator::start_library_all_reduce(std::span<float> values, Reducti
 }
 
 void Communicator::post_library_all_reduce(int, std::span<float>, Reduction) {
-  fail(ErrorKind::unavailable, "protocol '{}' has no library that could all-reduce", protocol());
+  fail(ErrorKind::unavailable, "protocol '{}' has no library all-reduce", protocol());
 }
 
 bool Communicator::done(Transfer transfer) {
@@ -173,16 +173,16 @@ void Communicator::check_peers() const {
     if (member.node != self().node || member.pid == self().pid || presence(rank) == Presence::left) continue;
     if (left_behind_.contains(rank)) continue;
     if (kill(static_cast<pid_t>(member.pid), 0) == 0 || errno != ESRCH) continue;
-    fail(ErrorKind::failed, "{}: {}, process {}, has ended while others wait for it{}", name_of(rank_), name_of(rank),
-         member.pid, context_.empty() ? "" : fmt::format(" ({})", context_));
+    fail(ErrorKind::failed, "{}: {} (process {}) ended while others were waiting for it{}", name_of(rank_),
+         name_of(rank), member.pid, context_.empty() ? "" : fmt::format(" ({})", context_));
   }
 }
 
 void Communicator::fail_waiting(std::string_view operation, int peer, std::int64_t bytes,
                                 std::chrono::duration<double> waited) const {
   fail(ErrorKind::failed,
-       "{}: {} of {} with {} did not complete within {}{}; the other side is stopped, stuck or cut off, or this is too "
-       "short a time (--comm-timeout)",
+       "{}: {} of {} with {} did not complete within {}{}; the other side is stopped, stuck or unreachable, or the "
+       "timeout is too short (--comm-timeout)",
        name_of(rank_), operation, format_bytes(static_cast<double>(bytes)),
        peer < 0 ? fmt::format("all {} ranks", size_) : name_of(peer), format_seconds(waited.count()),
        context_.empty() ? "" : fmt::format(" ({})", context_));
@@ -220,7 +220,7 @@ int Communicator::take_slot(const char* operation, int peer, std::int64_t bytes)
 
 void Communicator::check_peer(const char* operation, int peer, int tag) const {
   if (peer < 0 || peer >= size_) {
-    bad_input("{} with rank {}: there are ranks 0 to {}", operation, peer, size_ - 1);
+    bad_input("{} with rank {}: ranks are 0 to {}", operation, peer, size_ - 1);
   }
   if (tag < 0 || tag >= kTags + kCollectiveTags)
     bad_input("{} with tag {}: tags are 0 to {}", operation, tag, kTags - 1);

@@ -34,17 +34,19 @@ std::vector<double> large_rates(std::span<const MessageTime> times, std::int64_t
 
 std::string problem_of(const LinkFit& fit) {
   if (fit.small_sizes < kFewestSmallSizes) {
-    return fmt::format("latency is from {} of messages up to 256 B, and {} are needed: --min-bytes 64 or less",
-                       fit.small_sizes == 1 ? "1 size" : fmt::format("{} sizes", fit.small_sizes), kFewestSmallSizes);
+    return fmt::format(
+        "latency was fitted from {} of messages up to 256 B, but {} are needed; use --min-bytes 64 or less",
+        fit.small_sizes == 1 ? "1 size" : fmt::format("{} sizes", fit.small_sizes), kFewestSmallSizes);
   }
   if (fit.large_sizes < kFewestLargeSizes) {
-    return fmt::format("bandwidth is from {} of messages from 64 KiB on, and {} are needed: --max-bytes 256Ki or more",
-                       fit.large_sizes == 1 ? "1 size" : fmt::format("{} sizes", fit.large_sizes), kFewestLargeSizes);
+    return fmt::format(
+        "bandwidth was fitted from {} of messages from 64 KiB on, but {} are needed; use --max-bytes 256Ki or more",
+        fit.large_sizes == 1 ? "1 size" : fmt::format("{} sizes", fit.large_sizes), kFewestLargeSizes);
   }
   if (!(fit.residual >= 0 && fit.residual <= kMostResidual)) {
     return fmt::format(
-        "the residual is {:.0f} %, and {:.0f} % at most is allowed: measure longer (--seconds-per-size) "
-        "on a quieter machine",
+        "the residual is {:.0f} %, but at most {:.0f} % is allowed; measure longer (--seconds-per-size) on a quieter "
+        "machine",
         100 * fit.residual, 100 * kMostResidual);
   }
   return "";
@@ -54,7 +56,7 @@ LinkFit fit_link(std::span<const MessageTime> ping_pong, std::span<const Message
   const auto [least, most] = std::minmax_element(
       ping_pong.begin(), ping_pong.end(), [](const MessageTime& a, const MessageTime& b) { return a.bytes < b.bytes; });
   if (ping_pong.empty() || least->bytes == most->bytes || one_way.empty()) {
-    bad_input("latency and bandwidth cannot be told from one size of message; measure two at least");
+    bad_input("latency and bandwidth cannot be determined from one message size; measure at least two");
   }
   const auto count = [](const std::vector<double>& list) { return static_cast<int>(list.size()); };
   LinkFit fit{.cost = {.latency_seconds = perf::median(small_times(ping_pong, std::max(kSmallBytes, least->bytes))),

@@ -75,8 +75,8 @@ std::unique_ptr<World> join_world(std::string_view protocol) {
   auto world = mpi::join();
   if (const int joined = world->communicator().size(); joined != place.size) {
     fail(ErrorKind::unavailable,
-         "{} has started {} ranks, but MPI sees {} of them: launcher and MPI library do not go together; under Slurm, "
-         "try srun --mpi=pmix or --mpi=pmi2",
+         "{} has started {} ranks, but MPI sees {} of them: the launcher and the MPI library do not match; under "
+         "Slurm, try srun --mpi=pmix or --mpi=pmi2",
          place.launcher, place.size, joined);
   }
   return world;

@@ -18,11 +18,11 @@ std::map<std::string, Augment, std::less<>>& added() {
 
 void add_augmentation(const std::string& name, Augment augment) {
   if (name.empty() || name.find_first_of(", ") != std::string::npos || !augment) {
-    bad_input("augmentation '{}': it needs a function and a name of one word", name);
+    bad_input("augmentation '{}': needs a function and a one-word name", name);
   }
   const bool is_ours = name == "none" || name == "flip" || name == "colour";
   if (is_ours || !added().emplace(name, std::move(augment)).second) {
-    bad_input("there is an augmentation '{}' already; give this one another name", name);
+    bad_input("there is already an augmentation '{}'; choose another name", name);
   }
 }
 
@@ -31,7 +31,8 @@ const Augment& find_augmentation(std::string_view name) {
   if (found != added().end()) return found->second;
   std::vector<std::string> names{"flip", "colour"};
   for (const std::string& each : augmentation_names()) names.push_back(each);
-  bad_input("--augment: there is no '{}'; must be none, or some of {} with commas", name, fmt::join(names, ", "));
+  bad_input("--augment: there is no '{}'; must be none, or some of {}, separated by commas", name,
+            fmt::join(names, ", "));
 }
 
 std::vector<std::string> augmentation_names() {

@@ -41,7 +41,8 @@ std::vector<float> parse_values(std::string_view option, std::string_view text) 
   }
   const bool all_numbers = std::ranges::none_of(values, [](float value) { return std::isnan(value); });
   if (!all_numbers || (values.size() != 1 && values.size() != 3)) {
-    bad_input("--{} {}: must be one number for all channels, or three with commas: red, green, blue", option, text);
+    bad_input("--{} {}: must be one number for all channels, or three separated by commas: red, green, blue", option,
+              text);
   }
   if (std::ranges::all_of(values, [&](float value) { return value == values[0]; })) values.resize(1);
   return values;
@@ -178,7 +179,7 @@ std::vector<float> parse_mean(std::string_view text) { return parse_values("mean
 std::vector<float> parse_deviation(std::string_view text) {
   std::vector<float> values = parse_values("std", text);
   if (std::ranges::any_of(values, [](float value) { return value < 1; })) {
-    bad_input("--std {}: must be 1 or more: pixels have values from 0 to 255; multiply by 255 what is for 0 to 1",
+    bad_input("--std {}: must be 1 or more: pixels have values from 0 to 255; multiply values meant for 0 to 1 by 255",
               text);
   }
   return values;

@@ -40,7 +40,7 @@ class CifarDataset final : public Dataset {
     if (std::filesystem::exists(names)) {
       info_.class_names = read_class_names(names);
       if (info_.class_names.size() != kClasses) {
-        bad_input("{}: {} names of classes; CIFAR-10 has {}", names.string(), info_.class_names.size(), kClasses);
+        bad_input("{}: {} class names; CIFAR-10 has {}", names.string(), info_.class_names.size(), kClasses);
       }
     }
     for (const std::string& name : file_names(split)) add(folder / name);

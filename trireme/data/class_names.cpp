@@ -39,7 +39,7 @@ std::vector<std::string> read_class_names(const std::string& path) {
   std::set<std::string_view> seen;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) bad_input("{}, line {}: the name of a class is empty", path, i + 1);
-    if (!seen.insert(names[i]).second) bad_input("{}, line {}: the class '{}' comes twice", path, i + 1, names[i]);
+    if (!seen.insert(names[i]).second) bad_input("{}, line {}: the class '{}' is listed twice", path, i + 1, names[i]);
   }
   return names;
 }

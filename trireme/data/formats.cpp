@@ -28,8 +28,8 @@ std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenO
 #else
   static_cast<void>(options);
   fail(ErrorKind::unavailable,
-       "'{}' holds TFRecords, and this build has no protobuf: build with the packages libprotobuf-dev and "
-       "protobuf-compiler",
+       "'{}' holds TFRecords, but this build has no protobuf: install libprotobuf-dev and protobuf-compiler and build "
+       "again",
        path);
 #endif
 }
@@ -65,9 +65,9 @@ std::vector<const Format*> candidates(const std::string& path, const std::string
     const bool is_possible = !is_file(path) || format.name == "tfrecord";
     if (name == format.name || (name == "auto" && is_possible)) chosen.push_back(&format);
   }
-  if (chosen.empty()) bad_input("unknown format of data '{}'; allowed: {}", name, fmt::join(names, ", "));
+  if (chosen.empty()) bad_input("unknown data format '{}'; allowed: {}", name, fmt::join(names, ", "));
   if (is_file(path) && chosen.front()->name != "tfrecord") {
-    bad_input("'{}' is a file; {} is a folder with {}", path, chosen.front()->name, chosen.front()->files);
+    bad_input("'{}' is a file; the format {} is a folder with {}", path, chosen.front()->name, chosen.front()->files);
   }
   return chosen;
 }
@@ -92,10 +92,9 @@ const Format& find_format(const std::string& path, const std::string& name) {
 void add_format(Format format) {
   const auto is_same = [&](const Format& other) { return other.name == format.name; };
   if (format.name.empty() || format.name == "auto" || format.name == "synthetic" || !format.is_there || !format.open) {
-    bad_input("format of data '{}': it needs a name of its own, and functions that look for it and open it",
-              format.name);
+    bad_input("data format '{}': needs its own name, and functions that look for it and open it", format.name);
   }
-  if (std::ranges::any_of(formats(), is_same)) bad_input("there is a format of data '{}' already", format.name);
+  if (std::ranges::any_of(formats(), is_same)) bad_input("there is already a data format '{}'", format.name);
   formats().push_back(std::move(format));
 }
 
@@ -126,11 +125,9 @@ std::string other_files_text(const DatasetInfo& info) {
     kinds.push_back(fmt::format("{} {} (such as {})", others.count, what, others.example));
   }
   if (all == 0) return "";
-  const std::string what = all == 1 ? "is 1 file that is not a JPEG image in a folder of a class, which is left out"
-                                    : fmt::format(
-                                          "are {} files that are not JPEG images in folders of classes, which "
-                                          "are left out",
-                                          all);
+  const std::string what =
+      all == 1 ? "is 1 file that is not a JPEG image in a class folder and is skipped"
+               : fmt::format("are {} files that are not JPEG images in class folders and are skipped", all);
   return fmt::format("{}: {}", what, fmt::join(kinds, ", "));
 }
 

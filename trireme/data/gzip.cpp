@@ -114,8 +114,8 @@ UniqueFd open_nameless(const std::string& folder) {
 
 [[noreturn]] void no_room(const std::string& path, const std::string& folder, const std::string& why) {
   bad_input(
-      "'{}' is compressed, and to read it in any order it is uncompressed into the folder {} first: {}; set TMPDIR to "
-      "a folder with more room, or uncompress it once with gunzip",
+      "'{}' is compressed; to be read in any order it must first be uncompressed into the folder {}: {}; set TMPDIR to "
+      "a folder with more space, or uncompress it once with gunzip",
       path, folder, why);
 }
 
@@ -125,7 +125,7 @@ void write_with_room(const UniqueFd& file, std::span<const std::byte> bytes, con
   if (fstatvfs(file.get(), &system) == 0) {
     const std::uint64_t left = static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize;
     if (left < kRoomBytes + bytes.size()) {
-      no_room(path, folder, fmt::format("{} are left there", format_bytes(static_cast<double>(left))));
+      no_room(path, folder, fmt::format("only {} is free there", format_bytes(static_cast<double>(left))));
     }
   }
   if (!write_all(file.get(), bytes)) no_room(path, folder, std::strerror(errno));
@@ -163,7 +163,7 @@ std::vector<std::byte> gunzip(const std::string& path, std::int64_t bytes) {
   Inflater inflater(path);
   const std::int64_t compressed = inflater.file().size();
   if (bytes / kLargestRatio > compressed) {
-    bad_input("{}: {} bytes cannot be in a gzip file of {} bytes", path, bytes, compressed);
+    bad_input("{}: {} bytes cannot come from a gzip file of {} bytes", path, bytes, compressed);
   }
   std::vector<std::byte> all(bytes);
   const std::size_t got = inflater.read(all);
@@ -182,8 +182,8 @@ namespace {
 
 [[noreturn]] void no_zlib(const std::string& path) {
   fail(ErrorKind::unavailable,
-       "'{}' is compressed, and this build has no zlib: uncompress it with gunzip, or build with the package "
-       "zlib1g-dev",
+       "'{}' is compressed, but this build has no zlib: uncompress it with gunzip, or install zlib1g-dev and build "
+       "again",
        path);
 }
 

@@ -209,7 +209,8 @@ class IdxWriter final : public SplitWriter {
     is_done_ = std::filesystem::exists(images_path_) && std::filesystem::exists(labels_path_);
     if (is_done_) return;
     if (source_.size() > std::numeric_limits<std::int32_t>::max()) {
-      bad_input("idx holds up to {} images; these are {}", std::numeric_limits<std::int32_t>::max(), source_.size());
+      bad_input("idx holds at most {} images, but there are {}", std::numeric_limits<std::int32_t>::max(),
+                source_.size());
     }
     Sample first;
     if (source_.size() > 0) {
@@ -256,7 +257,7 @@ class IdxWriter final : public SplitWriter {
     source_.read(index, sample);
     images.decode(index, sample, 1);
     if (sample.height != height_ || sample.width != width_) {
-      bad_input("{} has {}x{} pixels, but the first image has {}x{}: idx holds images of one size",
+      bad_input("{} has {}x{} pixels, but the first image has {}x{}: all images in idx must have the same size",
                 source_.where(index), sample.width, sample.height, width_, height_);
     }
     if (sample.label >= kMostLabels) {

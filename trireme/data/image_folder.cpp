@@ -76,7 +76,7 @@ class ImageFolder final : public Dataset {
     }
     if (samples_.empty()) {
       const std::string others = other_files_text(info_);
-      bad_input("'{}' has no JPEG files in folders of classes ({}); it holds {}{}{}", root_, kImageFolders,
+      bad_input("'{}' has no JPEG files in class folders ({}); it holds {}{}{}", root_, kImageFolders,
                 contents_of(root_), others.empty() ? "" : ", and there ", others);
     }
   }
@@ -88,7 +88,7 @@ class ImageFolder final : public Dataset {
     const std::string path = path_of(index);
     const InputFile file(path, ErrorKind::failed);  // an unreadable file is a broken sample, not a broken data set
     if (file.size() == 0) fail(ErrorKind::failed, "{}: the file is empty", path);
-    if (file.size() > kMostBytes) fail(ErrorKind::failed, "{}: {} bytes are no image", path, file.size());
+    if (file.size() > kMostBytes) fail(ErrorKind::failed, "{}: {} bytes is too large for an image", path, file.size());
     sample.bytes.resize(file.size());
     file.read(0, sample.bytes);
     sample.encoding = Encoding::jpeg;
@@ -109,7 +109,7 @@ class ImageFolder final : public Dataset {
   void add_class(const std::string& name) {
     const auto found = std::find(info_.class_names.begin(), info_.class_names.end(), name);
     if (found == info_.class_names.end()) {
-      bad_input("'{}/{}' is no class of {}", root_, name, kClassNamesFile);
+      bad_input("'{}/{}' is not a class in {}", root_, name, kClassNamesFile);
     }
     const auto label = static_cast<std::int32_t>(found - info_.class_names.begin());
     for (std::string& file : list_folder(std::filesystem::path(root_) / name)) {
@@ -148,8 +148,7 @@ class ImageFolderWriter final : public SplitWriter {
       const bool is_named = static_cast<std::size_t>(label) < plan.class_names.size();
       const std::string name = is_named ? plan.class_names[label] : numbered_class(label, plan.classes);
       if (name.front() == '.' || name.find('/') != std::string::npos) {
-        bad_input("the class '{}' cannot be the name of a folder; remove {} to have numbers instead", name,
-                  kClassNamesFile);
+        bad_input("the class '{}' cannot be a folder name; remove {} to use numbers instead", name, kClassNamesFile);
       }
       folders_.push_back(root / name);
       make_folder(folders_.back());

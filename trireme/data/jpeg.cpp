@@ -178,7 +178,7 @@ Window JpegDecoder::open(std::span<const std::byte> jpeg) {
     jpeg_read_header(&info, TRUE);
   });
   if (std::int64_t{info.image_width} * info.image_height > kMostPixels) {
-    fail(ErrorKind::failed, "JPEG image of {} x {} pixels: at most {} million are read", info.image_width,
+    fail(ErrorKind::failed, "JPEG image of {} x {} pixels: at most {} million pixels are supported", info.image_width,
          info.image_height, kMostPixels / 1'000'000);
   }
   return {.height = static_cast<int>(info.image_height), .width = static_cast<int>(info.image_width)};
@@ -253,7 +253,7 @@ Pixels JpegDecoder::decode(const Window& window, int size, int channels) {
 void encode_jpeg(const Sample& pixels, int quality, std::vector<std::byte>& jpeg) {
   const auto possible = [](int side) { return side >= 1 && side <= JPEG_MAX_DIMENSION; };
   if ((pixels.channels != 1 && pixels.channels != 3) || !possible(pixels.height) || !possible(pixels.width)) {
-    bad_input("no JPEG image can be made of {} x {} pixels of {} channels: 1 or 3 channels, up to {} x {}",
+    bad_input("cannot encode {} x {} pixels of {} channels as JPEG: must be 1 or 3 channels, at most {} x {} pixels",
               pixels.width, pixels.height, pixels.channels, JPEG_MAX_DIMENSION, JPEG_MAX_DIMENSION);
   }
   Encoder encoder;

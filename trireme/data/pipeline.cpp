@@ -39,7 +39,7 @@ PipelineOptions checked(PipelineOptions options) {
   require(options.rank >= 0 && options.rank < options.ranks, "rank", options.rank);
   require(options.first >= 0, "a first place of", options.first);
   require(options.threads > 0, "a number of threads of", options.threads);
-  require(options.prefetch > 0, "a number of batches ahead of", options.prefetch);
+  require(options.prefetch > 0, "a number of prefetched batches of", options.prefetch);
   return options;
 }
 
@@ -126,7 +126,7 @@ class SampleSource {
         if (passed == options_.max_bad_samples) return -1;  // too many in any case: the counter ends the run
       }
     }
-    fail(ErrorKind::failed, "none of the {} samples of the data set is good; the last: {}", samples,
+    fail(ErrorKind::failed, "none of the {} samples in the data set is usable; the last error: {}", samples,
          worker.bad.back().message);
   }
 
@@ -142,8 +142,7 @@ class SampleSource {
     const Sample& sample = read(index, worker.sample);  // readers name the place themselves
     if (options_.classes > 0 && (sample.label < 0 || sample.label >= options_.classes)) {
       bad_input(
-          "{}: label {} in the data set, and the network has {} classes: labels are from 0 to {}; --num-classes "
-          "gives it more",
+          "{}: label {} in the data set, but the network has {} classes: labels must be 0 to {}; raise --num-classes",
           dataset_->where(index), sample.label, options_.classes, options_.classes - 1);
     }
     try {

@@ -215,8 +215,8 @@ constexpr int kPadding = 4;
 
 Resizer resizer_for(const Preprocessing& preprocessing) {
   if (preprocessing.channels != 1 && preprocessing.channels != 3)
-    bad_input("images of {} channels were asked for: they have 1 or 3", preprocessing.channels);
-  if (preprocessing.size < 1) bad_input("images of {0} x {0} pixels were asked for", preprocessing.size);
+    bad_input("images of {} channels were requested: must be 1 or 3", preprocessing.channels);
+  if (preprocessing.size < 1) bad_input("images of {0} x {0} pixels were requested", preprocessing.size);
   return {preprocessing.size, preprocessing.channels, preprocessing.channels_last};
 }
 

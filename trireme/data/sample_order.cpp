@@ -13,7 +13,7 @@ constexpr std::uint64_t kRounds = 8;
 
 SampleOrder::SampleOrder(std::int64_t samples, std::uint64_t seed, bool shuffle)
     : samples_(samples), key_(random_key(seed, "sample order")), shuffle_(shuffle) {
-  if (samples < 1) bad_input("an order of {} samples was asked for: the data set has none", samples);
+  if (samples < 1) bad_input("cannot order {} samples: the data set is empty", samples);
   while (half_bits_ < 31 && (std::int64_t{1} << (2 * half_bits_)) < samples) ++half_bits_;
 }
 

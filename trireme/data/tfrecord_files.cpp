@@ -43,7 +43,7 @@ void check_complete(const std::string& folder, const std::map<int, std::string>&
   if (static_cast<int>(by_number.size()) == count) return;
   int missing = 0;
   while (by_number.contains(missing)) ++missing;
-  bad_input("'{}': {} of {} files are there, such as {}; number {} is missing", folder, by_number.size(), count,
+  bad_input("'{}': found {} of {} files, such as {}; number {} is missing", folder, by_number.size(), count,
             by_number.begin()->second, missing);
 }
 
@@ -65,7 +65,8 @@ std::vector<std::string> find_tfrecords(const std::string& path, Split split) {
     }
   }
   if (sets.size() + files.size() > 1) {
-    bad_input("'{}' holds several sets of TFRecords for one split; one is wanted: {}", path, contents_of(path));
+    bad_input("'{}' holds several sets of TFRecords for one split, but must hold only one: {}", path,
+              contents_of(path));
   }
   for (const auto& [set, by_number] : sets) {
     check_complete(path, by_number, set.second);

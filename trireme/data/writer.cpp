@@ -49,7 +49,7 @@ class UnfinishedFolder {
     final_ = std::filesystem::absolute(final_path).lexically_normal();
     if (!final_.has_filename()) final_ = final_.parent_path();  // for "folder/"
     if (std::filesystem::exists(final_) && !is_empty_folder(final_)) {
-      bad_input("'{}' is there and is not empty: give a folder that is not there", final_path);
+      bad_input("'{}' exists and is not empty; give a folder that does not exist", final_path);
     }
     path_ = final_.string() + ".unfinished";
     if (std::filesystem::exists(path_)) {
@@ -70,8 +70,7 @@ class UnfinishedFolder {
 
   void finish() {
     if (syncfs(lock_.get()) != 0 || std::rename(path_.c_str(), final_.c_str()) != 0) {
-      fail(ErrorKind::failed, "cannot give '{}' its name '{}': {}", path_.string(), final_.string(),
-           std::strerror(errno));
+      fail(ErrorKind::failed, "cannot rename '{}' to '{}': {}", path_.string(), final_.string(), std::strerror(errno));
     }
     std::filesystem::remove(final_ / kPlanFile);
   }
@@ -101,7 +100,7 @@ class UnfinishedFolder {
     }
     const std::vector<std::byte> before = read_file(file, 1 << 20);
     if (!std::ranges::equal(before, std::as_bytes(std::span(plan)))) {
-      bad_input("'{}' was left by an interrupted run with other options or data: run that again, or remove the folder",
+      bad_input("'{}' was left by an interrupted run with other options or data: repeat that run, or remove the folder",
                 path_.string());
     }
   }
@@ -167,12 +166,12 @@ Classes classes_of(const std::vector<SplitSource>& sources, const WriteOptions& 
 
 void check_format(const std::string& format) {
   if (format != "tfrecord" && format != "folder" && format != "idx") {
-    bad_input("unknown format to write '{}'; allowed: tfrecord, folder, idx", format);
+    bad_input("unknown output format '{}'; allowed: tfrecord, folder, idx", format);
   }
 #ifndef TRIREME_WITH_PROTOBUF
   if (format == "tfrecord") {
     fail(ErrorKind::unavailable,
-         "this build cannot write TFRecords: build with the packages libprotobuf-dev and protobuf-compiler");
+         "this build cannot write TFRecords: install libprotobuf-dev and protobuf-compiler and build again");
   }
 #endif
 }
@@ -223,7 +222,7 @@ bool write_dataset(const std::vector<SplitSource>& sources, const WriteOptions& 
     if (!write_splits(sources, options, folder.path(), classes)) return false;
     if (!classes.names.empty()) write_class_names(folder.path(), classes.names);
   } catch (const WriteError& error) {  // the user can make room
-    fail(ErrorKind::failed, "{}; what is complete stays in '{}': the same command goes on from there", error.what(),
+    fail(ErrorKind::failed, "{}; completed files stay in '{}': the same command continues from there", error.what(),
          folder.path());
   } catch (const Error&) {  // these samples would fail again, so the next attempt will differ
     folder.discard();

@@ -75,7 +75,7 @@ class Parser {
 
   template <typename Value>
   void set(std::optional<Value>& part, Value value, std::string_view what) const {
-    if (part) bad_input("device '{}': says {} twice", text_, what);
+    if (part) bad_input("device '{}': {} is given twice", text_, what);
     part = value;
   }
 

@@ -27,7 +27,7 @@ void expect_variables(const Graph& graph, const Operation& op, const std::vector
   for (const int i : written_inputs(op, static_cast<int>(inputs.size()))) {
     const Node& written = graph.node(inputs[i]);
     if (written.as<op::Variable>() == nullptr) {
-      bad_input("input {} is '{}' ({}), expected a variable: an update can write nothing else", i, written.name,
+      bad_input("input {} is '{}' ({}), expected a variable: an update can only write to variables", i, written.name,
                 name_of(written.op));
     }
   }

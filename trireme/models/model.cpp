@@ -41,11 +41,10 @@ std::deque<Network>& table() {
       // name, description, image size, channels, classes, batch size
       {"trivial", "two fully connected layers: almost no work, for testing a set-up", 227, 3, 1001, 32,
        networks::trivial},
-      {"lenet", "LeNet-5 widened, as tf_cnn_benchmarks has it: 28x28, three channels", 28, 3, 1001, 32,
-       networks::lenet},
+      {"lenet", "wider LeNet-5, as in tf_cnn_benchmarks: 28x28, three channels", 28, 3, 1001, 32, networks::lenet},
       {"mnist", "deep MNIST of the CSCS report: two convolutions, one hidden layer", 28, 1, 10, 50, networks::mnist},
-      {"alexnet", "AlexNet without groups and LRN, as tf_cnn_benchmarks has it", 227, 3, 1001, 512, networks::alexnet},
-      {"alexnet_owt", "AlexNet 'one weird trick', as convnet-benchmarks and CINECA have it", 224, 3, 1000, 128,
+      {"alexnet", "AlexNet without groups and LRN, as in tf_cnn_benchmarks", 227, 3, 1001, 512, networks::alexnet},
+      {"alexnet_owt", "AlexNet 'one weird trick', as used by convnet-benchmarks and CINECA", 224, 3, 1000, 128,
        networks::alexnet_owt},
       {"overfeat", "OverFeat, the fast variant", 231, 3, 1001, 32, networks::overfeat},
       {"vgg11", "VGG with 11 layers (A)", 224, 3, 1001, 64, vgg(Five{1, 1, 2, 2, 2})},
@@ -111,8 +110,7 @@ void check(const Network& info, const ModelOptions& options) {
 
 void add_network(Network network) {
   own_networks();  // counted before others are added
-  if (find(network.name) != nullptr)
-    bad_input("there is a network '{}' already; give this one another name", network.name);
+  if (find(network.name) != nullptr) bad_input("there is already a network '{}'; choose another name", network.name);
   check(network);
   table().push_back(std::move(network));
 }
@@ -151,7 +149,7 @@ Model build_model(Graph& graph, std::string_view name, const ModelOptions& optio
                               .groups = options.groups});
   const Tensor features = network.build(layers, model.images);
   if (options.aux_head && options.training && !layers.auxiliary()) {
-    bad_input("model {} has no auxiliary head; of those of this library only inception3 has one", network.name);
+    bad_input("model {} has no auxiliary head; of this library's models only inception3 has one", network.name);
   }
   model.logits = layers.fully_connected(features, model.info.classes, false, "logits");
   model.loss = softmax_cross_entropy(model.logits, model.labels, options.label_smoothing, "loss");

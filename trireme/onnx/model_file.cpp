@@ -208,7 +208,7 @@ class Translation {
 
  private:
   [[noreturn]] static void refuse(const Node& node, std::string_view what) {
-    bad_input("'{}': ONNX files of trireme have no {}; docs/exporting.md lists what they have", node.name, what);
+    bad_input("'{}': trireme cannot export {} to ONNX; docs/exporting.md lists what it can export", node.name, what);
   }
 
   std::string result_name(const Node& node) const {
@@ -275,7 +275,7 @@ class Translation {
   }
 
   void translate(const Node& node, const op::Placeholder& /*op*/) {
-    if (node.id != network_.images.node) refuse(node, "other placeholder than the images");
+    if (node.id != network_.images.node) refuse(node, "a placeholder other than the images");
   }
 
   void translate(const Node& node, const op::Convolution& op) {
@@ -367,8 +367,9 @@ class Translation {
     if (network_.any_batch && batched_[node.id]) {
       const Shape& src = node.inputs[0].shape();
       if (src.rank() == 0 || extents.empty() || extents[0] != src[0]) {
-        bad_input("'{}': reshapes {} to {}, which is not the same for every batch size; export it for one", node.name,
-                  to_string(src), to_string(op.shape));
+        bad_input(
+            "'{}': reshapes {} to {}, which is not the same for every batch size; export it for a fixed batch size",
+            node.name, to_string(src), to_string(op.shape));
       }
       extents[0] = 0;  // keep the input's extent
     }
@@ -402,7 +403,7 @@ void check_size(const Network& network, const std::vector<bool>& needed) {
     if (needed[node.id] && has_values) bytes += node.outputs[0].bytes();
   }
   if (bytes > kMostValueBytes) {
-    bad_input("{}: its variables have {}, an ONNX file at most {}; export it as safetensors", network.name,
+    bad_input("{}: its variables take {}, but an ONNX file holds at most {}; export it as safetensors", network.name,
               format_bytes(static_cast<double>(bytes)), format_bytes(static_cast<double>(kMostValueBytes)));
   }
 }

@@ -12,10 +12,10 @@ namespace {
 
 void check_variable(const Graph& graph, Tensor variable) {
   if (!variable) bad_input("minimize: a variable is an empty tensor");
-  if (variable.graph != &graph) bad_input("minimize: a variable belongs to another graph than the loss");
+  if (variable.graph != &graph) bad_input("minimize: a variable belongs to a different graph than the loss");
   const Node& node = graph.node(variable);
   if (node.as<op::Variable>() == nullptr) {
-    bad_input("minimize: '{}' ({}) is no variable; only variables can be trained", node.name, name_of(node.op));
+    bad_input("minimize: '{}' ({}) is not a variable; only variables can be trained", node.name, name_of(node.op));
   }
 }
 
@@ -88,7 +88,7 @@ std::vector<Tensor> minimize(Tensor loss, const op::OptimizerRule& rule, Tensor 
 
 LossScale add_loss_scale(Graph& graph, float initial, std::int64_t growth_interval) {
   if (!(initial >= op::kLeastLossScale && initial <= op::kMostLossScale)) {
-    bad_input("the loss scale begins with {}, expected a number from 2^-24 to 2^24", initial);
+    bad_input("the initial loss scale is {}, expected a number from 2^-24 to 2^24", initial);
   }
   const Graph::Scope scope(graph, "loss_scale");
   const auto scalar = [&graph](float value, const char* name) {

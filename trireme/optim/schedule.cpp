@@ -40,14 +40,14 @@ double unscaled_rate(const LearningRateSchedule& schedule, double epoch) {
 
 // What is wrong with a piecewise rate; empty if valid.
 std::string fault_of(const PiecewiseRate& rate) {
-  if (rate.values.size() != rate.boundaries.size() + 1) return "expected one rate more than epochs";
+  if (rate.values.size() != rate.boundaries.size() + 1) return "expected one more rate than epochs";
   for (const double value : rate.values) {
     if (!is_rate(value)) return fmt::format("rate {} is not a finite number above 0", value);
   }
   double last = 0;
   for (const double boundary : rate.boundaries) {
     if (!std::isfinite(boundary) || boundary <= last) {
-      return fmt::format("epoch {} does not come after {}; epochs must ascend from above 0", boundary, last);
+      return fmt::format("epoch {} is not greater than {}; epochs must be positive and ascending", boundary, last);
     }
     last = boundary;
   }

@@ -15,7 +15,7 @@ DeviceSync::DeviceSync(comm::Communicator& communicator, ComputeDevice& device)
 
 void DeviceSync::open(std::vector<GradientBucket> buckets, std::uint64_t) {
   buckets_ = std::move(buckets);
-  communicator_.set_context("devices that sum gradients find each other");
+  communicator_.set_context("connecting the devices that sum gradients");
   const std::string name =
       comm::broadcast_text(communicator_, communicator_.rank() == 0 ? device_.name_group() : std::string());
   group_ = device_.join_group({.name = name,

@@ -97,7 +97,7 @@ void Replicas::attach(Session& session, BatchSplit& step) {
 }
 
 void Replicas::open(Session& session, Executable& step) {
-  if (attached_) bad_input("replicas are attached to a step already; make others for another step");
+  if (attached_) bad_input("the replicas are already attached to a step; create others for another step");
   attached_ = true;
   communicator_->set_context("comparing programs");
   check_same_program(session, step);
@@ -151,8 +151,8 @@ void Replicas::check_same_program(Session& session, const Executable& step) {
     return begin < of.size() ? of.substr(begin, of.find('\n', begin) - begin) : std::string("nothing");
   };
   fail(ErrorKind::failed,
-       "ranks 0 and {} have compiled different programs: '{}' and '{}'; the same options, the same version, and on "
-       "CPUs of different kinds --autotune off make them alike",
+       "ranks 0 and {} compiled different programs: '{}' and '{}'; use the same options and version, and --autotune "
+       "off if the CPUs differ",
        other, line_at(first), line_at(second));
 }
 
@@ -191,7 +191,7 @@ void Replicas::check_agreement(Session& session) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t at = i % hashes.size();
     if (all[i] == all[at]) continue;
-    fail(ErrorKind::failed, "after {} steps the replicas do not agree: '{}' is not the same on rank {} as on rank 0",
+    fail(ErrorKind::failed, "after {} steps the replicas differ: '{}' is not the same on rank {} as on rank 0",
          store.step, store.node(ids[at]).name, i / hashes.size());
   }
 }

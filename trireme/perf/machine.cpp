@@ -87,7 +87,7 @@ std::vector<std::string> warnings_of(const Machine& machine, std::optional<doubl
     warnings.push_back(fmt::format("CPU frequency governor is '{}', not 'performance': the clock will vary", governor));
   }
   if (machine.transparent_huge_pages == "never") {
-    warnings.emplace_back("transparent huge pages are off: large arrays will be slower to reach");
+    warnings.emplace_back("transparent huge pages are off: access to large arrays will be slower");
   }
   if (machine.available_bytes < machine.memory_bytes / 10) {
     warnings.push_back(fmt::format("only {} of {} memory available: large batches may not fit",

@@ -49,8 +49,8 @@ std::string ThreadPlan::describe() const {
 ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind, int groups) {
   if (intra_threads < 0 || inter_threads < 0 || groups < 1) {
     bad_input(
-        "cannot use {} intra and {} inter threads in {} groups; give positive numbers, or 0 threads to have them "
-        "chosen",
+        "cannot use {} intra and {} inter threads in {} groups; give positive numbers, or 0 threads to choose them "
+        "automatically",
         intra_threads, inter_threads, groups);
   }
   const auto cores = Topology().usable_cores();

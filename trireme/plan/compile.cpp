@@ -295,9 +295,9 @@ void check_precision(Precision precision, const Backend& backend) {
   for (const Precision each : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
     if (backend.is_fast_in(each)) there.push_back(to_string(each));
   }
-  bad_input("the backend '{}' has no {} on this machine; it has {}{}", backend.name(), to_string(precision),
-            fmt::join(there, ", "),
-            backend.device().is_host() ? "; GPUs (the backend 'cuda') have all precisions" : "");
+  bad_input("the backend '{}' does not support {} on this machine; it supports {}{}", backend.name(),
+            to_string(precision), fmt::join(there, ", "),
+            backend.device().is_host() ? "; GPUs (the backend 'cuda') support all precisions" : "");
 }
 
 }  // namespace
@@ -312,10 +312,10 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
                 const CompileOptions& options, VariableLayouts& variable_layouts) {
   if (fetches.empty()) bad_input("nothing to run: give at least one tensor to fetch");
   for (const Tensor& fetch : fetches) {
-    if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is no tensor of this graph");
+    if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is not a tensor of this graph");
   }
   check_precision(options.precision, backend);
-  PlanGraph plan = prune(graph, fetches, options.inputs);
+  PlanGraph plan = prune(graph, fetches, options.batches);
   if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners, backend.masks_from_src());
   plan = recompute(std::move(plan), options.recompute);
   CompileOptions on_device = options;

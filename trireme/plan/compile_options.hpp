@@ -30,8 +30,8 @@ std::string_view to_string(Precision precision);
 // node of the user's graph; variables without an entry form an owner too.
 using VariableOwners = std::unordered_map<NodeId, int>;
 
-// Other shapes of placeholders than the graph's, by node; only the first extent, the batch, may differ.
-using InputShapes = std::map<NodeId, Shape>;
+// Other batches than the graph's, the first extents of placeholders, by node.
+using BatchSizes = std::map<NodeId, std::int64_t>;
 
 struct CompileOptions {
   DataFormat data_format = DataFormat::automatic;
@@ -43,7 +43,7 @@ struct CompileOptions {
   VariableOwners owners = {};
   Recompute recompute = Recompute::none;
   Precision precision = Precision::fp32;
-  InputShapes inputs = {};
+  BatchSizes batches = {};
 };
 
 }  // namespace trireme

@@ -49,7 +49,7 @@ class Order {
     if (const auto known = places_.find(id); known != places_.end()) {
       if (known->second.after < 0) {
         bad_input(
-            "update '{}' reads a variable whose update reads, in the end, what '{}' writes; run them one after the "
+            "update '{}' reads a variable whose update, in turn, depends on what '{}' writes; run them one after the "
             "other",
             node.name, node.name);
       }

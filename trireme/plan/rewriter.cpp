@@ -12,23 +12,24 @@ namespace {
 std::size_t handles(const Node& node) { return std::max<std::size_t>(node.outputs.size(), 1); }
 
 // An operation for inputs with another first extent. Only these hold shapes of their own.
-Operation resized(const Node& node, const std::vector<Tensor>& inputs, const InputShapes& shapes) {
+Operation resized(const Node& node, const std::vector<Tensor>& inputs, const BatchSizes& batches) {
   Operation op = node.op;
-  if (const auto shape = shapes.find(node.id); shape != shapes.end()) {
-    std::get<op::Placeholder>(op).type.shape = shape->second;
+  if (const auto batch = batches.find(node.id); batch != batches.end()) {
+    std::get<op::Placeholder>(op).type.shape[0] = batch->second;
   }
   if (inputs.empty() || inputs[0].shape() == node.inputs[0].shape()) return op;
   const std::int64_t before = node.inputs[0].shape()[0], now = inputs[0].shape()[0];
   if (auto* const reshape = std::get_if<op::Reshape>(&op)) {
     if (reshape->shape.rank() == 0 || reshape->shape[0] % before != 0) {
       bad_input(
-          "node '{}' reshapes a batch of {} to {}: for another batch size each sample must stay in rows of its own",
+          "node '{}' reshapes a batch of {} to {}; to run with another batch size, each sample must keep its own rows",
           node.name, before, to_string(reshape->shape));
     }
     reshape->shape[0] = reshape->shape[0] / before * now;
   } else if (auto* const slice = std::get_if<op::Slice>(&op)) {
     if (slice->size[0] != before) {
-      bad_input("node '{}' takes {} of a batch of {}: that fixes the batch size", node.name, slice->size[0], before);
+      bad_input("node '{}' takes {} samples of a batch of {}, which fixes the batch size", node.name, slice->size[0],
+                before);
     }
     slice->size[0] = now;
   } else if (auto* const broadcast = std::get_if<op::Broadcast>(&op)) {
@@ -39,7 +40,7 @@ Operation resized(const Node& node, const std::vector<Tensor>& inputs, const Inp
 
 }  // namespace
 
-PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const InputShapes& shapes) {
+PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const BatchSizes& batches) {
   const std::vector<bool> needed = needed_for(fetches, graph);
   PlanGraph result{std::make_unique<Graph>(), {}, {}};
   std::vector<NodeId> copy(graph.nodes().size(), -1);
@@ -48,10 +49,10 @@ PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const Input
     if (!needed[node.id]) continue;
     std::vector<Tensor> inputs;
     for (const Tensor& input : node.inputs) inputs.push_back(moved(input));
-    if (!shapes.empty() && (is_backward(node.op) || node.as<op::ApplyGradients>() != nullptr)) {
-      bad_input("training has the batch size of its graph: '{}' cannot run with another one", node.name);
+    if (!batches.empty() && (is_backward(node.op) || node.as<op::ApplyGradients>() != nullptr)) {
+      bad_input("training uses the batch size of its graph; '{}' cannot run with another one", node.name);
     }
-    Operation op = shapes.empty() ? node.op : resized(node, inputs, shapes);
+    Operation op = batches.empty() ? node.op : resized(node, inputs, batches);
     const NodeId id = result.graph->add(std::move(op), std::move(inputs), node.name).node;
     copy[node.id] = id;
     if (node.as<op::Variable>() != nullptr || node.as<op::Placeholder>() != nullptr) result.origin[id] = node.id;

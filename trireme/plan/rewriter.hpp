@@ -22,9 +22,9 @@ struct PlanGraph {
   std::unordered_map<NodeId, NodeId> copies = {};  // nodes that recompute() added -> the node that they repeat
 };
 
-// Copies what the fetches need, for the graph's input shapes or others. Error(bad_input) if an operation is tied to the
+// Copies what the fetches need, for the graph's batch sizes or others. Error(bad_input) if an operation is tied to the
 // graph's batch size, as training is: a gradient of a mean is divided by it.
-PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const InputShapes& inputs = {});
+PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const BatchSizes& batches = {});
 
 class Rewriter {
  public:

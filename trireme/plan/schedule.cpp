@@ -21,7 +21,7 @@ class Scheduler {
     for (std::size_t bucket = 0; bucket < schedule_.updates.size(); ++bucket) {
       const Instruction& update = instruction(schedule_.updates[bucket]);
       if (options.changes_step() && update.scratch >= 0) {
-        fail(ErrorKind::failed, "'{}' needs scratch memory and cannot be put off; this backend cannot train replicas",
+        fail(ErrorKind::failed, "'{}' needs scratch memory and cannot be delayed; this backend cannot train replicas",
              update.name);
       }
       for (std::size_t at = 1; at < update.inputs.size(); at += 2) {
@@ -85,13 +85,12 @@ class Scheduler {
   // Combinations that are mathematically wrong or impossible with the gradients' memory.
   void check_options() const {
     if (options_.exchange != Exchange::none && schedule_.updates.empty()) {
-      bad_input("a program without updates has no gradients to exchange; set the exchange of the one that trains");
+      bad_input("a program without updates has no gradients to exchange; set the exchange on the program that trains");
     }
     if (options_.exchange == Exchange::serve && options_.transforms()) {
       bad_input(
-          "parameter servers apply the mean of all workers' gradients, and each server has a part of it: it can "
-          "neither "
-          "be clipped (--clip-norm) nor scaled by layer (--lars); take --async or --variable-update all_reduce");
+          "parameter servers apply the mean of all workers' gradients, and each server has only a part of it, so it "
+          "cannot be clipped (--clip-norm) or scaled by layer (--lars); use --async or --variable-update all_reduce");
     }
     if (on_device_alone() && (options_.accumulate > 1 || options_.transforms())) {
       bad_input(
@@ -100,11 +99,11 @@ class Scheduler {
     }
     if (!after_gradients_.empty() && served()) {
       bad_input(
-          "parameter servers cannot train with a scaled loss: whether an update is left out depends on all gradients, "
-          "and each server has a part of them; take --variable-update all_reduce, or --precision bf16");
+          "parameter servers cannot train with a scaled loss: whether an update is skipped depends on all gradients, "
+          "and each server has only a part of them; use --variable-update all_reduce or --precision bf16");
     }
     if (!after_gradients_.empty() && place_.groups > 1) {
-      bad_input("a scaled loss and a batch that is split over {} groups of cores do not go together; take one group",
+      bad_input("a scaled loss cannot be combined with a batch that is split over {} groups of cores; use one group",
                 place_.groups);
     }
   }
@@ -204,7 +203,7 @@ class Scheduler {
     if (found == bucket_of_.end()) return;
     if (std::find(held_.begin(), held_.end(), found->second) != held_.end()) {
       if (started_ < buckets()) {
-        fail(ErrorKind::failed, "'{}' is needed before all gradients are there to be clipped or scaled",
+        fail(ErrorKind::failed, "'{}' is needed before all gradients are available for clipping or scaling",
              instruction(schedule_.updates[found->second]).name);
       }
       start_transformed();
@@ -221,7 +220,7 @@ class Scheduler {
     if (waited_for_all_) return;
     waited_for_all_ = true;
     if (started_ < buckets()) {
-      fail(ErrorKind::failed, "'{}' is needed before all gradients are there to be clipped or scaled",
+      fail(ErrorKind::failed, "'{}' is needed before all gradients are available for clipping or scaling",
            instruction(schedule_.updates[started_]).name);
     }
     for (int bucket = 0; bucket < buckets(); ++bucket) {

@@ -23,14 +23,14 @@ std::optional<int> named_server(const std::string& variable, const Device& devic
     bad_input("variable '{}' is placed on {}: {}", variable, to_string(device), reason);
   };
   if (device.job == Device::Job::worker) {
-    refuse("variables that are trained live on parameter servers; use /job:ps or leave the job out");
+    refuse("trained variables are stored on parameter servers; use /job:ps or omit the job");
   }
   if (device.processor && device.processor->kind == Device::Kind::gpu) {
-    refuse("parameter servers use no GPU; use /cpu:0 or leave it out");
+    refuse("parameter servers do not use GPUs; use /cpu:0 or omit the device");
   }
   if (device.processor && device.processor->index != 0) refuse("a parameter server has one CPU device, /cpu:0");
   if (!device.task) return std::nullopt;
-  if (!device.job) refuse(fmt::format("the task of no job; use /job:ps/task:{}", *device.task));
+  if (!device.job) refuse(fmt::format("a task needs a job; use /job:ps/task:{}", *device.task));
   if (*device.task >= servers) {
     refuse(fmt::format("there is no task {} among {} parameter server{}; tasks count from 0", *device.task, servers,
                        servers == 1 ? "" : "s"));

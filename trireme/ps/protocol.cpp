@@ -57,11 +57,11 @@ Setup setup_from_text(const std::string& text) {
     setup.timeout_seconds = from.at("timeout_seconds");
     for (const json& chunk : from.at("chunks")) {
       setup.chunks.push_back({chunk.at(0), chunk.at(1), chunk.at(2), rule_from_json(chunk.at(3))});
-      if (setup.chunks.back().elements < 1) fail(ErrorKind::failed, "a chunk of no elements");
+      if (setup.chunks.back().elements < 1) fail(ErrorKind::failed, "a chunk has no elements");
     }
     return setup;
   } catch (const json::exception& error) {
-    fail(ErrorKind::failed, "what a worker wants of this server cannot be understood: {}", error.what());
+    fail(ErrorKind::failed, "cannot parse what a worker asks of this server: {}", error.what());
   }
 }
 
@@ -75,7 +75,7 @@ std::string receive_text(comm::Communicator& communicator, int from) {
   std::uint64_t length = 0;
   communicator.receive(std::as_writable_bytes(std::span(&length, 1)), from, kTextTag);
   if (length > kMostText)
-    fail(ErrorKind::failed, "a text of {} bytes was announced, {} are allowed", length, kMostText);
+    fail(ErrorKind::failed, "a text of {} bytes was announced; at most {} are allowed", length, kMostText);
   std::string text(length, '\0');
   communicator.receive(std::as_writable_bytes(std::span(text)), from, kTextTag);
   return text;

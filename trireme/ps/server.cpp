@@ -179,13 +179,14 @@ void Server::receive_setup() {
   const std::string first = receive_text(communicator_, 0);
   for (int worker = 1; worker < std::ssize(workers_); ++worker) {
     if (receive_text(communicator_, worker) == first) continue;
-    fail(ErrorKind::failed, "{} and {} do not train the same: the same options and the same version are needed",
+    fail(ErrorKind::failed, "{} and {} train different models; all workers need the same options and version",
          name_of(0), name_of(worker));
   }
   setup_ = setup_from_text(first);
   communicator_.set_timeout(std::chrono::duration<double>(setup_.timeout_seconds));
   if (setup_.workers != std::ssize(workers_)) {
-    fail(ErrorKind::failed, "{} speaks of {} workers, this server has {}", name_of(0), setup_.workers, workers_.size());
+    fail(ErrorKind::failed, "{} expects {} workers, but this server has {}", name_of(0), setup_.workers,
+         workers_.size());
   }
 }
 
@@ -255,11 +256,11 @@ bool Server::look_at_worker(int index) {
 
 Shard& Server::checked_shard(int index, const Header& header) {
   if (header.chunk >= shards_.size()) {
-    fail(ErrorKind::failed, "{} speaks of chunk {}, there are {}", name_of(index), header.chunk, shards_.size());
+    fail(ErrorKind::failed, "{} refers to chunk {}, but there are {}", name_of(index), header.chunk, shards_.size());
   }
   Shard& shard = *shards_[header.chunk];
   if (header.version > shard.version()) {
-    fail(ErrorKind::failed, "{} speaks of version {} of '{}', the last one is {}", name_of(index), header.version,
+    fail(ErrorKind::failed, "{} refers to version {} of '{}', but the latest is {}", name_of(index), header.version,
          shard.chunk().name, shard.version());
   }
   return shard;
@@ -272,7 +273,7 @@ void Server::obey(int index, const Header& header) {
       Shard& shard = checked_shard(index, header);
       const std::span<float> memory = shard.gradient(index);
       if (memory.empty()) {
-        fail(ErrorKind::failed, "{} has sent gradients of '{}' twice in one step", name_of(index), shard.chunk().name);
+        fail(ErrorKind::failed, "{} sent gradients of '{}' twice in one step", name_of(index), shard.chunk().name);
       }
       ++counters_.pushes;
       if (options_.recorder != nullptr) options_.recorder->set_recording(header.traced != 0);
@@ -283,7 +284,7 @@ void Server::obey(int index, const Header& header) {
     case Kind::pull: {
       Shard& shard = checked_shard(index, header);
       if (!shard.has_array(header.array)) {
-        fail(ErrorKind::failed, "{} asks for array {} of '{}', which has none", name_of(index), header.array,
+        fail(ErrorKind::failed, "{} asks for array {} of '{}', which does not exist", name_of(index), header.array,
              shard.chunk().name);
       }
       ++counters_.pulls;
@@ -309,7 +310,7 @@ void Server::obey(int index, const Header& header) {
       worker.left = true;
       break;
     default:
-      fail(ErrorKind::failed, "{} has sent a message of no known kind ({})", name_of(index),
+      fail(ErrorKind::failed, "{} sent a message of unknown kind ({})", name_of(index),
            static_cast<std::uint32_t>(header.kind));
   }
   worker.inbox.next();
@@ -373,14 +374,14 @@ void Server::lose(int index, const std::string& reason) {
   crowd_.here[index] = false;
   const int left = crowd_.count_here();
   const std::string text = fmt::format("lost {}: {}", name_of(index), reason);
-  if (left == 0) fail(ErrorKind::failed, "{}; no worker is left", text);
+  if (left == 0) fail(ErrorKind::failed, "{}; no workers are left", text);
   const bool needed =
       setup_.mode == Mode::synchronous && left < static_cast<int>(workers_.size()) - setup_.backup_workers;
   if (needed) {
-    fail(ErrorKind::failed, "{}; synchronous updates need {} workers, {} are left", text,
+    fail(ErrorKind::failed, "{}; synchronous updates need {} workers, but {} are left", text,
          static_cast<int>(workers_.size()) - setup_.backup_workers, left);
   }
-  log(fmt::format("{}; {} on", text, left == 1 ? "1 worker goes" : fmt::format("{} workers go", left)));
+  log(fmt::format("{}; {}", text, left == 1 ? "1 worker continues" : fmt::format("{} workers continue", left)));
   rest(index);
 }
 

@@ -13,8 +13,10 @@ namespace trireme::ps {
 WorkerSync::WorkerSync(comm::Communicator& communicator, int workers, WorkerOptions options)
     : communicator_(communicator), workers_(workers), options_(std::move(options)) {
   if (communicator.rank() >= workers || communicator.size() <= workers) {
-    bad_input("a worker of parameter servers is one of {} workers before at least one server; this is rank {} of {}",
-              workers, communicator.rank(), communicator.size());
+    bad_input(
+        "with parameter servers, a worker must be one of the first {} ranks, with at least one server after them; this "
+        "is rank {} of {}",
+        workers, communicator.rank(), communicator.size());
   }
   for (int rank = workers; rank < communicator.size(); ++rank) {
     servers_.push_back({MessageReceiver(communicator, rank), MessageSender(communicator, rank), {}});

@@ -151,14 +151,14 @@ void WorkerSync::obey(int server, const Header& header) {
   }
   const bool known = header.kind == Kind::value || header.kind == Kind::acknowledge;
   if (!known || header.chunk >= link.chunks.size()) {
-    fail(ErrorKind::failed, "{} has sent a message that makes no sense: kind {}, chunk {} of {}", name_of(server),
+    fail(ErrorKind::failed, "{} sent an invalid message: kind {}, chunk {} of {}", name_of(server),
          static_cast<std::uint32_t>(header.kind), header.chunk, link.chunks.size());
   }
   if (header.ended != 0) end_was_called_.store(true, std::memory_order_relaxed);
   const int id = link.chunks[header.chunk];
   Chunk& chunk = chunks_[id];
   if (!chunk.awaited || !has_array(chunk, header.array)) {
-    fail(ErrorKind::failed, "{} has sent values of '{}' that nobody has asked for", name_of(server),
+    fail(ErrorKind::failed, "{} sent values of '{}' that were not requested", name_of(server),
          buckets_[chunk.bucket].name);
   }
   if (header.kind == Kind::value) return link.inbox.expect(std::as_writable_bytes(chunk.arrays[header.array]));

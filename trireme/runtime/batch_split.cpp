@@ -86,7 +86,8 @@ BatchSplit::BatchSplit(std::vector<Program> programs, VariableStore& store, std:
     : threads_(threads) {
   for (const Program& program : programs) {
     if (!same_instructions(program, programs.front())) {
-      fail(ErrorKind::failed, "the groups of a split batch were given different programs; --batch-split 1 avoids it");
+      fail(ErrorKind::failed,
+           "the groups of a split batch were given different programs; use --batch-split 1 to avoid this");
     }
   }
   const int groups = static_cast<int>(programs.size());

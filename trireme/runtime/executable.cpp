@@ -25,7 +25,7 @@ const Program& checked_to_fit(const Program& program, const ComputeDevice& devic
   const double free = 0.995 * static_cast<double>(device.free_bytes());
   if (fixed + planned <= free) return program;
   throw OutOfMemory(fmt::format("{}: activations, scratch memory and the next batch take {}, gradients and the "
-                                "optimizer's state {}; {} are free",
+                                "optimizer's state take {}; only {} is free",
                                 device.name(), format_bytes(planned), format_bytes(fixed), format_bytes(free)),
                     std::max(0.0, (free - fixed) / planned));
 }
@@ -79,7 +79,7 @@ void* Executable::Impl::address(int id) const {
 int Executable::Impl::buffer_of(Tensor placeholder) const {
   const auto found = program_.placeholders.find(placeholder.node);
   if (found == program_.placeholders.end()) {
-    bad_input("'{}' is no placeholder that these fetches need", placeholder.graph->node(placeholder).name);
+    bad_input("'{}' is not a placeholder that these fetches need", placeholder.graph->node(placeholder).name);
   }
   return found->second;
 }
@@ -296,8 +296,9 @@ void Executable::feed(Tensor placeholder, const HostTensor& value) {
   const int buffer = impl_->buffer_of(placeholder);
   const TensorType type{placeholder.type().dtype, impl_->program_.buffers[buffer].desc.shape};
   if (value.type() != type) {
-    bad_input("placeholder '{}' takes {} of {}, the value fed is {} of {}", placeholder.graph->node(placeholder).name,
-              to_string(type.shape), to_string(type.dtype), to_string(value.shape()), to_string(value.type().dtype));
+    bad_input("placeholder '{}' has shape {} of {}, but the value fed has {} of {}",
+              placeholder.graph->node(placeholder).name, to_string(type.shape), to_string(type.dtype),
+              to_string(value.shape()), to_string(value.type().dtype));
   }
   input_changed(placeholder);
   std::memcpy(impl_->host_address(buffer), value.data(), type.bytes());

@@ -112,7 +112,7 @@ Executable::Impl::Walk Executable::Impl::plan_walk(bool collects) const {
 
 void Executable::Impl::set_exchange(GradientExchange* exchange, const GradientOptions& options) {
   if (place_.group == 0 && (exchange != nullptr) != (options.exchange != Exchange::none)) {
-    bad_input("an exchange and the way in which replicas agree by it go together: give both or none");
+    bad_input("an exchange and its mode go together: give both or neither");
   }
   const GradientOptions before = gradient_options_;
   gradient_options_ = options;

@@ -14,7 +14,7 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
       options_(std::move(options)),
       store_(std::make_unique<VariableStore>(graph, options_.seed, backend.device())) {
   if (options_.groups > 1 && options_.compile.inter_threads > 1) {
-    bad_input("a batch cannot be split over {} groups of cores and have {} inter-op threads too; use one of them",
+    bad_input("a batch cannot be split over {} groups of cores and also use {} inter-op threads; choose one of the two",
               options_.groups, options_.compile.inter_threads);
   }
   if (options_.groups > 1 && !backend_.splits_batches()) {
@@ -38,8 +38,8 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
 
 Session::~Session() = default;
 
-Session::Key Session::key_of(std::span<const Tensor> fetches, InputShapes inputs) const {
-  Key key{{}, std::move(inputs)};
+Session::Key Session::key_of(std::span<const Tensor> fetches, BatchSizes batches) const {
+  Key key{{}, std::move(batches)};
   for (const Tensor& fetch : fetches) {
     if (fetch.graph != &graph_) bad_input("a fetch is not a tensor of this session's graph");
     key.first.emplace_back(fetch.node, fetch.output);
@@ -47,10 +47,10 @@ Session::Key Session::key_of(std::span<const Tensor> fetches, InputShapes inputs
   return key;
 }
 
-Program Session::compile_program(std::span<const Tensor> fetches, const InputShapes& inputs) {
+Program Session::compile_program(std::span<const Tensor> fetches, const BatchSizes& batches) {
   VariableLayouts layouts = store_->layouts();
   CompileOptions options = options_.compile;
-  options.inputs = inputs;
+  options.batches = batches;
   Program program = compile(graph_, fetches, backend_, options, layouts);
   // The first program decides the variables' layouts; later ones adopt them.
   if (!store_->allocated()) {
@@ -63,11 +63,11 @@ Program Session::compile_program(std::span<const Tensor> fetches, const InputSha
   return program;
 }
 
-Executable& Session::prepare(std::span<const Tensor> fetches, const InputShapes& inputs) {
-  auto& executable = executables_[key_of(fetches, inputs)];
+Executable& Session::prepare(std::span<const Tensor> fetches, const BatchSizes& batches) {
+  auto& executable = executables_[key_of(fetches, batches)];
   if (!executable) {
     std::vector<Program> programs;
-    programs.push_back(compile_program(fetches, inputs));
+    programs.push_back(compile_program(fetches, batches));
     executable = std::make_unique<BatchSplit>(std::move(programs), *store_, options_.seed, options_.own_statistics,
                                               options_.replica, pool_.get(), threads_.get());
   }
@@ -97,8 +97,8 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
 }
 
 // Of the feeds that differ from their placeholders in the first extent alone.
-InputShapes Session::other_shapes(std::span<const Feed> feeds) const {
-  InputShapes shapes;
+BatchSizes Session::other_batches(std::span<const Feed> feeds) const {
+  BatchSizes batches;
   for (const auto& [placeholder, value] : feeds) {
     if (placeholder.graph != &graph_ || graph_.node(placeholder).as<op::Placeholder>() == nullptr) {
       bad_input("a value was fed to something that is not a placeholder of this session's graph{}",
@@ -107,18 +107,18 @@ InputShapes Session::other_shapes(std::span<const Feed> feeds) const {
     Shape own = placeholder.shape();
     if (own.rank() == 0 || value.shape().rank() != own.rank() || value.shape()[0] == own[0]) continue;
     own[0] = value.shape()[0];
-    if (own == value.shape() && own[0] > 0) shapes.emplace(placeholder.node, std::move(own));
+    if (own == value.shape() && own[0] > 0) batches.emplace(placeholder.node, own[0]);
   }
-  return shapes;
+  return batches;
 }
 
 std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<const Feed> feeds) {
-  Executable& executable = prepare(fetches, other_shapes(feeds));
+  Executable& executable = prepare(fetches, other_batches(feeds));
   for (const NodeId id : executable.placeholders()) {
     bool fed = false;
     for (const Feed& feed : feeds) fed = fed || feed.placeholder.node == id;
     if (!fed) {
-      bad_input("placeholder '{}' ({}) is needed by what is fetched, but was not fed", graph_.node(id).name,
+      bad_input("placeholder '{}' ({}) is needed by the fetches but was not fed", graph_.node(id).name,
                 to_string(graph_.node(id).outputs[0].shape));
     }
   }

@@ -44,7 +44,7 @@ class Session {
   std::vector<HostTensor> run(std::initializer_list<Tensor> fetches, std::initializer_list<Feed> feeds = {});
 
   // The compiled program, owned by the session. The first one decides the variables' layouts: prepare training first.
-  Executable& prepare(std::span<const Tensor> fetches, const InputShapes& inputs = {});
+  Executable& prepare(std::span<const Tensor> fetches, const BatchSizes& batches = {});
   // The same for a batch split over the session's groups; the graph is for one group's share.
   BatchSplit& prepare_split(std::span<const Tensor> fetches);
 
@@ -54,10 +54,10 @@ class Session {
   const SessionOptions& options() const { return options_; }
 
  private:
-  using Key = std::pair<std::vector<std::pair<NodeId, int>>, InputShapes>;  // nodes and outputs of the fetches
-  Key key_of(std::span<const Tensor> fetches, InputShapes inputs = {}) const;
-  Program compile_program(std::span<const Tensor> fetches, const InputShapes& inputs = {});
-  InputShapes other_shapes(std::span<const Feed> feeds) const;
+  using Key = std::pair<std::vector<std::pair<NodeId, int>>, BatchSizes>;  // nodes and outputs of the fetches
+  Key key_of(std::span<const Tensor> fetches, BatchSizes batches = {}) const;
+  Program compile_program(std::span<const Tensor> fetches, const BatchSizes& batches = {});
+  BatchSizes other_batches(std::span<const Feed> feeds) const;
 
   Graph& graph_;
   const Backend& backend_;

@@ -307,13 +307,14 @@ void VariableStore::set_in(AlignedMemory& arena, NodeId variable, const HostTens
 
 void VariableStore::check_type(const Node& variable, const HostTensor& value) {
   if (value.type() == variable.outputs[0]) return;
-  bad_input("variable '{}' has shape {} of {}, the value {} of {}", variable.name, to_string(variable.outputs[0].shape),
-            to_string(variable.outputs[0].dtype), to_string(value.shape()), to_string(value.type().dtype));
+  bad_input("variable '{}' has shape {} of {}, but the value has {} of {}", variable.name,
+            to_string(variable.outputs[0].shape), to_string(variable.outputs[0].dtype), to_string(value.shape()),
+            to_string(value.type().dtype));
 }
 
 const Node& VariableStore::checked_variable(NodeId variable) const {
   const Node& node = graph_.node(variable);
-  if (node.as<op::Variable>() == nullptr) bad_input("'{}' is a {}, no variable", node.name, name_of(node.op));
+  if (node.as<op::Variable>() == nullptr) bad_input("'{}' is a {}, not a variable", node.name, name_of(node.op));
   return node;
 }
 

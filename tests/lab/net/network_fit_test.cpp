@@ -81,14 +81,15 @@ TEST(LinkFit, IsGoodOnlyWithEnoughSizesAndASmallResidual) {
   std::vector<comm::MessageTime> up_to_64k = line(20e-6, 1e9);
   std::erase_if(up_to_64k, [](const comm::MessageTime& time) { return time.bytes > 64 << 10; });
   EXPECT_NE(comm::problem_of(comm::fit_link(up_to_64k, up_to_64k))
-                .find("bandwidth is from 1 size of messages from 64 KiB on"),
+                .find("bandwidth was fitted from 1 size of messages from 64 KiB on"),
             std::string::npos);
   std::vector<comm::MessageTime> from_256 = line(20e-6, 1e9);
   std::erase_if(from_256, [](const comm::MessageTime& time) { return time.bytes < 256; });
-  EXPECT_NE(comm::problem_of(comm::fit_link(from_256, from_256)).find("latency is from 1 size"), std::string::npos);
+  EXPECT_NE(comm::problem_of(comm::fit_link(from_256, from_256)).find("latency was fitted from 1 size"),
+            std::string::npos);
   std::vector<comm::MessageTime> wild = line(20e-6, 1e9);
   for (std::size_t i = 9; i < 16; ++i) wild[i].seconds *= 1000;
-  EXPECT_NE(comm::problem_of(comm::fit_link(wild, line(0, 1e9))).find("100 % at most is allowed"), std::string::npos);
+  EXPECT_NE(comm::problem_of(comm::fit_link(wild, line(0, 1e9))).find("at most 100 % is allowed"), std::string::npos);
 }
 
 TEST(NetworkFile, HoldsTheMedianOfEachKindOfPair) {
@@ -152,7 +153,7 @@ TEST(NetworkFile, BadFitsAreTakenOutAndNamed) {
   const std::vector<std::string> problems = comm::remove_bad(fits);
   ASSERT_EQ(problems.size(), 2U);
   EXPECT_EQ(problems[0].rfind("grpc, same host: the residual is 540 %", 0), 0U) << problems[0];
-  EXPECT_EQ(problems[1].rfind("ucx, same host: bandwidth is from 1 size", 0), 0U) << problems[1];
+  EXPECT_EQ(problems[1].rfind("ucx, same host: bandwidth was fitted from 1 size", 0), 0U) << problems[1];
   EXPECT_EQ(comm::names_of(fits), std::vector<std::string>{"grpc, other host"});
 }
 

@@ -10,7 +10,7 @@ using trireme::cuda::pass_on;
 
 const trireme::cuda::Library& cublas_library() {
   static const trireme::cuda::Library library(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
-                                              fmt::format("install cuBLAS of CUDA {}", CUBLAS_VER_MAJOR));
+                                              fmt::format("install cuBLAS for CUDA {}", CUBLAS_VER_MAJOR));
   return library;
 }
 

@@ -21,7 +21,7 @@ class StepGraph final : public DeviceGraph {
   StepGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
     const cudaError_t code = cudaGraphInstantiate(&runnable_, graph, 0);
     cudaGraphDestroy(graph);
-    check(code, "a recorded step cannot be made runnable");
+    check(code, "a recorded step cannot be instantiated");
   }
   ~StepGraph() override { cudaGraphExecDestroy(runnable_); }
   StepGraph(const StepGraph&) = delete;
@@ -59,8 +59,8 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   const Gpus gpus = find_gpus();
   if (gpus.count == 0) {
     fail(ErrorKind::unavailable,
-         "--device cuda: this machine has no GPU that can be used: {}; `nvidia-smi` shows what the driver sees, "
-         "--device cpu works everywhere",
+         "--device cuda: this machine has no usable GPU: {}; `nvidia-smi` shows what the driver sees; --device cpu "
+         "works everywhere",
          gpus.problem);
   }
   if (ordinal < 0 || ordinal >= gpus.count) {
@@ -148,7 +148,7 @@ DeviceMemory CudaDevice::allocate(std::int64_t bytes, std::string_view what) {
     cudaGetLastError();  // clears the error, which the next call would report
     const auto free = static_cast<double>(free_bytes());
     throw OutOfMemory(
-        fmt::format("{}: {} for {} do not fit: {} of {} are free", name(), format_bytes(static_cast<double>(bytes)),
+        fmt::format("{}: cannot allocate {} for {}: {} of {} is free", name(), format_bytes(static_cast<double>(bytes)),
                     what, format_bytes(free), format_bytes(static_cast<double>(properties_.totalGlobalMem))),
         free / static_cast<double>(bytes));
   }

@@ -10,7 +10,7 @@ void* Library::find(const char* function) const {
   std::string problem;
   void* const handle = open(problem);
   if (handle == nullptr) {
-    bad_input("--device cuda: {}; {}, or name its folder in LD_LIBRARY_PATH", problem, package_);
+    bad_input("--device cuda: {}; {}, or add its folder to LD_LIBRARY_PATH", problem, package_);
   }
   void* const found = dlsym(handle, function);
   if (found == nullptr) {

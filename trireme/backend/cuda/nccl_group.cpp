@@ -18,15 +18,14 @@ namespace {
 
 void check_nccl(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
-  fail(ErrorKind::failed, "NCCL: {}: {}; NCCL_DEBUG=INFO in the environment tells more", what,
-       ncclGetErrorString(result));
+  fail(ErrorKind::failed, "NCCL: {}: {}; set NCCL_DEBUG=INFO for details", what, ncclGetErrorString(result));
 }
 
 class NcclGroup final : public DeviceGroup {
  public:
   NcclGroup(CudaDevice& device, const ncclUniqueId& id, const GroupPlan& plan)
       : device_(device), timeout_(plan.timeout_seconds) {
-    check_nccl(ncclCommInitRank(&communicator_, plan.ranks, id, plan.rank), "GPUs cannot find each other");
+    check_nccl(ncclCommInitRank(&communicator_, plan.ranks, id, plan.rank), "GPUs cannot connect to each other");
     device_.set_waiting([this](cudaStream_t stream) { wait(stream); });
   }
   // Aborts if work is pending: it never ends if another process is gone.
@@ -72,7 +71,7 @@ class NcclGroup final : public DeviceGroup {
   }
   [[noreturn]] void give_up(const std::string& why) {
     ncclCommAbort(std::exchange(communicator_, nullptr));
-    fail(ErrorKind::failed, "NCCL: {}: a worker is gone or stuck; NCCL_DEBUG=INFO in the environment tells more", why);
+    fail(ErrorKind::failed, "NCCL: {}: a worker is gone or stuck; set NCCL_DEBUG=INFO for details", why);
   }
 
   // The GPU reads the factor when a sum begins, so a captured sum uses the current value.
@@ -104,7 +103,7 @@ std::string name_nccl_group() {
 std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const GroupPlan& plan) {
   ncclUniqueId id;
   if (plan.name.size() != sizeof(id.internal)) {
-    fail(ErrorKind::failed, "a group of GPUs has a name of {} bytes, this is one of {}", sizeof(id.internal),
+    fail(ErrorKind::failed, "a group of GPUs has a name of {} bytes, but this one has {}", sizeof(id.internal),
          plan.name.size());
   }
   std::memcpy(id.internal, plan.name.data(), plan.name.size());

@@ -119,7 +119,8 @@ KernelChoice any_order(const TensorDesc& from, const Format& to, CudaDevice& dev
 
 AnyReorder any_reorder(const TensorDesc& from, const TensorDesc& to, std::array<std::int64_t, 4> shift) {
   const int rank = from.shape.rank();
-  if (rank > kMaxAxes) bad_input("a tensor of shape {}, expected at most {} axes", to_string(from.shape), kMaxAxes);
+  if (rank > kMaxAxes)
+    bad_input("a tensor of shape {} has too many axes, expected at most {}", to_string(from.shape), kMaxAxes);
   AnyReorder reorder{.positions = to.layout.elements(to.shape),
                      .rank = rank,
                      .src = digits_of(from.shape, from.layout),

@@ -37,7 +37,7 @@ FastDivide::FastDivide(std::int64_t divisor_) : divisor(checked_positions(diviso
 std::uint32_t checked_positions(std::int64_t positions) {
   constexpr std::int64_t kLimit = std::int64_t{1} << 31;
   if (positions >= kLimit) {
-    bad_input("{} positions in one tensor, expected less than {}: take a smaller batch", positions, kLimit);
+    bad_input("{} positions in one tensor, expected fewer than {}: use a smaller batch", positions, kLimit);
   }
   return static_cast<std::uint32_t>(positions);
 }
@@ -56,7 +56,8 @@ Box::Box(const Shape& shape, const Layout& order, const std::vector<Strides>& te
       strides_.push_back(std::move(steps));
     }
   }
-  if (axes() > kMaxAxes) bad_input("a tensor of shape {} has too many axes, expected {}", to_string(shape), kMaxAxes);
+  if (axes() > kMaxAxes)
+    bad_input("a tensor of shape {} has too many axes, expected at most {}", to_string(shape), kMaxAxes);
 }
 
 std::int64_t Box::positions() const {

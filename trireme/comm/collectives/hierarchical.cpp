@@ -34,7 +34,7 @@ class Hierarchical : public AllReduceAlgorithm {
         sources_(staging_->local_size()) {
     if (arena_ != nullptr && !std::equal(arena_->ranks().begin(), arena_->ranks().end(), staging_->ranks().begin(),
                                          staging_->ranks().end())) {
-      bad_input("all-reduce: the arena is shared by other ranks than those of the communicator");
+      bad_input("all-reduce: the arena is shared by different ranks than the communicator's");
     }
     // Blocks are assigned anew every time: without this, page faults would go on for many steps.
     staging_->fill_page_tables();

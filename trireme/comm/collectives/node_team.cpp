@@ -143,11 +143,10 @@ void NodeTeam::wait_for_all(SharedCounter NodeControl::*counter, const char* ope
 void NodeTeam::check_job(int local_rank) const {
   const NodeJob& theirs = control(local_rank).job;
   if (theirs == job_) return;
-  fail(
-      ErrorKind::failed,
-      "all-reduce: rank {} brings {} values at offset {}, rank {} brings {} at offset {} (-1: not in the arena); size, "
-      "place and reduction must be the same on all ranks",
-      communicator_.rank(), job_.count, job_.offset, memory_.ranks()[local_rank], theirs.count, theirs.offset);
+  fail(ErrorKind::failed,
+       "all-reduce: rank {} has {} values at offset {}, but rank {} has {} at offset {} (-1: not in the arena); size, "
+       "offset and reduction must be the same on all ranks",
+       communicator_.rank(), job_.count, job_.offset, memory_.ranks()[local_rank], theirs.count, theirs.offset);
 }
 
 }  // namespace trireme::comm

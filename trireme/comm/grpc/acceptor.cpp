@@ -101,8 +101,8 @@ void check_reachable(const std::string& resolved, const std::vector<RpcTask>& ta
   for (const RpcTask& task : tasks) {
     if (is_loopback(task.address)) continue;
     bad_input(
-        "{}: {} is {} here, which no other host can reach, but {} is to be reached at {}; list the address that this "
-        "host has in the network",
+        "{}: {} resolves to {} here, which no other host can reach, but {} is at {}; list this host's address in the "
+        "network",
         own.name, own.address, resolved, task.name, task.address);
   }
 }
@@ -124,7 +124,7 @@ UniqueFd listen_on(const std::string& resolved, const RpcOptions& options) {
     return socket;
   }
   if (errno == EADDRINUSE) {
-    bad_input("{}: {} is in use; another process, or a second task with this index, listens there", who, resolved);
+    bad_input("{}: {} is in use; another process, or a second task with this index, is listening there", who, resolved);
   }
   if (errno == EADDRNOTAVAIL) {
     bad_input("{}: {} is not an address of this host; the list of tasks or this task's index is wrong", who, resolved);

@@ -57,7 +57,7 @@ grpc::Status Authenticator::challenge(grpc::ServerContext& context) {
   const std::string claim = metadata_of(context, kClaimKey);
   wire::Claim caller;
   if (!caller.ParseFromString(claim) || caller.nonce().size() != kNonceBytes) {
-    return refuse(context, "a call", "it is not of a task of this job");
+    return refuse(context, "a call", "it is not from a task of this job");
   }
   // A challenge for another task's call would enable a man in the middle.
   if (caller.to() != self_ || caller.address() != address_) {
@@ -79,8 +79,8 @@ grpc::Status Authenticator::admit(grpc::ServerContext& context, const std::strin
     return refuse(context, what, "it does not know the job's secret");
   }
   if (!is_fresh(challenge, context.peer(), claim)) {
-    refuse(context, what, "its proof is old, or of another connection");
-    return {StatusCode::ABORTED, "this proof is old, or of another connection"};
+    refuse(context, what, "its proof is old or from another connection");
+    return {StatusCode::ABORTED, "this proof is old or from another connection"};
   }
   if (!use_up(challenge)) return refuse(context, what, "its proof was used before");
   on_proof_(context.peer());
@@ -128,7 +128,7 @@ void Authenticator::report(const std::string& line) {
     return;
   }
   ++lines_;
-  log_(unreported_ == 0 ? line : fmt::format("{} ({} more before were not logged)", line, unreported_));
+  log_(unreported_ == 0 ? line : fmt::format("{} ({} earlier ones were not logged)", line, unreported_));
   unreported_ = 0;
 }
 

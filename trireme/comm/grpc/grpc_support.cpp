@@ -30,7 +30,7 @@ std::string read_file(const std::string& path, const char* option) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file || text.empty()) {
-    bad_input("{} {}: {}", option, path, file.is_open() ? "has nothing in it" : std::strerror(errno));
+    bad_input("{} {}: {}", option, path, file.is_open() ? "is empty" : std::strerror(errno));
   }
   return text;
 }

@@ -85,7 +85,7 @@ class AsyncLog {
 const RpcOptions& check(const RpcOptions& options) {
   const auto count = static_cast<int>(options.tasks.size());
   if (options.self < 0 || options.self >= count) {
-    bad_input("task {} of a job over gRPC: its list has {} tasks", options.self, count);
+    bad_input("task {} of a job over gRPC: the list has {} tasks", options.self, count);
   }
   std::set<std::string> names, addresses;
   for (const RpcTask& task : options.tasks) {
@@ -94,9 +94,9 @@ const RpcOptions& check(const RpcOptions& options) {
       bad_input("{}: another task has the address {}", task.name, task.address);
   }
   if (options.secret.empty()) bad_input("a job over gRPC needs a secret, the same for all its tasks");
-  if (options.streams < 1 || options.streams > 64) bad_input("{} streams: 1 to 64 are possible", options.streams);
+  if (options.streams < 1 || options.streams > 64) bad_input("{} streams: must be 1 to 64", options.streams);
   if (options.part_bytes < 1 || options.part_bytes > kLargestPart) {
-    bad_input("parts of {} bytes: 1 to {} are possible", options.part_bytes, kLargestPart);
+    bad_input("parts of {} bytes: must be 1 to {}", options.part_bytes, kLargestPart);
   }
   return options;
 }
@@ -243,10 +243,10 @@ class GrpcWorld : public RpcWorld {
     // A task that cannot reach task 0 knows of nobody else.
     if (membership_client_ && !roster_.has_joined(kMembershipTask)) {
       silent.resize(1);
-      reason = fmt::format("; the others meet there ({})", membership_client_->last_error());
+      reason = fmt::format("; the others join through it ({})", membership_client_->last_error());
     }
     const std::int64_t refused = listener_->refused_calls();
-    fail(ErrorKind::failed, "{} did not come within {}; here {}: {}{}{}", fmt::join(silent, ", "),
+    fail(ErrorKind::failed, "{} did not join within {}; here {}: {}{}{}", fmt::join(silent, ", "),
          format_seconds(options_.join_timeout.count()), health.here.size() == 1 ? "is" : "are",
          fmt::join(health.here, ", "), reason,
          refused == 0 ? ""
@@ -295,7 +295,7 @@ class GrpcWorld : public RpcWorld {
   const RpcTask& listed(int task) const { return options_.tasks[task]; }
   void check_task(int task) const {
     if (task >= 0 && task < std::ssize(options_.tasks)) return;
-    bad_input("task {}: there are tasks 0 to {}", task, options_.tasks.size() - 1);
+    bad_input("task {}: tasks are 0 to {}", task, options_.tasks.size() - 1);
   }
 
   AsyncLog async_log_;

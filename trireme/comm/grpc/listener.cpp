@@ -154,7 +154,7 @@ Listener::Listener(const RpcOptions& options, const Tls& tls, const Identity& se
     queue_->Shutdown();
     run_queue(*queue_);
     bad_input("{}: gRPC cannot listen on {}{}", options.tasks[options.self].name, acceptor_.address(),
-              tls.is_on() ? "; --tls-cert and --tls-key must be PEM files that belong together, --tls-ca one too" : "");
+              tls.is_on() ? "; --tls-cert and --tls-key must be matching PEM files, and --tls-ca a PEM file" : "");
   }
   IncomingCall::await(call_server_);
   thread_ = std::thread([this] { run_queue(*queue_); });
@@ -228,7 +228,7 @@ std::unique_ptr<CallHandler> Listener::make_handler(const std::string& method, c
   } else if (method != kDataMethod) {
     status = {StatusCode::UNIMPLEMENTED, "there is no such method"};
   } else if (!roster_.admit(caller.from(), caller.instance())) {
-    authenticator_.report(fmt::format("refused a data stream: it is of another process than {}", caller.from()));
+    authenticator_.report(fmt::format("refused a data stream: it is from another process than {}", caller.from()));
     status = {StatusCode::PERMISSION_DENIED, "another process is that task"};
   } else {
     return std::make_unique<DataHandler>(caller.from(), *this);

@@ -34,7 +34,7 @@ class MembershipServer::MemberHandler : public CallHandler {
   std::optional<grpc::Status> on_message(const grpc::ByteBuffer& message) override {
     wire::MemberMessage received;
     if (!received.ParseFromString(to_text(message)))
-      return grpc::Status(StatusCode::INVALID_ARGUMENT, "not a message of a task");
+      return grpc::Status(StatusCode::INVALID_ARGUMENT, "not a message from a task");
     if (received.has_join() && !has_joined_) {
       const std::string refusal = membership_.admit(caller_, received.join());
       if (!refusal.empty()) return grpc::Status(StatusCode::FAILED_PRECONDITION, refusal);
@@ -90,7 +90,7 @@ std::string MembershipServer::admit(const wire::Claim& caller, const wire::Join&
   const Identity& from = join.from();
   std::string refusal = difference(tasks_, join.tasks());
   if (!refusal.empty()) {
-    refusal = fmt::format("{} has another list of tasks than {}: {}", from.name(), self_.name(), refusal);
+    refusal = fmt::format("{} has a different list of tasks than {}: {}", from.name(), self_.name(), refusal);
     const std::lock_guard lock(mutex_);
     failure_ = refusal;
   } else if (from.index() != caller.from() || from.instance() != caller.instance()) {
@@ -217,7 +217,7 @@ void MembershipClient::on_read(bool is_ok) {
 
 void MembershipClient::on_update(const std::string& message) {
   wire::MembershipUpdate update;
-  if (!update.ParseFromString(message)) return fail("what task 0 sent is not an update");
+  if (!update.ParseFromString(message)) return fail("task 0 sent something that is not an update");
   for (const Identity& identity : update.here()) {
     if (identity.index() == caller_.self.index()) continue;
     const std::string refusal = roster_.admit(identity);

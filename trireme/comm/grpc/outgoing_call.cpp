@@ -140,13 +140,14 @@ void OutgoingCall::on_failed() {
   if (is_transient(code)) return end(Answer::unreachable, words);
   const RpcTask& task = caller_.options.tasks[task_];
   if (code == StatusCode::UNAUTHENTICATED) {
-    return end(Answer::refused, fmt::format("{} ({}) refuses the secret of {}: all tasks of a job need the same",
+    return end(Answer::refused, fmt::format("{} ({}) refuses the secret of {}: all tasks of a job need the same secret",
                                             task.name, task.address, caller_.self.name()));
   }
   end(Answer::impostor,
-      fmt::format("what listens at {} is not {} of this job: it cannot prove that it knows the job's secret. Another "
-                  "program has taken the port, or it is a task of another job, or the lists of tasks differ",
-                  task.address, task.name));
+      fmt::format(
+          "the process listening at {} is not {} of this job: it cannot prove that it knows the job's secret. Another "
+          "program may have taken the port, it may be a task of another job, or the lists of tasks may differ",
+          task.address, task.name));
 }
 
 // The callback may destroy this object.

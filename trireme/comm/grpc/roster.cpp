@@ -42,7 +42,7 @@ std::string Roster::admit(const Identity& identity) {
   const std::lock_guard lock(mutex_);
   const auto size = static_cast<int>(tasks_.size());
   if (identity.index() < 0 || identity.index() >= size) {
-    return fmt::format("there is no task {}: they are 0 to {}", identity.index(), size - 1);
+    return fmt::format("there is no task {}; tasks are 0 to {}", identity.index(), size - 1);
   }
   const std::string& name = tasks_[identity.index()].name;
   if (identity.name() != name) return fmt::format("task {} is {}, not {}", identity.index(), name, identity.name());
@@ -54,7 +54,7 @@ std::string Roster::admit(const Identity& identity) {
   }
   const Identity& holder = taken.identity;
   return fmt::format("two processes claim to be {}: {} and {}", name,
-                     identity.index() == self_ ? "the one that is asked" : describe_process(holder),
+                     identity.index() == self_ ? "the one that was asked" : describe_process(holder),
                      describe_process(identity));
 }
 

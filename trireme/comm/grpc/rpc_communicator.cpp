@@ -70,7 +70,7 @@ void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int t
 
 void RpcCommunicator::send_to_self(const FrameHeader& header, std::span<const std::byte> data) {
   if (inbox_->deliver(transport_.self, header, std::make_unique<CopiedPayload>(data))) return;
-  fail(ErrorKind::failed, "{}: a message to itself does not fit those before it", name_of(rank()));
+  fail(ErrorKind::failed, "{}: a message to itself contradicts earlier ones", name_of(rank()));
 }
 
 void RpcCommunicator::post_receive(int slot, std::span<std::byte> data, int from, int tag) {
@@ -79,7 +79,7 @@ void RpcCommunicator::post_receive(int slot, std::span<std::byte> data, int from
 
 bool RpcCommunicator::test(int slot) {
   const State& tested = states_[slot];
-  if (transport_.is_abandoned) fail(ErrorKind::failed, "{}: given up, as this task ends early", describe(slot));
+  if (transport_.is_abandoned) fail(ErrorKind::failed, "{}: given up because this task ends early", describe(slot));
   return tested.receive != nullptr ? test_receive(slot, tested) : test_send(slot, tested);
 }
 
@@ -96,7 +96,7 @@ bool RpcCommunicator::test_receive(int slot, const State& tested) {
   const bool is_here = transport_.roster.presence(tested.peer) == Presence::here;  // before looking for the message
   if (tested.receive->is_complete.load(std::memory_order_acquire)) {
     if (tested.receive->came_bytes == tested.receive->data.size()) return true;
-    fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot),
+    fail(ErrorKind::failed, "{}: received {} bytes; the sizes of send and receive must be equal", describe(slot),
          tested.receive->came_bytes);
   }
   if (is_here) {

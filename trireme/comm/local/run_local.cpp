@@ -146,7 +146,7 @@ class LocalCommunicator : public Communicator {
         return false;
       }
       if (arrived_.size() != receive.data.size()) {
-        fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot),
+        fail(ErrorKind::failed, "{}: received {} bytes; the sizes of send and receive must be equal", describe(slot),
              arrived_.size());
       }
       std::copy(arrived_.begin(), arrived_.end(), receive.data.begin());

@@ -20,7 +20,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiContext> mpi, std::vector<in
       context_(context) {
   if (context_ == 0) library_ = mpi_->world;
   if (context_ >= mpi_->highest_tag / kTagsPerContext) {
-    fail(ErrorKind::failed, "communicator number {}: this MPI has tags for {} of them", context_,
+    fail(ErrorKind::failed, "communicator number {}: this MPI has tags for only {} communicators", context_,
          mpi_->highest_tag / kTagsPerContext);
   }
 }
@@ -135,7 +135,8 @@ void MpiCommunicator::check_received(int slot, const State& state) const {
     received += bytes;
   }
   if (received == state.expected_bytes) return;
-  fail(ErrorKind::failed, "{}: {} bytes came; the sizes of send and receive must be equal", describe(slot), received);
+  fail(ErrorKind::failed, "{}: received {} bytes; the sizes of send and receive must be equal", describe(slot),
+       received);
 }
 
 }  // namespace trireme::comm::mpi

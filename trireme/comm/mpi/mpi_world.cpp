@@ -34,7 +34,7 @@ int start_mpi(bool& started_here) {
   }
   if (level < MPI_THREAD_SERIALIZED) {
     fail(ErrorKind::unavailable,
-         "this MPI may be called by one thread only; communication needs MPI_THREAD_SERIALIZED or more");
+         "this MPI can be called by only one thread; communication needs MPI_THREAD_SERIALIZED or more");
   }
   return level;
 }

@@ -168,7 +168,7 @@ void UcxCommunicator::give_up() {
   std::vector<int> ranks(peers_.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   disconnect(ranks, true);
-  why_useless_ = "given up, as this task ends early";
+  why_useless_ = "given up because this task ends early";
 }
 
 // When closing in good order, what was sent is flushed first; others may still need it.
@@ -349,7 +349,8 @@ bool UcxCommunicator::test(int slot) {
   if (state.status == UCS_ERR_MESSAGE_TRUNCATED || received.length != state.bytes) {
     const char* const more_than = state.status == UCS_OK ? "" : "more than ";
     const std::size_t came = state.status == UCS_OK ? received.length : state.bytes;
-    fail_transfer(slot, fmt::format("{}{} bytes came; the sizes of send and receive must be equal", more_than, came));
+    fail_transfer(slot,
+                  fmt::format("received {}{} bytes; the sizes of send and receive must be equal", more_than, came));
   }
   if (state.status == UCS_OK) return true;
   fail_transfer(
@@ -378,7 +379,7 @@ void UcxCommunicator::cancel(std::span<State> states) {
   Backoff backoff;
   while (std::any_of(states.begin(), states.end(), is_begun)) {
     if (backoff.waited() > kLongestCancel) {
-      why_useless_ = "a receive could not be taken back";
+      why_useless_ = "a receive could not be cancelled";
       break;
     }
     move_along();

@@ -87,7 +87,7 @@ void read_boxes(const Found& found, std::string_view where, Sample& sample) {
   const auto &top = values(found.top), &left = values(found.left);
   const auto &bottom = values(found.bottom), &right = values(found.right);
   if (left.size() != top.size() || bottom.size() != top.size() || right.size() != top.size()) {
-    fail(ErrorKind::failed, "{}: image/object/bbox/ has {} ymin, {} xmin, {} ymax, {} xmax; as many of each are needed",
+    fail(ErrorKind::failed, "{}: image/object/bbox/ has {} ymin, {} xmin, {} ymax, {} xmax; the numbers must be equal",
          where, top.size(), left.size(), bottom.size(), right.size());
   }
   const auto share = [](float value) { return std::clamp(value, 0.0f, 1.0f); };
@@ -103,7 +103,7 @@ void read_boxes(const Found& found, std::string_view where, Sample& sample) {
 void parse_example(std::span<const std::byte> record, std::string_view where, pb::Example& example, Sample& sample) {
   if (record.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       !example.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
-    fail(ErrorKind::failed, "{}: the record is no tf.Example", where);
+    fail(ErrorKind::failed, "{}: the record is not a tf.Example", where);
   }
   const Found found = find_features(example);
   read_image(found, where, sample);

@@ -76,7 +76,7 @@ void expect_in(double value, double low, double high, std::string_view name) {
 
 void refuse_fused(bool fused) {
   if (fused)
-    bad_input("it has a fused addition or activation; take gradients before fusing, of the separate operations");
+    bad_input("it has a fused addition or activation; take the gradients of the separate operations, before fusing");
 }
 
 double traffic(Types inputs, Types outputs) {

@@ -25,8 +25,8 @@ Shape broadcast_shape(const Shape& a, const Shape& b) {
     const std::int64_t extent_a = axis_a < 0 ? 1 : a[axis_a], extent_b = axis_b < 0 ? 1 : b[axis_b];
     if (extent_a != extent_b && extent_a != 1 && extent_b != 1) {
       bad_input(
-          "shapes {} and {} do not broadcast: extents {} and {} on axis {} of the result; expected them equal, or "
-          "one of them 1",
+          "shapes {} and {} do not broadcast: extents {} and {} on axis {} of the result; they must be equal, or one "
+          "of them must be 1",
           to_string(a), to_string(b), extent_a, extent_b, axis);
     }
     result[axis] = extent_a == 1 ? extent_b : extent_a;
@@ -136,7 +136,7 @@ std::vector<TensorType> infer(const Broadcast& op, Types inputs) {
   expect_finite(op.scale, "scale");
   expect_extents(op.shape, "the shape to broadcast to");
   if (broadcast_shape(inputs[0].shape, op.shape) != op.shape) {
-    bad_input("src has shape {}, which does not broadcast to {}; expected extents equal to it or 1",
+    bad_input("src has shape {}, which does not broadcast to {}; each extent must be equal or 1",
               to_string(inputs[0].shape), to_string(op.shape));
   }
   return {f32(op.shape)};

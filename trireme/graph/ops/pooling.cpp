@@ -9,7 +9,8 @@ namespace {
 Shape output_shape(const Window& window, const TensorType& src) {
   expect_rank(src, "src", 4, "batch x channels x height x width");
   if (window.dilation != Pair{1, 1}) {
-    bad_input("dilation is {}x{}, expected 1x1: pooling has none", window.dilation[0], window.dilation[1]);
+    bad_input("dilation is {}x{}, expected 1x1: pooling does not support dilation", window.dilation[0],
+              window.dilation[1]);
   }
   const Pair out = window_outputs(window, {src.shape[2], src.shape[3]});
   for (std::size_t a = 0; a < 2; ++a) {
@@ -39,7 +40,7 @@ std::vector<TensorType> infer(const PoolBackward& op, Types inputs) {
   if (op.kind == PoolKind::max) specs.insert(specs.end(), {"src", "dst"});
   expect_inputs(inputs, specs);
   if (op.kind != PoolKind::max && op.activation != Activation::none)
-    bad_input("the activation's gradient is asked of average pooling, which has none; expected max pooling");
+    bad_input("average pooling has no gradient for a fused activation; expected max pooling");
   const Shape dst = output_shape(op.window, f32(op.src_shape));
   expect_shape(inputs[0], "diff_dst", dst, "the shape of the pool's output");
   if (op.kind == PoolKind::max) {

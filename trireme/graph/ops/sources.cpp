@@ -34,7 +34,7 @@ std::vector<TensorType> infer(const Placeholder& op, Types inputs) {
   expect_inputs(inputs, {});
   expect_extents(op.type.shape, "the placeholder's shape");
   if (is_half(op.type.dtype)) {
-    bad_input("a placeholder has elements of type f32 or i32, not {}: a plan chooses {} by itself, see Precision",
+    bad_input("a placeholder must have elements of type f32 or i32, not {}; a plan chooses {} itself, see Precision",
               to_string(op.type.dtype), to_string(op.type.dtype));
   }
   return {op.type};

@@ -27,8 +27,8 @@ std::vector<TensorType> infer(const Concat& op, Types inputs) {
     Shape expected = inputs[0].shape;
     if (shape.rank() == expected.rank()) expected[op.axis] = shape[op.axis];
     if (shape != expected) {
-      bad_input("input {} has shape {}, input 0 has {}; expected the same extents but for axis {}", i, to_string(shape),
-                to_string(inputs[0].shape), op.axis);
+      bad_input("input {} has shape {}, input 0 has {}; expected the same extents except on axis {}", i,
+                to_string(shape), to_string(inputs[0].shape), op.axis);
     }
     result[op.axis] += shape[op.axis];
   }
