@@ -311,6 +311,7 @@ void show_placement(const ModelsOptions& options) {
 }
 
 int run(const ModelsOptions& options) {
+  config::step_table().check(options.step);
   if (options.plan) {
     show_plan(options);
   } else if (options.servers > 0) {

@@ -30,7 +30,7 @@ std::string evaluation_text(const train::Trainer& trainer) {
   if (trainer.evaluated_samples() == 0) return "none";
   return fmt::format(
       "{} images, {}, {}", format_count(trainer.evaluated_samples()),
-      trainer.config().evaluate_on == train::EvaluateOn::all ? "shared by all workers" : "by the first worker",
+      trainer.config().evaluates() == train::EvaluateOn::all ? "shared by all workers" : "by the first worker",
       trainer.evaluation_preprocessing());
 }
 

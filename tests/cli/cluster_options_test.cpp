@@ -35,7 +35,7 @@ TEST(ClusterOptions, APlaceIsGivenInFull) {
   expect_refused({"--ps-hosts", "localhost:2230", "--job-name", "ps", "--task-index", "0"},
                  "--worker-hosts: a cluster needs at least one worker");
   expect_refused({workers, "--job-name", "worker", "--task-index", "4"}, "--task-index 4: there are workers 0 to 1");
-  expect_refused({workers, "--job-name", "chief", "--task-index", "0"}, "there is no job 'chief' here");
+  expect_refused({workers, "--job-name", "chief", "--task-index", "0"}, "there is no job 'chief'");
   expect_refused({workers, "--cluster", "x.json"}, "--cluster and --worker-hosts both name the tasks");
   expect_refused({"--cluster", "/no/such.json"}, "--cluster /no/such.json: cannot read this file");
 }

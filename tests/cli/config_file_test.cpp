@@ -81,7 +81,7 @@ TEST_F(ConfigFile, WhatIsWrongIsNamedWithFileAndKey) {
   expect_refused({"bench", "--config", folder_ / "none.json"}, "none.json: cannot be read");
   expect_refused({"bench", "--config", kind, "--config", kind}, "--config was given twice");
   expect_refused({"bench", "--config"}, "--config");
-  expect_refused({"bench", "--config", config(R"({"batch-size": -1})")}, "--batch-size -1");
+  expect_refused({"bench", "--config", config(R"({"batch-size": -1})")}, "batch-size -1");
   const std::string two = config(R"({"workers": 2})");
   expect_refused({"bench", "--config", two},
                  two + ": workers is 2, which `bench` alone cannot do: trireme launch --config " + two + " -- bench");

@@ -57,13 +57,18 @@ TEST_F(Study, ADryRunLooksAtTheFolder) {
 TEST_F(Study, ADryRunChecksEveryValue) {
   const CommandResult result = run_trireme(dry_sweep(
       R"({"name": "x", "fixed": {"model": "lenet"}, "repeats": 1,
-          "vary": {"batch-size": [0, 8], "workers": [1, 2], "batch-norm-over": ["batch", "sideways"]}})"));
+          "vary": {"init-learning-rate": [0, 1], "workers": [1, 2], "batch-norm-over": ["batch", "group"]}})"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.out.find("6 of 8 cells cannot run here:\n"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("batch-size=0 workers=2 batch-norm-over=batch: --batch-size 0: must be a whole number"),
+  EXPECT_NE(result.out.find("init-learning-rate=0 workers=2 batch-norm-over=batch: --init-learning-rate 0: "),
             std::string::npos)
       << result.out;
-  EXPECT_NE(result.out.find("--batch-norm-over sideways: must be one of batch, group"), std::string::npos);
+  EXPECT_NE(result.out.find("--batch-norm-over group needs training"), std::string::npos);
+  // What the table of options does not allow is no plan.
+  expect_refused(dry_sweep(R"({"name": "x", "vary": {"batch-size": [0, 8]}})"),
+                 "batch-size 0: must be a whole number from 1 to 1048576");
+  expect_refused(dry_sweep(R"({"name": "x", "fixed": {"batch-norm-over": "sideways"}})"),
+                 "batch-norm-over sideways: must be one of batch, group");
   const CommandResult alone = run_trireme(dry_sweep(
       R"({"name": "x", "fixed": {"model": "lenet", "backup-workers": 1}, "vary": {"workers": [1]}, "repeats": 1})"));
   EXPECT_EQ(alone.exit_code, 2);

@@ -243,10 +243,10 @@ TEST_F(Train, WhatCannotBeIsRefused) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
   };
-  expect_refused({"--epochs", "0"}, "--epochs 0: must be above 0");
+  expect_refused({"--epochs", "0"}, "--epochs 0: must be a number, above 0");
   expect_refused({"--resume"}, "--resume needs --checkpoint-dir");
-  expect_refused({"--target-accuracy", "99"}, "must be a share from 0 to 1");
-  expect_refused({"--average", "1"}, "--average 1: must be at least 0 and below 1");
+  expect_refused({"--target-accuracy", "99"}, "--target-accuracy 99: must be a number from 0 to 1");
+  expect_refused({"--average", "1"}, "--average 1: must be a number, 0 or more and below 1");
   EXPECT_EQ(run({"--epochs", "0.1", "--checkpoint-dir", folder_ / "c"}).exit_code, 0);
   expect_refused({"--checkpoint-dir", folder_ / "c"}, "continue from the last one with --resume");
   expect_refused({"--checkpoint-dir", folder_ / "c", "--resume", "--seed", "5"}, "this training used --seed 1");

@@ -126,7 +126,7 @@ void expect_refused(const Task& task, const std::string& part) {
 TEST_F(ByHand, MistakesAreRefusedAtOnce) {
   expect_refused(job_.start("worker", 2), "--task-index 2: there are workers 0 to 1");
   expect_refused(job_.start("ps", -1), "--task-index -1");
-  expect_refused(job_.start("chief", 0), "there is no job 'chief' here");
+  expect_refused(job_.start("chief", 0), "there is no job 'chief'");
   expect_refused(job_.start_as(job_.lists(), {}, StartedByHand::secret()), "which task of the cluster is this process");
   expect_refused(job_.start_as(job_.lists() + Words{"--job-name", "ps", "--task-index", "0"}, {}, {}),
                  "prove by a secret that they belong together, and there is none");

@@ -124,7 +124,7 @@ TEST(TraceAnalysis, GroupsThatWaitForEachOtherAreSeenAndAllAddsUp) {
   EXPECT_NEAR(analysis.operations[0].seconds, (3 + 8.9) * kMs, 1e-9) << "of both groups, without waiting";
   const std::string text = to_text(analysis);
   EXPECT_NE(text.find("groups wait"), std::string::npos) << text;
-  EXPECT_NE(text.find("they wait 7.00 and 3.10 ms for each other"), std::string::npos) << text;
+  EXPECT_NE(text.find("the groups wait 7.00 and 3.10 ms for each other"), std::string::npos) << text;
 }
 
 TEST(TraceAnalysis, ThePathHasTheWaitInsideAnOperation) {

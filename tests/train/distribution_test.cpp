@@ -53,7 +53,7 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
   expect_refused(
       {.workers = 2}, [](auto& o) { o.bucket_mb = "4x"; }, "--bucket-mb 4x");
   expect_refused(
-      {.workers = 2}, [](auto& o) { o.overlap = "yes"; }, "on or off");
+      {.workers = 2}, [](auto& o) { o.overlap = "yes"; }, "must be one of on, off");
   expect_refused(
       {.workers = 2}, [](auto& o) { o.gradient_precision = "int8"; }, "bf16");
   expect_refused(
@@ -152,7 +152,7 @@ TEST(Distribution, ContradictionsAreRefused) {
         o.staleness = 2;
       },
       "--sync and --staleness");
-  refused([](auto& o) { o.staleness = -1; }, "--staleness -1: must be 0 or more");
+  refused([](auto& o) { o.staleness = -1; }, "--staleness -1: must be a whole number from 0");
   refused([](auto& o) { o.placement = "random"; },
           "unknown placement 'random'; choose one of round_robin, greedy, split");
   refused([](auto& o) { o.backup_workers = 3; }, "--backup-workers 3: must be from 0 to 2");

@@ -63,7 +63,7 @@ TEST(MemoryCheck, WhatCanBeSwappedIsWarnedOf) {
   HostMemory memory = host_with(8 * kGB);
   memory.free.swap_bytes = 5 * kGB;
   const std::string warning = check_memory(kNeed, memory, config_of(100));
-  EXPECT_NE(warning.find("8.0 GB are available: the rest will be swapped to disk"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("8.0 GB is available: the rest will be swapped to disk"), std::string::npos) << warning;
 }
 
 TEST(MemoryCheck, ANetworkIsPlannedWhereItMightNotFit) {

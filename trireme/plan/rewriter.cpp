@@ -42,6 +42,12 @@ Operation resized(const Node& node, const std::vector<Tensor>& inputs, const Bat
 
 PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const BatchSizes& batches) {
   const std::vector<bool> needed = needed_for(fetches, graph);
+  for (const Node& node : graph.nodes()) {
+    if (!needed[node.id] || batches.empty()) continue;
+    if (is_backward(node.op) || node.as<op::ApplyGradients>() != nullptr) {
+      bad_input("training uses the batch size of its graph; '{}' cannot run with another one", node.name);
+    }
+  }
   PlanGraph result{std::make_unique<Graph>(), {}, {}};
   std::vector<NodeId> copy(graph.nodes().size(), -1);
   auto moved = [&](Tensor t) { return Tensor{result.graph.get(), copy[t.node], t.output}; };
@@ -49,9 +55,6 @@ PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const Batch
     if (!needed[node.id]) continue;
     std::vector<Tensor> inputs;
     for (const Tensor& input : node.inputs) inputs.push_back(moved(input));
-    if (!batches.empty() && (is_backward(node.op) || node.as<op::ApplyGradients>() != nullptr)) {
-      bad_input("training uses the batch size of its graph; '{}' cannot run with another one", node.name);
-    }
     Operation op = batches.empty() ? node.op : resized(node, inputs, batches);
     const NodeId id = result.graph->add(std::move(op), std::move(inputs), node.name).node;
     copy[node.id] = id;

@@ -1,6 +1,7 @@
 #include "trireme/train/data_config.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/config/tables.hpp"
 #include "trireme/perf/threads.hpp"
 
 namespace trireme::train {
@@ -47,6 +48,9 @@ data::PreprocessingOptions resolve_preprocessing(const DataOptions& options, boo
 }  // namespace
 
 DataConfig resolve_data(const DataOptions& options, bool forward_only) {
+  StepOptions step;
+  step.data = options;
+  config::step_table().check(step);
   DataConfig config;
   config.dir = options.dir;
   if (!config.is_real()) {

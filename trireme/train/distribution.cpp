@@ -7,6 +7,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/comm/network_file.hpp"
+#include "trireme/config/tables.hpp"
 
 namespace trireme::train {
 namespace {
@@ -162,6 +163,9 @@ std::string_view to_string(VariableUpdate update) {
 }
 
 DistributionConfig resolve(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
+  StepOptions step;
+  step.distribution = options;
+  config::step_table().check(step);
   DistributionConfig config;
   config.workers = job.workers;
   config.servers = job.servers;

@@ -44,7 +44,7 @@ TEST(BenchmarkConfig, ANumberOfStepsMeansTheNetworksOwnBatchAndNoLimit) {
   const BenchmarkConfig config = resolve(options);
   EXPECT_EQ(config.batch_size, find_model("resnet50").batch_size);
   EXPECT_EQ(config.num_batches, 7);
-  EXPECT_EQ(config.max_seconds, 0);
+  EXPECT_FALSE(config.max_seconds);
 }
 
 TEST(BenchmarkConfig, PiecewiseScheduleGivesTheFirstRate) {

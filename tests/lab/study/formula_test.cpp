@@ -61,7 +61,7 @@ TEST(Formula, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(error_of("workers 4"), "here: 'workers 4': an operator is expected at character 9, not '4'");
   EXPECT_EQ(error_of("(1 + 2"), "here: '(1 + 2': ')' is missing at the end");
   EXPECT_EQ(error_of("ps <= 2"), "here: 'ps <= 2': there is no 'ps'");
-  EXPECT_EQ(error_of("model + 1"), "here: 'model + 1': + takes numbers, and 'resnet50' is none");
+  EXPECT_EQ(error_of("model + 1"), "here: 'model + 1': + takes numbers, and 'resnet50' is not a number");
   EXPECT_EQ(error_of("1 / (workers - 4)"), "here: '1 / (workers - 4)': 1 / 0: division by zero");
   EXPECT_EQ(error_of("model == 4"),
             "here: 'model == 4': 'resnet50' and 4 are of different kinds and cannot be compared");

@@ -191,7 +191,7 @@ TEST(SweepPlan, SetOverridesFixedAndRestrictsVaried) {
   EXPECT_EQ(set("batch-size=4,8")["vary"]["batch-size"], Json::array({4, 8}));
   EXPECT_EQ(set("mode=MP")["vary"]["mode"].size(), 1u);
   EXPECT_EQ(error_of([&] { set("mode=XP"); }), "--set mode: 'XP' is not one of its choices, which are SP, MP");
-  EXPECT_EQ(error_of([&] { set("batch-size=two"); }), "--set: batch-size is a whole number; it cannot be 'two'");
+  EXPECT_EQ(error_of([&] { set("batch-size=two"); }), "--set: batch-size is a whole number; it cannot be \"two\"");
   EXPECT_NE(error_of([&] { set("colour=red"); }).find("there is no option 'colour'"), std::string::npos);
   EXPECT_NE(error_of([&] { set("model"); }).find("must be option=value"), std::string::npos);
 }
