@@ -182,7 +182,8 @@ TEST_F(Train, SmallBatchesAddedUpTrainLikeALargeOne) {
   for (const std::string& name : a.names()) {
     if (name.find("/optimizer/") != std::string::npos) continue;  // of gradients, which differ more than their sum
     const HostTensor x = a.read(name), y = b.read(name);
-    for (std::size_t i = 0; i < x.f32().size(); ++i) ASSERT_NEAR(x.f32()[i], y.f32()[i], 5e-4) << name;
+    // Thirty steps at this rate let roundings grow to some 5e-4; without one of five batches it would be some 6e-3.
+    for (std::size_t i = 0; i < x.f32().size(); ++i) ASSERT_NEAR(x.f32()[i], y.f32()[i], 1e-3) << name;
   }
 }
 
