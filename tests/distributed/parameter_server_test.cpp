@@ -113,7 +113,8 @@ TEST_F(ParameterServerModes, NobodyIsFurtherAheadThanTheBound) {
     ServerJob job{.workers = 3, .servers = 2, .options = {"--staleness", bound, "--record", folder / "job.json"}};
     LaunchedJob launched(launch_words(job), {"TRIREME_SLOW_RANK=0:20"});
     ASSERT_EQ(launched.exit_code(60s), 0) << launched.err();
-    for (const auto& server : read_record(folder / "job.json").at("results").at("servers")) {
+    const auto record = read_record(folder / "job.json");
+    for (const auto& server : record.at("results").at("servers")) {
       EXPECT_LE(server.at("max_lead"), std::stoi(bound));
       EXPECT_GT(server.at("updates"), 0);
     }

@@ -167,35 +167,35 @@ TEST_F(Sweep, KilledDuringALaunchItLeavesNothing) {
 }
 
 TEST_F(Sweep, AFailedCellIsRecordedAndTheOthersGoOn) {
-  json plan = tiny_plan({{"data-format", {"nchw", "sideways"}}, {"workers", {1, 2}}});
-  plan["constraints"] = {"data-format == 'nchw' or workers == 1"};
+  json plan = tiny_plan({{"backend", {"reference", "sideways"}}, {"workers", {1, 2}}});
+  plan["constraints"] = {"backend == 'reference' or workers == 1"};
   plan["repeats"] = 2;
   RunningCommand sweep(arguments(plan));
   EXPECT_EQ(sweep.exit_code(60s), 1);
-  EXPECT_TRUE(has(sweep.out(), "failed: data-format=sideways workers=1: --data-format sideways")) << sweep.out();
+  EXPECT_TRUE(has(sweep.out(), "failed: backend=sideways workers=1: --backend sideways")) << sweep.out();
   const auto found = records();
   EXPECT_EQ(found.size(), 5u) << "the second round leaves out what has failed";
-  const json failed = json::parse(found.at("data-format-sideways_workers-1.r1.json"));
-  EXPECT_TRUE(has(failed["error"], "--data-format sideways"));
+  const json failed = json::parse(found.at("backend-sideways_workers-1.r1.json"));
+  EXPECT_TRUE(has(failed["error"], "--backend sideways"));
   EXPECT_TRUE(failed["results"].is_null());
   EXPECT_TRUE(failed.contains("command") && failed.contains("started"));
-  EXPECT_EQ(failed["study"]["cell"]["data-format"], "sideways");
-  const json pair = json::parse(found.at("data-format-nchw_workers-2.r2.json"));
+  EXPECT_EQ(failed["study"]["cell"]["backend"], "sideways");
+  const json pair = json::parse(found.at("backend-reference_workers-2.r2.json"));
   EXPECT_EQ(pair["config"]["workers"], 2);
   EXPECT_TRUE(has(pair["study"]["command"], "trireme launch --workers 2 -- bench "));
 
   RunningCommand again(arguments(plan));
   EXPECT_EQ(again.exit_code(), 1);
-  EXPECT_EQ(starts()["data-format-sideways_workers-1.r1"], 1);
+  EXPECT_EQ(starts()["backend-sideways_workers-1.r1"], 1);
   RunningCommand retried(arguments(plan, {"--retry-failed"}));
   EXPECT_EQ(retried.exit_code(), 1);
-  EXPECT_EQ(starts()["data-format-sideways_workers-1.r1"], 2);
-  EXPECT_EQ(starts()["data-format-nchw_workers-1.r1"], 1);
+  EXPECT_EQ(starts()["backend-sideways_workers-1.r1"], 2);
+  EXPECT_EQ(starts()["backend-reference_workers-1.r1"], 1);
 
-  plan["vary"]["data-format"] = {"nchw", "nhwc"};
+  plan["vary"]["backend"] = {"reference", "onednn"};
   RunningCommand changed(arguments(plan));
   EXPECT_EQ(changed.exit_code(), 2);
-  EXPECT_TRUE(has(changed.err(), "vary.data-format is [\"nchw\",\"nhwc\"] and was [\"nchw\",\"sideways\"]"))
+  EXPECT_TRUE(has(changed.err(), "vary.backend is [\"reference\",\"onednn\"] and was [\"reference\",\"sideways\"]"))
       << changed.err();
 }
 

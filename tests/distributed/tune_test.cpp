@@ -111,9 +111,9 @@ TEST_F(Tune, CtrlCDuringALaunchLeavesNothing) {
 
 TEST_F(Tune, ADefaultThatIsRefusedIsWrongInputAndIsTriedAgain) {
   for (int time = 1; time <= 2; ++time) {
-    RunningCommand tune(arguments({"--set", "data-format=sideways"}));
+    RunningCommand tune(arguments({"--set", "backend=sideways"}));
     EXPECT_EQ(tune.exit_code(), 2);
-    EXPECT_TRUE(has(tune.err(), "the default configuration cannot run: --data-format sideways")) << tune.err();
+    EXPECT_TRUE(has(tune.err(), "the default configuration cannot run: --backend sideways")) << tune.err();
   }
   EXPECT_FALSE(fs::exists(tuned()));
   const std::string journal = testkit::read_file(out() / "journal.log");
