@@ -35,9 +35,10 @@ class TrainWorkers : public testing::Test {
   std::string train(const std::string& name, int workers, int servers, const Words& options) {
     Words words{"--workers", std::to_string(workers), "--oversubscribe"};
     if (servers > 0) words.insert(words.end(), {"--ps", std::to_string(servers)});
-    words.insert(words.end(), {"--", "train", "--data-dir", folder_ / "digits", "--batch-size",
-                               std::to_string(20 / workers), "--autotune", "off", "--init-learning-rate", "0.01",
-                               "--checkpoint-dir", folder_ / name, "--record", folder_ / (name + ".json")});
+    words.insert(words.end(),
+                 {"--", "train", "--data-dir", folder_ / "digits", "--batch-size", std::to_string(20 / workers),
+                  "--autotune", "off", "--batch-split", "1", "--init-learning-rate", "0.01", "--checkpoint-dir",
+                  folder_ / name, "--record", folder_ / (name + ".json")});
     if (std::ranges::find(options, "--model") == options.end()) words = with(words, {"--model", "mnist"});
     LaunchedJob job(with(words, options));
     EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
