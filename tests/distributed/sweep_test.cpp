@@ -167,35 +167,35 @@ TEST_F(Sweep, KilledDuringALaunchItLeavesNothing) {
 }
 
 TEST_F(Sweep, AFailedCellIsRecordedAndTheOthersGoOn) {
-  json plan = tiny_plan({{"backend", {"reference", "sideways"}}, {"workers", {1, 2}}});
-  plan["constraints"] = {"backend == 'reference' or workers == 1"};
+  json plan = tiny_plan({{"bucket-mb", {"auto", "sideways"}}, {"workers", {1, 2}}});
+  plan["constraints"] = {"bucket-mb == 'auto' or workers == 1"};
   plan["repeats"] = 2;
   RunningCommand sweep(arguments(plan));
   EXPECT_EQ(sweep.exit_code(60s), 1);
-  EXPECT_TRUE(has(sweep.out(), "failed: backend=sideways workers=1: --backend sideways")) << sweep.out();
+  EXPECT_TRUE(has(sweep.out(), "failed: bucket-mb=sideways workers=1: --bucket-mb sideways")) << sweep.out();
   const auto found = records();
   EXPECT_EQ(found.size(), 5u) << "the second round leaves out what has failed";
-  const json failed = json::parse(found.at("backend-sideways_workers-1.r1.json"));
-  EXPECT_TRUE(has(failed["error"], "--backend sideways"));
+  const json failed = json::parse(found.at("bucket-mb-sideways_workers-1.r1.json"));
+  EXPECT_TRUE(has(failed["error"], "--bucket-mb sideways"));
   EXPECT_TRUE(failed["results"].is_null());
   EXPECT_TRUE(failed.contains("command") && failed.contains("started"));
-  EXPECT_EQ(failed["study"]["cell"]["backend"], "sideways");
-  const json pair = json::parse(found.at("backend-reference_workers-2.r2.json"));
+  EXPECT_EQ(failed["study"]["cell"]["bucket-mb"], "sideways");
+  const json pair = json::parse(found.at("bucket-mb-auto_workers-2.r2.json"));
   EXPECT_EQ(pair["config"]["workers"], 2);
   EXPECT_TRUE(has(pair["study"]["command"], "trireme launch --workers 2 -- bench "));
 
   RunningCommand again(arguments(plan));
   EXPECT_EQ(again.exit_code(), 1);
-  EXPECT_EQ(starts()["backend-sideways_workers-1.r1"], 1);
+  EXPECT_EQ(starts()["bucket-mb-sideways_workers-1.r1"], 1);
   RunningCommand retried(arguments(plan, {"--retry-failed"}));
   EXPECT_EQ(retried.exit_code(), 1);
-  EXPECT_EQ(starts()["backend-sideways_workers-1.r1"], 2);
-  EXPECT_EQ(starts()["backend-reference_workers-1.r1"], 1);
+  EXPECT_EQ(starts()["bucket-mb-sideways_workers-1.r1"], 2);
+  EXPECT_EQ(starts()["bucket-mb-auto_workers-1.r1"], 1);
 
-  plan["vary"]["backend"] = {"reference", "onednn"};
+  plan["vary"]["bucket-mb"] = {"auto", "8"};
   RunningCommand changed(arguments(plan));
   EXPECT_EQ(changed.exit_code(), 2);
-  EXPECT_TRUE(has(changed.err(), "vary.backend is [\"reference\",\"onednn\"] and was [\"reference\",\"sideways\"]"))
+  EXPECT_TRUE(has(changed.err(), "vary.bucket-mb is [\"auto\",\"8\"] and was [\"auto\",\"sideways\"]"))
       << changed.err();
 }
 

@@ -142,7 +142,7 @@ TEST_F(LaunchSlurm, WhatCannotRunIsRefused) {
   };
   expect_refused(on_head(launch("-- bench")), 2, "not inside a Slurm allocation; get one with salloc");
   expect_refused(in_allocation(2, "--workers 3 -- bench"), 2, "--workers 3: 2 Slurm nodes hold 2 workers");
-  expect_refused(in_allocation(2, "--ps 3 -- bench"), 2, "at most as many as there are workers (2)");
+  expect_refused(in_allocation(2, "--ps 3 -- bench"), 2, "at most as many as workers (2)");
   expect_refused(in_allocation(1, "--remote-program /nowhere/trireme -- bench"), 3,
                  "n0: /nowhere/trireme does not exist");
   expect_refused(on_head(launch("--submit --nodes 2 --workers 3 -- bench")), 2, "2 Slurm nodes hold 2 workers");
