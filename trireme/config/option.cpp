@@ -105,7 +105,7 @@ std::string label_of(const Option& option, const Json& value) {
   const std::size_t bar = option.label.find('|');
   std::string label = option.label;
   if (bar != std::string::npos) {
-    const bool is_second = value.is_boolean() ? value.get<bool>() : value != 1;
+    const bool is_second = option.kind == Kind::flag ? value == true : value != 1;
     label = is_second ? option.label.substr(bar + 1) : option.label.substr(0, bar);
   }
   const std::size_t place = label.find("{}");

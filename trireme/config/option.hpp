@@ -101,12 +101,12 @@ Option option(Option facts) {
                : std::is_floating_point_v<T> ? Kind::number
                                              : Kind::text;
   facts.shows_default = facts.shows_default && !Value::kOptional && !std::is_same_v<T, bool>;
-  facts.get = [](const void* object) -> Json {
+  facts.get = [is_choice = !facts.names.empty()](const void* object) -> Json {
     const auto& member = detail::follow(*static_cast<const Struct*>(object), members...);
     if constexpr (Value::kOptional) {
       return member ? Json(*member) : Json(nullptr);
     } else if constexpr (std::is_same_v<T, std::string>) {
-      return member.empty() ? Json(nullptr) : Json(member);
+      return member.empty() && !is_choice ? Json(nullptr) : Json(member);
     } else {
       return member;
     }

@@ -33,8 +33,8 @@ struct DistributionOptions {
   double comm_timeout = 60;
   bool synchronous = false;  // --sync: states the default
   bool asynchronous = false;
-  std::optional<int> staleness = {};
-  int backup_workers = 0;
+  std::optional<std::int64_t> staleness = {};
+  std::int64_t backup_workers = 0;
   std::string placement = {};  // empty: not given
 };
 

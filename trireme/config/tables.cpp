@@ -262,8 +262,9 @@ void add_servers(std::vector<Option>& all) {
        workers<&DistributionOptions::staleness>(
            "staleness", "Asynchronous, but no worker gets more than N steps ahead of the slowest",
            {.range = Range{0, 1e9}}),
-       workers<&DistributionOptions::backup_workers>(
-           "backup-workers", "Synchronous, without waiting for the last N workers in each step"),
+       workers<&DistributionOptions::backup_workers>("backup-workers",
+                                                     "Synchronous, without waiting for the last N workers in each step",
+                                                     {.range = Range{0, 1e9}}),
        workers<&DistributionOptions::placement>(
            "placement",
            "Which server has which variable: round_robin (in order of creation), greedy (by bytes) or split (large "

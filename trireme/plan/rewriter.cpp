@@ -17,6 +17,13 @@ Operation resized(const Node& node, const std::vector<Tensor>& inputs, const Bat
   if (const auto batch = batches.find(node.id); batch != batches.end()) {
     std::get<op::Placeholder>(op).type.shape[0] = batch->second;
   }
+  if (node.as<op::Binary>() != nullptr) {  // a batch of one would be broadcast to the graph's
+    const Shape &a = node.inputs[0].shape(), &b = node.inputs[1].shape();
+    const bool are_alike = a.rank() > 0 && a.rank() == b.rank() && a[0] == b[0];
+    if (are_alike && inputs[0].shape()[0] != inputs[1].shape()[0]) {
+      bad_input("node '{}' combines a batch with {} rows of its own: that fixes the batch size", node.name, a[0]);
+    }
+  }
   if (inputs.empty() || inputs[0].shape() == node.inputs[0].shape()) return op;
   const std::int64_t before = node.inputs[0].shape()[0], now = inputs[0].shape()[0];
   if (auto* const reshape = std::get_if<op::Reshape>(&op)) {
@@ -44,7 +51,7 @@ PlanGraph prune(const Graph& graph, std::span<const Tensor> fetches, const Batch
   const std::vector<bool> needed = needed_for(fetches, graph);
   for (const Node& node : graph.nodes()) {
     if (!needed[node.id] || batches.empty()) continue;
-    if (is_backward(node.op) || node.as<op::ApplyGradients>() != nullptr) {
+    if (is_backward(node.op) || is_update(node.op)) {
       bad_input("training uses the batch size of its graph; '{}' cannot run with another one", node.name);
     }
   }

@@ -330,7 +330,7 @@ std::vector<Finding> best_findings(const Study& study, const std::string& figure
 std::string exchange_of(const Run& run) {
   if (run.option_text("forward-only") == "true" || run.option_or("workers", 1) <= 1) return "";
   if (run.option_text("variable-update") == "independent") return "none";
-  return run.option_text("asynchronous") == "true" ? "asynchronous" : "";
+  return run.option_text("async") == "true" ? "asynchronous" : "";
 }
 
 std::vector<std::vector<const Cell*>> same_work(const Study& study, const std::string& except) {
@@ -338,7 +338,7 @@ std::vector<std::vector<const Cell*>> same_work(const Study& study, const std::s
   for (const Cell& cell : study.cells) {
     Json work = work_of(cell.example());
     work.erase(except);
-    if (except == "variable-update" || except == "asynchronous") work.erase("exchange");
+    if (except == "variable-update" || except == "async") work.erase("exchange");
     const auto found = std::ranges::find_if(groups, [&](const auto& group) { return group.first == work; });
     if (found != groups.end()) {
       found->second.push_back(&cell);

@@ -16,6 +16,7 @@ namespace {
 // Records use variable names, users see option names.
 std::string option_name(std::string name) {
   if (name == "servers") return "ps";
+  if (name == "asynchronous") return "async";  // in older records
   std::ranges::replace(name, '_', '-');
   return name;
 }
@@ -25,6 +26,14 @@ Json options_of(const Json& record) {
   const Json config = field(record, {"config"});
   if (!config.is_object()) return options;
   for (const auto& [name, value] : config.items()) options[option_name(name)] = value;
+  // Older records.
+  if (const auto dropout = options.find("dropout"); dropout != options.end() && dropout->is_boolean()) {
+    options["no-dropout"] = !dropout->get<bool>();
+    options.erase("dropout");
+  }
+  if (const auto overlap = options.find("overlap"); overlap != options.end() && overlap->is_boolean()) {
+    *overlap = overlap->get<bool>() ? "on" : "off";
+  }
   return options;
 }
 

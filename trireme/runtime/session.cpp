@@ -97,13 +97,16 @@ BatchSplit& Session::prepare_split(std::span<const Tensor> fetches) {
 }
 
 // Of the feeds that differ from their placeholders in the first extent alone.
-BatchSizes Session::other_batches(std::span<const Feed> feeds) const {
+BatchSizes Session::other_batches(std::span<const Tensor> fetches, std::span<const Feed> feeds) const {
   BatchSizes batches;
+  key_of(fetches);  // refuses those of other graphs
+  const std::vector<bool> needed = needed_for(fetches, graph_);
   for (const auto& [placeholder, value] : feeds) {
     if (placeholder.graph != &graph_ || graph_.node(placeholder).as<op::Placeholder>() == nullptr) {
       bad_input("a value was fed to something that is not a placeholder of this session's graph{}",
                 placeholder.graph == &graph_ ? fmt::format(": '{}'", graph_.node(placeholder).name) : "");
     }
+    if (!needed[placeholder.node]) continue;
     Shape own = placeholder.shape();
     if (own.rank() == 0 || value.shape().rank() != own.rank() || value.shape()[0] == own[0]) continue;
     own[0] = value.shape()[0];
@@ -113,7 +116,7 @@ BatchSizes Session::other_batches(std::span<const Feed> feeds) const {
 }
 
 std::vector<HostTensor> Session::run(std::span<const Tensor> fetches, std::span<const Feed> feeds) {
-  Executable& executable = prepare(fetches, other_batches(feeds));
+  Executable& executable = prepare(fetches, other_batches(fetches, feeds));
   for (const NodeId id : executable.placeholders()) {
     bool fed = false;
     for (const Feed& feed : feeds) fed = fed || feed.placeholder.node == id;

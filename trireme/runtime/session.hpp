@@ -57,7 +57,7 @@ class Session {
   using Key = std::pair<std::vector<std::pair<NodeId, int>>, BatchSizes>;  // nodes and outputs of the fetches
   Key key_of(std::span<const Tensor> fetches, BatchSizes batches = {}) const;
   Program compile_program(std::span<const Tensor> fetches, const BatchSizes& batches = {});
-  BatchSizes other_batches(std::span<const Feed> feeds) const;
+  BatchSizes other_batches(std::span<const Tensor> fetches, std::span<const Feed> feeds) const;
 
   Graph& graph_;
   const Backend& backend_;

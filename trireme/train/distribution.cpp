@@ -178,8 +178,8 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   config.check_replicas = options.check_replicas;
   config.comm_timeout = options.comm_timeout;
   config.asynchronous = options.asynchronous || options.staleness.has_value();
-  config.staleness = options.staleness;
-  config.backup_workers = options.backup_workers;
+  if (options.staleness) config.staleness = static_cast<int>(*options.staleness);
+  config.backup_workers = static_cast<int>(options.backup_workers);
   check_update(config, forward_only);
   if (config.uses_servers()) {
     if (!options.placement.empty()) config.placement = ps::parse_strategy(options.placement);

@@ -12,7 +12,9 @@ void check_same_options(comm::Communicator& tasks, const Json& options) {
   const Json first = Json::parse(texts[0]);
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     const Json other = Json::parse(texts[rank]);
-    for (const auto& [key, value] : first.items()) {
+    Json all = first;
+    for (const auto& [key, value] : other.items()) all.emplace(key, nullptr);  // what only the other was given
+    for (const auto& [key, value] : all.items()) {
       const bool is_path = key == "tune_cache" || key == "network_file" || key == "data_dir";  // may differ between
                                                                                                // hosts
       if (is_path || other.value(key, Json()) == value) continue;

@@ -295,11 +295,14 @@ Json to_json(const StepConfig& config) {
                {"num_inter_threads", config.inter_threads},
                {"batch_split", config.batch_split}});
   for (const op::RuleNumber& number : op::kRuleNumbers) {
+    if (number.member == &op::OptimizerRule::weight_decay) continue;
     json.erase(number.name);
     if (op::uses(config.optimizer.kind, number)) json[number.name] = as_written(config.optimizer.*number.member);
   }
   add_json(config.data, json);
   add_json(config.distribution, json);
+  json.erase("sync");  // these two say what others do
+  json.erase("distortions");
   return json;
 }
 

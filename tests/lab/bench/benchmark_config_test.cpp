@@ -175,6 +175,7 @@ TEST(BenchmarkConfig, JsonHasTheOptionsAsResolved) {
   const Json json = to_json(resolve(options));
   EXPECT_EQ(json["model"], "mnist");
   EXPECT_EQ(json["data_format"], "nhwc");
+  EXPECT_EQ(json["weight_decay"], 4e-5);
   EXPECT_EQ(json["optimizer"], "momentum");
   EXPECT_FALSE(json.contains("beta2"));
   options.optimizer = "adamw";

@@ -37,6 +37,8 @@ void check_timing(const BenchmarkOptions& options, const train::DistributionConf
 }  // namespace
 
 train::DistributionConfig check_before_launch(const BenchmarkOptions& options, const comm::JobSize& job) {
+  config::step_table().check(options);
+  config::timing_table().check(options);
   const train::DistributionConfig distribution = train::resolve(options.distribution, job, options.forward_only);
   train::resolve_data(options.data, options.forward_only);
   check_timing(options, distribution);
