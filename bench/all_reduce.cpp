@@ -16,10 +16,10 @@
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/comm/all_reducer.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/comm/mpi/mpi_world.hpp"
-#include "trireme/report/table.hpp"
 
 namespace {
 
@@ -47,9 +47,8 @@ double slowest_seconds(Communicator& communicator, const std::function<void()>& 
 }
 
 void print(const std::vector<Contestant>& contestants, int ranks, double bytes) {
-  using enum report::Align;
-  report::Table table(
-      {{"all-reduce"}, {"median ms", right}, {"best ms", right}, {"bus GB/s", right}, {"x MPI", right}});
+  using enum Align;
+  TextTable table({{"all-reduce"}, {"median ms", right}, {"best ms", right}, {"bus GB/s", right}, {"x MPI", right}});
   const std::vector<double>& reference = contestants.front().seconds;
   for (const Contestant& contestant : contestants) {
     std::vector<double> ratios;

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "trireme/base/random.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/jpeg.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/data/preprocess.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/table.hpp"
 
 // It needs <cstdio> above it.
 // clang-format off
@@ -47,8 +47,7 @@ data::Sample picture(std::uint64_t number) {
       for (int c = 0; c < 3; ++c) {
         const double phase = static_cast<double>(number) + c;
         const double wave = std::sin(0.02 * x + phase) + std::cos(0.03 * y + phase) + 0.5 * std::sin(0.3 * (x + y));
-        const double value =
-            127 + 40 * wave + 48 * (static_cast<double>(to_unit(noise[c])) - 0.5);
+        const double value = 127 + 40 * wave + 48 * (static_cast<double>(to_unit(noise[c])) - 0.5);
         sample.bytes.push_back(static_cast<std::byte>(std::clamp(value, 0.0, 255.0)));
       }
     }
@@ -104,11 +103,10 @@ struct Contestant {
 };
 
 void print(const std::vector<Contestant>& contestants) {
-  using report::Align;
-  report::Table table({{"", Align::left},
-                       {"ms per image", Align::right},
-                       {"images/s", Align::right},
-                       {"against the first", Align::right}});
+  TextTable table({{"", Align::left},
+                   {"ms per image", Align::right},
+                   {"images/s", Align::right},
+                   {"against the first", Align::right}});
   for (const Contestant& contestant : contestants) {
     std::vector<double> ratios;
     for (std::size_t round = 0; round < contestant.seconds.size(); ++round)

@@ -28,7 +28,7 @@
 #ifdef TRIREME_WITH_UCX
 #include "trireme/comm/ucx/make_communicator.hpp"
 #endif
-#include "trireme/report/table.hpp"
+#include "trireme/base/text_table.hpp"
 
 namespace {
 
@@ -206,13 +206,13 @@ double median(std::vector<double> values) {
 }
 
 void print(const std::vector<Contestant>& contestants, double bytes) {
-  using enum report::Align;
-  report::Table table({{"carrier"},
-                       {"median ms", right},
-                       {"GB/s", right},
-                       {"best GB/s", right},
-                       {"x TCP", right},
-                       {"x memcpy", right}});
+  using enum Align;
+  TextTable table({{"carrier"},
+                   {"median ms", right},
+                   {"GB/s", right},
+                   {"best GB/s", right},
+                   {"x TCP", right},
+                   {"x memcpy", right}});
   const auto ratio = [](const Contestant& reference, const Contestant& contestant) {
     std::vector<double> ratios;
     for (std::size_t i = 0; i < reference.seconds.size(); ++i)

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "trireme/comm/world.hpp"
+#include "trireme/perf/statistics.hpp"
 #include "trireme/train/step_trace.hpp"
 #include "trireme/train/worker.hpp"
-#include "trireme/perf/statistics.hpp"
 
 namespace {
 

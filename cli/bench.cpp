@@ -17,6 +17,7 @@
 #include "cli/trace.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/task_runner.hpp"
 #include "trireme/lab/bench/benchmark.hpp"
 #include "trireme/lab/bench/benchmark_record.hpp"
 #include "trireme/lab/bench/job_figures.hpp"
@@ -75,12 +76,12 @@ Outcome run_first(const lab::BenchmarkConfig& config, const train::ProcessGroup&
                   const std::string& record_path, std::stop_token stop) {
   // Keep text apart from a record on stdout.
   std::FILE* text_stream = record_path == "-" ? stderr : stdout;
-  report::RunRecord record = lab::start_record(config);
+  record::RunRecord record = lab::start_record(config);
   std::optional<lab::Benchmark> benchmark;
   const auto write_record = [&] {
     if (record_path.empty()) return;
     if (benchmark) lab::fill_record(record, *benchmark);
-    write_json(to_json(record), record_path);
+    cluster::write_record(to_json(record), record_path);
   };
   try {
     benchmark.emplace(config, group, say_tuning, recorder);
@@ -159,7 +160,7 @@ int run_bench(const BenchArguments& arguments) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
-  if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
+  if (rank == 0) cluster::check_record_path(arguments.record);
   if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   Interrupt interrupt;
@@ -188,7 +189,8 @@ int run_bench(const BenchArguments& arguments) {
 LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& size) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const train::DistributionConfig distribution = lab::check_before_launch(arguments.options, size);
-  return training_needs(arguments.cluster, distribution);
+  const bool is_one_device = split_list(arguments.options.device).size() == 1;  // each device gets its own record
+  return training_needs(arguments.cluster, distribution, is_one_device ? arguments.record : "");
 }
 
 }  // namespace

@@ -60,8 +60,9 @@ void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_refused(app, arguments);
 }
 
-LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution) {
-  LaunchNeeds needs{.protocol = protocol_in_launch(arguments), .needs_first_worker = true};
+LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution,
+                           const std::string& record) {
+  LaunchNeeds needs{.protocol = protocol_in_launch(arguments), .needs_first_worker = true, .record_file = record};
   needs.survives_lost_workers = distribution.survives_lost_workers() && !needs.talks_mpi();
   return needs;
 }

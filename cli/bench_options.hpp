@@ -23,6 +23,7 @@ void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& opt
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
 
 // What a launch of workers that train together needs.
-LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution);
+LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution,
+                           const std::string& record);
 
 }  // namespace trireme::cli

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/config/tables.hpp"
 #include "trireme/lab/bench/job_figures.hpp"
 #include "trireme/perf/build_info.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -181,7 +181,7 @@ std::string banner(const lab::BenchmarkSetup& setup) { return banner(setup, step
 std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
   const lab::BenchmarkConfig& config = setup.config;
   const Network& model = setup.model;
-  report::Table table({{"", report::Align::left}, {"", report::Align::left}});
+  TextTable table({{"", Align::left}, {"", Align::left}});
   table.add_row({"Model:", fmt::format("{} ({})", model.name, model.description)});
   if (config.data.is_real()) {
     table.add_row({"Dataset:", setup.dataset});

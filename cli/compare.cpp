@@ -13,10 +13,10 @@
 #include "cli/study_plans.hpp"
 #include "cli/sweep_output.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_fields.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/lab/compare/comparison.hpp"
 #include "trireme/lab/study/duration.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -87,7 +87,7 @@ Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& opti
     lab::parse_duration(arguments.budget, "--budget");
     plan["budget"] = arguments.budget;
   }
-  const std::string name = arguments.study.empty() ? name_of(arguments.model) : report::text_field(plan, {"name"});
+  const std::string name = arguments.study.empty() ? name_of(arguments.model) : text_field(plan, {"name"});
   if (!name.empty()) plan["name"] = "compare-" + name;
   return plan;
 }

@@ -11,17 +11,16 @@
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/data/formats.hpp"
 #include "trireme/data/survey.hpp"
 #include "trireme/data/whole_image.hpp"
-#include "trireme/report/run_record.hpp"
-#include "trireme/report/table.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::cli {
 namespace {
 
-using report::Align;
 struct ReadOptions {
   std::string path, name = "auto";
   std::int64_t samples = 10000;
@@ -129,7 +128,7 @@ void print_split(const SplitReport& report, int first) {
   fmt::print("\n");
 
   constexpr std::size_t kMostClasses = 20;
-  report::Table classes({{"label", Align::right}, {"class"}, {"samples", Align::right}});
+  TextTable classes({{"label", Align::right}, {"class"}, {"samples", Align::right}});
   for (const auto& [label, count] : survey.labels) {
     if (survey.labels.size() > kMostClasses && label >= static_cast<std::int32_t>(kMostClasses)) break;
     classes.add_row({std::to_string(label), report.class_name(label), format_count(count)});
@@ -137,7 +136,7 @@ void print_split(const SplitReport& report, int first) {
   fmt::print("{}", classes.text());
   if (survey.labels.size() > kMostClasses) fmt::print("{} classes in all; --json lists them\n", survey.labels.size());
 
-  report::Table samples({{"sample"}, {"label", Align::right}, {"size", Align::right}, {"bytes", Align::right}});
+  TextTable samples({{"sample"}, {"label", Align::right}, {"size", Align::right}, {"bytes", Align::right}});
   for (const auto& [where, sample] : first_samples(report, first)) {
     samples.add_row({where, std::to_string(sample.label), extent(sample.width, sample.height),
                      format_count(std::ssize(sample.bytes))});

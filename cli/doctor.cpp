@@ -12,6 +12,7 @@
 
 #include "cli/commands.hpp"
 #include "trireme/backend/registry.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/data/formats.hpp"
@@ -19,8 +20,7 @@
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/plan/backend.hpp"
-#include "trireme/report/facts.hpp"
-#include "trireme/report/table.hpp"
+#include "trireme/train/facts.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -108,8 +108,8 @@ Json to_json(const Diagnosis& diagnosis) {
                        {"purpose", library.purpose},
                        {"supported", library.supported}});
   }
-  return {{"machine", report::to_json(diagnosis.machine)},
-          {"build", report::build_json()},
+  return {{"machine", to_json(record::Machine(diagnosis.machine))},
+          {"build", train::build_facts()},
           {"backends", backend_names()},
           {"gpus", diagnosis.gpus},
           {"missing_libraries", std::move(missing)},
@@ -150,7 +150,7 @@ std::string describe_caches(const std::vector<perf::Cache>& caches) {
 using Rows = std::vector<std::array<std::string, 2>>;
 
 void print_section(const char* title, const Rows& rows) {
-  report::Table table({{""}, {""}, {""}});
+  TextTable table({{""}, {""}, {""}});
   for (const auto& [name, value] : rows) table.add_row({"", name, value});
   fmt::print("{}\n{}\n", title, table.text());
 }
@@ -210,7 +210,7 @@ void print_build() {
 }
 
 void print_optional_libraries() {
-  report::Table table({{""}, {"library"}, {"version"}, {"package"}, {"for"}});
+  TextTable table({{""}, {"library"}, {"version"}, {"package"}, {"for"}});
   for (const OptionalLibrary& library : kOptionalLibraries) {
     const std::string version = version_of(library.name);
     const char* absent = library.supported ? "not in this build: install it and rebuild" : "not in this build";

@@ -9,7 +9,7 @@
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 #include "trireme/train/checkpoint_evaluation.hpp"
 #include "trireme/train/job.hpp"
 

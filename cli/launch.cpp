@@ -10,9 +10,9 @@
 #include "cli/commands.hpp"
 #include "cli/config_file.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/launch_plan.hpp"
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/cluster/slurm.hpp"
 #include "trireme/cluster/supervisor.hpp"
 
@@ -98,12 +98,12 @@ std::string script_text(const CLI::App& app, const cluster::LaunchOptions& optio
   std::string text = "#!/bin/bash\n";
   for (const std::string& option : sbatch_options(submit)) {
     if (option.find('\n') != std::string::npos) bad_input("'{}': an sbatch option must be on one line", option);
-    text += fmt::format("#SBATCH {}\n", cluster::shell_quoted(option));
+    text += fmt::format("#SBATCH {}\n", shell_quoted(option));
   }
   std::vector<std::string> words{cluster::this_binary(), "launch"};
   for (const auto& part : {launch_words(app), {"--"}, options.command})
     words.insert(words.end(), part.begin(), part.end());
-  return text + fmt::format("exec {}\n", cluster::shell_line(words));
+  return text + fmt::format("exec {}\n", shell_line(words));
 }
 
 std::string output_path(const SubmitOptions& submit, const std::string& job) {
@@ -184,7 +184,9 @@ int run_launch(cluster::LaunchOptions options, const CommandCheck& check_command
     return 0;
   }
   return cluster::supervise(plan.job, plan.starter,
-                            {.program = cluster::this_binary(), .console = {.output_folder = options.output_folder}});
+                            {.program = cluster::this_binary(),
+                             .console = {.output_folder = options.output_folder},
+                             .record_file = plan.record_file});
 }
 
 void add_host_options(CLI::App& app, cluster::HostOptions& options) {

@@ -13,6 +13,7 @@
 #include "cli/table_options.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/config/tables.hpp"
 #include "trireme/lab/bench/benchmark.hpp"
@@ -22,13 +23,11 @@
 #include "trireme/plan/schedule.hpp"
 #include "trireme/ps/placement.hpp"
 #include "trireme/report/plan_table.hpp"
-#include "trireme/report/table.hpp"
 #include "trireme/train/step_graph.hpp"
 
 namespace trireme::cli {
 namespace {
 
-using report::Align;
 struct ModelsOptions {
   std::string model;
   bool plan = false, json = false;
@@ -65,13 +64,13 @@ Json summary_json(const BuiltNetwork& network) {
 
 void list_models(const ModelsOptions& options) {
   Json list = Json::array();
-  report::Table table({{"model"},
-                       {"image", Align::right},
-                       {"classes", Align::right},
-                       {"parameters", Align::right},
-                       {"gradient tensors", Align::right},
-                       {"forward GMAC/image", Align::right},
-                       {"description"}});
+  TextTable table({{"model"},
+                   {"image", Align::right},
+                   {"classes", Align::right},
+                   {"parameters", Align::right},
+                   {"gradient tensors", Align::right},
+                   {"forward GMAC/image", Align::right},
+                   {"description"}});
   for (const Network& info : model_list()) {
     const auto network = build(info.name, options.step.num_classes);
     list.push_back(summary_json(*network));
@@ -124,8 +123,7 @@ void show_layers(const ModelsOptions& options) {
   const std::vector<Layer> layers = layers_of(*network);
   Json json = summary_json(*network);
   json["layers"] = Json::array();
-  report::Table table(
-      {{"layer"}, {"operation"}, {"output"}, {"parameters", Align::right}, {"MACs/image", Align::right}});
+  TextTable table({{"layer"}, {"operation"}, {"output"}, {"parameters", Align::right}, {"MACs/image", Align::right}});
   for (const Layer& layer : layers) {
     json["layers"].push_back({{"name", layer.name},
                               {"operation", layer.operation},
@@ -276,7 +274,7 @@ std::string where(const ps::PlacedVariable& variable) {
 std::string bytes_text(std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 
 std::string variable_table(const ps::Placement& placement) {
-  report::Table table({{"variable"}, {"shape", Align::right}, {"bytes", Align::right}, {"server"}});
+  TextTable table({{"variable"}, {"shape", Align::right}, {"bytes", Align::right}, {"server"}});
   for (const ps::PlacedVariable& variable : placement.variables()) {
     table.add_row({variable.name, to_string(variable.shape), bytes_text(variable.bytes()), where(variable)});
   }
@@ -284,11 +282,11 @@ std::string variable_table(const ps::Placement& placement) {
 }
 
 std::string server_table(const ps::Placement& placement) {
-  report::Table table({{"server"},
-                       {"bytes", Align::right},
-                       {"share", Align::right},
-                       {"variables", Align::right},
-                       {"pieces", Align::right}});
+  TextTable table({{"server"},
+                   {"bytes", Align::right},
+                   {"share", Align::right},
+                   {"variables", Align::right},
+                   {"pieces", Align::right}});
   for (std::size_t server = 0; server < placement.loads().size(); ++server) {
     const ps::ServerLoad& load = placement.loads()[server];
     table.add_row({fmt::format("ps {}", server), bytes_text(load.bytes()),

@@ -16,6 +16,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/launch_plan.hpp"
+#include "trireme/cluster/task_runner.hpp"
 #include "trireme/comm/network_file.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/net/network_run.hpp"
@@ -128,13 +129,13 @@ void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const 
     run_network_test(plan, job, silent);
     return;
   }
-  const std::string started = report::rfc3339(std::chrono::system_clock::now());
+  const std::string started = record::rfc3339(std::chrono::system_clock::now());
   NetworkText text(text_stream(arguments), arguments.all_sizes);
   const lab::NetworkReport report = run_network_test(plan, job, text);
   keep_fits(arguments, report, started);
-  const Json record = network_record(report, started, config_json(arguments, plan));
+  const Json record = to_json(network_record(report, started, config_json(arguments, plan)));
   if (arguments.json) write_json(record, "-");
-  if (!arguments.record.empty()) write_json(record, arguments.record);
+  if (!arguments.record.empty()) cluster::write_record(record, arguments.record);
 }
 
 [[noreturn]] void refuse_alone() {
@@ -207,7 +208,7 @@ int run_mpi_rank(const NetArguments& arguments, const lab::NetworkPlan& plan) {
 
 // Runs the same command line as two tasks of a launch.
 int run_local() {
-  std::vector<std::string> words = report::command_line();
+  std::vector<std::string> words = record::command_line();
   std::erase(words, "--local");
   std::vector<std::string> command{cluster::this_binary(), "launch", "--workers", "2", "--oversubscribe", "--"};
   command.insert(command.end(), words.begin() + 1, words.end());
@@ -225,7 +226,7 @@ int run_net(const NetArguments& arguments) {
   if (arguments.local) bad_input("--local starts its own tasks; leave it out inside a launch");
   const auto place = resolve_cluster(arguments.cluster);
   const int rank = place ? place->rank() : comm::launch_place().rank;
-  if (rank == 0 && !arguments.record.empty()) report::check_writable(arguments.record);
+  if (rank == 0) cluster::check_record_path(arguments.record);
   return place ? run_cluster_task(arguments, plan, *place) : run_mpi_rank(arguments, plan);
 }
 
@@ -235,7 +236,8 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
   resolve(arguments);
   if (size.workers == 1) refuse_alone();
   return {.protocol = protocol_in_launch(arguments.cluster),
-          .uses_every_protocol = takes_every_transport(arguments) && comm::has_transport("gRPC")};
+          .uses_every_protocol = takes_every_transport(arguments) && comm::has_transport("gRPC"),
+          .record_file = arguments.record};
 }
 
 void add_options(CLI::App& app, NetArguments& arguments) {

@@ -10,8 +10,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/nearest_name.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/lab/study/ready_plans.hpp"
 #include "trireme/perf/machine.hpp"
 
@@ -63,9 +63,9 @@ void take_plan(const lab::StudyFolder& folder, const Json& plan) {
 }
 
 std::string go_on_text() {
-  std::vector<std::string> words = report::command_line();
+  std::vector<std::string> words = record::command_line();
   words.front() = "trireme";
-  return fmt::format("results so far are kept; to continue: {}\n", cluster::shell_line(words));
+  return fmt::format("results so far are kept; to continue: {}\n", shell_line(words));
 }
 
 int dry_run(const StudyRun& study) {

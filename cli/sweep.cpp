@@ -12,11 +12,11 @@
 #include "cli/study_plans.hpp"
 #include "cli/sweep_output.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/lab/study/duration.hpp"
 #include "trireme/lab/study/ready_plans.hpp"
 #include "trireme/report/findings.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -30,7 +30,7 @@ struct SweepArguments {
 };
 
 int list_plans() {
-  report::Table table({{"plan"}, {"question"}});
+  TextTable table({{"plan"}, {"question"}});
   for (const lab::ReadyPlan& ready : lab::ready_plans()) {
     table.add_row({std::string(ready.name), Json::parse(ready.text).value("question", "")});
   }

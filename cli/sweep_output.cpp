@@ -6,10 +6,10 @@
 #include <cmath>
 #include <set>
 
+#include "trireme/base/text_table.hpp"
 #include "trireme/lab/study/duration.hpp"
 #include "trireme/lab/study/trial.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -26,14 +26,14 @@ std::string left_text(const lab::SweepProgress& progress) {
   return fmt::format(", about {} left", lab::duration_text(std::max(std::round(progress.seconds_left), 1.0)));
 }
 
-std::string outcome_text(const Json& record) {
-  if (lab::has_failed(record)) return "failed: " + lab::value_text(record["error"]).substr(0, kLongestError);
-  return fmt::format("{:.2f} images/sec", lab::images_per_second(record));
+std::string outcome_text(const record::RunRecord& record) {
+  if (record.error) return "failed: " + record.error->substr(0, kLongestError);
+  return fmt::format("{:.2f} images/sec", record.images_per_second());
 }
 
 // The plan's own values, a column per axis.
-std::vector<report::Column> axis_columns(const std::vector<lab::StudyCell>& cells) {
-  std::vector<report::Column> columns;
+std::vector<Column> axis_columns(const std::vector<lab::StudyCell>& cells) {
+  std::vector<Column> columns;
   for (const auto& [name, value] : cells.front().varied.items()) columns.push_back({name});
   return columns;
 }
@@ -99,11 +99,12 @@ void SweepText::on_wait(double seconds) {
   line_.draw(bar.substr(0, line_.columns()));
 }
 
-void SweepText::on_end(const lab::ScheduledRun& run, const Json& record, const lab::SweepProgress& progress) {
+void SweepText::on_end(const lab::ScheduledRun& run, const record::RunRecord& record,
+                       const lab::SweepProgress& progress) {
   line_.erase();
   fmt::print(stream_, "{}/{}  {}  repeat {}: {}, took {}{}\n", progress.runs_done, progress.runs_planned,
              lab::cell_text(cells_[run.cell]), run.repeat, outcome_text(record),
-             lab::duration_text(record["study"]["seconds"].get<double>()), left_text(progress));
+             lab::duration_text(record.study->seconds.value_or(0)), left_text(progress));
   std::fflush(stream_);
 }
 
@@ -125,11 +126,11 @@ std::string dry_run_text(const lab::SweepSetup& setup, const std::vector<lab::Ce
 }
 
 std::string result_table(const std::vector<lab::StudyCell>& cells, const lab::SweepResult& result) {
-  std::vector<report::Column> columns = axis_columns(cells);
+  std::vector<Column> columns = axis_columns(cells);
   for (const char* title : {"images/sec", "spread", "runs", "failures"}) {
-    columns.push_back({title, report::Align::right});
+    columns.push_back({title, Align::right});
   }
-  report::Table table(columns);
+  TextTable table(columns);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const lab::CellState& state = result.cells[i];
     const perf::Summary speed = perf::summarize(state.images_per_second);

@@ -17,7 +17,8 @@ class SweepText : public lab::SweepObserver {
       : cells_(cells), stream_(stream), line_(terminal) {}
   void on_start(const lab::ScheduledRun& run, const lab::SweepProgress& progress) override;
   void on_wait(double seconds) override;
-  void on_end(const lab::ScheduledRun& run, const Json& record, const lab::SweepProgress& progress) override;
+  void on_end(const lab::ScheduledRun& run, const record::RunRecord& record,
+              const lab::SweepProgress& progress) override;
   void erase_bar() { line_.erase(); }
 
  private:

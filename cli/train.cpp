@@ -16,6 +16,7 @@
 #include "cli/training_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/task_runner.hpp"
 #include "trireme/config/tables.hpp"
 #include "trireme/report/trace_writer.hpp"
 #include "trireme/train/job.hpp"
@@ -60,7 +61,7 @@ TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer,
   if (const std::string& problem = trainer.checkpoint_problem(); !problem.empty()) {
     outcome.problems.push_back("the last checkpoint could not be written: " + problem);
   }
-  if (!arguments.record.empty()) attempt([&] { write_json(record.json(trainer), arguments.record); });
+  if (!arguments.record.empty()) attempt([&] { cluster::write_record(record.json(trainer), arguments.record); });
   if (csv) attempt([&] { csv->flush(); });
   if (curves) attempt([&] { curves->flush(); });
   if (const std::string path = trainer.last_checkpoint(); !path.empty()) {
@@ -89,7 +90,7 @@ TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingCo
 
 // Runs before anything slow. Creates nothing: the run may still be rejected for other reasons.
 void check_paths(const TrainArguments& arguments) {
-  if (!arguments.record.empty()) report::check_writable(arguments.record);
+  cluster::check_record_path(arguments.record);
   if (!arguments.trace.empty()) report::check_trace_path(arguments.trace);
   if (!arguments.csv.empty()) TrainingCsv::check(arguments.csv);
   if (!arguments.tensorboard.empty()) train::EventFile::check(arguments.tensorboard);
@@ -119,7 +120,7 @@ int run_train(const TrainArguments& arguments) {
 
 LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& size) {
   const train::TrainingConfig config = train::resolve(arguments.options, size);
-  return training_needs(arguments.cluster, config.step.distribution);
+  return training_needs(arguments.cluster, config.step.distribution, arguments.record);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/report/facts.hpp"
+#include "trireme/train/facts.hpp"
 #include "trireme/train/training_config.hpp"
 #include "trireme/train/worker.hpp"
 
@@ -43,8 +43,6 @@ std::string accuracy_text(const std::optional<train::Accuracy>& accuracy) {
   return text;
 }
 
-Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
-
 // Where the run resumed; empty: it started anew.
 std::string resumed_text(const train::Trainer& trainer) {
   if (trainer.resumed_from().empty()) return "";
@@ -52,23 +50,9 @@ std::string resumed_text(const train::Trainer& trainer) {
                      trainer.resumed_from());
 }
 
-void add_accuracy(const std::optional<train::Accuracy>& accuracy, Json& json) {
-  json["top1"] = accuracy ? Json(accuracy->top1_share()) : Json(nullptr);
-  json["top5"] = accuracy ? Json(accuracy->top5_share()) : Json(nullptr);
-  if (accuracy) json["validation_samples"] = accuracy->samples;
-  json["validation_loss"] = accuracy ? Json(accuracy->mean_loss()) : Json(nullptr);
-}
-
-Json epoch_json(const train::EpochReport& report) {
-  Json json{{"epoch", report.epoch},
-            {"step", report.step},
-            {"loss", report.loss},
-            {"learning_rate", report.learning_rate},
-            {"images_per_second", report.images_per_second},
-            {"train_seconds", report.train_seconds},
-            {"evaluation_seconds", report.evaluation_seconds}};
-  add_accuracy(report.accuracy, json);
-  return json;
+void set(record::Validation& validation, const std::optional<train::Accuracy>& accuracy) {
+  if (!accuracy) return;
+  validation = {accuracy->top1_share(), accuracy->top5_share(), accuracy->mean_loss(), accuracy->samples};
 }
 
 std::string_view to_string(train::TrainingEnd end) {
@@ -239,65 +223,67 @@ void TrainingCurves::on_epoch(const train::EpochReport& report) {
 TrainingRecord::TrainingRecord(const train::Trainer& trainer)
     : display_every_(trainer.config().display_every),
       seconds_before_(trainer.first().train_seconds.value_or(0)),
-      json_{{"schema", "trireme.train/1"},
-            {"command", report::command_line()},
-            {"started", report::rfc3339(std::chrono::system_clock::now())},
-            {"build", report::build_json()},
-            {"machine", report::to_json(perf::read_machine())},
-            {"config", to_json(trainer.config())},
-            {"epochs", Json::array()},
-            {"curve", Json::array()}} {
+      record_(train::begin_record<record::TrainingRecord>()) {
+  record_.config = to_json(trainer.config());
   if (trainer.resumed_from().empty()) return;
   const train::TrainingProgress& first = trainer.first();
-  json_["resumed"] = {{"checkpoint", trainer.resumed_from()},
-                      {"step", first.step},
-                      {"epoch", trainer.first_epoch()},
-                      {"train_seconds", or_null(first.train_seconds)},
-                      {"epoch_seconds", first.epoch.seconds}};
+  record_.resumed = {.checkpoint = trainer.resumed_from(),
+                     .step = first.step,
+                     .epoch = trainer.first_epoch(),
+                     .train_seconds = first.train_seconds,
+                     .epoch_seconds = first.epoch.seconds};
 }
 
 void TrainingRecord::on_step(const train::StepReport& report) {
   loss_sum_ += report.loss;
   ++steps_;
   if (!lab::is_displayed(report.step, display_every_)) return;
-  json_["curve"].push_back({{"step", report.step},
-                            {"epoch", report.epoch},
-                            {"loss", loss_sum_ / static_cast<double>(steps_)},
-                            {"learning_rate", report.learning_rate},
-                            {"seconds", seconds_before_ + seconds_since(start_)}});
+  record_.curve.push_back({.step = static_cast<double>(report.step),
+                           .epoch = report.epoch,
+                           .loss = loss_sum_ / static_cast<double>(steps_),
+                           .learning_rate = report.learning_rate,
+                           .seconds = seconds_before_ + seconds_since(start_)});
   loss_sum_ = 0;
   steps_ = 0;
 }
 
-void TrainingRecord::on_epoch(const train::EpochReport& report) { json_["epochs"].push_back(epoch_json(report)); }
+void TrainingRecord::on_epoch(const train::EpochReport& report) {
+  record::Epoch& epoch = record_.epochs.emplace_back();
+  epoch.epoch = static_cast<double>(report.epoch);
+  epoch.step = static_cast<double>(report.step);
+  epoch.loss = report.loss;
+  epoch.learning_rate = report.learning_rate;
+  epoch.images_per_second = report.images_per_second;
+  epoch.train_seconds = report.train_seconds;
+  epoch.evaluation_seconds = report.evaluation_seconds;
+  set(epoch, report.accuracy);
+}
 
 void TrainingRecord::on_nothing_left(std::int64_t step, const std::optional<train::Accuracy>& accuracy) {
-  json_["nothing_left"] = {{"step", step}};
-  add_accuracy(accuracy, json_["nothing_left"]);
+  record_.nothing_left.emplace().step = step;
+  set(*record_.nothing_left, accuracy);
 }
 
 void TrainingRecord::on_end(const train::EndReport& report) {
-  json_["end"] = to_string(report.end);
-  json_["train_seconds_here"] = report.train_seconds_here;
-  json_["train_seconds"] = or_null(report.train_seconds);
+  record_.end = to_string(report.end);
+  record_.train_seconds_here = report.train_seconds_here;
+  record_.train_seconds = report.train_seconds;
 }
 
 Json TrainingRecord::json(const train::Trainer& trainer) const {
-  Json json = json_;
-  json["input_wait_seconds"] = trainer.seconds().input_wait;
-  json["bad_records"] = trainer.bad_records();
-  json["bad_validation_records"] = trainer.bad_validation_records();
-  json["checkpoint"] = trainer.last_checkpoint();
+  record::TrainingRecord record = record_;
+  record.input_wait_seconds = trainer.seconds().input_wait;
+  record.bad_records = trainer.bad_records();
+  record.bad_validation_records = trainer.bad_validation_records();
+  record.checkpoint = trainer.last_checkpoint();
   if (const auto loss_scale = trainer.loss_scale()) {
-    json["loss_scale"] = loss_scale->scale;
-    json["skipped_updates"] = loss_scale->skipped_updates;
+    record.loss_scale = loss_scale->scale;
+    record.skipped_updates = loss_scale->skipped_updates;
   }
-  Json tasks = Json::array();
   for (const comm::Member& member : trainer.worker().setup().members) {
-    tasks.push_back({{"role", "worker"}, {"index", member.world_rank}, {"host", member.host}});
+    record.cluster.push_back({.index = member.world_rank, .host = member.host});
   }
-  json["cluster"] = tasks;
-  return json;
+  return to_json(record);
 }
 
 }  // namespace trireme::cli

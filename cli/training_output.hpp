@@ -9,7 +9,7 @@
 
 #include "trireme/base/clock.hpp"
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/training_record.hpp"
 #include "trireme/report/terminal.hpp"
 #include "trireme/train/event_file.hpp"
 #include "trireme/train/trainer.hpp"
@@ -70,7 +70,7 @@ class TrainingCurves : public train::TrainerObserver {
   double seconds_ = 0;  // of steps since
 };
 
-// All epochs, the loss curve and how it ended: {"schema": "trireme.train/1", "epochs": [...], "curve": [...], ...}.
+// All epochs, the loss curve and how it ended.
 // Make it right before the training runs: its clock starts then.
 class TrainingRecord : public train::TrainerObserver {
  public:
@@ -88,7 +88,7 @@ class TrainingRecord : public train::TrainerObserver {
   double seconds_before_;  // of training, in earlier runs
   double loss_sum_ = 0;    // since the last point
   std::int64_t steps_ = 0;
-  Json json_;
+  record::TrainingRecord record_;
 };
 
 }  // namespace trireme::cli

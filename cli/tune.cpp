@@ -17,9 +17,9 @@
 #include "cli/study_plans.hpp"
 #include "cli/tune_output.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/study/duration.hpp"
 
@@ -63,16 +63,15 @@ int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const la
   if (result.failures > 0)
     fmt::print("logs of failed trials: {}; to repeat them: --retry-failed\n", (out / "logs").string());
   if (result.interrupted || result.out_of_time) std::fputs(go_on_text().c_str(), stdout);
-  fmt::print("records: {}; to view them: trireme report {}\n", (out / "runs").string(),
-             cluster::shell_line({out.string()}));
+  fmt::print("records: {}; to view them: trireme report {}\n", (out / "runs").string(), shell_line({out.string()}));
   if (result.interrupted) return kInterruptedExitCode;
   const std::string about = fmt::format("found by trireme tune, {}: {}",
-                                        report::rfc3339(std::chrono::system_clock::now()), gain_text(result));
+                                        record::rfc3339(std::chrono::system_clock::now()), gain_text(result));
   write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
   if (arguments.config_out == "-") return 0;
   const std::string command = lab::command_words(space.cells[result.chosen].configuration, options).front();
   fmt::print("configuration: {}; to use it: trireme {} --config {}{}\n", arguments.config_out, command,
-             cluster::shell_line({arguments.config_out}), command == "launch" ? " -- bench" : "");
+             shell_line({arguments.config_out}), command == "launch" ? " -- bench" : "");
   return 0;
 }
 
@@ -102,7 +101,7 @@ int run_tune(TuneArguments arguments) {
   check_not_launched("a tune");
   Interrupt interrupt("interrupted: stopping this trial (interrupt again to stop at once)");
   const lab::StudyFolder folder(out);
-  report::check_writable(arguments.config_out, "the configuration");  // may be in that folder
+  check_writable(arguments.config_out, "the configuration");  // may be in that folder
   take_plan(folder, to_json(space.plan));
   fmt::print("{}", introduction(space, objective, settings));
   std::fflush(stdout);

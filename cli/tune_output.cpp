@@ -7,9 +7,9 @@
 #include <array>
 #include <string_view>
 
+#include "trireme/base/text_table.hpp"
 #include "trireme/lab/study/duration.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -43,11 +43,11 @@ std::string marked_text(const lab::TuneSpace& space, std::size_t cell) {
 
 std::string finals_table(const lab::TuneSpace& space, const lab::TuneObjective& objective,
                          const lab::TuneResult& result) {
-  report::Table table({{"finalist"},
-                       {"median", report::Align::right},
-                       {"slowest", report::Align::right},
-                       {"fastest", report::Align::right},
-                       {"runs", report::Align::right}});
+  TextTable table({{"finalist"},
+                   {"median", Align::right},
+                   {"slowest", Align::right},
+                   {"fastest", Align::right},
+                   {"runs", Align::right}});
   for (const std::size_t candidate : result.finalists) {
     const std::vector<double> scores = result.finals_of(candidate);
     const perf::Summary summary = perf::summarize(scores);

@@ -2,9 +2,9 @@
 #include <fmt/ranges.h>
 
 #include "cli/benchmark_output.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -95,23 +95,22 @@ std::string update_text(const lab::BenchmarkSetup& setup) {
   return text + (distribution.sync_batch_norm ? ", batch norm over all workers" : "");
 }
 
-std::string servers_table(const lab::BenchmarkSetup& setup, const std::vector<lab::ServerReport>& servers) {
-  using report::Align;
+std::string servers_table(const lab::BenchmarkSetup& setup, const std::vector<record::ServerLoad>& servers) {
   const bool asynchronous = setup.config.distribution.asynchronous;
-  std::vector<report::Column> columns{{"ps", Align::right},
-                                      {"host", Align::left},
-                                      {"holds", Align::right},
-                                      {"in per step", Align::right},
-                                      {"out per step", Align::right}};
+  std::vector<Column> columns{{"ps", Align::right},
+                              {"host", Align::left},
+                              {"holds", Align::right},
+                              {"in per step", Align::right},
+                              {"out per step", Align::right}};
   if (asynchronous) {
     columns.insert(columns.end(),
                    {{"mean staleness", Align::right}, {"most", Align::right}, {"most steps ahead", Align::right}});
   } else if (setup.config.distribution.backup_workers > 0) {
     columns.push_back({"dropped gradients", Align::right});
   }
-  report::Table table(columns);
+  TextTable table(columns);
   for (std::size_t i = 0; i < servers.size(); ++i) {
-    const lab::ServerReport& server = servers[i];
+    const record::ServerLoad& server = servers[i];
     std::vector<std::string> row{
         fmt::format("{}", i), server.host, format_bytes(static_cast<double>(server.variable_bytes)),
         format_bytes(server.bytes_received_per_step), format_bytes(server.bytes_sent_per_step)};
@@ -128,18 +127,17 @@ std::string servers_table(const lab::BenchmarkSetup& setup, const std::vector<la
 
 std::string workers_table(const lab::JobFigures& figures, const std::vector<lab::RankReport>& ranks) {
   const lab::WorkerSummary& workers = *figures.workers;
-  using report::Align;
-  report::Table table({{"rank", Align::right},
-                       {"host", Align::left},
-                       {"compute", Align::right},
-                       {"input wait", Align::right},
-                       {"optimizer", Align::right},
-                       {"exposed comm.", Align::right},
-                       {"idle", Align::right},
-                       {"step", Align::right},
-                       {"straggling", Align::right}});
+  TextTable table({{"rank", Align::right},
+                   {"host", Align::left},
+                   {"compute", Align::right},
+                   {"input wait", Align::right},
+                   {"optimizer", Align::right},
+                   {"exposed comm.", Align::right},
+                   {"idle", Align::right},
+                   {"step", Align::right},
+                   {"straggling", Align::right}});
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const report::Breakdown& part = workers.ranks[rank];
+    const record::Breakdown& part = workers.ranks[rank];
     table.add_row({fmt::format("{}", ranks[rank].rank), ranks[rank].host, milliseconds(part.compute),
                    milliseconds(part.input_wait), milliseconds(part.optimizer),
                    milliseconds(part.exposed_communication), milliseconds(part.idle), milliseconds(ranks[rank].step),

@@ -1,11 +1,12 @@
 """What the scripts of all frameworks share: the options of `trireme bench` that they take, timing, and the record of the
-run (schema trireme.run/1), which goes to standard output and is all that does.
+run (schema trireme.run/1), which goes to --record, or else is all that goes to standard output.
 
 Import it before the framework: with OMP_PROC_BIND, loading OpenMP binds the thread to one core, and the processors can
 no longer be counted; and what frameworks print while they are loaded has to go elsewhere already.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import math
@@ -59,13 +60,15 @@ def make_parser(description, device="cpu", precisions=PRECISIONS):
     parser.add_argument("--forward-only", action="store_true")
     parser.add_argument("--precision", choices=precisions, default="fp32")
     parser.add_argument("--device", choices=(device,), default=device)
+    parser.add_argument("--record", default="-", help="file for the record (default: standard output)")
     return parser
 
 
 def option_names():
     """Those that every script takes, without dashes; and the number of processes."""
     actions = make_parser("")._actions
-    return [name[2:] for action in actions for name in action.option_strings if name.startswith("--")][1:] + ["workers"]
+    names = [name[2:] for action in actions for name in action.option_strings if name.startswith("--")]
+    return [name for name in names if name not in ("help", "record")] + ["workers"]
 
 
 def time_steps(step, options, agree=bool):
@@ -179,9 +182,10 @@ def print_record(options, build, ranks, machine=None):
     }  # fmt: skip
     if machine:
         record["machine"] = machine
-    json.dump(record, _record_stream)
-    _record_stream.write("\n")
-    _record_stream.flush()
+    with contextlib.nullcontext(_record_stream) if options.record == "-" else open(options.record, "w", encoding="utf-8") as file:
+        json.dump(record, file)
+        file.write("\n")
+        file.flush()
 
 
 def percentile(samples, share):

@@ -13,7 +13,7 @@
 #include "run_command.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme {
 namespace {
@@ -42,9 +42,11 @@ class Report : public ::testing::Test {
 
  private:
   void write(const std::string& name, int batch, int repeat, double speed) {
-    report::RunRecord record;
+    record::RunRecord record;
     record.command = {"trireme", "bench"};
-    record.machine = {{"host", "node1"}, {"cpu", "A CPU"}, {"cores", 4}};
+    record.machine.host = "node1";
+    record.machine.cpu = "A CPU";
+    record.machine.cores = 4;
     record.config = {{"model", "resnet50"}, {"batch_size", batch}};
     record.results.images_per_second = speed * (1 + 0.001 * repeat);
     Json json = to_json(record);

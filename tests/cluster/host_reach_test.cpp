@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "trireme/base/error.hpp"
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 
 namespace trireme::cluster {
 namespace {

@@ -10,6 +10,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "tests/cli/run_command.hpp"
+#include "tests/distributed/bench_record.hpp"
 #include "tests/distributed/launched_job.hpp"
 #include "trireme/cluster/channel.hpp"
 
@@ -190,6 +192,20 @@ TEST_P(Launch, AReaderThatGoesAwayEndsTheJob) {
   EXPECT_TRUE(job.is_gone_within(5s));
 }
 
+// Only the launcher has descriptor 9: tasks start without it.
+TEST(LaunchRecord, IsWrittenByTheLauncher) {
+  const TemporaryFolder folder;
+  const std::string record = folder / "record.json";
+  const CommandResult result = run_command(
+      {"/bin/sh", "-c",
+       "exec 9> \"$0\"; exec " TRIREME_BINARY
+       " launch --workers 2 --oversubscribe --starter process -- bench --model mnist --batch-size 2 --num-batches 2 "
+       "--num-warmup-batches 1 --autotune off --variable-update independent --record /dev/fd/9",
+       record});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(read_record(record).at("steps").size(), 2U);
+}
+
 // One line on stderr that has this part; nothing started.
 void expect_refused(const std::vector<std::string>& arguments, int code, const std::string& part,
                     const std::vector<std::string>& environment = {}) {
@@ -218,6 +234,7 @@ TEST(LaunchRefuses, BadInputBeforeAnythingStarts) {
   expect_refused({"--workers", "1", "--", "bench"}, 2, "started by Open MPI",
                  {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"});
   expect_refused({"--workers", "1", "--", "bench"}, 2, "started by trireme launch", {"TRIREME_LAUNCH=x"});
+  expect_refused({"--workers", "1", "--", "bench", "--record", "/no/such/r.json"}, 2, "/no/such/r.json");
 }
 
 TEST(LaunchRefuses, AMissingMpirunIsNamedWithItsPackage) {

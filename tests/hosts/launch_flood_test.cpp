@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tests/hosts/launch_hosts.hpp"
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -20,7 +20,7 @@ TEST_F(LaunchHosts, AFloodOfOutputArrivesWholeAndTakesLittleMemory) {
   Words arguments = script_on("n0,n1", 2, fmt::format("yes flood {} | head -n {}", line, kLines));
   arguments.insert(arguments.begin(), {TRIREME_BINARY, "launch"});
   const CommandOutcome outcome = run_shell(
-      fmt::format("({} 2>/dev/null | {{ sleep 3; {}; grep -c flood; }})", cluster::shell_line(arguments), kMostMemory));
+      fmt::format("({} 2>/dev/null | {{ sleep 3; {}; grep -c flood; }})", shell_line(arguments), kMostMemory));
   std::istringstream words(outcome.output);
   std::int64_t kilobytes = 0, lines = 0;
   words >> kilobytes >> lines;

@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "tests/distributed/bench_record.hpp"
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -100,7 +100,7 @@ TEST_F(LaunchHosts, TheLastWordsOfAHostArriveThoughNobodyReadsForAWhile) {
                 "[ $TRIREME_TASK_INDEX = 1 ] || exec sleep 60; "
                 "yes a line of many | head -c 1500000; echo last words; sleep 1; pkill -KILL -f launch-host");
   arguments.insert(arguments.begin(), {TRIREME_BINARY, "launch"});
-  const CommandOutcome outcome = run_shell(fmt::format("({} | {{ sleep 4; cat; }})", cluster::shell_line(arguments)));
+  const CommandOutcome outcome = run_shell(fmt::format("({} | {{ sleep 4; cat; }})", shell_line(arguments)));
   EXPECT_TRUE(has(outcome.output, "[1] last words")) << outcome.output.substr(outcome.output.size() / 10 * 9);
   EXPECT_TRUE(has(outcome.output, "error: rank 1 (n1, pid ")) << outcome.output.substr(outcome.output.size() / 10 * 9);
   expect_nothing_left();
@@ -109,10 +109,10 @@ TEST_F(LaunchHosts, TheLastWordsOfAHostArriveThoughNobodyReadsForAWhile) {
 TEST_F(LaunchHosts, ShellsThatTalkAndFilesThatArePipesAreWelcome) {
   ASSERT_EQ(cluster_.on("n1", "mount -t tmpfs none ~ && echo 'echo; echo Welcome' > ~/.bashrc").code, 0);
   const std::string launch =
-      cluster::shell_line({TRIREME_BINARY, "launch", "--ssh-config", cluster_.ssh_config(), "--oversubscribe"});
+      shell_line({TRIREME_BINARY, "launch", "--ssh-config", cluster_.ssh_config(), "--oversubscribe"});
   const std::string rest = " --program /bin/sh -- -c 'echo on $(hostname)'";
   const CommandOutcome outcome =
-      run_shell("bash -c " + cluster::shell_quoted(launch + " --hostfile <(echo n0; echo n1)" + rest));
+      run_shell("bash -c " + shell_quoted(launch + " --hostfile <(echo n0; echo n1)" + rest));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_TRUE(has(outcome.output, "[0] on n0") && has(outcome.output, "[1] on n1")) << outcome.output;
 }

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tests/hosts/launch_hosts.hpp"
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -47,7 +47,7 @@ class LaunchPodman : public LaunchHosts {
     std::filesystem::permissions(podman_, std::filesystem::perms::owner_all);
     for (const char* node : {"n0", "n1"}) {
       const CommandOutcome prepared =
-          cluster_.run(std::string("exec ") + node + " sh -c " + cluster::shell_quoted(kPrepare) + " " + podman_);
+          cluster_.run(std::string("exec ") + node + " sh -c " + shell_quoted(kPrepare) + " " + podman_);
       if (prepared.code != 0) GTEST_SKIP() << "podman cannot run here: " << prepared.output;
     }
   }

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -51,7 +51,7 @@ CommandOutcome TestCluster::run(const std::string& arguments) const {
 }
 
 CommandOutcome TestCluster::on(const std::string& node, const std::string& script) const {
-  return run("exec " + node + " sh -c " + cluster::shell_quoted(script));
+  return run("exec " + node + " sh -c " + shell_quoted(script));
 }
 
 void TestCluster::expect_empty(const std::string& node, int seconds) const {

@@ -204,13 +204,13 @@ TEST(IoOverheadFigure, IsOverWorkersWithItsSpread) {
 
 TEST(BreakdownFigure, StacksTheTimeOfEachRank) {
   RecordSet records;
-  const Breakdown rank{.compute = 0.08,
+  const record::Breakdown rank{.compute = 0.08,
                        .communication = 0.03,
                        .exposed_communication = 0.01,
                        .input_wait = 0.0,
                        .optimizer = {},
                        .idle = 0.01};
-  Breakdown slower = rank;
+  record::Breakdown slower = rank;
   slower.compute = 0.09;
   slower.idle = 0.0;
   records.runs.push_back(cell("bars", {{"workers", 2}}).breakdown({rank, slower}).run());
@@ -227,7 +227,7 @@ TEST(BreakdownFigure, StacksTheTimeOfEachRank) {
 }
 
 TEST(TrainingFigures, LossOverEpochsAndTimeAndAccuracy) {
-  const std::vector<Figure> figures = training_figures({{"run/a.json", testkit::training_record()}});
+  const std::vector<Figure> figures = training_figures({testkit::training("run/a.json")});
   ASSERT_EQ(figures.size(), 3U);
   EXPECT_EQ(figures[0].series[0].points.size(), 4U);
   EXPECT_DOUBLE_EQ(figures[0].series[0].points[3].x, 2);
@@ -237,7 +237,7 @@ TEST(TrainingFigures, LossOverEpochsAndTimeAndAccuracy) {
 }
 
 TEST(NetworkFigures, BandwidthOverSizeInLogarithms) {
-  const std::vector<Figure> figures = network_figures({{"net.json", testkit::network_record()}});
+  const std::vector<Figure> figures = network_figures({testkit::network("net.json")});
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_TRUE(figures[0].x.logarithmic && figures[0].y.logarithmic);
   ASSERT_EQ(figures[0].series.size(), 2U);                // two modes

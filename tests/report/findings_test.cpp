@@ -336,8 +336,8 @@ TEST(Guidelines, WorkersThatExchangeNothingAreNoWayToTrain) {
 
 TEST(Document, FiguresOfTrainingAndNetworkAreIncluded) {
   RecordSet records;
-  records.trainings.push_back({"a.json", testkit::training_record()});
-  records.networks.push_back({"n.json", testkit::network_record()});
+  records.trainings.push_back(testkit::training("a.json"));
+  records.networks.push_back(testkit::network("n.json"));
   const Document document = make_document(records);
   EXPECT_EQ(document.figures().size(), 5U);
   EXPECT_NE(find(document, "a: loss 0.5 after 2 epochs and 6.00 s of training; top-1 80.00 %"), nullptr)
@@ -347,11 +347,11 @@ TEST(Document, FiguresOfTrainingAndNetworkAreIncluded) {
 
 TEST(Document, ATrainingThatWasResumedSaysHowLongItsPartsTook) {
   RecordSet records;
-  records.trainings.push_back({"a.json", testkit::training_record()});
-  Json& json = records.trainings.back().json;
+  Json json = testkit::training_record();
   json["resumed"] = {{"step", 1}, {"epoch", 0.5}, {"train_seconds", 11.0}, {"epoch_seconds", 1.0}};
   json["train_seconds"] = 16.0;
   json["train_seconds_here"] = 5.0;
+  records.trainings.push_back(testkit::training("a.json", json));
   const Document document = make_document(records);
   EXPECT_NE(find(document,
                  "after 2 epochs and 16.00 s of training (5.00 s of it since it was resumed at step 1 "

@@ -5,15 +5,20 @@
 namespace trireme::report::testkit {
 
 RecordBuilder::RecordBuilder() {
-  RunRecord record;
+  record::RunRecord record;
   record.command = {"/usr/bin/trireme", "bench", "--model", "resnet50"};
   record.started = "2024-05-01T12:30:00Z";
   record.build = {{"version", "0.1.0"}, {"git", "abc123"}, {"compiler", "GNU 12.2.0"}};
-  record.machine = {{"host", "node1"}, {"cpu", "A CPU"}, {"cores", 4}, {"os", "Debian"}, {"kernel", "Linux 6"}};
+  record.machine.host = "node1";
+  record.machine.cpu = "A CPU";
+  record.machine.cores = 4;
+  record.machine.os = "Debian";
+  record.machine.kernel = "Linux 6";
   record.config = {{"model", "resnet50"}, {"batch_size", 32},       {"workers", 1},
                    {"servers", 0},        {"num_intra_threads", 4}, {"forward_only", false}};
   record.results.images_per_second = 100.0;
   json_ = to_json(record);
+  json_.erase("given");
 }
 
 RecordBuilder& RecordBuilder::given(const Json& options) {
@@ -76,8 +81,8 @@ RecordBuilder& RecordBuilder::framework(const std::string& name) {
   return *this;
 }
 
-RecordBuilder& RecordBuilder::breakdown(std::vector<Breakdown> ranks) {
-  RunRecord record;
+RecordBuilder& RecordBuilder::breakdown(std::vector<record::Breakdown> ranks) {
+  record::RunRecord record;
   record.results.breakdown = std::move(ranks);
   json_["results"]["breakdown"] = to_json(record)["results"]["breakdown"];
   return *this;
@@ -143,6 +148,20 @@ Json network_record() {
          {"bytes", 1024},
          {"bus_bytes_per_second", 1e9},
          {"seconds", {{"samples", {1e-6, 1.1e-6}}}}}}}};
+}
+
+Training training(const std::string& file, const Json& record) {
+  Training training;
+  read(record, training);
+  training.file = file;
+  return training;
+}
+
+Network network(const std::string& file) {
+  Network network;
+  read(network_record(), network);
+  network.file = file;
+  return network;
 }
 
 void write_file(const std::string& path, const std::string& text) {

@@ -24,7 +24,7 @@ class RecordBuilder {
   // A run of a study; `cell` has options as the command line has them.
   RecordBuilder& study(const std::string& name, const Json& cell, int repeat = 0, const std::string& kind = "");
   RecordBuilder& framework(const std::string& name);
-  RecordBuilder& breakdown(std::vector<Breakdown> ranks);
+  RecordBuilder& breakdown(std::vector<record::Breakdown> ranks);
   RecordBuilder& io_overhead(std::vector<double> percent);
   RecordBuilder& error(const std::string& message);
 
@@ -44,6 +44,8 @@ std::vector<double> about(double speed);
 // Training and network records with a few points each.
 Json training_record();
 Json network_record();
+Training training(const std::string& file, const Json& record = training_record());
+Network network(const std::string& file);
 
 void write_file(const std::string& path, const std::string& text);
 

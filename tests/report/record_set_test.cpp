@@ -46,7 +46,7 @@ TEST_F(RecordFiles, FolderOfAStudyIsRead) {
   write_file(path("runs/notes.txt"), "not for reports");
   const RecordSet records = load_records({path("")});
   ASSERT_EQ(records.runs.size(), 1U);
-  EXPECT_EQ(records.runs[0].study, "threads");
+  EXPECT_EQ(records.runs[0].study_name, "threads");
   EXPECT_EQ(records.trainings.size(), 1U);
   EXPECT_EQ(records.networks.size(), 1U);
   ASSERT_EQ(records.plans.count("threads"), 1U);
@@ -123,7 +123,7 @@ TEST(ReadRun, AnErrorThatIsNullIsNone) {
 TEST(ReadRun, HostsAreThoseOfItsTasks) {
   EXPECT_EQ(RecordBuilder().cluster({"h2", "h1", "h2"}).run().hosts, (std::vector<std::string>{"h1", "h2"}));
   EXPECT_TRUE(RecordBuilder().run().hosts.empty());
-  EXPECT_EQ(RecordBuilder().no_machine().run().machine, kUnknownMachine);
+  EXPECT_EQ(RecordBuilder().no_machine().run().machine_line, record::kUnknownMachine);
 }
 
 TEST(ReadRun, SpeedMustBeThere) {
@@ -153,8 +153,8 @@ TEST(ReadRun, OptionsHaveTheNamesOfTheCommandLine) {
 }
 
 TEST(ReadRun, CommandCanBeRepeated) {
-  EXPECT_EQ(RecordBuilder().run().command, "trireme bench --model resnet50");
-  EXPECT_EQ(RecordBuilder().config("workers", 2).config("servers", 1).run().command,
+  EXPECT_EQ(RecordBuilder().run().repeat_command, "trireme bench --model resnet50");
+  EXPECT_EQ(RecordBuilder().config("workers", 2).config("servers", 1).run().repeat_command,
             "trireme launch --workers 2 --ps 1 -- bench --model resnet50");
 }
 

@@ -15,16 +15,17 @@ comm: base perf
 optim: base graph
 models: base graph
 config: base optim
+record: base perf
 backend: base graph optim plan
 runtime: base graph perf plan
 onnx: base graph runtime
 parallel: base comm perf runtime
 ps: base comm graph optim parallel perf plan
 cluster: base comm perf
-train: backend base cluster comm config data graph models onnx optim parallel perf plan ps runtime
-report: backend base cluster comm config data perf plan
-lab: backend base cluster comm config models perf plan report runtime train
-cli: backend base cluster comm config data lab models optim perf plan ps report train
+train: backend base cluster comm config data graph models onnx optim parallel perf plan ps record runtime
+report: base config perf plan record
+lab: backend base cluster comm config models perf plan record report runtime train
+cli: backend base cluster comm config data lab models optim perf plan ps record report train
 """
 ALLOWED = {folder: set(below.split()) for folder, _, below in (line.partition(":") for line in LAYERS.split("\n") if line)}
 ORDER = list(ALLOWED)

@@ -1,5 +1,7 @@
 #include "trireme/base/json.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -42,6 +44,25 @@ Json read_json(const std::string& path) {
 void write_json(const Json& json, const std::string& path) {
   // Names that are not UTF-8 (a host, an argument) must not cost the record.
   write_text(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", path);
+}
+
+void check_writable(const std::string& path, const std::string& what) {
+  if (path == "-") return;
+  if (path.empty()) bad_input("the path of {} is empty; give a file, or - for stdout", what);
+  // A path that cannot even be examined (name too long, folder not searchable) fails in the trial below.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    bad_input("cannot write {} to '{}': it is a directory; give a file, or - for stdout", what, path);
+  constexpr const char* kAdvice = "give a file in an existing, writable folder, or - for stdout";
+  if (is_special(path)) {
+    if (::access(path.c_str(), W_OK) == 0) return;
+    bad_input("cannot write {} to '{}': {}; {}", what, path, std::strerror(errno), kAdvice);
+  }
+  try {
+    NewFile trial(path);  // the only test that covers permissions, quotas and read-only file systems alike
+  } catch (const Error& error) {
+    bad_input("cannot write {}: {}; {}", what, error.what(), kAdvice);
+  }
 }
 
 }  // namespace trireme

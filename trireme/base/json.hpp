@@ -14,5 +14,7 @@ Json parse_json(std::string_view text, const std::string& source);
 Json read_json(const std::string& path);  // also Error(bad_input) if the file cannot be read
 // "-" is stdout. Files are replaced atomically: written aside, synced and renamed.
 void write_json(const Json& json, const std::string& path);
+// Error(bad_input) if write_json could not write there; leaves nothing behind. Call before a long run.
+void check_writable(const std::string& path, const std::string& what = "the record");
 
 }  // namespace trireme

@@ -5,6 +5,7 @@
 //                          started {pid} | not_started {reason}
 //                          output {stream: 1|2, text}    as it arrives
 //                          error {text}                  the program's message, before it ends
+//                          record {text}                 the program's record, for the launcher to write
 //                          stopped {signal} | continued
 //                          ended {code, signal}          signal 0: exited with this code
 //                          lost {reason}                 from a relay: its host is unreachable
@@ -14,7 +15,7 @@
 //                          signal {signal}               to the program and its children
 //                          ping                          to one runner per other host
 //                          release                       the runner may leave
-//   program to runner      error {text}
+//   program to runner      error {text} | record {text}
 #pragma once
 
 #include <array>

@@ -21,6 +21,8 @@ inline constexpr const char* kEndRequestsVariable = "TRIREME_END_REQUESTS";
 inline constexpr const char* kFromLauncher = "launcher";
 // A task's connection to its runner: descriptor and, as a safeguard, the socket's inode: "5:123456".
 inline constexpr const char* kLinkVariable = "TRIREME_TASK_LINK";
+// "launcher": the task's record is to be sent to the launcher, which writes it.
+inline constexpr const char* kRecordVariable = "TRIREME_RECORD";
 // "terminal": this task's progress appears on a terminal, though its own stderr is not one.
 inline constexpr const char* kProgressVariable = "TRIREME_PROGRESS";
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/child_process.hpp"
-#include "trireme/cluster/shell_text.hpp"
 
 namespace trireme::cluster {
 namespace {

@@ -9,11 +9,12 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/mpirun.hpp"
 #include "trireme/cluster/secret.hpp"
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/cluster/slurm.hpp"
 #include "trireme/cluster/starter.hpp"
 #include "trireme/comm/cluster_spec.hpp"
@@ -251,6 +252,8 @@ LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command)
   const bool at_addresses = meets_at_addresses(options, needs);
   check_suits_starter(options, needs);
   LaunchPlan plan;
+  if (needs.record_file != "-") plan.record_file = needs.record_file;
+  if (!plan.record_file.empty()) check_writable(plan.record_file);
   if (options.hosts.are_given()) {
     plan.hosts = shares_of_hosts(options.hosts, hosts, options.tasks, at_addresses);
     plan.starter = starter_for_hosts(options, needs, plan.hosts);
@@ -261,6 +264,9 @@ LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command)
   plan.job = make_job(options, plan.hosts, at_addresses);
   plan.job.survives_lost_workers = needs.survives_lost_workers;
   plan.job.needs_first_worker = needs.needs_first_worker;
+  for (Task& task : plan.job.tasks) {
+    if (!plan.record_file.empty()) task.environment[kRecordVariable] = kFromLauncher;
+  }
   return plan;
 }
 

@@ -21,6 +21,7 @@ struct LaunchNeeds {
   bool uses_every_protocol = false;    // by itself, as far as the launch allows
   bool survives_lost_workers = false;  // the others go on where a worker is lost
   bool needs_first_worker = false;     // but not without worker 0
+  std::string record_file = {};        // that the command writes; "-": stdout; empty: none
 
   // Which does not go on without a rank, and starts its processes itself.
   bool talks_mpi() const { return protocol == "mpi" || protocol == "grpc+mpi"; }
@@ -44,6 +45,7 @@ struct LaunchOptions {
 
 struct LaunchPlan {
   JobDescription job;
+  std::string record_file;
   std::vector<HostShare> hosts;
   Starter starter;
   PortClaims ports;  // for as long as the job runs

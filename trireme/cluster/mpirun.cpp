@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/environment.hpp"
-#include "trireme/cluster/shell_text.hpp"
 
 namespace trireme::cluster {
 namespace {

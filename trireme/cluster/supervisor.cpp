@@ -7,6 +7,8 @@
 #include <functional>
 
 #include "trireme/base/clock.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/failure_log.hpp"
 #include "trireme/cluster/host_link.hpp"
@@ -55,6 +57,7 @@ class Supervisor {
   void listen_to(int task);
   void greet(Channel channel, const std::vector<nlohmann::json>& messages);
   void handle(int task, const nlohmann::json& message);
+  void write_record(int task, const std::string& text);
   void handle_ended(int task, const Ending& ending);
   void lose(int task, Cause cause, const std::string& reason);
   void listen_to(StarterProcess& starter);
@@ -217,6 +220,8 @@ void Supervisor::handle(int task, const json& message) {
     const std::string text = message.at("text");
     console_.keep_error(task, text);
     fail_job({Cause::error, task, tasks_.full_name(task), ": " + text, message.at("code")});
+  } else if (type == "record") {
+    write_record(task, message.at("text"));
   } else if (type == "stopped") {
     tasks_[task].stopped_by = message.at("signal");
     console_.say(
@@ -232,6 +237,16 @@ void Supervisor::handle(int task, const json& message) {
     tasks_[task].pinged = false;
   } else if (type == "ended") {
     handle_ended(task, {.code = message.at("code"), .signal = message.at("signal")});
+  }
+}
+
+// Only to the file of this launch's own command line, whatever a task on another host says.
+void Supervisor::write_record(int task, const std::string& text) {
+  if (options_.record_file.empty()) return;
+  try {
+    write_text(text, options_.record_file);
+  } catch (const Error& error) {
+    fail_job({Cause::error, task, tasks_.full_name(task), fmt::format(": its record: {}", error.what()), 1});
   }
 }
 

@@ -17,6 +17,7 @@ inline constexpr int kInterruptedCode = 130;  // a shell's code for Ctrl-C
 struct SupervisorOptions {
   std::string program;  // the `trireme` binary, for the guard
   ConsoleOptions console;
+  std::string record_file = {};                     // for the record that a task sends; empty: none is expected
   std::chrono::milliseconds start_timeout{60'000};  // until all runners have connected
   std::chrono::milliseconds servers_leave{3'000};   // from the last worker's end until servers are asked to end
   std::chrono::milliseconds grace{2'000};  // after a failure, from asking the other tasks to end to killing them

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <vector>
@@ -127,7 +128,7 @@ void TaskRunner::read_link() {
   std::vector<json> messages;
   const bool open = link_->receive(messages);
   for (const json& message : messages) {
-    if (message.at("type") == "error") supervisor_.send(message);
+    if (message.at("type") == "error" || message.at("type") == "record") supervisor_.send(message);
   }
   if (!open) link_.reset();
 }
@@ -209,13 +210,43 @@ void run_task(const std::string& address, int task) {
   runner.run();
 }
 
-// Does not close the descriptor, which belongs to the process, like stderr.
+namespace {
+
+// Blocks while the runner is busy. Does not close the descriptor, which belongs to the process, like stderr. False: no
+// runner takes it.
+bool tell_runner(const json& message) {
+  const std::string link = environment_variable(kLinkVariable);
+  const int descriptor = std::atoi(link.c_str());
+  if (link.empty() || link_value(descriptor) != link) return false;
+  const std::string frame = to_frame(message);
+  for (std::size_t sent = 0; sent < frame.size();) {
+    const ssize_t count = send(descriptor, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno != EINTR) return false;
+    if (count > 0) sent += count;
+  }
+  return true;
+}
+
+bool is_sent_to_launcher(const std::string& path) {
+  return path != "-" && environment_variable(kRecordVariable) == kFromLauncher;
+}
+
+}  // namespace
+
 bool report_error(const std::string& text, int exit_code) {
-  const std::string told = environment_variable(kLinkVariable);
-  const int descriptor = std::atoi(told.c_str());
-  if (told.empty() || link_value(descriptor) != told) return false;
-  const std::string frame = to_frame({{"type", "error"}, {"text", text}, {"code", exit_code}});
-  return send(descriptor, frame.data(), frame.size(), MSG_NOSIGNAL) == std::ssize(frame);
+  return tell_runner({{"type", "error"}, {"text", text}, {"code", exit_code}});
+}
+
+void check_record_path(const std::string& path) {
+  if (!path.empty() && !is_sent_to_launcher(path)) check_writable(path);
+}
+
+void write_record(const Json& record, const std::string& path) {
+  if (!is_sent_to_launcher(path)) return write_json(record, path);
+  const std::string text = record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (!tell_runner({{"type", "record"}, {"text", text}})) {
+    fail(ErrorKind::failed, "the record could not be sent to the launcher, which writes it to {}", path);
+  }
 }
 
 }  // namespace trireme::cluster

@@ -8,11 +8,11 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_fields.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/figure_parts.hpp"
 #include "trireme/report/findings.hpp"
-#include "trireme/report/json_fields.hpp"
 #include "trireme/report/study_options.hpp"
 
 namespace trireme::report {
@@ -54,9 +54,9 @@ void check_machines(const RecordSet& old_records, const RecordSet& new_records, 
     }
     all.merge(values);
   }
-  if (all.count(kUnknownMachine) > 0) {
+  if (all.count(record::kUnknownMachine) > 0) {
     other_hardware("the records do not say which machine they were measured on", must_match, warnings);
-  } else if (values_of(old_records, &Run::machine) != values_of(new_records, &Run::machine)) {
+  } else if (values_of(old_records, &Run::machine_line) != values_of(new_records, &Run::machine_line)) {
     warnings.emplace_back("The two sides were measured on different hosts of the same kind.");
   }
 }
@@ -64,7 +64,7 @@ void check_machines(const RecordSet& old_records, const RecordSet& new_records, 
 void check_builds(const RecordSet& records, const char* side, std::vector<std::string>& warnings) {
   std::set<std::string> builds;
   for (const Run& run : records.runs) {
-    if (run.is_measured() && run.is_own()) builds.insert(run.build);
+    if (run.is_measured() && run.is_own()) builds.insert(run.build_line);
   }
   if (builds.size() > 1)
     warnings.push_back(
@@ -154,7 +154,7 @@ void add_study(const Study& study, bool must_match, BaselineComparison& result) 
                               .label = label_of(cell),
                               .old_speeds = other->run_speeds(),
                               .new_speeds = cell.run_speeds(),
-                              .command = cell.example().command,
+                              .command = cell.example().repeat_command,
                               .comparison = perf::compare(cell.run_speeds(), other->run_speeds())});
     check_hosts(result.changes.back(), other->example(), cell.example(), must_match, result.warnings);
     add_differences(other->example(), cell.example(), differences);
@@ -240,7 +240,7 @@ Figure change_figure(const BaselineComparison& comparison, const RecordSet& reco
                              .runs = static_cast<int>(change.new_speeds.size())});
   }
   figure.series.push_back(std::move(series));
-  if (!records.runs.empty()) figure.machine = records.runs.front().machine;
+  if (!records.runs.empty()) figure.machine = records.runs.front().machine_line;
   return figure;
 }
 

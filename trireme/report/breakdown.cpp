@@ -7,13 +7,13 @@
 namespace trireme::report {
 namespace {
 
-using Part = std::optional<double> Breakdown::*;
+using Part = std::optional<double> record::Breakdown::*;
 
 std::vector<double> samples_of(const Cell& cell, std::size_t rank, Part part) {
   std::vector<double> samples;
   for (const Run& run : cell.runs) {
-    if (rank < run.breakdown.size() && (run.breakdown[rank].*part).has_value())
-      samples.push_back(*(run.breakdown[rank].*part));
+    if (rank < run.results.breakdown.size() && (run.results.breakdown[rank].*part).has_value())
+      samples.push_back(*(run.results.breakdown[rank].*part));
   }
   return samples;
 }
@@ -22,18 +22,19 @@ std::vector<double> samples_of(const Cell& cell, std::size_t rank, Part part) {
 
 std::vector<RankTime> rank_times(const Cell& cell) {
   std::size_t ranks = 0;
-  for (const Run& run : cell.runs) ranks = std::max(ranks, run.breakdown.size());
+  for (const Run& run : cell.runs) ranks = std::max(ranks, run.results.breakdown.size());
   std::vector<RankTime> times;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const std::vector<double> compute = samples_of(cell, rank, &Breakdown::compute);
+    const std::vector<double> compute = samples_of(cell, rank, &record::Breakdown::compute);
     if (compute.empty()) return {};
-    const std::vector<double> optimizer = samples_of(cell, rank, &Breakdown::optimizer);
-    times.push_back({.compute = perf::median(compute),
-                     .exposed_communication = perf::median(samples_of(cell, rank, &Breakdown::exposed_communication)),
-                     .input_wait = perf::median(samples_of(cell, rank, &Breakdown::input_wait)),
-                     .optimizer = perf::median(optimizer),
-                     .idle = perf::median(samples_of(cell, rank, &Breakdown::idle)),
-                     .optimizer_known = !optimizer.empty()});
+    const std::vector<double> optimizer = samples_of(cell, rank, &record::Breakdown::optimizer);
+    times.push_back(
+        {.compute = perf::median(compute),
+         .exposed_communication = perf::median(samples_of(cell, rank, &record::Breakdown::exposed_communication)),
+         .input_wait = perf::median(samples_of(cell, rank, &record::Breakdown::input_wait)),
+         .optimizer = perf::median(optimizer),
+         .idle = perf::median(samples_of(cell, rank, &record::Breakdown::idle)),
+         .optimizer_known = !optimizer.empty()});
   }
   return times;
 }
@@ -49,13 +50,14 @@ std::optional<RankTime> mean_time(const Cell& cell) {
 }
 
 std::vector<double> io_overheads(const Cell& cell) {
-  return cell.runs.size() == 1 ? cell.example().io_overhead_percent : run_io_overheads(cell);
+  return cell.runs.size() == 1 ? cell.example().results.io_overhead_percent_per_repeat : run_io_overheads(cell);
 }
 
 std::vector<double> run_io_overheads(const Cell& cell) {
   std::vector<double> samples;
   for (const Run& run : cell.runs) {
-    if (!run.io_overhead_percent.empty()) samples.push_back(perf::median(run.io_overhead_percent));
+    if (!run.results.io_overhead_percent_per_repeat.empty())
+      samples.push_back(perf::median(run.results.io_overhead_percent_per_repeat));
   }
   return samples;
 }

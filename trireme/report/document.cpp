@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/report/file_figures.hpp"
 #include "trireme/report/findings.hpp"
-#include "trireme/report/json_fields.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {
@@ -38,7 +38,7 @@ void add_study(const Study& study, std::set<std::string>& taken, Document& docum
 std::string title_of(const RecordSet& records, const std::vector<Study>& studies) {
   if (studies.size() == 1 && studies.front().title != "Runs") return studies.front().title;
   std::set<std::string> hosts;
-  for (const Run& run : records.runs) hosts.insert(text_field(run.machine_facts, {"host"}));
+  for (const Run& run : records.runs) hosts.insert(run.machine.host);
   const bool is_one = hosts.size() == 1 && !hosts.begin()->empty();
   return is_one ? fmt::format("Performance on {}", *hosts.begin()) : "Performance report";
 }
@@ -122,10 +122,11 @@ FigureTable runs_table(const std::vector<Study>& studies) {
       if (value.is_null()) value = field(run.options, {option.c_str()});
       row.push_back(value.is_null() ? TableCell{} : TableCell{value_text(value), value_number(value)});
     }
-    row.push_back(run.images_per_second > 0 ? number_cell(run.images_per_second) : TableCell{});
-    row.push_back(run.utilisation ? number_cell(100 * *run.utilisation) : TableCell{});
+    row.push_back(run.images_per_second() > 0 ? number_cell(run.images_per_second()) : TableCell{});
+    row.push_back(run.results.utilisation ? number_cell(100 * *run.results.utilisation) : TableCell{});
     const std::string error = run.error ? *run.error : run.interrupted ? "interrupted" : "";
-    for (const std::string& text : {run.started, run.machine, run.build, error, run.command}) row.push_back({text});
+    for (const std::string& text : {run.started, run.machine_line, run.build_line, error, run.repeat_command})
+      row.push_back({text});
     table.rows.push_back(std::move(row));
   };
   for (const Study& study : studies) {
@@ -142,24 +143,22 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& recor
   const auto keep = [](const std::string& text, std::set<std::string>& values) {
     if (!text.empty()) values.insert(text);
   };
-  const auto add = [&](const Json& machine, const Json& build, const std::string& started) {
-    if (machine.is_object()) {
-      machines.insert(host_line(machine));
-      keep(gpu_name(machine), gpus);
-      const std::string os = text_field(machine, {"os"}), kernel = text_field(machine, {"kernel"});
-      keep(os.empty() || kernel.empty() ? os + kernel : fmt::format("{}, {}", os, kernel), systems);
+  const auto add = [&](const auto& record) {
+    const record::Machine& machine = record.machine;
+    if (machine.host_line() != record::kUnknownMachine) machines.insert(machine.host_line());
+    keep(machine.gpu_name(), gpus);
+    keep(machine.os.empty() || machine.kernel.empty() ? machine.os + machine.kernel
+                                                      : fmt::format("{}, {}", machine.os, machine.kernel),
+         systems);
+    if (record.build.is_object()) {
+      builds.insert(record::build_line(record.build));
+      keep(text_field(record.build, {"compiler"}), compilers);
     }
-    if (build.is_object()) {
-      builds.insert(build_line(build));
-      keep(text_field(build, {"compiler"}), compilers);
-    }
-    keep(started, times);
+    keep(record.started, times);
   };
-  for (const Run& run : records.runs) add(run.machine_facts, run.build_facts, run.started);
-  for (const auto* list : {&records.trainings, &records.networks}) {
-    for (const FileRecord& record : *list)
-      add(field(record.json, {"machine"}), field(record.json, {"build"}), text_field(record.json, {"started"}));
-  }
+  std::ranges::for_each(records.runs, add);
+  std::ranges::for_each(records.trainings, add);
+  std::ranges::for_each(records.networks, add);
   std::vector<std::pair<std::string, std::string>> facts;
   const auto failed = std::ranges::count_if(records.runs, [](const Run& run) { return !run.is_measured(); });
   if (!records.runs.empty())
@@ -183,7 +182,7 @@ std::vector<std::string> warnings_of(const RecordSet& records, const std::vector
   for (const Study& study : studies) append(warnings, study.warnings);
   std::vector<std::pair<std::string, std::size_t>> counts;  // machine warnings, with the number of runs
   for (const Run& run : records.runs) {
-    for (const std::string& warning : run.machine_warnings) {
+    for (const std::string& warning : run.machine.warnings) {
       // The load is a different number in every run.
       std::string kind = warning.substr(0, warning.find_first_of("0123456789"));
       if (kind.empty()) kind = warning;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/perf/comparison.hpp"
 #include "trireme/perf/rank_test.hpp"
@@ -12,7 +13,6 @@
 #include "trireme/report/breakdown.hpp"
 #include "trireme/report/figure_parts.hpp"
 #include "trireme/report/findings.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::report {
 namespace {
@@ -117,13 +117,13 @@ const Cell* smaller_batch(const Cell& best, const std::vector<const Cell*>& cell
 }
 
 // "118.55 s of training", and for a resumed run this run's part of it.
-std::string training_time(const Json& record) {
+std::string training_time(const Training& record) {
   double of_epochs = 0;
-  for (const Json& epoch : field(record, {"epochs"})) of_epochs += number_field(epoch, {"train_seconds"}).value_or(0);
-  const auto step = number_field(record, {"resumed", "step"}), epoch = number_field(record, {"resumed", "epoch"});
-  const auto all = number_field(record, {"train_seconds"}), here = number_field(record, {"train_seconds_here"});
-  if (!step || !epoch || !here) return format_seconds(all.value_or(of_epochs)) + " of training";
-  const std::string where = fmt::format("resumed at step {:g} (epoch {:.2f})", *step, *epoch);
+  for (const record::Epoch& epoch : record.epochs) of_epochs += epoch.train_seconds;
+  const auto &all = record.train_seconds, &here = record.train_seconds_here;
+  if (!record.resumed || !here) return format_seconds(all.value_or(of_epochs)) + " of training";
+  const std::string where =
+      fmt::format("resumed at step {} (epoch {:.2f})", record.resumed->step, record.resumed->epoch);
   if (!all) return fmt::format("{} of training since it was {}", format_seconds(*here), where);
   return fmt::format("{} of training ({} of it since it was {})", format_seconds(*all), format_seconds(*here), where);
 }
@@ -159,7 +159,8 @@ std::vector<Guideline> guidelines_of(const std::vector<StudyFigure>& studies) {
     }
   }
   const auto guideline = [&](const std::string& text, const Cell& cell) {
-    return Guideline{.text = text, .command = cell.example().command, .figure = figures[&cell - all.cells.data()]};
+    return Guideline{
+        .text = text, .command = cell.example().repeat_command, .figure = figures[&cell - all.cells.data()]};
   };
   std::vector<Guideline> guidelines;
   for (const auto& cells : same_work(all)) {
@@ -183,17 +184,15 @@ std::vector<Guideline> guidelines_of(const std::vector<StudyFigure>& studies) {
   return guidelines;
 }
 
-std::vector<Finding> training_findings(const std::vector<FileRecord>& records, const std::vector<Figure>& figures) {
+std::vector<Finding> training_findings(const std::vector<Training>& records, const std::vector<Figure>& figures) {
   std::vector<Finding> findings;
-  for (const FileRecord& record : records) {
-    const Json epochs = field(record.json, {"epochs"});
-    if (!epochs.is_array() || epochs.empty()) continue;
-    const auto epoch = number_field(epochs.back(), {"epoch"}), loss = number_field(epochs.back(), {"loss"});
-    if (!epoch || !loss) continue;
+  for (const Training& record : records) {
+    if (record.epochs.empty() || !record.epochs.back().epoch || !record.epochs.back().loss) continue;
+    const record::Epoch& last = record.epochs.back();
     std::string text =
         fmt::format("{}: loss {} after {:g} epoch{} and {}", std::filesystem::path(record.file).stem().string(),
-                    number_text(*loss), *epoch, *epoch == 1 ? "" : "s", training_time(record.json));
-    if (const auto top1 = number_field(epochs.back(), {"top1"})) text += fmt::format("; top-1 {:.2f} %", 100 * *top1);
+                    number_text(*last.loss), *last.epoch, *last.epoch == 1 ? "" : "s", training_time(record));
+    if (last.top1) text += fmt::format("; top-1 {:.2f} %", 100 * *last.top1);
     findings.push_back({.kind = Finding::Kind::fact, .text = text + ".", .figure = figure_ending(figures, "")});
   }
   return findings;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::report {
 namespace {
@@ -44,7 +44,7 @@ std::string machines_of(const Study& study) {
   std::set<std::string> machines, gpus;
   for (const Cell& cell : study.cells) {
     for (const Run& run : cell.runs) {
-      if (run.machine_facts.is_object()) machines.insert(run.machine);
+      if (run.machine_line != record::kUnknownMachine) machines.insert(run.machine_line);
       if (!run.gpu.empty()) gpus.insert(run.gpu);
     }
   }
@@ -83,7 +83,7 @@ Figure figure_of(const Study& study, const std::string& suffix, FigureKind kind,
   figure.subject = study.title;
   figure.machine = machines_of(study);
   figure.table = cell_table(study);
-  for (const Cell& cell : study.cells) figure.commands.push_back({cell.label, cell.example().command});
+  for (const Cell& cell : study.cells) figure.commands.push_back({cell.label, cell.example().repeat_command});
   add_sample_notes(study, figure);
   return figure;
 }

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/report/breakdown.hpp"
 #include "trireme/report/figure_parts.hpp"
-#include "trireme/report/json_fields.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {

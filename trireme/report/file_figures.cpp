@@ -5,40 +5,40 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/perf/intervals.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::report {
 namespace {
 
+using Number = std::optional<double>;
+
+template <typename Entry>
 struct Curve {
-  const char* list;  // in the record: "curve" by steps, "epochs" by epochs
-  const char* x;     // field of its entries; empty: seconds of training and evaluation so far
-  const char* y;
+  std::vector<Entry> record::TrainingRecord::*list;
+  Number Entry::*x;
+  Number Entry::*y;
+  double scale = 1;
 };
 
-Json list_of(const Json& json, const char* name) {
-  Json list = field(json, {name});
-  return list.is_array() ? list : Json::array();
-}
-
-Series series_of(const FileRecord& record, const Curve& curve, const std::string& name) {
+template <typename Entry>
+Series series_of(const Training& record, const Curve<Entry>& curve, const std::string& name) {
   Series series{.name = name};
-  for (const Json& entry : list_of(record.json, curve.list)) {
-    const auto x = number_field(entry, {curve.x}), y = number_field(entry, {curve.y});
-    if (x && y) series.points.push_back({.x = *x, .y = *y, .runs = 1});
+  for (const Entry& entry : record.*curve.list) {
+    const Number &x = entry.*curve.x, &y = entry.*curve.y;
+    if (x && y) series.points.push_back({.x = *x, .y = curve.scale * *y, .runs = 1});
   }
   return series;
 }
 
-std::string name_of(const FileRecord& record) {
-  const std::string model = text_field(record.json, {"config", "model"});
+std::string name_of(const Training& record) {
+  const std::string model = text_field(record.config, {"model"});
   const std::string file = std::filesystem::path(record.file).stem();
   return model.empty() ? file : fmt::format("{} ({})", model, file);
 }
 
-FigureTable epochs_table(const std::vector<FileRecord>& records) {
+FigureTable epochs_table(const std::vector<Training>& records) {
   FigureTable table{.columns = {{"training"},
                                 {"epoch", true},
                                 {"step", true},
@@ -48,40 +48,38 @@ FigureTable epochs_table(const std::vector<FileRecord>& records) {
                                 {"images/s", true},
                                 {"seconds", true}},
                     .rows = {}};
-  for (const FileRecord& record : records) {
+  for (const Training& record : records) {
     // Of earlier runs, without their part of the first epoch here, which its entry includes.
-    double seconds = std::max(0.0, number_field(record.json, {"resumed", "train_seconds"}).value_or(0) -
-                                       number_field(record.json, {"resumed", "epoch_seconds"}).value_or(0));
-    for (const Json& entry : list_of(record.json, "epochs")) {
-      seconds +=
-          number_field(entry, {"train_seconds"}).value_or(0) + number_field(entry, {"evaluation_seconds"}).value_or(0);
-      auto top1 = number_field(entry, {"top1"});
-      if (top1) top1 = 100 * *top1;
+    double seconds =
+        record.resumed ? std::max(0.0, record.resumed->train_seconds.value_or(0) - record.resumed->epoch_seconds) : 0;
+    for (const record::Epoch& epoch : record.epochs) {
+      seconds += epoch.train_seconds + epoch.evaluation_seconds;
       table.rows.push_back({{name_of(record)},
-                            number_cell(number_field(entry, {"epoch"})),
-                            number_cell(number_field(entry, {"step"})),
-                            number_cell(number_field(entry, {"loss"})),
-                            number_cell(top1),
-                            number_cell(number_field(entry, {"validation_loss"})),
-                            number_cell(number_field(entry, {"images_per_second"})),
+                            number_cell(epoch.epoch),
+                            number_cell(epoch.step),
+                            number_cell(epoch.loss),
+                            number_cell(epoch.top1 ? Number(100 * *epoch.top1) : Number()),
+                            number_cell(epoch.validation_loss),
+                            number_cell(epoch.images_per_second),
                             number_cell(seconds)});
     }
   }
   return table;
 }
 
-Figure training_figure(const std::vector<FileRecord>& records, const std::string& id, const std::string& title,
-                       const std::string& x_title, const std::string& y_title, const Curve& curve) {
+template <typename Entry>
+Figure training_figure(const std::vector<Training>& records, const std::string& id, const std::string& title,
+                       const std::string& x_title, const std::string& y_title, const Curve<Entry>& curve) {
   Figure figure{.id = "training-" + id,
                 .kind = FigureKind::lines,
                 .title = title,
                 .x = {.title = x_title},
                 .y = {.title = y_title}};
-  for (const FileRecord& record : records) {
+  for (const Training& record : records) {
     Series series = series_of(record, curve, name_of(record));
     if (!series.points.empty()) figure.series.push_back(std::move(series));
-    figure.commands.push_back({name_of(record), command_text(field(record.json, {"command"}))});
-    const std::string machine = machine_line(field(record.json, {"machine"}));
+    figure.commands.push_back({name_of(record), record::command_text(record.command)});
+    const std::string machine = record.machine.line();
     if (figure.machine.find(machine) == std::string::npos)
       figure.machine += (figure.machine.empty() ? "" : "; ") + machine;
   }
@@ -92,19 +90,11 @@ Figure training_figure(const std::vector<FileRecord>& records, const std::string
   return figure;
 }
 
-void scale(Figure& figure, double factor) {
-  for (Series& series : figure.series) {
-    for (Point& point : series.points) point.y *= factor;
-  }
-}
-
 // Bandwidth for one size, from its message times.
-std::optional<Point> bandwidth(const Json& entry, const char* rate) {
-  const auto bytes = number_field(entry, {"bytes"}), per_second = number_field(entry, {rate});
-  if (!bytes || !per_second || *bytes <= 0 || *per_second <= 0) return std::nullopt;
-  std::vector<double> seconds = number_list(entry, {"seconds", "samples"});
+std::optional<Point> bandwidth(double bytes, double bytes_per_second, std::vector<double> seconds) {
+  if (bytes <= 0 || bytes_per_second <= 0) return std::nullopt;
   std::erase_if(seconds, [](double value) { return value <= 0; });
-  Point point{.x = *bytes, .y = *per_second / 1e9, .spread = {}, .runs = static_cast<int>(seconds.size())};
+  Point point{.x = bytes, .y = bytes_per_second / 1e9, .spread = {}, .runs = static_cast<int>(seconds.size())};
   if (seconds.size() > 1) {
     const perf::Interval interval = perf::median_interval(seconds);
     const double middle = perf::median(seconds);  // the rate belongs to the median time
@@ -120,8 +110,7 @@ Series& series_named(Figure& figure, const std::string& name) {
   return figure.series.back();
 }
 
-void add_point(Figure& figure, const std::string& name, const Json& entry, const char* rate) {
-  const auto point = bandwidth(entry, rate);
+void add_point(Figure& figure, const std::string& name, const std::optional<Point>& point) {
   if (!point) return;
   series_named(figure, name).points.push_back(*point);
   figure.table.rows.push_back({{name},
@@ -133,62 +122,62 @@ void add_point(Figure& figure, const std::string& name, const Json& entry, const
                                number_cell(static_cast<double>(point->runs))});
 }
 
-Figure empty_figure(const FileRecord& record, const std::string& id, const std::string& title, int number) {
+Figure empty_figure(const Network& record, const std::string& id, const std::string& title, int number) {
   Figure figure{.id = fmt::format("network-{}{}", id, number > 0 ? fmt::format("-{}", number + 1) : ""),
                 .kind = FigureKind::lines,
                 .title = title,
                 .x = {.title = "bytes", .logarithmic = true},
                 .y = {.title = "GB/s", .logarithmic = true}};
-  figure.machine = machine_line(field(record.json, {"machine"}));
-  figure.commands.push_back({"network test", command_text(field(record.json, {"command"}))});
+  figure.machine = record.machine.line();
+  figure.commands.push_back({"network test", record::command_text(record.command)});
   figure.table.columns = {{"series"},   {"bytes", true}, {"GB/s", true},   {"from", true},
                           {"to", true}, {"interval"},    {"samples", true}};
   return figure;
 }
 
-Figure pairs_figure(const FileRecord& record, int number) {
+Figure pairs_figure(const Network& record, int number) {
   Figure figure = empty_figure(record, "bandwidth", "Bandwidth between two processes", number);
   figure.caption = fmt::format("Bytes per second over message size, both axes logarithmic. Medians; {}.", kWhiskers);
-  for (const Json& pair : list_of(record.json, "pairs")) {
-    const std::vector<double> ranks = number_list(pair, {"ranks"});
-    const std::string ends = ranks.size() == 2 ? fmt::format(", ranks {:g}-{:g}", ranks[0], ranks[1]) : "";
-    for (const Json& message : list_of(pair, "messages")) {
-      add_point(figure, fmt::format("{}{}, {}", text_field(pair, {"transport"}), ends, text_field(message, {"mode"})),
-                message, "bytes_per_second");
+  for (const record::Pair& pair : record.pairs) {
+    const std::string ends = pair.ranks.size() == 2 ? fmt::format(", ranks {}-{}", pair.ranks[0], pair.ranks[1]) : "";
+    for (const record::Message& message : pair.messages) {
+      add_point(figure, fmt::format("{}{}, {}", pair.transport, ends, message.mode),
+                bandwidth(message.bytes, message.bytes_per_second, message.seconds.samples));
     }
   }
   return figure;
 }
 
-Figure all_reduce_figure(const FileRecord& record, int number) {
+Figure all_reduce_figure(const Network& record, int number) {
   Figure figure = empty_figure(record, "all-reduce", "All-reduce: bandwidth on the bus", number);
   figure.caption =
       "2 (n − 1) / n times the bytes, divided by the time: comparable with the link for any number of ranks.";
-  for (const Json& entry : list_of(record.json, "all_reduce")) {
-    add_point(figure, fmt::format("{}, {}", text_field(entry, {"transport"}), text_field(entry, {"algorithm"})), entry,
-              "bus_bytes_per_second");
+  for (const record::AllReduce& entry : record.all_reduce) {
+    add_point(figure, fmt::format("{}, {}", entry.transport, entry.algorithm),
+              bandwidth(entry.bytes, entry.bus_bytes_per_second, entry.seconds.samples));
   }
   return figure;
 }
 
 }  // namespace
 
-std::vector<Figure> training_figures(const std::vector<FileRecord>& records) {
+std::vector<Figure> training_figures(const std::vector<Training>& records) {
   std::vector<Figure> figures;
   if (records.empty()) return figures;
   const auto add = [&](Figure figure) {
     if (!figure.series.empty()) figures.push_back(std::move(figure));
   };
-  add(training_figure(records, "loss-epochs", "Loss over epochs", "epoch", "loss", {"curve", "epoch", "loss"}));
-  add(training_figure(records, "loss-time", "Loss over time", "seconds", "loss", {"curve", "seconds", "loss"}));
-  Figure accuracy =
-      training_figure(records, "accuracy", "Accuracy over epochs", "epoch", "top-1 (%)", {"epochs", "epoch", "top1"});
-  scale(accuracy, 100);
-  add(std::move(accuracy));
+  using record::CurvePoint, record::Epoch, record::TrainingRecord;
+  const Curve<CurvePoint> by_epoch{&TrainingRecord::curve, &CurvePoint::epoch, &CurvePoint::loss},
+      by_time{&TrainingRecord::curve, &CurvePoint::seconds, &CurvePoint::loss};
+  add(training_figure(records, "loss-epochs", "Loss over epochs", "epoch", "loss", by_epoch));
+  add(training_figure(records, "loss-time", "Loss over time", "seconds", "loss", by_time));
+  add(training_figure(records, "accuracy", "Accuracy over epochs", "epoch", "top-1 (%)",
+                      Curve<Epoch>{&TrainingRecord::epochs, &Epoch::epoch, &Epoch::top1, 100}));
   return figures;
 }
 
-std::vector<Figure> network_figures(const std::vector<FileRecord>& records) {
+std::vector<Figure> network_figures(const std::vector<Network>& records) {
   std::vector<Figure> figures;
   for (std::size_t i = 0; i < records.size(); ++i) {
     for (Figure figure :

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/perf/comparison.hpp"
 #include "trireme/report/figure_parts.hpp"
-#include "trireme/report/json_fields.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {
@@ -286,9 +286,9 @@ void add_frameworks(const Study& study, const std::string& figure, std::vector<F
 
 Json work_of(const Run& run) {
   Json work{{"framework", run.framework},
-            {"machine", run.machine},
+            {"machine", run.machine_line},
             {"gpu", run.gpu},
-            {"build", run.build},
+            {"build", run.build_line},
             {"exchange", exchange_of(run)}};
   for (const char* option : {"model", "forward-only", "precision", "device", "data-name", "num-classes"})
     work[option] = field(run.options, {option});

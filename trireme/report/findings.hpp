@@ -14,7 +14,7 @@ std::vector<Finding> best_findings(const Study& study, const std::string& figure
 std::vector<Finding> option_findings(const Study& study, const std::string& figure);  // does each matter?
 // Without comparisons: where time goes, cost of input, failed runs.
 std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>& figures);
-std::vector<Finding> training_findings(const std::vector<FileRecord>& records, const std::vector<Figure>& figures);
+std::vector<Finding> training_findings(const std::vector<Training>& records, const std::vector<Figure>& figures);
 std::vector<Finding> network_findings(const std::vector<Figure>& figures);
 // Recommended settings for each measured network, the best of all studies.
 struct StudyFigure {

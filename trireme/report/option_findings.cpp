@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/perf/comparison.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/report/figure_parts.hpp"
 #include "trireme/report/findings.hpp"
-#include "trireme/report/json_fields.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::report {
 namespace {
@@ -42,7 +42,7 @@ std::string notes(const Program& program, const Instruction& instruction) {
 }
 
 std::string instruction_table(const Program& program) {
-  Table table({{"#", Align::right},
+  TextTable table({{"#", Align::right},
                {"node"},
                {"operation"},
                {"kernel"},
@@ -111,7 +111,7 @@ std::string describe(const Program& program, const Schedule& schedule) {
     });
     return next == steps.end() ? std::string("the end") : fmt::format("#{}", next->index);
   };
-  Table table({{"bucket", Align::right},
+  TextTable table({{"bucket", Align::right},
                {"tensors", Align::right},
                {"bytes", Align::right},
                {"starts before"},

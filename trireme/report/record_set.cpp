@@ -8,15 +8,12 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/report/json_fields.hpp"
+#include "trireme/base/json_fields.hpp"
 
 namespace trireme::report {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kTrainSchema = "trireme.train/1";
-constexpr const char* kNetSchema = "trireme.net/1";
 
 PlanSummary read_plan(const Json& json) {
   PlanSummary plan{.name = text_field(json, {"name"}),
@@ -55,19 +52,19 @@ class RecordLoader {
     if (!files_.insert(fs::weakly_canonical(path, error)).second) return;  // reached by another path before
     const Json json = read_json(path);
     const std::string schema = text_field(json, {"schema"});
-    if (schema == kRunSchema) {
+    if (schema == record::kRunSchema) {
       add_run(json, path);
-    } else if (schema == kTrainSchema) {
-      records_.trainings.push_back({path, json});
-    } else if (schema == kNetSchema) {
-      records_.networks.push_back({path, json});
+    } else if (schema == record::kTrainingSchema) {
+      add(json, path, records_.trainings);
+    } else if (schema == record::kNetworkSchema) {
+      add(json, path, records_.networks);
     } else if (schema == kPlanSchema) {
       const PlanSummary plan = read_plan(json);
       records_.plans[plan.name] = plan;
     } else {
       bad_input("{}: {}; this version reads {}, {} and {}", path,
                 schema.empty() ? "not a record (it has no schema)" : fmt::format("its schema is '{}'", schema),
-                kRunSchema, kTrainSchema, kNetSchema);
+                record::kRunSchema, record::kTrainingSchema, record::kNetworkSchema);
     }
   }
 
@@ -96,6 +93,13 @@ class RecordLoader {
   }
 
  private:
+  template <typename T>
+  static void add(const Json& json, const std::string& path, std::vector<T>& list) {
+    T& added = list.emplace_back();
+    read(json, added);
+    added.file = path;
+  }
+
   void add_run(const Json& json, const std::string& path) {
     const auto [entry, is_new] = runs_.try_emplace(identity_of(json), path);
     if (is_new) {

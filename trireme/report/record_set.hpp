@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/record/network_record.hpp"
+#include "trireme/record/training_record.hpp"
 #include "trireme/report/run.hpp"
 
 namespace trireme::report {
@@ -18,15 +20,18 @@ struct PlanSummary {
   std::vector<std::string> varied;  // options in order
 };
 
-struct FileRecord {
+struct Training : record::TrainingRecord {
   std::string file;
-  Json json;
+};
+
+struct Network : record::NetworkRecord {
+  std::string file;
 };
 
 struct RecordSet {
   std::vector<Run> runs;
-  std::vector<FileRecord> trainings;         // trireme.train/1
-  std::vector<FileRecord> networks;          // trireme.net/1
+  std::vector<Training> trainings;
+  std::vector<Network> networks;
   std::map<std::string, PlanSummary> plans;  // by study name
   std::vector<std::string> warnings;         // skipped files, with reasons
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/config/tables.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/json_fields.hpp"
 #include "trireme/report/study_options.hpp"
 
 namespace trireme::report {
@@ -20,7 +20,7 @@ namespace {
 void name_versions(std::vector<Run>& runs, Study& study) {
   std::map<std::string, std::map<std::string, std::set<std::string>>> versions;  // by framework and side
   for (const Run& run : runs) {
-    if (!run.is_own()) versions[run.framework][run.side].insert(run.build);
+    if (!run.is_own()) versions[run.framework][run.side].insert(run.build_line);
   }
   for (const auto& [framework, sides] : versions) {
     const auto several = std::ranges::find_if(sides, [](const auto& side) { return side.second.size() > 1; });
@@ -28,15 +28,15 @@ void name_versions(std::vector<Run>& runs, Study& study) {
     study.warnings.push_back(fmt::format("Runs of {} versions of {} ({}) are shown separately.", several->second.size(),
                                          framework, fmt::join(several->second, "; ")));
     for (Run& run : runs) {
-      if (run.framework == framework) run.framework += " " + run.build;
+      if (run.framework == framework) run.framework += " " + run.build_line;
     }
   }
 }
 
 std::vector<double> speeds_of(const std::vector<Run>& runs) {
-  if (runs.size() == 1 && runs.front().speed_per_repeat.size() > 1) return runs.front().speed_per_repeat;
+  if (runs.size() == 1 && runs.front().speed_per_repeat().size() > 1) return runs.front().speed_per_repeat();
   std::vector<double> speeds;
-  for (const Run& run : runs) speeds.push_back(run.images_per_second);
+  for (const Run& run : runs) speeds.push_back(run.images_per_second());
   return speeds;
 }
 
@@ -88,7 +88,7 @@ Study make_study(const std::string& name, const std::vector<Run>& all, const Pla
   Study study;
   study.id = name.empty() ? "runs" : slug(name);
   study.title = plan != nullptr && !plan->title.empty() ? plan->title : name.empty() ? "Runs" : name;
-  study.kind = all.front().kind;
+  study.kind = all.front().figure_kind;
   if (plan != nullptr) {
     study.question = plan->question;
     study.source = plan->source;
@@ -146,8 +146,8 @@ std::vector<Study> make_studies(const RecordSet& records) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<Run>> runs;
   for (const Run& run : records.runs) {
-    if (runs.count(run.study) == 0) names.push_back(run.study);
-    runs[run.study].push_back(run);
+    if (runs.count(run.study_name) == 0) names.push_back(run.study_name);
+    runs[run.study_name].push_back(run);
   }
   std::vector<Study> studies;
   for (const std::string& name : names) {

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "trireme/base/json_fields.hpp"
 #include "trireme/config/tables.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::report {
 namespace {
@@ -26,11 +26,11 @@ bool is_ignored(const std::string& option) {
 }
 
 bool was_given(const Run& run, const std::string& option) {
-  if (run.given) return std::ranges::find(*run.given, Json(option)) != run.given->end();
+  if (run.given) return std::ranges::find(*run.given, option) != run.given->end();
   std::string underscored = option;
   std::ranges::replace(underscored, '-', '_');
-  return run.command.find("--" + option) != std::string::npos ||
-         run.command.find("--" + underscored) != std::string::npos;
+  return run.repeat_command.find("--" + option) != std::string::npos ||
+         run.repeat_command.find("--" + underscored) != std::string::npos;
 }
 
 // Other frameworks have fewer options; their name includes the build.
@@ -123,13 +123,13 @@ Options origin_options(const std::vector<Run>& runs, std::vector<std::string>& w
     warnings.push_back(fmt::format("Runs of {} {}s ({}): they are shown apart and never compared.", values.size(),
                                    option, fmt::join(values, "; ")));
   };
-  add("machine", distinct(runs, &Run::machine));
+  add("machine", distinct(runs, &Run::machine_line));
   std::set<std::string> gpus = distinct(runs, &Run::gpu);
   gpus.erase("");  // comparing a machine's GPU with its CPU is fine
   add("gpu", gpus);
   std::vector<Run> own = runs;
   std::erase_if(own, [](const Run& run) { return !run.is_own(); });
-  add("build", distinct(own, &Run::build));
+  add("build", distinct(own, &Run::build_line));
   return options;
 }
 
@@ -164,10 +164,10 @@ Options separating(const std::vector<Run>& runs, const Options& base, const Opti
 Json setting_of(const Run& run, const std::string& option) {
   if (option == "framework") return run.framework;
   if (option == "side") return run.side;
-  if (option == "machine") return run.machine;
+  if (option == "machine") return run.machine_line;
   if (option == "gpu") return run.gpu;
   if (option == "hosts") return fmt::format("{}", fmt::join(run.hosts, " + "));
-  if (option == "build") return run.build;
+  if (option == "build") return run.build_line;
   if (run.cell.is_object() && run.cell.contains(option)) return field(run.cell, {option.c_str()});
   return field(run.options, {option.c_str()});
 }
@@ -190,7 +190,7 @@ std::vector<std::string> choose_options(const std::vector<Run>& runs, const Plan
                                         std::vector<std::string>& warnings) {
   const Options planned = varied_by_plan(runs, plan), others = other_options(runs);
   const Options identity = config::identity();
-  const bool is_planned = !runs.front().study.empty();
+  const bool is_planned = !runs.front().study_name.empty();
   std::vector<std::string> origin_warnings;
   const Options origin = origin_options(runs, origin_warnings);
   Options options = varied_options(runs, planned, identity);

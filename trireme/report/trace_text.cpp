@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
-#include "trireme/report/table.hpp"
 #include "trireme/report/trace_analysis.hpp"
 
 namespace trireme::report {
@@ -40,7 +40,7 @@ std::string rank_table(const TraceAnalysis& analysis) {
                                  {"communication", Align::right},
                                  {"others late", Align::right},
                                  {"overlap", Align::right}});
-  Table table(columns);
+  TextTable table(columns);
   std::string of_groups;
   for (const TracedRank& rank : analysis.ranks) {
     std::vector<std::string> row{rank.name,
@@ -96,7 +96,7 @@ std::string path_text(const TraceAnalysis& analysis) {
   std::string text = fmt::format("critical path, all steps: {}\n", fmt::join(shares, ", "));
   const CriticalPath& path = analysis.slowest_step;
   text += fmt::format("critical path of the slowest step, step {}, {}:\n", path.step, format_seconds(path.seconds));
-  Table table({{"  at ms", Align::right}, {"ms", Align::right}, {"rank", Align::right}, {"what"}, {"longest"}});
+  TextTable table({{"  at ms", Align::right}, {"ms", Align::right}, {"rank", Align::right}, {"what"}, {"longest"}});
   for (std::size_t i = 0; i < path.pieces.size() && i < kMostPieces; ++i) {
     const PathPiece& piece = path.pieces[i];
     const std::string count = piece.spans > 1 ? fmt::format("{} x {}", piece.spans, piece.kind) : piece.kind;
@@ -110,7 +110,7 @@ std::string path_text(const TraceAnalysis& analysis) {
 
 std::string bucket_table(const TraceAnalysis& analysis) {
   if (analysis.buckets.empty()) return "";
-  Table table({{"bucket", Align::right},
+  TextTable table({{"bucket", Align::right},
                {"size", Align::right},
                {"ms", Align::right},
                {"bus", Align::right},
@@ -125,7 +125,7 @@ std::string bucket_table(const TraceAnalysis& analysis) {
 }
 
 std::string operation_table(const TraceAnalysis& analysis, std::size_t rows) {
-  Table table({{"ms", Align::right}, {"share", Align::right}, {"operation"}, {"kind"}});
+  TextTable table({{"ms", Align::right}, {"share", Align::right}, {"operation"}, {"kind"}});
   for (std::size_t i = 0; i < analysis.operations.size() && i < rows; ++i) {
     const OperationTime& operation = analysis.operations[i];
     table.add_row({milliseconds(operation.seconds), percent(operation.share), operation.name, operation.operation});

@@ -11,7 +11,7 @@
 
 #include "trireme/base/new_file.hpp"
 #include "trireme/perf/recorder.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::report {
 

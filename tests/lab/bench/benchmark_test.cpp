@@ -130,7 +130,7 @@ TEST(Benchmark, StopsBetweenStepsAndKeepsWhatItHas) {
   EXPECT_EQ(benchmark.result().step_seconds[0].size(), 2u);
   EXPECT_EQ(observer.ends, 1);
 
-  report::RunRecord record = start_record(config);
+  record::RunRecord record = start_record(config);
   fill_record(record, benchmark);
   const Json json = to_json(record);
   EXPECT_EQ(json["interrupted"], true);
@@ -145,7 +145,7 @@ TEST(Benchmark, StoppedInWarmUpHasMeasuredNothing) {
   benchmark.run(observer, observer.stop.get_token());
   EXPECT_EQ(observer.steps, 0);
   EXPECT_NE(cli::totals(benchmark.setup(), benchmark.result()).find("nothing was measured"), std::string::npos);
-  report::RunRecord record = start_record(small_config());
+  record::RunRecord record = start_record(small_config());
   fill_record(record, benchmark);
   EXPECT_TRUE(to_json(record)["results"]["images_per_second"].is_null());
 }
@@ -182,7 +182,7 @@ TEST(Benchmark, NonFiniteLossEndsTheRunWithAHint) {
 
 TEST(Benchmark, RecordIsComplete) {
   const BenchmarkConfig config = small_config();
-  report::RunRecord record = start_record(config);
+  record::RunRecord record = start_record(config);
   Benchmark benchmark(config);
   CountingObserver observer;
   benchmark.run(observer);
@@ -230,7 +230,7 @@ TEST(Benchmark, ProfileAccountsForTheStep) {
   EXPECT_NE(text.find("untracked"), std::string::npos) << text;
   EXPECT_NE(text.find(profile.instructions[1].name), std::string::npos);
 
-  report::RunRecord record = start_record(config);
+  record::RunRecord record = start_record(config);
   fill_record(record, benchmark);
   EXPECT_GT(to_json(record)["results"]["breakdown"][0]["optimizer"], 0.0);
 }
@@ -243,7 +243,7 @@ TEST(Benchmark, OverlappingInstructionsHaveNoShareOfTheStep) {
   Benchmark benchmark(config);
   CountingObserver observer;
   benchmark.run(observer);
-  report::RunRecord record = start_record(config);
+  record::RunRecord record = start_record(config);
   fill_record(record, benchmark);
   const Json breakdown = to_json(record)["results"]["breakdown"][0];
   EXPECT_TRUE(breakdown["compute"].is_null());
@@ -256,7 +256,7 @@ TEST(Benchmark, InterThreadsAreBoundAndRecorded) {
   config.inter_threads = 2;
   config.options.bind = true;
   if (!fits(config)) GTEST_SKIP() << "needs 2 usable processors";
-  report::RunRecord record = start_record(config);
+  record::RunRecord record = start_record(config);
   // In a thread of its own: the binding would stay with the rest of this program.
   std::thread([&] {
     Benchmark benchmark(config);

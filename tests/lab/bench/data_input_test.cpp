@@ -50,9 +50,9 @@ TEST_F(BenchmarkOnData, TakesANewBatchForEveryStepAndSaysWhatThatCosts) {
   ASSERT_EQ(result.ranks.size(), 1u);
   EXPECT_GT(result.ranks[0].input, 0);
   EXPECT_LT(result.ranks[0].input, result.ranks[0].step);
-  report::RunRecord record = start_record(benchmark.setup().config);
+  record::RunRecord record = start_record(benchmark.setup().config);
   fill_record(record, benchmark);
-  const report::Breakdown& breakdown = record.results.breakdown.at(0);
+  const record::Breakdown& breakdown = record.results.breakdown.at(0);
   EXPECT_EQ(breakdown.input_wait, result.ranks[0].input);
   EXPECT_NEAR(*breakdown.compute + *breakdown.input_wait, result.ranks[0].step, 1e-9);
   EXPECT_EQ(record.config["data_dir"], folder_.path().string());
@@ -82,7 +82,7 @@ TEST_F(BenchmarkOnData, ComparesWithStepsThatTakeNoInput) {
   const std::vector<double> overheads = cost.overheads();
   EXPECT_NEAR(overheads[2], 100 * (cost.in_place[2] - cost.real[2]) / cost.in_place[2], 1e-9);
   EXPECT_NE(cli::totals(benchmark.setup(), benchmark.result()).find("I/O overhead: "), std::string::npos);
-  report::RunRecord record = start_record(config);
+  record::RunRecord record = start_record(config);
   fill_record(record, benchmark);
   EXPECT_TRUE(record.results.io_overhead_percent);
   EXPECT_EQ(record.results.io_overhead_percent_per_repeat, overheads);
@@ -146,7 +146,7 @@ TEST_F(BenchmarkOnData, WhatIsDoneToImagesIsChosenSaidAndRecorded) {
   EXPECT_NE(text.find("random crop after padding, flip, distorted colours, to 1x28x28, (pixel - 33.3) / 78.6"),
             std::string::npos)
       << text;
-  report::RunRecord record = start_record(benchmark.setup().config);
+  record::RunRecord record = start_record(benchmark.setup().config);
   fill_record(record, benchmark);
   EXPECT_EQ(record.config["crop"], "padded");
   EXPECT_EQ(record.config["eval_crop"], "none");

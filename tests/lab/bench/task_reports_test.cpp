@@ -28,7 +28,7 @@ TEST(WorkerSummary, WaitingForASlowRankIsIdlenessAndTheRestIsCommunication) {
   EXPECT_EQ(summary.slowest, 1);
   EXPECT_GT(summary.straggling[1], WorkerSummary::kSlow);
   for (std::size_t i = 0; i < 2; ++i) {
-    const report::Breakdown& part = summary.ranks[i];
+    const record::Breakdown& part = summary.ranks[i];
     EXPECT_NEAR(*part.compute + *part.idle + *part.exposed_communication + *part.optimizer, 2.2, 1e-12);
   }
 }

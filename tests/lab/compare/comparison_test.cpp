@@ -255,10 +255,11 @@ TEST(Peers, ScriptsAreFoundBesideTheProgram) {
 class ComparisonText : public testing::Test {
  protected:
   void record(const std::string& framework, int round, double speed) const {
-    runs_.write_run({"model-vgg11_framework-" + framework, round},
-                    {{"build", {{"warnings", {"beware of " + framework}}}},
-                     {"results", {{"images_per_second", speed}, {"peak_rss_bytes", 2e9}}}});
+    write({"model-vgg11_framework-" + framework, round},
+          {{"build", {{"warnings", {"beware of " + framework}}}},
+           {"results", {{"images_per_second", speed}, {"peak_rss_bytes", 2e9}}}});
   }
+  void write(const RunName& run, const Json& record) const { write_json(record, run_file(runs_.path(), run)); }
 
   testkit::TemporaryFolder folder_;
   StudyFolder runs_{folder_ / "study"};
@@ -270,7 +271,7 @@ class ComparisonText : public testing::Test {
 TEST_F(ComparisonText, TableHasRatiosWithTheirSpread) {
   for (int round = 1; round <= 3; ++round) record("trireme", round, 10.0 * round);
   for (int round = 1; round <= 2; ++round) record("pytorch", round, 10);
-  runs_.write_run({"model-vgg11_framework-pytorch", 3}, {{"error", "no memory"}, {"results", nullptr}});
+  write({"model-vgg11_framework-pytorch", 3}, {{"error", "no memory"}, {"results", nullptr}});
   const std::string table = ratio_table(comparison_, runs_.path(), 3);
   EXPECT_TRUE(has(table, "vgg11  trireme         20.00  100.0 %     2.00")) << table;
   EXPECT_TRUE(has(table, "vgg11  pytorch         10.00    0.0 %     2.00         1.50x  1.00x to 2.00x     2"))
@@ -279,9 +280,9 @@ TEST_F(ComparisonText, TableHasRatiosWithTheirSpread) {
 }
 
 TEST_F(ComparisonText, MemoryIsThatOfTheGpuInRunsOnOne) {
-  runs_.write_run({"model-vgg11_framework-trireme", 1},
-                  {{"machine", {{"gpu", {{"training_bytes", 3e9}}}}},
-                   {"results", {{"images_per_second", 10}, {"peak_rss_bytes", 2e9}}}});
+  write({"model-vgg11_framework-trireme", 1},
+        {{"machine", {{"gpu", {{"training_bytes", 3e9}}}}},
+         {"results", {{"images_per_second", 10}, {"peak_rss_bytes", 2e9}}}});
   const std::string table = ratio_table(comparison_, runs_.path(), 1);
   EXPECT_TRUE(has(table, "vgg11  trireme         10.00       -     3.00")) << table;
 }

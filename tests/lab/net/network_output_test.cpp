@@ -53,7 +53,7 @@ TEST(NetworkTables, ShowAlgorithmsSideBySideWithBusBandwidth) {
 }
 
 TEST(NetworkRecord, HoldsEverySampleAndWhoWasThere) {
-  const Json record = network_record(sample_report(), "2024-05-01T12:30:00Z", {{"max_bytes", 1000}});
+  const Json record = to_json(network_record(sample_report(), "2024-05-01T12:30:00Z", {{"max_bytes", 1000}}));
   EXPECT_EQ(record.at("schema"), "trireme.net/1");
   EXPECT_EQ(record.at("config").at("max_bytes"), 1000);
   EXPECT_EQ(record.at("cluster").at(1).at("host"), "beta");

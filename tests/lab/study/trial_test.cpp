@@ -1,4 +1,4 @@
-// Trials are real processes here: shells that print what a benchmark would, or misbehave as one might.
+// Trials are real processes here: shells that write what a benchmark would, or misbehave as one might.
 #include "trireme/lab/study/trial.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ class Trial : public testing::Test {
             .limit_seconds = 30};
   }
   TrialResult run(const std::string& script) const { return run_trial(request(script), {}); }
-  std::string printing(const std::string& text) const { return "printf '%s' '" + text + "'; "; }
+  // After the script come --record and its file, as $0 and $1.
+  std::string writing(const std::string& text) const { return "printf '%s' '" + text + "' > \"$1\"; "; }
   // The script writes the number of a process there.
   pid_t noted_process() const {
     pid_t pid = 0;
@@ -54,7 +55,7 @@ class Trial : public testing::Test {
 };
 
 TEST_F(Trial, IsToldTheLoadBeforeIt) {
-  const TrialResult result = run("echo load $TRIREME_LOAD >&2; " + printing(kRecord));
+  const TrialResult result = run("echo load $TRIREME_LOAD >&2; " + writing(kRecord));
   std::ifstream log(folder_ / "log");
   std::string word;
   double load = -1;
@@ -62,10 +63,10 @@ TEST_F(Trial, IsToldTheLoadBeforeIt) {
   EXPECT_NEAR(load, result.load_before, 0.01);
 }
 
-TEST_F(Trial, GivesTheRecordThatIsPrintedAndKeepsTheLog) {
-  const TrialResult result = run(printing(kRecord) + "echo said >&2");
+TEST_F(Trial, GivesTheRecordThatIsWrittenAndKeepsTheLog) {
+  const TrialResult result = run(writing(kRecord) + "echo said >&2");
   EXPECT_EQ(result.ending, Ending::measured);
-  EXPECT_EQ(result.record["results"]["images_per_second"], 12.5);
+  EXPECT_EQ(result.record.images_per_second(), 12.5);
   std::ifstream log(folder_ / "log");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(log), {}), "said\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "scratch"));
@@ -81,36 +82,36 @@ TEST_F(Trial, AFailureIsOfTheKindThatTheExitCodeSays) {
 TEST_F(Trial, AFailureIsARecordWithTheErrorOfTheProgram) {
   const TrialResult result = run("echo first >&2; echo 'trireme: error: no room' >&2; echo last >&2; exit 1");
   EXPECT_EQ(result.ending, Ending::failed);
-  EXPECT_EQ(result.record["error"], "no room");
-  EXPECT_EQ(result.record["schema"], "trireme.run/1");
-  EXPECT_TRUE(result.record["results"].is_null());
-  EXPECT_EQ(result.record["command"][0], "/bin/sh");
-  EXPECT_FALSE(result.record["started"].get<std::string>().empty());
+  EXPECT_EQ(result.record.error, "no room");
+  EXPECT_EQ(result.record.schema, "trireme.run/1");
+  EXPECT_FALSE(result.record.results.images_per_second);
+  EXPECT_EQ(result.record.command.at(0), "/bin/sh");
+  EXPECT_FALSE(result.record.started.empty());
 }
 
-TEST_F(Trial, TheErrorOfAPrintedRecordIsKept) {
+TEST_F(Trial, TheErrorOfAWrittenRecordIsKept) {
   const TrialResult result =
-      run(printing(R"({"schema": "trireme.run/1", "error": "its own", "results": {}})") + "exit 1");
+      run(writing(R"({"schema": "trireme.run/1", "error": "its own", "results": {}})") + "exit 1");
   EXPECT_EQ(result.ending, Ending::failed);
-  EXPECT_EQ(result.record["error"], "its own");
+  EXPECT_EQ(result.record.error, "its own");
 }
 
 TEST_F(Trial, AnExitCodeOfZeroIsNotEnough) {
-  for (const std::string& printed : {std::string("half a {"), std::string("[]"), std::string("{}"),
+  for (const std::string& written : {std::string("half a {"), std::string("[]"), std::string("{}"),
                                      std::string(R"({"schema": "other/1", "results": {"images_per_second": 1}})"),
                                      std::string(R"({"schema": "trireme.run/1", "results": null})"),
                                      std::string(R"({"schema": "trireme.run/1", "interrupted": true,
                                                      "results": {"images_per_second": 1}})")}) {
-    const TrialResult result = run(printing(printed));
-    EXPECT_EQ(result.ending, Ending::failed) << printed;
-    EXPECT_EQ(result.record["error"], "wrote no complete record") << printed;
+    const TrialResult result = run(writing(written));
+    EXPECT_EQ(result.ending, Ending::failed) << written;
+    EXPECT_EQ(result.record.error, "wrote no complete record") << written;
   }
 }
 
 TEST_F(Trial, ARecordBeforeAFailureDoesNotCount) {
-  const TrialResult result = run(printing(kRecord) + "kill -SEGV $$");
+  const TrialResult result = run(writing(kRecord) + "kill -SEGV $$");
   EXPECT_EQ(result.ending, Ending::failed);
-  EXPECT_EQ(result.record["error"], "was killed by signal 11 (SIGSEGV)");
+  EXPECT_EQ(result.record.error, "was killed by signal 11 (SIGSEGV)");
 }
 
 TEST_F(Trial, EndsWhatRunsTooLongWithAllThatItStarted) {
@@ -119,12 +120,12 @@ TEST_F(Trial, EndsWhatRunsTooLongWithAllThatItStarted) {
   slow.grace_seconds = 0.2;
   const TrialResult result = run_trial(slow, {});
   EXPECT_EQ(result.ending, Ending::failed);
-  EXPECT_EQ(result.record["error"], "ran longer than the limit of 0.2 s");
+  EXPECT_EQ(result.record.error, "ran longer than the limit of 0.2 s");
   EXPECT_TRUE(is_gone(noted_process()));
 }
 
 TEST_F(Trial, EndsWhatATrialLeavesBehind) {
-  const TrialResult result = run("sleep 60 & echo $! > " + (folder_ / "pid") + "; " + printing(kRecord));
+  const TrialResult result = run("sleep 60 & echo $! > " + (folder_ / "pid") + "; " + writing(kRecord));
   EXPECT_EQ(result.ending, Ending::measured);
   EXPECT_TRUE(is_gone(noted_process()));
 }
@@ -138,13 +139,8 @@ TEST_F(Trial, StopsWhenAsked) {
   const TrialResult result =
       run_trial(request("echo $$ > " + (folder_ / "pid") + "; exec sleep 60"), source.get_token());
   EXPECT_EQ(result.ending, Ending::interrupted);
-  EXPECT_TRUE(result.record.is_null());
+  EXPECT_TRUE(result.record.started.empty());
   EXPECT_TRUE(is_gone(noted_process()));
-}
-
-TEST(TrialCommand, PrintsItsRecord) {
-  EXPECT_EQ(trial_command("trireme", {"bench", "--seed", "2"}),
-            (std::vector<std::string>{"trireme", "bench", "--seed", "2", "--record", "-"}));
 }
 
 }  // namespace

@@ -351,10 +351,10 @@ RankReport Benchmark::rank_report() const {
   return report;
 }
 
-std::vector<ServerReport> Benchmark::server_reports() const {
-  std::vector<ServerReport> reports;
+std::vector<record::ServerLoad> Benchmark::server_loads() const {
+  std::vector<record::ServerLoad> reports;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
-    reports.push_back(server_report(statistics_[i], setup_.servers[i].host, traffic_[i], times_.steps));
+    reports.push_back(server_load(statistics_[i], setup_.servers[i].host, traffic_[i], times_.steps));
   }
   return reports;
 }
@@ -382,7 +382,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
     result_.device_bytes = worker_.backend().device().allocated_bytes();
     result_.ranks = gather_reports(worker_.workers(), rank_report());
     if (worker_.input() != nullptr) result_.bad_records = worker_.input()->count_bad_records(worker_.workers());
-    result_.servers = server_reports();
+    result_.servers = server_loads();
     result_.loss_scale = worker_.step().loss_scale();
     if (worker_.replicas() != nullptr) worker_.replicas()->sync().leave();
   } catch (...) {

@@ -50,8 +50,8 @@ struct BenchmarkResult {
   std::vector<RankReport> ranks;                    // once all steps are done
   std::int64_t device_bytes = 0;                    // GPU memory that training takes; 0 without a GPU
   std::optional<train::LossScaleState> loss_scale;  // once all steps are done
-  std::uint64_t replicas_agree = 0;   // last step after which the replicas were found bit-identical; 0: never
-  std::vector<ServerReport> servers;  // once all steps are done
+  std::uint64_t replicas_agree = 0;         // last step after which the replicas were found bit-identical; 0: never
+  std::vector<record::ServerLoad> servers;  // once all steps are done
 };
 
 struct StepEvent {
@@ -123,7 +123,7 @@ class Benchmark {
   void check_finite(double loss) const;
   void check_replicas();
   RankReport rank_report() const;
-  std::vector<ServerReport> server_reports() const;
+  std::vector<record::ServerLoad> server_loads() const;
 
   std::unique_ptr<comm::Communicator> alone_;  // the single worker's, if no group was given
   BenchmarkSetup setup_;

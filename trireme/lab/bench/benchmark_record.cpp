@@ -6,7 +6,7 @@
 #include "trireme/lab/bench/profile.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/facts.hpp"
+#include "trireme/train/facts.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -14,9 +14,9 @@ namespace {
 // For workers that exchange nothing: they wait only for input. Only a profiled run knows the optimizer's share; if
 // inter-op threads overlap instructions, nothing is known about shares. Core groups wait for each other inside kernels,
 // which is not measured.
-report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds, double input_seconds) {
+record::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds, double input_seconds) {
   const BenchmarkConfig& config = benchmark.setup().config;
-  report::Breakdown result;
+  record::Breakdown result;
   result.communication = 0;
   result.exposed_communication = 0;
   result.idle = 0;
@@ -33,10 +33,10 @@ report::Breakdown breakdown(const Benchmark& benchmark, double mean_step_seconds
   return result;
 }
 
-report::Results make_results(const Benchmark& benchmark) {
+record::Results make_results(const Benchmark& benchmark) {
   const BenchmarkSetup& setup = benchmark.setup();
   const BenchmarkResult& measured = benchmark.result();
-  report::Results results;
+  record::Results results;
   results.peak_rss_bytes = perf::peak_rss_bytes();
   const JobFigures figures = job_figures(setup, measured);
   results.alone_images_per_second = measured.baseline.alone;
@@ -60,7 +60,7 @@ report::Results make_results(const Benchmark& benchmark) {
   results.scaling_efficiency = figures.scaling_efficiency;
   results.share_of_independent = figures.share_of_independent;
   const perf::Summary summary = perf::summarize(joined(figures.step_seconds));
-  results.step_seconds = summary;
+  results.step_seconds = record::StepSeconds(summary);
   if (figures.workers) {
     results.breakdown = figures.workers->ranks;
     results.overlap = figures.workers->overlap;
@@ -76,7 +76,7 @@ report::Results make_results(const Benchmark& benchmark) {
       results.breakdown.push_back(breakdown(benchmark, rank.step, rank.input));
     if (measured.ranks.empty()) results.breakdown.push_back(breakdown(benchmark, summary.mean, 0));
   }
-  for (const ServerReport& server : measured.servers) results.servers.push_back(to_json(server));
+  results.servers = measured.servers;
   for (const RankReport& rank : measured.ranks)
     results.peak_rss_bytes = std::max(results.peak_rss_bytes, rank.peak_rss_bytes);
   results.flops_per_second = setup.config.distribution.workers * setup.flops_per_step / summary.mean;
@@ -86,32 +86,27 @@ report::Results make_results(const Benchmark& benchmark) {
 
 }  // namespace
 
-report::RunRecord start_record(const BenchmarkConfig& config) {
-  report::RunRecord record;
-  record.command = report::command_line();
-  record.started = report::rfc3339(std::chrono::system_clock::now());
-  record.build = report::build_json();
-  record.machine = report::to_json(perf::read_machine());
+record::RunRecord start_record(const BenchmarkConfig& config) {
+  auto record = train::begin_record<record::RunRecord>();
   record.config = to_json(config);
   record.given = config.given;
   return record;
 }
 
-void fill_record(report::RunRecord& record, const Benchmark& benchmark) {
+void fill_record(record::RunRecord& record, const Benchmark& benchmark) {
   const BenchmarkSetup& setup = benchmark.setup();
   record.config = to_json(setup.config);
-  record.machine["peak_flops_per_second"] = setup.peak.flops_per_second;
-  record.machine["peak_of"] = to_string(setup.peak.type);
+  record.machine.peak_flops_per_second = setup.peak.flops_per_second;
+  record.machine.peak_of = to_string(setup.peak.type);
   if (!setup.device.empty()) {
     Json gpu{{"device", setup.device}, {"peak_bytes_per_second", setup.peak.bytes_per_second}};
     for (const auto& [name, value] : setup.device_facts) gpu[name] = value;
     gpu["training_bytes"] = benchmark.result().device_bytes;
-    record.machine["gpu"] = std::move(gpu);
+    record.machine.gpu = std::move(gpu);
   }
   const std::vector<RankReport>& ranks = benchmark.result().ranks;
   if (ranks.empty()) {  // it failed: only this worker's data
-    record.cluster = {
-        {.role = "worker", .index = 0, .host = record.machine.value("host", ""), .cores = setup.threads.cores}};
+    record.cluster = {{.role = "worker", .index = 0, .host = record.machine.host, .cores = setup.threads.cores}};
     record.steps = {benchmark.result().step_seconds};
     record.losses = {benchmark.result().losses};
   }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "trireme/lab/bench/benchmark.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
 
-report::RunRecord start_record(const BenchmarkConfig& config);  // command, time, build, machine and configuration
+record::RunRecord start_record(const BenchmarkConfig& config);  // command, time, build, machine and configuration
 
-void fill_record(report::RunRecord& record, const Benchmark& benchmark);  // final configuration and results
+void fill_record(record::RunRecord& record, const Benchmark& benchmark);  // final configuration and results
 
 }  // namespace trireme::lab

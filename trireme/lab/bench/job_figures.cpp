@@ -20,7 +20,7 @@ double images_per_second(const BenchmarkSetup& setup, const std::vector<RankRepo
 double share_of_used_gradients(const BenchmarkSetup& setup, const BenchmarkResult& result) {
   if (setup.config.distribution.backup_workers == 0 || result.servers.empty()) return 1;
   std::int64_t pushes = 0, dropped = 0;
-  for (const ServerReport& server : result.servers) {
+  for (const record::ServerLoad& server : result.servers) {
     pushes += server.pushes;
     dropped += server.dropped_gradients;
   }

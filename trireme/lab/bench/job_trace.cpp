@@ -54,7 +54,7 @@ perf::SpanLabel label_from(const Json& json) {
 JobTrace::JobTrace(comm::Communicator& members, int workers, std::int64_t steps)
     : members_(members.split(0, members.rank())),
       workers_(workers),
-      started_(report::rfc3339(std::chrono::system_clock::now())),
+      started_(record::rfc3339(std::chrono::system_clock::now())),
       known_(members.size()),
       recorder_(spans_for(steps)) {
   recorder_.track(perf::Recorder::kMainTrack);  // first in the file
@@ -160,7 +160,7 @@ Json JobTrace::facts(const std::vector<std::int64_t>& dropped) const {
                      {"clock_error_us", microseconds(std::max(member.begin.round_trip, member.end.round_trip) / 2)}});
   }
   return {{"schema", report::kTraceSchema},
-          {"command", report::command_line()},
+          {"command", record::command_line()},
           {"started", started_},
           {"workers", workers_},
           {"ranks", std::move(ranks)}};

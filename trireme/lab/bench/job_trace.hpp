@@ -11,7 +11,7 @@
 #include "trireme/comm/clock_offset.hpp"
 #include "trireme/comm/communicator.hpp"
 #include "trireme/perf/recorder.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::report {
 class TraceWriter;

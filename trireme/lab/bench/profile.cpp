@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "trireme/base/text_table.hpp"
 #include "trireme/plan/program.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::lab {
 namespace {
-
-using report::Align;
 
 void sort_by_time(std::vector<ProfileRow>& rows) {
   std::ranges::stable_sort(rows, std::ranges::greater{}, &ProfileRow::seconds);
@@ -53,19 +51,19 @@ std::vector<std::string> figures(const ProfileRow& row, double whole, const perf
           has_flops ? percent(row.flops / row.seconds, peak.flops_per_second) : "-", rate(row.bytes, row.seconds)};
 }
 
-report::Table make_table(std::vector<report::Column> columns, const StepProfile& profile) {
+TextTable make_table(std::vector<Column> columns, const StepProfile& profile) {
   for (const char* title : {"ms/step", overlap(profile) ? "of sum" : "of step", "GFLOP/s", "of peak", "GB/s"})
     columns.push_back({title, Align::right});
-  return report::Table(std::move(columns));
+  return TextTable(std::move(columns));
 }
 
-void add(report::Table& table, std::vector<std::string> cells, const std::vector<std::string>& more) {
+void add(TextTable& table, std::vector<std::string> cells, const std::vector<std::string>& more) {
   cells.insert(cells.end(), more.begin(), more.end());
   table.add_row(std::move(cells));
 }
 
-report::Table instruction_table(const StepProfile& profile, const perf::Peak& peak, std::size_t shown) {
-  report::Table table =
+TextTable instruction_table(const StepProfile& profile, const perf::Peak& peak, std::size_t shown) {
+  TextTable table =
       make_table({{"instruction", Align::left}, {"operation", Align::left}, {"implementation", Align::left}}, profile);
   for (std::size_t i = 0; i < shown; ++i) {
     const ProfileRow& row = profile.instructions[i];
@@ -74,9 +72,9 @@ report::Table instruction_table(const StepProfile& profile, const perf::Peak& pe
   return table;
 }
 
-report::Table operation_table(const StepProfile& profile, const perf::Peak& peak) {
+TextTable operation_table(const StepProfile& profile, const perf::Peak& peak) {
   const double whole = whole_seconds(profile);
-  report::Table table = make_table({{"operation", Align::left}, {"count", Align::right}}, profile);
+  TextTable table = make_table({{"operation", Align::left}, {"count", Align::right}}, profile);
   ProfileRow step{.seconds = profile.step_seconds};
   for (const ProfileRow& row : profile.operations) {
     add(table, {row.operation, fmt::format("{}", row.instructions)}, figures(row, whole, peak));

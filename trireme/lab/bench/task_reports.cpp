@@ -1,40 +1,25 @@
 #include "trireme/lab/bench/task_reports.hpp"
 
 #include <algorithm>
+#include <tuple>
 
+#include "trireme/base/fields.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/perf/statistics.hpp"
 
-namespace trireme::lab {
+namespace trireme {
+
+template <>
+inline constexpr auto kFields<lab::RankReport> = [] {
+  using T = lab::RankReport;
+  return std::tuple(field("rank", &T::rank), field("host", &T::host), field("cores", &T::cores),
+                    field("step_seconds", &T::step_seconds), field("losses", &T::losses), field("step", &T::step),
+                    field("update", &T::update), field("wait", &T::wait), field("input", &T::input),
+                    field("bucket_seconds", &T::bucket_seconds), field("peak_rss_bytes", &T::peak_rss_bytes));
+}();
+
+namespace lab {
 namespace {
-
-// Visits every field with its name; the same list for reading and writing.
-template <typename Rank, typename Visit>
-void visit_fields(Rank& rank, const Visit& visit) {
-  visit("rank", rank.rank);
-  visit("host", rank.host);
-  visit("cores", rank.cores);
-  visit("step_seconds", rank.step_seconds);
-  visit("losses", rank.losses);
-  visit("step", rank.step);
-  visit("update", rank.update);
-  visit("wait", rank.wait);
-  visit("input", rank.input);
-  visit("bucket_seconds", rank.bucket_seconds);
-  visit("peak_rss_bytes", rank.peak_rss_bytes);
-}
-
-Json to_json(const RankReport& rank) {
-  Json json;
-  visit_fields(rank, [&](const char* name, const auto& value) { json[name] = value; });
-  return json;
-}
-
-RankReport from_json(const Json& json) {
-  RankReport rank;
-  visit_fields(rank, [&](const char* name, auto& value) { json.at(name).get_to(value); });
-  return rank;
-}
 
 double straggling(std::vector<double> compute, std::size_t rank) {
   const double own = compute[rank];
@@ -59,8 +44,8 @@ std::vector<RankReport> gather_reports(comm::Communicator& communicator, const R
   if (communicator.size() == 1) return {mine};
   communicator.set_context("gathering results");
   std::vector<RankReport> ranks;
-  for (const std::string& text : comm::all_gather_text(communicator, to_json(mine).dump())) {
-    ranks.push_back(from_json(Json::parse(text)));
+  for (const std::string& text : comm::all_gather_text(communicator, value_to_json(mine).dump())) {
+    ranks.push_back(from_json<RankReport>(Json::parse(text)));
   }
   return ranks;
 }
@@ -77,7 +62,7 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
   summary.communication = communication_seconds(ranks);
   double exposed = 0;
   for (const RankReport& rank : ranks) {
-    report::Breakdown& breakdown = summary.ranks.emplace_back();
+    record::Breakdown& breakdown = summary.ranks.emplace_back();
     breakdown.compute = rank.compute();
     breakdown.optimizer = rank.update;
     breakdown.input_wait = rank.input;
@@ -115,34 +100,18 @@ Traffic traffic_of(const std::string& statistics) {
   return {.received = json.at("bytes_received"), .sent = json.at("bytes_sent")};
 }
 
-ServerReport server_report(const std::string& statistics, const std::string& host, const Traffic& traffic,
-                           std::int64_t steps) {
-  const Json json = Json::parse(statistics);
+record::ServerLoad server_load(const std::string& statistics, const std::string& host, const Traffic& traffic,
+                               std::int64_t steps) {
   const auto per_step = [steps](std::int64_t bytes) {
     return static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, steps));
   };
-  return {.host = host,
-          .variable_bytes = json.at("variable_bytes"),
-          .bytes_received_per_step = per_step(traffic.received),
-          .bytes_sent_per_step = per_step(traffic.sent),
-          .updates = json.at("updates"),
-          .dropped_gradients = json.at("dropped_gradients"),
-          .pushes = json.at("pushes"),
-          .mean_staleness = json.at("mean_staleness"),
-          .max_staleness = json.at("max_staleness"),
-          .max_lead = json.at("max_lead")};
+  record::ServerLoad load;
+  read(Json::parse(statistics), load);
+  load.host = host;
+  load.bytes_received_per_step = per_step(traffic.received);
+  load.bytes_sent_per_step = per_step(traffic.sent);
+  return load;
 }
 
-Json to_json(const ServerReport& server) {
-  return {{"host", server.host},
-          {"variable_bytes", server.variable_bytes},
-          {"bytes_received_per_step", server.bytes_received_per_step},
-          {"bytes_sent_per_step", server.bytes_sent_per_step},
-          {"updates", server.updates},
-          {"dropped_gradients", server.dropped_gradients},
-          {"mean_staleness", server.mean_staleness},
-          {"max_staleness", server.max_staleness},
-          {"max_lead", server.max_lead}};
-}
-
-}  // namespace trireme::lab
+}  // namespace lab
+}  // namespace trireme

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/comm/communicator.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
 
@@ -35,7 +35,7 @@ std::vector<RankReport> gather_reports(comm::Communicator& communicator, const R
 // communication. A bucket's time is that on its last rank: the others' extra time is waiting for that rank. Computed
 // from means over all steps: if ranks take turns at being late, part of the waiting counts as communication.
 struct WorkerSummary {
-  std::vector<report::Breakdown> ranks;
+  std::vector<record::Breakdown> ranks;
   double communication = 0;             // of all buckets, seconds per step
   std::optional<double> overlap;        // share of it hidden behind compute; none without communication
   std::vector<double> straggling;       // [rank]: compute time / median of the others'
@@ -46,26 +46,13 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks);
 
 std::vector<std::vector<double>> slowest_steps(const std::vector<RankReport>& ranks);  // [repeat][step]
 
-struct ServerReport {
-  std::string host;
-  std::int64_t variable_bytes = 0;
-  double bytes_received_per_step = 0, bytes_sent_per_step = 0;  // over all workers, in the timed steps
-  std::int64_t updates = 0;
-  std::int64_t dropped_gradients = 0;  // arrived too late (backup workers)
-  std::int64_t pushes = 0;             // gradients received
-  double mean_staleness = 0;           // updates between the values a gradient was computed from and its own update
-  std::int64_t max_staleness = 0;
-  std::int64_t max_lead = 0;  // steps a worker was ahead of the slowest
-};
-
 // Cumulative bytes in and out, from the server's statistics.
 struct Traffic {
   std::int64_t received = 0, sent = 0;
 };
 Traffic traffic_of(const std::string& statistics);
 // The rest of the statistics; `traffic` is that of `steps` steps.
-ServerReport server_report(const std::string& statistics, const std::string& host, const Traffic& traffic,
-                           std::int64_t steps);
-Json to_json(const ServerReport& server);
+record::ServerLoad server_load(const std::string& statistics, const std::string& host, const Traffic& traffic,
+                               std::int64_t steps);
 
 }  // namespace trireme::lab

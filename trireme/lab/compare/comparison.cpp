@@ -7,10 +7,10 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_fields.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/lab/study/trial.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/json_fields.hpp"
-#include "trireme/report/table.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -122,12 +122,12 @@ std::vector<double> measured(const Speeds& speeds) {
   return values;
 }
 
-std::vector<report::Column> columns_of(const StudyCell& cell) {
-  std::vector<report::Column> columns;
+std::vector<Column> columns_of(const StudyCell& cell) {
+  std::vector<Column> columns;
   for (const auto& [name, value] : cell.varied.items()) columns.push_back({name});
   columns.push_back({"framework"});
   for (const char* title : {"images/sec", "spread", "peak GB", "Trireme / it", "within a round", "runs"}) {
-    columns.push_back({title, report::Align::right});
+    columns.push_back({title, Align::right});
   }
   return columns;
 }
@@ -267,12 +267,11 @@ CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& c
   for (int round = 1; round <= rounds; ++round) {
     figures.images_per_second.emplace_back();
     const auto record = read_run(folder, {cell.slug, round});
-    if (!record || has_failed(*record) || !(images_per_second(*record) > 0)) continue;
-    figures.images_per_second.back() = images_per_second(*record);
-    const auto on_gpu = report::number_field(*record, {"machine", "gpu", "training_bytes"});
-    figures.peak_bytes.push_back(on_gpu ? *on_gpu
-                                        : report::number_field(*record, {"results", "peak_rss_bytes"}).value_or(0));
-    const Json warnings = report::field(*record, {"build", "warnings"});
+    if (!record || record->error || !(record->images_per_second() > 0)) continue;
+    figures.images_per_second.back() = record->images_per_second();
+    const auto on_gpu = number_field(record->machine.gpu, {"training_bytes"});
+    figures.peak_bytes.push_back(on_gpu ? *on_gpu : static_cast<double>(record->results.peak_rss_bytes));
+    const Json warnings = field(record->build, {"warnings"});
     for (const Json& warning : warnings) add_once(figures.warnings, value_text(warning));
   }
   return figures;
@@ -288,7 +287,7 @@ std::string field_text(const Field& field, const FrameworkComparison& comparison
 }
 
 std::string ratio_table(const FrameworkComparison& comparison, const std::filesystem::path& folder, int rounds) {
-  report::Table table(columns_of(comparison.cells.front()));
+  TextTable table(columns_of(comparison.cells.front()));
   std::vector<std::string> warnings;
   for (const std::vector<std::size_t>& group : comparison.groups) {
     if (&group != &comparison.groups.front()) table.add_rule();

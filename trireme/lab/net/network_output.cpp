@@ -5,17 +5,14 @@
 #include <map>
 #include <numeric>
 
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/lab/net/network_run.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/facts.hpp"
-#include "trireme/report/table.hpp"
+#include "trireme/train/facts.hpp"
 
 namespace trireme::lab {
 namespace {
-
-using report::Align;
-constexpr const char* kNetworkSchema = "trireme.net/1";
 
 std::string bytes_text(std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 std::string gigabytes(double bytes_per_second) { return fmt::format("{:.4f}", bytes_per_second / 1e9); }
@@ -35,63 +32,51 @@ std::string host_text(const PairResult& result, const std::vector<comm::Member>&
 
 std::string pair_text(const RankPair& pair) { return fmt::format("{}-{}", pair.first, pair.second); }
 
-Json samples_json(const std::vector<double>& seconds) {
+record::Samples samples_of(const std::vector<double>& seconds) {
   const perf::Summary summary = perf::summarize(seconds);
-  return {{"median", summary.median},
-          {"jitter", perf::jitter(seconds)},
-          {"minimum", summary.minimum},
-          {"p95", summary.p95},
-          {"samples", seconds}};
+  return {summary.median, perf::jitter(seconds), summary.minimum, summary.p95, seconds};
 }
 
-Json to_json(const PairResult& result) {
-  Json messages = Json::array();
+record::Pair recorded(const PairResult& result) {
+  record::Pair pair{.transport = result.transport,
+                    .ranks = {result.pair.first, result.pair.second},
+                    .same_host = result.same_host,
+                    .fit = {result.fit.cost.latency_seconds, result.fit.cost.bytes_per_second, result.fit.residual},
+                    .messages = {}};
   for (const MessageResult& message : result.messages) {
-    messages.push_back({{"mode", to_string(message.mode)},
-                        {"bytes", message.bytes},
-                        {"bytes_per_second", message.bytes_per_second()},
-                        {"seconds", samples_json(message.seconds)}});
+    pair.messages.push_back({std::string(to_string(message.mode)), static_cast<double>(message.bytes),
+                             message.bytes_per_second(), samples_of(message.seconds)});
   }
-  return {{"transport", result.transport},
-          {"ranks", {result.pair.first, result.pair.second}},
-          {"same_host", result.same_host},
-          {"fit",
-           {{"latency_seconds", result.fit.cost.latency_seconds},
-            {"bytes_per_second", result.fit.cost.bytes_per_second},
-            {"residual", result.fit.residual}}},
-          {"messages", std::move(messages)}};
+  return pair;
 }
 
-Json to_json(const AllReduceResult& result) {
-  return {{"transport", result.transport},
-          {"algorithm", comm::to_string(result.algorithm)},
-          {"ranks", result.ranks},
-          {"bytes", result.bytes},
-          {"algorithm_bytes_per_second", result.algorithm_bytes_per_second()},
-          {"bus_bytes_per_second", result.bus_bytes_per_second()},
-          {"seconds", samples_json(result.seconds)}};
-}
-
-template <typename Items>
-Json list(const Items& items) {
-  Json result = Json::array();
-  for (const auto& item : items) result.push_back(to_json(item));
-  return result;
+std::vector<record::AllReduce> recorded(const std::vector<AllReduceResult>& results) {
+  std::vector<record::AllReduce> list;
+  for (const AllReduceResult& result : results) {
+    list.push_back({.transport = result.transport,
+                    .algorithm = comm::to_string(result.algorithm),
+                    .ranks = result.ranks,
+                    .bytes = static_cast<double>(result.bytes),
+                    .algorithm_bytes_per_second = result.algorithm_bytes_per_second(),
+                    .bus_bytes_per_second = result.bus_bytes_per_second(),
+                    .seconds = samples_of(result.seconds)});
+  }
+  return list;
 }
 
 }  // namespace
 
 std::string pair_table(const PairResult& result, const std::vector<comm::Member>& members, bool all_sizes) {
-  report::Table table({{"message", Align::right},
-                       {"ping-pong us", Align::right},
-                       {"+/-", Align::right},
-                       {"GB/s", Align::right},
-                       {"one-way us", Align::right},
-                       {"+/-", Align::right},
-                       {"GB/s", Align::right},
-                       {"both ways us", Align::right},
-                       {"+/-", Align::right},
-                       {"GB/s", Align::right}});
+  TextTable table({{"message", Align::right},
+                   {"ping-pong us", Align::right},
+                   {"+/-", Align::right},
+                   {"GB/s", Align::right},
+                   {"one-way us", Align::right},
+                   {"+/-", Align::right},
+                   {"GB/s", Align::right},
+                   {"both ways us", Align::right},
+                   {"+/-", Align::right},
+                   {"GB/s", Align::right}});
   std::map<std::int64_t, std::vector<std::string>> rows;
   for (const MessageResult& message : result.messages) {
     std::vector<std::string>& row = rows.try_emplace(message.bytes, 1, bytes_text(message.bytes)).first->second;
@@ -107,12 +92,12 @@ std::string pair_table(const PairResult& result, const std::vector<comm::Member>
 }
 
 std::string fit_table(const std::vector<PairResult>& pairs, const std::vector<comm::Member>& members) {
-  report::Table table({{"transport"},
-                       {"ranks", Align::right},
-                       {"hosts"},
-                       {"latency us", Align::right},
-                       {"GB/s", Align::right},
-                       {"residual", Align::right}});
+  TextTable table({{"transport"},
+                   {"ranks", Align::right},
+                   {"hosts"},
+                   {"latency us", Align::right},
+                   {"GB/s", Align::right},
+                   {"residual", Align::right}});
   for (const PairResult& pair : pairs) {
     table.add_row({pair.transport, pair_text(pair.pair), host_text(pair, members),
                    microseconds(pair.fit.cost.latency_seconds), gigabytes(pair.fit.cost.bytes_per_second),
@@ -124,7 +109,7 @@ std::string fit_table(const std::vector<PairResult>& pairs, const std::vector<co
 
 std::string all_reduce_table(const std::vector<AllReduceResult>& results, const std::string& transport,
                              bool all_sizes) {
-  std::vector<report::Column> columns{{"bytes", Align::right}};
+  std::vector<Column> columns{{"bytes", Align::right}};
   std::map<std::int64_t, std::vector<std::string>> rows;
   int ranks = 1;
   for (const AllReduceResult& result : results) {
@@ -139,7 +124,7 @@ std::string all_reduce_table(const std::vector<AllReduceResult>& results, const 
   }
   if (rows.empty()) return "";
   columns.push_back({"GB/s", Align::right});
-  report::Table table(columns);
+  TextTable table(columns);
   const std::int64_t largest = rows.rbegin()->first;
   for (const auto& [bytes, row] : rows) {
     if (all_sizes || is_landmark(bytes, largest) || bytes == rows.begin()->first) table.add_row(row);
@@ -149,12 +134,12 @@ std::string all_reduce_table(const std::vector<AllReduceResult>& results, const 
 }
 
 std::string model_table(const NetworkReport& report) {
-  report::Table table({{"transport"},
-                       {"algorithm"},
-                       {"ms per step", Align::right},
-                       {"+/-", Align::right},
-                       {"GB/s", Align::right},
-                       {"bus GB/s", Align::right}});
+  TextTable table({{"transport"},
+                   {"algorithm"},
+                   {"ms per step", Align::right},
+                   {"+/-", Align::right},
+                   {"GB/s", Align::right},
+                   {"bus GB/s", Align::right}});
   for (const AllReduceResult& result : report.model_all_reduce) {
     table.add_row({result.transport, comm::to_string(result.algorithm), fmt::format("{:.2f}", 1e3 * result.median()),
                    fmt::format("{:.2f}", 1e3 * result.jitter()), gigabytes(result.algorithm_bytes_per_second()),
@@ -166,29 +151,20 @@ std::string model_table(const NetworkReport& report) {
                      report.buckets.size(), bytes_text(*least), bytes_text(*most), table.text());
 }
 
-Json network_record(const NetworkReport& report, const std::string& started, Json config) {
-  Json cluster = Json::array(), transports = Json::array();
+record::NetworkRecord network_record(const NetworkReport& report, const std::string& started, Json config) {
+  auto record = train::begin_record<record::NetworkRecord>();
+  record.started = started;
+  record.config = std::move(config);
   for (std::size_t rank = 0; rank < report.members.size(); ++rank) {
     const comm::Member& member = report.members[rank];
-    cluster.push_back({{"role", "worker"}, {"index", rank}, {"host", member.host}, {"node", member.node}});
+    record.cluster.push_back({.index = static_cast<int>(rank), .host = member.host, .node = member.node});
   }
-  for (const auto& [name, words] : report.transports) transports.push_back({{"name", name}, {"carried_by", words}});
-  Json json{{"schema", kNetworkSchema},
-            {"command", report::command_line()},
-            {"started", started},
-            {"build", report::build_json()},
-            {"machine", report::to_json(perf::read_machine())},
-            {"config", std::move(config)},
-            {"cluster", std::move(cluster)},
-            {"load", {{"threads", report.load}, {"cores", report.cores}}},
-            {"transports", std::move(transports)},
-            {"pairs", list(report.pairs)},
-            {"all_reduce", list(report.all_reduce)}};
-  if (!report.model.empty()) {
-    json["model"] = {
-        {"name", report.model}, {"bucket_bytes", report.buckets}, {"all_reduce", list(report.model_all_reduce)}};
-  }
-  return json;
+  record.load = {report.load, report.cores};
+  for (const auto& [name, words] : report.transports) record.transports.push_back({name, words});
+  for (const PairResult& pair : report.pairs) record.pairs.push_back(recorded(pair));
+  record.all_reduce = recorded(report.all_reduce);
+  if (!report.model.empty()) record.model = {report.model, report.buckets, recorded(report.model_all_reduce)};
+  return record;
 }
 
 }  // namespace trireme::lab

@@ -8,7 +8,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/lab/net/network_all_reduce.hpp"
 #include "trireme/lab/net/network_test.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/network_record.hpp"
 
 namespace trireme::lab {
 
@@ -67,6 +67,6 @@ std::string all_reduce_table(const std::vector<AllReduceResult>& results, const 
 std::string model_table(const NetworkReport& report);  // a row per transport and algorithm
 
 // Everything, with every sample. Adds build, machine, command and time; the caller gives the configuration.
-Json network_record(const NetworkReport& report, const std::string& started, Json config);
+record::NetworkRecord network_record(const NetworkReport& report, const std::string& started, Json config);
 
 }  // namespace trireme::lab

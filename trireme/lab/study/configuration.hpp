@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trireme/config/option.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
 

@@ -8,7 +8,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/lab/study/trial.hpp"
 
 namespace trireme::lab {
@@ -149,12 +149,14 @@ std::string slug_of(const Json& varied) {
 
 std::vector<std::string> run_command(const StudyCell& cell, const OptionCatalog& options, const std::string& program) {
   if (!cell.peer_command.empty()) return cell.peer_command;
-  return trial_command(program, command_words(cell.configuration, options));
+  std::vector<std::string> words = command_words(cell.configuration, options);
+  words.insert(words.begin(), program);
+  return words;
 }
 
 std::string repeat_line(const StudyCell& cell, const OptionCatalog& options) {
-  if (!cell.peer_command.empty()) return cluster::shell_line(cell.peer_command);
-  return "trireme " + cluster::shell_line(command_words(cell.configuration, options));
+  if (!cell.peer_command.empty()) return shell_line(cell.peer_command);
+  return "trireme " + shell_line(command_words(cell.configuration, options));
 }
 
 std::vector<StudyCell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {

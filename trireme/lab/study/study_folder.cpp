@@ -16,9 +16,9 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/json_fields.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/lab/study/study_plan.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -94,7 +94,7 @@ std::map<std::string, std::string> decisive_parts(const Json& plan) {
 // Their order determines the cells' names.
 std::vector<std::string> axis_names(const Json& plan) {
   std::vector<std::string> names;
-  const Json axes = report::field(plan, {"vary"});
+  const Json axes = field(plan, {"vary"});
   for (const auto& [name, values] : axes.items()) names.push_back(name);
   return names;
 }
@@ -105,10 +105,12 @@ std::string to_string(const RunName& run) { return fmt::format("{}.r{}", run.cel
 
 fs::path run_file(const fs::path& folder, const RunName& run) { return folder / "runs" / (to_string(run) + ".json"); }
 
-std::optional<Json> read_run(const fs::path& folder, const RunName& run) {
+std::optional<record::RunRecord> read_run(const fs::path& folder, const RunName& run) {
   if (std::error_code ignored; !fs::exists(run_file(folder, run), ignored)) return std::nullopt;
   try {
-    return read_json(run_file(folder, run));
+    record::RunRecord record;
+    read(read_json(run_file(folder, run)), record);
+    return record;
   } catch (const Error&) {  // a truncated record does not count: the run is repeated
     return std::nullopt;
   }
@@ -119,7 +121,7 @@ std::optional<Json> read_plan(const fs::path& folder) {
   if (std::error_code ignored; !fs::exists(path, ignored)) return std::nullopt;
   try {
     Json plan = read_json(path);
-    if (report::text_field(plan, {"schema"}) == kPlanSchema) return plan;
+    if (text_field(plan, {"schema"}) == kPlanSchema) return plan;
   } catch (const Error& error) {
     bad_input("--out: {}; restore the plan that the folder was started with, or give another folder", error.what());
   }
@@ -138,14 +140,16 @@ StudyFolder::StudyFolder(fs::path folder) : path_(std::move(folder)) {
 
 void StudyFolder::write_plan(const Json& plan) const { write_json(plan, path_ / kPlanFile); }
 
-void StudyFolder::write_run(const RunName& run, const Json& record) const { write_json(record, run_file(path_, run)); }
+void StudyFolder::write_run(const RunName& run, const record::RunRecord& record) const {
+  write_json(to_json(record), run_file(path_, run));
+}
 
 void StudyFolder::remove_run(const RunName& run) const { fs::remove(run_file(path_, run)); }
 
 std::string StudyFolder::log_file(const RunName& run) const { return path_ / "logs" / (to_string(run) + ".log"); }
 
 void StudyFolder::note(const std::string& text) const {
-  const std::string line = fmt::format("{} {}\n", report::rfc3339(std::chrono::system_clock::now()), text);
+  const std::string line = fmt::format("{} {}\n", record::rfc3339(std::chrono::system_clock::now()), text);
   append_whole(journal_.get(), std::as_bytes(std::span(line)), path_ / "journal.log");
 }
 
@@ -166,8 +170,7 @@ void check_same_study(const Json& kept, const Json& plan, const std::string& fol
     differences.push_back(fmt::format("the order in vary is {} and was {}", fmt::join(axis_names(plan), ", "),
                                       fmt::join(axis_names(kept), ", ")));
   }
-  const auto repeats = report::number_field(plan, {"repeats"}),
-             repeats_before = report::number_field(kept, {"repeats"});
+  const auto repeats = number_field(plan, {"repeats"}), repeats_before = number_field(kept, {"repeats"});
   if (repeats < repeats_before) {
     differences.push_back(fmt::format("repeats is {:g} and was {:g}; it can only grow", *repeats, *repeats_before));
   }

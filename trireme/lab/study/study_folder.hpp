@@ -13,7 +13,7 @@
 #include <string>
 
 #include "trireme/base/unique_fd.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
 
@@ -23,9 +23,9 @@ struct RunName {
 };
 std::string to_string(const RunName& run);  // "workers-2.r1"
 
-// For a folder that need not exist or be locked: a run's file, and its content if that is complete JSON.
+// For a folder that need not exist or be locked: a run's file, and its record if that is complete.
 std::filesystem::path run_file(const std::filesystem::path& folder, const RunName& run);
-std::optional<Json> read_run(const std::filesystem::path& folder, const RunName& run);
+std::optional<record::RunRecord> read_run(const std::filesystem::path& folder, const RunName& run);
 // The plan, likewise; nothing if there is none. Error(bad_input) if something else has its name.
 std::optional<Json> read_plan(const std::filesystem::path& folder);
 
@@ -37,7 +37,7 @@ class StudyFolder {
 
   const std::filesystem::path& path() const { return path_; }
   void write_plan(const Json& plan) const;
-  void write_run(const RunName& run, const Json& record) const;
+  void write_run(const RunName& run, const record::RunRecord& record) const;
   void remove_run(const RunName& run) const;
 
   std::string log_file(const RunName& run) const;

@@ -1,4 +1,4 @@
-// Records of a study: a run's output plus "study", which identifies the run. Made and found by Sweep and TuneTrials.
+// Records of a study: a run's record plus "study", which identifies the run. Made and found by Sweep and TuneTrials.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,18 @@
 namespace trireme::lab {
 
 // "study" of a run before it is made: name, cell, repeat and framework.
-Json identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat);
+record::StudyRun identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat);
 
 // Adds "study", with the run's duration, and the machine if missing: another framework, or a run that failed early.
-void complete_record(TrialResult& trial, Json study);
+void complete_record(TrialResult& trial, record::StudyRun study);
 
 // Runs a trial into a study's folder: log, record with `study` (unless interrupted), and journal entries.
-TrialResult run_into(const StudyFolder& folder, const RunName& name, TrialRequest request, Json study,
+TrialResult run_into(const StudyFolder& folder, const RunName& name, TrialRequest request, record::StudyRun study,
                      std::stop_token stop);
 
 // The complete record of a run, in a folder that need not exist; nothing if it has yet to run. Its "study" must contain
 // `study`, else Error(bad_input): the file is not ours to replace.
-std::optional<Json> find_record(const std::filesystem::path& folder, const RunName& run, const Json& study);
+std::optional<record::RunRecord> find_record(const std::filesystem::path& folder, const RunName& run,
+                                             const record::StudyRun& study);
 
 }  // namespace trireme::lab

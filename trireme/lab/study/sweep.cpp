@@ -8,27 +8,26 @@
 #include "trireme/lab/study/study_record.hpp"
 #include "trireme/lab/study/trial.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::lab {
 namespace {
 
-void add_record(CellState& cell, const Json& record) {
-  if (has_failed(record)) {
-    if (++cell.failures == 1) cell.error = value_text(record["error"]);
+void add_record(CellState& cell, const record::RunRecord& record) {
+  if (record.error) {
+    if (++cell.failures == 1) cell.error = *record.error;
     return;
   }
-  cell.images_per_second.push_back(images_per_second(record));
-  cell.seconds.push_back(report::number_field(record, {"study", "seconds"}).value_or(0));
+  cell.images_per_second.push_back(record.images_per_second());
+  cell.seconds.push_back(record.study ? record.study->seconds.value_or(0) : 0);
 }
 
 RunName name_of(const SweepSetup& setup, const ScheduledRun& run) { return {setup.cells[run.cell].slug, run.repeat}; }
 
 // Includes the command: another framework's has interpreter and environment, which a plan lacks.
-Json study_of(const SweepSetup& setup, const ScheduledRun& run) {
+record::StudyRun study_of(const SweepSetup& setup, const ScheduledRun& run) {
   const StudyCell& cell = setup.cells[run.cell];
-  Json study = identity_of(setup.plan, cell, run.repeat);
-  study["command"] = repeat_line(cell, setup.options);
+  record::StudyRun study = identity_of(setup.plan, cell, run.repeat);
+  study.command = repeat_line(cell, setup.options);
   return study;
 }
 
@@ -63,7 +62,7 @@ void Sweep::find_earlier_runs() {
   for (const ScheduledRun& run : setup_.schedule) {
     const auto record = find_record(folder_.path(), name_of(setup_, run), study_of(setup_, run));
     if (!record) continue;
-    if (has_failed(*record) && setup_.retry_failed) {
+    if (record->error && setup_.retry_failed) {
       folder_.remove_run(name_of(setup_, run));
       continue;
     }
@@ -114,9 +113,9 @@ SweepResult Sweep::run(std::stop_token stop) {
   return std::move(result_);
 }
 
-std::optional<Json> Sweep::run_one(const ScheduledRun& run, std::stop_token stop) {
-  Json study = study_of(setup_, run);
-  study["kind"] = setup_.plan.figure.empty() ? Json(nullptr) : Json(setup_.plan.figure);
+std::optional<record::RunRecord> Sweep::run_one(const ScheduledRun& run, std::stop_token stop) {
+  record::StudyRun study = study_of(setup_, run);
+  study.kind = setup_.plan.figure;
   const TrialResult trial = run_into(folder_, name_of(setup_, run),
                                      {.command = run_command(setup_.cells[run.cell], setup_.options, setup_.program),
                                       .limit_seconds = setup_.run_limit_seconds,

@@ -33,7 +33,8 @@ class SweepObserver {
   virtual ~SweepObserver() = default;
   virtual void on_start(const ScheduledRun& /*run*/, const SweepProgress& /*progress*/) {}
   virtual void on_wait(double /*seconds*/) {}  // about twice a second during a run
-  virtual void on_end(const ScheduledRun& /*run*/, const Json& /*record*/, const SweepProgress& /*progress*/) {}
+  virtual void on_end(const ScheduledRun& /*run*/, const record::RunRecord& /*record*/,
+                      const SweepProgress& /*progress*/) {}
 };
 
 struct SweepSetup {
@@ -68,7 +69,7 @@ class Sweep {
   void find_earlier_runs();
   bool is_needed(const ScheduledRun& run) const;
   bool fits_budget(const ScheduledRun& run, double elapsed) const;
-  std::optional<Json> run_one(const ScheduledRun& run, std::stop_token stop);  // nothing: interrupted
+  std::optional<record::RunRecord> run_one(const ScheduledRun& run, std::stop_token stop);  // nothing: interrupted
   SweepProgress progress(std::size_t next) const;
 
   SweepSetup setup_;

@@ -16,11 +16,11 @@
 
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/json_fields.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/child_process.hpp"
-#include "trireme/cluster/shell_text.hpp"
 #include "trireme/perf/machine.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -85,23 +85,6 @@ class RunningTrial {
   Reason reason_ = Reason::none;
 };
 
-bool is_launch(const std::vector<std::string>& command) { return command.size() > 1 && command[1] == "launch"; }
-
-// A launch's first worker may be on another host, so its output is read from where the launch keeps it.
-std::vector<std::string> with_kept_output(std::vector<std::string> command, const std::string& folder) {
-  if (is_launch(command)) command.insert(command.begin() + 2, {"--output-dir", folder});
-  return command;
-}
-
-std::string printed_record(const TrialRequest& request) {
-  const fs::path folder = request.scratch_folder;
-  if (!is_launch(request.command)) return read_text(folder / "out");
-  for (const char* name : {"rank-0.out", "worker-0.out"}) {
-    if (fs::exists(folder / name)) return read_text(folder / name);
-  }
-  return "";
-}
-
 // The trial's own message: the line with "error:", or else its last one.
 std::string complaint(const std::string& log) {
   std::string last, line;
@@ -127,18 +110,27 @@ std::string failure_text(const TrialRequest& request, const cluster::Ending& end
   return said.empty() ? ending_text(ending) : said;
 }
 
-bool is_measured(const Json& record) {
-  return report::text_field(record, {"schema"}) == report::kRunSchema && !has_failed(record) &&
-         !record.contains("interrupted") && images_per_second(record) > 0;
+// What it has written, maybe nothing or half of it.
+record::RunRecord written_record(const std::string& path) {
+  record::RunRecord record;
+  record.schema.clear();
+  read(Json::parse(read_text(path), nullptr, false), record);
+  return record;
 }
 
-Json failure_record(Json printed, const TrialRequest& request, const std::string& started, const std::string& error) {
-  if (report::text_field(printed, {"schema"}) != report::kRunSchema) {
-    printed = {
-        {"schema", report::kRunSchema}, {"command", request.command}, {"started", started}, {"results", nullptr}};
+bool is_measured(const record::RunRecord& record) {
+  return record.schema == record::kRunSchema && !record.error && !record.interrupted && record.images_per_second() > 0;
+}
+
+record::RunRecord failure_record(record::RunRecord written, const TrialRequest& request, const std::string& started,
+                                 const std::string& error) {
+  if (written.schema != record::kRunSchema) {
+    written = {};
+    written.command = request.command;
+    written.started = started;
   }
-  if (!has_failed(printed)) printed["error"] = shortened(error);
-  return printed;
+  if (!written.error) written.error = shortened(error);
+  return written;
 }
 
 // The trial's folder, removed with this object.
@@ -161,27 +153,17 @@ class ScratchFolder {
 
 }  // namespace
 
-bool has_failed(const Json& record) { return !report::field(record, {"error"}).is_null(); }
-
-double images_per_second(const Json& record) {
-  return report::number_field(record, {"results", "images_per_second"}).value_or(0);
-}
-
-std::vector<std::string> trial_command(const std::string& program, std::vector<std::string> words) {
-  words.insert(words.begin(), program);
-  words.insert(words.end(), {"--record", "-"});
-  return words;
-}
-
 TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
   const ScratchFolder scratch(request.scratch_folder);
   const UniqueFd log = open_for_writing(request.log_file);
-  const UniqueFd out = open_for_writing(request.scratch_folder + "/out");
-  const std::string started = report::rfc3339(std::chrono::system_clock::now());
+  const std::string record_file = request.scratch_folder + "/record.json";
+  const std::string started = record::rfc3339(std::chrono::system_clock::now());
   const double load = perf::current_load(kLookAtLoad);
-  RunningTrial trial(request, {.command = with_kept_output(request.command, request.scratch_folder),
+  std::vector<std::string> command = request.command;
+  command.insert(command.end(), {"--record", record_file});
+  RunningTrial trial(request, {.command = command,
                                .environment = {{perf::kLoadVariable, fmt::format("{:.2f}", load)}},
-                               .out = out.get(),
+                               .out = log.get(),
                                .err = log.get()});
   const cluster::Ending ending = trial.wait(stop);
   TrialResult result{
@@ -190,7 +172,7 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
     result.ending = TrialResult::Ending::interrupted;
     return result;
   }
-  result.record = Json::parse(printed_record(request), nullptr, false);
+  result.record = written_record(record_file);
   if (!ending.is_success() || trial.reason() == Reason::limit || !is_measured(result.record)) {
     result.ending = TrialResult::Ending::failed;
     result.error = error_kind(ending.exit_code());

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "trireme/base/error.hpp"
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
 
 struct TrialRequest {
-  // Prints its record (JSON) on stdout, in a launch the first worker's, and everything else on stderr: trial_command().
-  std::vector<std::string> command;
-  std::string scratch_folder = {};  // for this trial only: emptied before, removed afterwards
-  std::string log_file = {};        // receives its stderr
+  std::vector<std::string> command;  // takes --record FILE, which is added
+  std::string scratch_folder = {};   // for this trial only: emptied before, removed afterwards
+  std::string log_file = {};         // receives its output
   double limit_seconds = 1800;
   double grace_seconds = 3;                                // from asking it to end to killing it
   std::function<void(double seconds)> while_running = {};  // called about twice a second
@@ -25,17 +24,11 @@ struct TrialRequest {
 struct TrialResult {
   enum class Ending : std::uint8_t { measured, failed, interrupted };
   Ending ending = Ending::measured;
-  Json record;             // after a failure with `error`, made here if none was printed; null if interrupted
-  double seconds = 0;      // wall time
-  double load_before = 0;  // cores kept busy by other programs before it
+  record::RunRecord record;  // after a failure with `error`, made here if none was written; empty if interrupted
+  double seconds = 0;        // wall time
+  double load_before = 0;    // cores kept busy by other programs before it
   ErrorKind error = ErrorKind::failed;  // kind of failure; other than failed: nothing was run
 };
-
-bool has_failed(const Json& record);           // these two read any record
-double images_per_second(const Json& record);  // 0: nothing was measured
-
-// `trireme` as the program, then `words` (see command_words()), then the options that make it print its record.
-std::vector<std::string> trial_command(const std::string& program, std::vector<std::string> words);
 
 // Runs it in its own process group and waits. After the limit or a stop request asks it to end, then kills it; no
 // process of it outlives this call or this process. A failed trial is a result; Error(failed): this process failed.

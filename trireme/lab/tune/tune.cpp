@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "trireme/base/json.hpp"
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/json_fields.hpp"
+#include "trireme/base/shell_text.hpp"
 #include "trireme/lab/study/study_record.hpp"
 #include "trireme/lab/study/trial.hpp"
 #include "trireme/perf/peak.hpp"
-#include "trireme/report/json_fields.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -23,15 +23,14 @@ double seconds_of(const TuneTrial& trial, double first_round) {
 }  // namespace
 
 // Of a trial at least as long as this one.
-std::optional<Json> TuneTrials::kept_record(const TuneTrial& trial) const {
+std::optional<record::RunRecord> TuneTrials::kept_record(const TuneTrial& trial) const {
   const StudyCell& cell = setup_.space.cells[trial.candidate];
   auto record =
       find_record(folder_.path(), {cell.slug, trial.repeat}, identity_of(setup_.space.plan, cell, trial.repeat));
   if (!record) return std::nullopt;
-  const auto seconds = report::number_field(*record, {"study", "trial_seconds"});
-  if (seconds < seconds_of(trial, setup_.trial_seconds)) return std::nullopt;
+  if (record->study->trial_seconds < seconds_of(trial, setup_.trial_seconds)) return std::nullopt;
   const bool counts = !setup_.retry_failed && trial.candidate != setup_.space.default_cell;
-  if (has_failed(*record) && !counts) return std::nullopt;
+  if (record->error && !counts) return std::nullopt;
   return record;
 }
 
@@ -42,10 +41,10 @@ std::vector<std::string> TuneTrials::command_of(const TuneTrial& trial) const {
   return command_words(configuration, setup_.options);
 }
 
-TuneOutcome TuneTrials::outcome_of(const TuneTrial& trial, const Json& record) const {
-  if (has_failed(record)) return {.ending = TuneOutcome::Ending::failed, .error = value_text(record["error"])};
+TuneOutcome TuneTrials::outcome_of(const TuneTrial& trial, const record::RunRecord& record) const {
+  if (record.error) return {.ending = TuneOutcome::Ending::failed, .error = *record.error};
   const double images = setup_.space.candidates[trial.candidate].layout.images();
-  return {.step_seconds = images / images_per_second(record)};
+  return {.step_seconds = images / record.images_per_second()};
 }
 
 TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
@@ -54,16 +53,15 @@ TuneOutcome TuneTrials::operator()(const TuneTrial& trial) {
     return outcome_of(trial, *record);
   }
   const StudyCell& cell = setup_.space.cells[trial.candidate];
-  const std::vector<std::string> words = command_of(trial);
-  std::vector<std::string> line = words;
-  line.insert(line.begin(), "trireme");
-  Json study = identity_of(setup_.space.plan, cell, trial.repeat);
-  study["command"] = cluster::shell_line(line);
-  study["kind"] = setup_.space.plan.figure;
-  study["round"] = to_string(trial.round);
-  study["trial_seconds"] = seconds_of(trial, setup_.trial_seconds);
+  std::vector<std::string> words = command_of(trial);
+  record::StudyRun study = identity_of(setup_.space.plan, cell, trial.repeat);
+  study.command = "trireme " + shell_line(words);
+  words.insert(words.begin(), setup_.program);
+  study.kind = setup_.space.plan.figure;
+  study.round = to_string(trial.round);
+  study.trial_seconds = seconds_of(trial, setup_.trial_seconds);
   const TrialResult result = run_into(folder_, {cell.slug, trial.repeat},
-                                      {.command = trial_command(setup_.program, words),
+                                      {.command = words,
                                        .limit_seconds = setup_.run_limit_seconds,
                                        .while_running =
                                            [&](double seconds) {
@@ -85,8 +83,8 @@ CostFacts cost_facts(const StudyFolder& folder, const TuneSpace& space) {
   const Json kept = std::filesystem::exists(path) ? read_json(path) : Json();
   CostFacts facts{.flops_per_image = space.flops_per_image,
                   .gradient_bytes = space.gradient_bytes,
-                  .flops_per_second = report::number_field(kept, {"core_flops_per_second"}).value_or(0),
-                  .bytes_per_second = report::number_field(kept, {"memory_bytes_per_second"}).value_or(0)};
+                  .flops_per_second = number_field(kept, {"core_flops_per_second"}).value_or(0),
+                  .bytes_per_second = number_field(kept, {"memory_bytes_per_second"}).value_or(0)};
   if (facts.flops_per_second > 0 && facts.bytes_per_second > 0) return facts;
   facts.flops_per_second = perf::measure_fma_peak(1).flops_per_second;
   facts.bytes_per_second = perf::measure_memory_bandwidth(space.plan.machine.cores).copy.best;

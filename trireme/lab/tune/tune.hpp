@@ -33,9 +33,9 @@ class TuneTrials {
   std::size_t runs_found() const { return runs_found_; }
 
  private:
-  std::optional<Json> kept_record(const TuneTrial& trial) const;
+  std::optional<record::RunRecord> kept_record(const TuneTrial& trial) const;
   std::vector<std::string> command_of(const TuneTrial& trial) const;
-  TuneOutcome outcome_of(const TuneTrial& trial, const Json& record) const;
+  TuneOutcome outcome_of(const TuneTrial& trial, const record::RunRecord& record) const;
 
   TuneSetup setup_;
   const StudyFolder& folder_;

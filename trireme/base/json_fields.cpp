@@ -1,10 +1,10 @@
-#include "trireme/report/json_fields.hpp"
+#include "trireme/base/json_fields.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-namespace trireme::report {
+namespace trireme {
 
 Json field(const Json& json, Path path) {
   const Json* found = &json;
@@ -46,4 +46,4 @@ std::optional<double> value_number(const Json& value) {
   return value.get<double>();
 }
 
-}  // namespace trireme::report
+}  // namespace trireme

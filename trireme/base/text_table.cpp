@@ -1,4 +1,4 @@
-#include "trireme/report/table.hpp"
+#include "trireme/base/text_table.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace trireme::report {
+namespace trireme {
 namespace {
 
 constexpr const char* kGap = "  ";
@@ -31,11 +31,11 @@ std::string line_of(const std::vector<std::string>& cells, const std::vector<Col
 
 }  // namespace
 
-Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
   if (columns_.empty()) throw std::invalid_argument("a table needs at least one column");
 }
 
-void Table::add_row(std::vector<std::string> cells) {
+void TextTable::add_row(std::vector<std::string> cells) {
   if (cells.size() != columns_.size()) {
     throw std::invalid_argument(
         fmt::format("a row of {} cells in a table of {} columns", cells.size(), columns_.size()));
@@ -43,9 +43,9 @@ void Table::add_row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::add_rule() { rows_.emplace_back(); }
+void TextTable::add_rule() { rows_.emplace_back(); }
 
-std::string Table::text() const {
+std::string TextTable::text() const {
   std::vector<std::string> titles;
   std::vector<std::size_t> widths;
   for (const Column& column : columns_) {
@@ -67,4 +67,4 @@ std::string Table::text() const {
   return text;
 }
 
-}  // namespace trireme::report
+}  // namespace trireme

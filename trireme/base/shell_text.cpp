@@ -1,6 +1,6 @@
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 
-namespace trireme::cluster {
+namespace trireme {
 
 std::string shell_quoted(const std::string& word) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+@%";
@@ -19,4 +19,4 @@ std::string shell_line(const std::vector<std::string>& words) {
   return line;
 }
 
-}  // namespace trireme::cluster
+}  // namespace trireme

@@ -1,4 +1,4 @@
-#include "trireme/report/run_record.hpp"
+#include "trireme/record/run_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
 
-namespace trireme::report {
+namespace trireme::record {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,7 +44,7 @@ RunRecord example() {
   record.command = {"trireme", "bench"};
   record.started = rfc3339(std::chrono::system_clock::time_point(std::chrono::seconds(1714566600)));
   record.build = {{"version", "0.1.0"}};
-  record.machine = {{"host", "here"}};
+  record.machine.host = "here";
   record.config = {{"model", "resnet50"}};
   record.cluster = {{.role = "worker", .index = 0, .host = "here", .cores = {0, 1}}};
   record.steps = {{{0.5, 0.25}, {0.125}}};
@@ -97,7 +97,7 @@ TEST(RunRecord, ErrorAndInterruptAppearOnlyWhereTheyHappened) {
 
 TEST(RunRecord, KnowsTheCommandOfThisProcess) {
   ASSERT_FALSE(command_line().empty());
-  EXPECT_NE(command_line().front().find("test_report"), std::string::npos);
+  EXPECT_NE(command_line().front().find("test_record"), std::string::npos);
 }
 
 TEST_F(RunRecordFile, IsWrittenWholeAndReplacesAnOlderOne) {
@@ -148,4 +148,4 @@ TEST_F(RunRecordFile, AFailedWriteThrowsAndLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace trireme::report
+}  // namespace trireme::record

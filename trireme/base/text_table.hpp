@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace trireme::report {
+namespace trireme {
 
 enum class Align : std::uint8_t { left, right };
 
@@ -15,9 +15,9 @@ struct Column {
   Align align = Align::left;
 };
 
-class Table {
+class TextTable {
  public:
-  explicit Table(std::vector<Column> columns);
+  explicit TextTable(std::vector<Column> columns);
 
   void add_row(std::vector<std::string> cells);  // std::invalid_argument unless one per column
   void add_rule();                               // across the table, before totals
@@ -30,4 +30,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;  // an empty row is a rule
 };
 
-}  // namespace trireme::report
+}  // namespace trireme

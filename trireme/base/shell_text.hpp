@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace trireme::cluster {
+namespace trireme {
 
 std::string shell_quoted(const std::string& word);  // unchanged if that is safe
 std::string shell_line(const std::vector<std::string>& words);
 
-}  // namespace trireme::cluster
+}  // namespace trireme

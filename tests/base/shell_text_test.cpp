@@ -1,16 +1,17 @@
-#include "trireme/cluster/shell_text.hpp"
+#include "trireme/base/shell_text.hpp"
 
 #include <gtest/gtest.h>
 
 #include "trireme/cluster/child_process.hpp"
 
-namespace trireme::cluster {
+namespace trireme {
 namespace {
 
 TEST(ShellText, AShellTakesEveryWordAsItWas) {
   const std::vector<std::string> words{"plain", "", "two words", "it's", "$HOME `x` \\ \"q\" *", "a\nb", "--x=1"};
-  PipeEnds pipe = make_pipe();
-  ChildProcess shell({.command = {"/bin/sh", "-c", "printf '%s|' " + shell_line(words)}, .out = pipe.write.get()});
+  cluster::PipeEnds pipe = cluster::make_pipe();
+  cluster::ChildProcess shell(
+      {.command = {"/bin/sh", "-c", "printf '%s|' " + shell_line(words)}, .out = pipe.write.get()});
   pipe.write.reset();
   EXPECT_TRUE(shell.wait().is_success());
   std::string said(4096, '\0');
@@ -21,4 +22,4 @@ TEST(ShellText, AShellTakesEveryWordAsItWas) {
 }
 
 }  // namespace
-}  // namespace trireme::cluster
+}  // namespace trireme

@@ -1,4 +1,5 @@
-// Fields of others' JSON: never throws; a field of the wrong kind counts as absent. Used by readers of records.
+// Fields of others' JSON, by path: never throws; a field of the wrong kind counts as absent. Where the kind of JSON is
+// known, fields.hpp reads it into a struct.
 #pragma once
 
 #include <initializer_list>
@@ -6,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "trireme/report/run_record.hpp"
+#include "trireme/base/json.hpp"
 
-namespace trireme::report {
+namespace trireme {
 
 using Path = std::initializer_list<const char*>;
 
@@ -20,4 +21,4 @@ std::vector<double> number_list(const Json& json, Path path);     // skips entri
 std::string value_text(const Json& value);  // for people: true, 32, 0.5, ring
 std::optional<double> value_number(const Json& value);
 
-}  // namespace trireme::report
+}  // namespace trireme
