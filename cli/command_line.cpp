@@ -22,7 +22,6 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/task_runner.hpp"
 #include "trireme/perf/build_info.hpp"
-#include "trireme/perf/threads.hpp"
 
 namespace trireme {
 namespace {
@@ -151,7 +150,6 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int command_line(int argc, char** argv, std::vector<Network> networks) {
-  perf::limit_spinning(argv);
   keep_freed_memory();
   std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: a write fails like on a full disk instead of killing the process
   try {

@@ -21,20 +21,6 @@ json run_json(const std::vector<std::string>& arguments) {
   return json::parse(result.out);
 }
 
-// libgomp says what it has read from the environment. Without a word from the user its threads spin shortly; with one
-// they do as the user says.
-TEST(Cli, ThreadsThatWaitSoonLetOthersRun) {
-  const auto settings = [](const std::string& given) {
-    return run_command({"/usr/bin/env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", "OMP_DISPLAY_ENV=verbose",
-                        given, TRIREME_BINARY, "--version"});
-  };
-  const CommandResult usual = settings("A=B");
-  EXPECT_EQ(usual.exit_code, 0) << usual.err;
-  EXPECT_TRUE(contains(usual.err, "GOMP_SPINCOUNT = '3000'"));
-  EXPECT_FALSE(contains(settings("GOMP_SPINCOUNT=77").err, "GOMP_SPINCOUNT = '3000'"));
-  EXPECT_FALSE(contains(settings("OMP_WAIT_POLICY=active").err, "GOMP_SPINCOUNT = '3000'"));
-}
-
 TEST(Cli, OptionsMayBeWrittenWithUnderscores) {
   const json dashes = run_json({"models", "--model", "lenet", "--num-classes", "10", "--json"});
   const json underscores = run_json({"models", "--model=lenet", "--num_classes=10", "--json"});

@@ -1,12 +1,8 @@
 #include "trireme/perf/threads.hpp"
 
 #include <omp.h>
-#include <sys/auxv.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "trireme/base/error.hpp"
@@ -97,19 +93,6 @@ void apply(const ThreadPlan& plan, int team_index) {
     }
   }
   if (refused >= 0) fail(ErrorKind::failed, "the system refuses to bind a thread to processor {}", refused);
-}
-
-void limit_spinning(char** arguments) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  std::error_code unknown;
-  // By its path: started as /proc/self/exe the process would be called "exe".
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  // If started by a loader (ld.so trireme ...), the process is the loader.
-  if (unknown || started == nullptr || !std::filesystem::equivalent(program, started, unknown) || unknown) return;
-  if (setenv("GOMP_SPINCOUNT", "3000", 0) != 0) return;
-  execv(program.c_str(), arguments);
-  // If it cannot be restarted, it continues: slower beside other programs, but correct.
 }
 
 bool limit_process(const std::vector<int>& processors) { return Topology().limit_this_process(processors); }

@@ -26,12 +26,6 @@ ThreadPlan plan_threads(int intra_threads, int inter_threads, bool bind = true, 
 // team of that thread has this size, or one thread.
 void apply(const ThreadPlan& plan, int team = 0);
 
-// OpenMP threads spin at the end of every operation, for milliseconds by default. If other programs want the cores, a
-// spinning thread can take the time of the thread it waits for. This limits spinning to tens of microseconds, enough on
-// a quiet machine, before sleeping. libgomp reads the setting from the environment when loaded, so this re-executes the
-// program in the same process. Call first in main(). Does nothing if OMP_WAIT_POLICY or GOMP_SPINCOUNT is set.
-void limit_spinning(char** arguments);
-
 std::vector<int> usable_processors();  // of the calling thread; of the process if it is not bound yet
 // Restricts all threads of this process, or the calling one, to these processors. False if the system refuses.
 [[nodiscard]] bool limit_process(const std::vector<int>& processors);

@@ -12,6 +12,7 @@
 #include "trireme/data/choose_preprocessing.hpp"
 #include "trireme/data/pipeline.hpp"
 #include "trireme/models/model.hpp"
+#include "trireme/perf/spinning.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/train/accuracy.hpp"
 #include "trireme/train/data_config.hpp"
@@ -48,6 +49,7 @@ class Evaluator {
   Model model_;
   std::unique_ptr<Session> session_;
   BatchSplit* forward_ = nullptr;
+  std::shared_ptr<void> spinning_ = perf::limit_spinning_under_load();
 };
 
 struct EvaluationData {

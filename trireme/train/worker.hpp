@@ -12,6 +12,7 @@
 #include "trireme/comm/network_file.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
+#include "trireme/perf/spinning.hpp"
 #include "trireme/ps/worker_sync.hpp"
 #include "trireme/train/choose_split.hpp"
 #include "trireme/train/data_input.hpp"
@@ -135,6 +136,7 @@ class Worker {
   comm::Communicator* with_servers_;
   Options options_;
   TuningOptions tuning_;
+  std::shared_ptr<void> spinning_ = perf::limit_spinning_under_load();
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
