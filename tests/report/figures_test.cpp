@@ -205,11 +205,11 @@ TEST(IoOverheadFigure, IsOverWorkersWithItsSpread) {
 TEST(BreakdownFigure, StacksTheTimeOfEachRank) {
   RecordSet records;
   const record::Breakdown rank{.compute = 0.08,
-                       .communication = 0.03,
-                       .exposed_communication = 0.01,
-                       .input_wait = 0.0,
-                       .optimizer = {},
-                       .idle = 0.01};
+                               .communication = 0.03,
+                               .exposed_communication = 0.01,
+                               .input_wait = 0.0,
+                               .optimizer = {},
+                               .idle = 0.01};
   record::Breakdown slower = rank;
   slower.compute = 0.09;
   slower.idle = 0.0;

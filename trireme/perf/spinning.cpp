@@ -75,7 +75,8 @@ class SleepingTeam {
       : thread_([this] {
 #pragma omp parallel num_threads(kProcessors + 1)
           over_.wait();
-        }) {}
+        }) {
+  }
   ~SleepingTeam() { over_.count_down(); }
   SleepingTeam(const SleepingTeam&) = delete;
   SleepingTeam& operator=(const SleepingTeam&) = delete;

@@ -43,15 +43,15 @@ std::string notes(const Program& program, const Instruction& instruction) {
 
 std::string instruction_table(const Program& program) {
   TextTable table({{"#", Align::right},
-               {"node"},
-               {"operation"},
-               {"kernel"},
-               {"layouts in"},
-               {"layouts out"},
-               {"shape out"},
-               {"bytes", Align::right},
-               {"flops", Align::right},
-               {"notes"}});
+                   {"node"},
+                   {"operation"},
+                   {"kernel"},
+                   {"layouts in"},
+                   {"layouts out"},
+                   {"shape out"},
+                   {"bytes", Align::right},
+                   {"flops", Align::right},
+                   {"notes"}});
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     const std::string shape =
@@ -112,12 +112,12 @@ std::string describe(const Program& program, const Schedule& schedule) {
     return next == steps.end() ? std::string("the end") : fmt::format("#{}", next->index);
   };
   TextTable table({{"bucket", Align::right},
-               {"tensors", Align::right},
-               {"bytes", Align::right},
-               {"starts before"},
-               {"waited for before"},
-               {"beside", Align::right},
-               {"flops", Align::right}});
+                   {"tensors", Align::right},
+                   {"bytes", Align::right},
+                   {"starts before"},
+                   {"waited for before"},
+                   {"beside", Align::right},
+                   {"flops", Align::right}});
   bool transfers = false;
   for (std::size_t bucket = 0; bucket < schedule.updates.size(); ++bucket) {
     const int index = static_cast<int>(bucket);

@@ -111,11 +111,11 @@ std::string path_text(const TraceAnalysis& analysis) {
 std::string bucket_table(const TraceAnalysis& analysis) {
   if (analysis.buckets.empty()) return "";
   TextTable table({{"bucket", Align::right},
-               {"size", Align::right},
-               {"ms", Align::right},
-               {"bus", Align::right},
-               {"with"},
-               {"gradients"}});
+                   {"size", Align::right},
+                   {"ms", Align::right},
+                   {"bus", Align::right},
+                   {"with"},
+                   {"gradients"}});
   for (const BucketTime& bucket : analysis.buckets) {
     table.add_row({std::to_string(bucket.bucket), format_bytes(static_cast<double>(bucket.bytes)),
                    milliseconds(bucket.seconds), format_bytes(bucket.bus_bytes_per_second) + "/s", bucket.peers,

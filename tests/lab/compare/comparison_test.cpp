@@ -280,9 +280,8 @@ TEST_F(ComparisonText, TableHasRatiosWithTheirSpread) {
 }
 
 TEST_F(ComparisonText, MemoryIsThatOfTheGpuInRunsOnOne) {
-  write({"model-vgg11_framework-trireme", 1},
-        {{"machine", {{"gpu", {{"training_bytes", 3e9}}}}},
-         {"results", {{"images_per_second", 10}, {"peak_rss_bytes", 2e9}}}});
+  write({"model-vgg11_framework-trireme", 1}, {{"machine", {{"gpu", {{"training_bytes", 3e9}}}}},
+                                               {"results", {{"images_per_second", 10}, {"peak_rss_bytes", 2e9}}}});
   const std::string table = ratio_table(comparison_, runs_.path(), 1);
   EXPECT_TRUE(has(table, "vgg11  trireme         10.00       -     3.00")) << table;
 }
