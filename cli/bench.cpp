@@ -83,6 +83,8 @@ Outcome run_first(const lab::BenchmarkConfig& config, const train::ProcessGroup&
     if (benchmark) lab::fill_record(record, *benchmark);
     cluster::write_record(to_json(record), record_path);
   };
+  std::fputs(introduction(config).c_str(), text_stream);
+  std::fflush(text_stream);  // preparing may take a while
   try {
     benchmark.emplace(config, group, say_tuning, recorder);
     run_and_show(*benchmark, text_stream, stop);

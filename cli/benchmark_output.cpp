@@ -176,6 +176,17 @@ std::string given_text(const lab::BenchmarkConfig& config) {
 
 }  // namespace
 
+std::string introduction(const lab::BenchmarkConfig& config) {
+  const std::int64_t steps = config.num_warmup_batches + *config.num_batches * *config.repeats;
+  const int workers = config.distribution.workers;
+  return fmt::format("Trireme {} measures {} of {} on {}{}, batch {}, for {}\n", perf::build_info().version,
+                     config.options.forward_only ? "inference" : "training", config.options.model,
+                     config.options.device, workers > 1 ? " with " + workers_text(workers) : "",
+                     config.global_batch_size(),
+                     config.max_seconds ? fmt::format("at most {:g} s", *config.max_seconds)
+                                        : fmt::format("{} step{}", steps, steps == 1 ? "" : "s"));
+}
+
 std::string banner(const lab::BenchmarkSetup& setup) { return banner(setup, steps_text(setup.config)); }
 
 std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
@@ -215,7 +226,7 @@ std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
                                       format_flops(setup.flops_per_step / static_cast<double>(config.batch_size)))});
   if (const std::string given = given_text(config); !given.empty()) table.add_row({"Given:", given});
   table.add_row({"Seed:", fmt::format("{}", config.seed())});
-  std::string text = fmt::format("TRIREME {}\n{}", perf::build_info().version, table.text());
+  std::string text = table.text();
   for (const std::string& warning : setup.warnings) text += fmt::format("Warning: {}\n", warning);
   return text + fmt::format("Prepared in {}.\n", format_seconds(setup.prepare_seconds));
 }

@@ -43,6 +43,7 @@ class ProgressBar : public lab::BenchmarkObserver {
   double drawn_at_ = -1;  // seconds into the run; below 0: never
 };
 
+std::string introduction(const lab::BenchmarkConfig& config);  // what is about to be measured, and for how long
 std::string banner(const lab::BenchmarkSetup& setup);
 std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps);  // other words for the steps
 std::string step_line(const lab::StepEvent& event, std::int64_t batch_size);

@@ -41,7 +41,7 @@ CLI::Validator one_of(const std::vector<std::string>& texts) {
             if (std::ranges::find(texts, text) != texts.end()) return "";
             return fmt::format("must be one of {}", fmt::join(texts, ", "));
           },
-          ""};
+          fmt::format("{{{}}}", fmt::join(texts, ","))};
 }
 
 std::vector<std::string> split_list(const std::string& list) {

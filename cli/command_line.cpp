@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/completion.hpp"
 #include "cli/config_file.hpp"
 #include "cli/explain.hpp"
 #include "cli/help.hpp"
@@ -22,6 +23,7 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/task_runner.hpp"
 #include "trireme/perf/build_info.hpp"
+#include "trireme/train/facts.hpp"
 
 namespace trireme {
 namespace {
@@ -60,6 +62,13 @@ class CommandLine {
   std::vector<cli::Command> commands_;
 };
 
+std::string version_text() {
+  std::vector<std::string> libraries;
+  for (const auto& [name, version] : train::build_facts().at("libraries").items())
+    libraries.push_back(fmt::format("{} {}", name, version.get<std::string>()));
+  return fmt::format("trireme {}\n{}", perf::build_text(), fmt::join(libraries, ", "));
+}
+
 cli::LaunchNeeds check(const std::vector<std::string>& arguments, const comm::JobSize& size, bool all_options) {
   CommandLine line;
   try {
@@ -90,7 +99,7 @@ CommandLine::CommandLine() {
   using namespace cli;
   app_.formatter(std::make_shared<HelpFormatter>());  // first: commands inherit it
   app_.set_help_flag("-h,--help", "Print this help");
-  app_.set_version_flag("-V,--version", "trireme " + perf::build_text(), "Print version and build");
+  app_.set_version_flag("-V,--version", version_text, "Print version, build and libraries");
   app_.require_subcommand(0, 1);
   commands_ = {add_bench(app_),
                add_train(app_),
@@ -106,6 +115,7 @@ CommandLine::CommandLine() {
                add_doctor(app_),
                add_launch(app_, check_command),
                add_help(app_)};
+  for (Command& part : add_completion(app_)) commands_.push_back(std::move(part));
   for (Command& part : add_launch_parts(app_)) commands_.push_back(std::move(part));
 }
 

@@ -25,20 +25,20 @@ std::string counted(std::int64_t count, const std::string& one, const std::strin
   return fmt::format("{} {}", format_count(count), count == 1 ? one : several);
 }
 
-ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), is_terminal_(cluster::shows_progress()) {}
+ProgressLine::ProgressLine(std::string what)
+    : what_(std::move(what)), line_(cluster::shows_progress() ? stderr : nullptr) {}
 
-ProgressLine::~ProgressLine() {
-  if (shown_ >= 0) std::fputs("\r\x1b[K", stderr);
-}
+ProgressLine::~ProgressLine() { line_.erase(); }
 
 std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler() {
   return [this](std::int64_t done, std::int64_t all) {
-    if (!is_terminal_ || all == 0) return;
+    if (!line_.has_terminal() || done == 0) return;
     const std::lock_guard lock(mutex_);
     if (100 * done / all <= shown_) return;
     shown_ = 100 * done / all;
-    std::fputs(fmt::format("\r{}: {} %\x1b[K", what_, shown_).c_str(), stderr);
-    std::fflush(stderr);
+    const double seconds_each = seconds_since(started_) / static_cast<double>(done);
+    line_.draw(fmt::format("{}: {} %, {} left", what_, shown_,
+                           format_seconds(seconds_each * static_cast<double>(all - done))));
   };
 }
 

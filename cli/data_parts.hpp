@@ -8,6 +8,8 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "trireme/base/clock.hpp"
+#include "trireme/report/terminal.hpp"
 
 namespace trireme::cli {
 
@@ -22,7 +24,7 @@ int threads_or_cores(int threads);
 
 std::string counted(std::int64_t count, const std::string& one, const std::string& several);  // "2,000 samples"
 
-// "writing: 45 %" on one terminal line; silent if stderr is not a terminal. Also used by `trireme eval`.
+// "writing: 45 %, 3.2 s left" on one terminal line; silent if stderr is not a terminal. Also used by `trireme eval`.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
@@ -34,9 +36,10 @@ class ProgressLine {
 
  private:
   std::string what_;
-  bool is_terminal_;
+  report::TerminalLine line_;
   std::mutex mutex_;
   std::int64_t shown_ = -1;  // percent
+  SteadyClock::time_point started_ = SteadyClock::now();
 };
 
 }  // namespace trireme::cli

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "cli/explain.hpp"
+#include "cli/man_page.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cli {
@@ -52,9 +53,7 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
   return lines + "\n";
 }
 
-struct Entry {
-  std::string name, text;
-};
+using Entry = HelpEntry;
 
 std::string to_text(const std::vector<Entry>& entries, std::size_t width) {
   std::size_t name_width = 0;
@@ -133,8 +132,10 @@ std::vector<Entry> commands_of(const CLI::App& app) {
   return entries;
 }
 
+}  // namespace
+
 std::string usage(const CLI::App& app) {
-  std::string text = fmt::format("Usage: {} [OPTIONS]", command_path(app));
+  std::string text = fmt::format("{} [OPTIONS]", command_path(app));
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) continue;
     const bool is_list = option->get_expected_max() == CLI::detail::expected_max_vector_size;
@@ -143,8 +144,6 @@ std::string usage(const CLI::App& app) {
   }
   return text + (commands_of(app).empty() ? "" : " COMMAND");
 }
-
-}  // namespace
 
 bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
 
@@ -159,17 +158,20 @@ std::string display_name(const CLI::Option& option) {
   return name;
 }
 
+std::vector<HelpSection> help_sections(const CLI::App& app) {
+  std::vector<HelpSection> sections{{"Commands", commands_of(app)}, {"Arguments", options_of(app, true, "Options")}};
+  for (const std::string& group : app.get_groups()) {
+    if (!group.empty()) sections.push_back({group, options_of(app, false, group)});
+  }
+  std::erase_if(sections, [](const HelpSection& section) { return section.entries.empty(); });
+  return sections;
+}
+
 std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, CLI::AppFormatMode /*mode*/) const {
   const std::size_t width = help_width();
-  std::string text = wrapped(app->get_description(), width, 0, 0) + "\n" + usage(*app) + "\n";
-  const auto add_section = [&](const std::string& title, const std::vector<Entry>& entries) {
-    if (!entries.empty()) text += "\n" + title + ":\n" + to_text(entries, width);
-  };
-  add_section("Commands", commands_of(*app));
-  add_section("Arguments", options_of(*app, true, "Options"));
-  for (const std::string& group : app->get_groups()) {
-    if (!group.empty()) add_section(group, options_of(*app, false, group));
-  }
+  std::string text = wrapped(app->get_description(), width, 0, 0) + "\nUsage: " + usage(*app) + "\n";
+  for (const HelpSection& section : help_sections(*app))
+    text += "\n" + section.title + ":\n" + to_text(section.entries, width);
   if (!commands_of(*app).empty())
     text += fmt::format("\nRun {} COMMAND --help for the options of a command.\n", command_path(*app));
   return text;
@@ -181,17 +183,28 @@ std::string help_text(const CLI::App& app) {
 
 Command add_help(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("help", "Show how to use a command, as in: trireme help bench");
-  auto words = std::make_shared<std::vector<std::string>>();
-  app->add_option("command", *words, "Command (default: list all commands)");
-  return {app, [&parent, words] {
+  struct Options {
+    std::vector<std::string> words;
+    bool man = false;
+    std::string man_pages;
+  };
+  auto options = std::make_shared<Options>();
+  app->add_option("command", options->words, "Command (default: list all commands)");
+  app->add_flag("--man", options->man, "Print the manual page, as in: trireme help bench --man | man -l -");
+  app->add_option("--man-pages", options->man_pages, "Write the manual pages of all commands into this directory");
+  return {app, [&parent, options] {
+            if (!options->man_pages.empty()) {
+              write_man_pages(parent, options->man_pages);
+              return 0;
+            }
             const CLI::App* command = &parent;
-            for (const std::string& word : *words) {
+            for (const std::string& word : options->words) {
               const auto found = command->get_subcommands(
                   [&](const CLI::App* each) { return each->get_name() == word && !is_hidden(*each); });
               if (found.empty()) bad_input("{}", unknown_command(*command, word));
               command = found.front();
             }
-            fmt::print("{}", help_text(*command));
+            fmt::print("{}", options->man ? man_page(*command) : help_text(*command));
             return 0;
           }};
 }

@@ -4,10 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 
 namespace trireme::cli {
+
+// An option, an argument or a command, and what it does.
+struct HelpEntry {
+  std::string name, text;
+};
+struct HelpSection {
+  std::string title;
+  std::vector<HelpEntry> entries;
+};
+std::vector<HelpSection> help_sections(const CLI::App& app);
+std::string usage(const CLI::App& app);  // "trireme bench [OPTIONS]"
 
 class HelpFormatter : public CLI::Formatter {
  public:

@@ -13,7 +13,9 @@
 #include "cli/checks.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/launch_plan.hpp"
 #include "trireme/cluster/task_runner.hpp"
@@ -21,6 +23,7 @@
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/net/network_run.hpp"
 #include "trireme/models/model.hpp"
+#include "trireme/report/terminal.hpp"
 #include "trireme/train/same_options.hpp"
 
 namespace trireme::cli {
@@ -69,7 +72,17 @@ std::FILE* text_stream(const NetArguments& arguments) {
 
 class NetworkText : public lab::NetworkObserver {
  public:
-  NetworkText(std::FILE* stream, bool all_sizes) : stream_(stream), all_sizes_(all_sizes) {}
+  NetworkText(std::FILE* stream, std::FILE* terminal, bool all_sizes)
+      : stream_(stream), line_(terminal), all_sizes_(all_sizes) {}
+
+  void on_part(std::int64_t done, std::int64_t all) override {
+    std::string text = fmt::format("measuring: {} of {} parts done", done, all);
+    if (done > 0) {
+      const double seconds_per_part = seconds_since(started_) / static_cast<double>(done);
+      text += fmt::format(", {} left", format_seconds(seconds_per_part * static_cast<double>(all - done)));
+    }
+    line_.draw(text);
+  }
 
   void on_start(const lab::NetworkReport& report) override {
     for (const auto& [name, words] : report.transports) print(fmt::format("{:5} {}\n", name, words));
@@ -87,11 +100,14 @@ class NetworkText : public lab::NetworkObserver {
 
  private:
   void print(const std::string& text) {
+    line_.erase();
     std::fputs(text.c_str(), stream_);
     std::fflush(stream_);
   }
 
   std::FILE* stream_;
+  report::TerminalLine line_;
+  SteadyClock::time_point started_ = SteadyClock::now();
   bool all_sizes_;
 };
 
@@ -130,7 +146,7 @@ void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const 
     return;
   }
   const std::string started = record::rfc3339(std::chrono::system_clock::now());
-  NetworkText text(text_stream(arguments), arguments.all_sizes);
+  NetworkText text(text_stream(arguments), cluster::shows_progress() ? stderr : nullptr, arguments.all_sizes);
   const lab::NetworkReport report = run_network_test(plan, job, text);
   keep_fits(arguments, report, started);
   const Json record = to_json(network_record(report, started, config_json(arguments, plan)));

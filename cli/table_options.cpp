@@ -1,6 +1,7 @@
 #include "cli/table_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace trireme::cli {
 namespace {
@@ -29,6 +30,7 @@ CLI::Option* add_by_kind(CLI::App& app, const std::string& spelling, const confi
 CLI::Option* add_option(CLI::App& app, const config::Option& option, void* object) {
   const std::string spelling = option.spelling.empty() ? "--" + option.name : option.spelling;
   CLI::Option* const added = add_by_kind(app, spelling, option, object)->description(option.help)->group(option.group);
+  if (!option.names.empty()) added->type_name(fmt::format("TEXT:{{{}}}", fmt::join(option.names, ",")));
   if (!option.environment.empty()) added->envname(option.environment);
   if (const Json value = option.get(object); option.shows_default && !value.is_null()) {
     added->default_str(value.is_string()         ? value.get<std::string>()

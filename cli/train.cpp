@@ -18,6 +18,7 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/task_runner.hpp"
 #include "trireme/config/tables.hpp"
+#include "trireme/perf/build_info.hpp"
 #include "trireme/report/trace_writer.hpp"
 #include "trireme/train/job.hpp"
 #include "trireme/train/trainer.hpp"
@@ -83,6 +84,12 @@ void say_timing_of_kernels() {
 TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
                         const train::ProcessGroup& group, perf::Recorder* recorder, const std::stop_token& stop) {
   const bool is_first = group.workers.rank() == 0;
+  if (is_first) {
+    std::FILE* const text_stream = arguments.record == "-" ? stderr : stdout;
+    fmt::print(text_stream, "Trireme {} trains {} for {:g} epoch{}\n", perf::build_info().version,
+               config.step.options.model, config.epochs, config.epochs == 1 ? "" : "s");
+    std::fflush(text_stream);  // preparing may take a while
+  }
   train::Trainer trainer(
       config, group, {.on_tuning = is_first ? say_timing_of_kernels : std::function<void()>(), .recorder = recorder});
   return is_first ? run_first(arguments, trainer, stop) : TrainOutcome{.end = trainer.run({}, stop)};

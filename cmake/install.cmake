@@ -11,6 +11,21 @@ install(DIRECTORY plans DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme)
 install(DIRECTORY bench/peers DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme FILES_MATCHING PATTERN "*.py")
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/trireme)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bench/peers ${PROJECT_BINARY_DIR}/share/trireme/peers SYMBOLIC)
+# Made by the program, which knows its commands and options.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(bash_completions ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  set(zsh_completions ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(CODE "
+    set(program \"$<TARGET_FILE:trireme_cli>\")
+    set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    file(MAKE_DIRECTORY \"\${prefix}/${bash_completions}\" \"\${prefix}/${zsh_completions}\")
+    execute_process(COMMAND \"\${program}\" help --man-pages \"\${prefix}/${CMAKE_INSTALL_MANDIR}/man1\"
+      COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND \"\${program}\" completion bash
+      OUTPUT_FILE \"\${prefix}/${bash_completions}/trireme\" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND \"\${program}\" completion zsh
+      OUTPUT_FILE \"\${prefix}/${zsh_completions}/_trireme\" COMMAND_ERROR_IS_FATAL ANY)")
+endif()
 # What trireme/trireme.hpp includes, directly or not, and the exporter of graphs of one's own: nothing else is public.
 function(find_public_headers header found)
   if(header IN_LIST ${found})

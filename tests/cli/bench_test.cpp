@@ -49,7 +49,7 @@ TEST_F(Bench, PrintsBannerStepLinesAndTotal) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
   for (const char* part :
-       {"TRIREME", "Model:", "mnist", "Batch size:", "4 global = 4 per worker", "Optimizer:", "Seed:", "total_loss",
+       {"Trireme ", "Model:", "mnist", "Batch size:", "4 global = 4 per worker", "Optimizer:", "Seed:", "total_loss",
         "\n1\timages/sec: ", "\n10\timages/sec: ", "\n20\timages/sec: ", " +/- ",
         "(jitter = ", "total images/sec: ", "(global, 1 worker)", "GFLOP/s", " % of the peak: ", "peak memory:"}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << " is not in\n" << result.out;

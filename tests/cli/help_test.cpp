@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 #include <sstream>
 
 #include "tests/cli/refusal.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -33,14 +35,19 @@ std::string help_of(const Words& command, const CommandOptions& options = {}) {
   return result.out;
 }
 
-// On a terminal of this width.
-std::string help_on_terminal(unsigned short columns) {
+// What `trireme` prints on a terminal of this width.
+std::string on_terminal(unsigned short columns, const Words& words, const char* no_color = "") {
   int terminal = -1;
   const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
   if (child == 0) {
     unsetenv("COLUMNS");
-    execl(TRIREME_BINARY, TRIREME_BINARY, "bench", "--help", nullptr);
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", no_color, 1);
+    std::vector<char*> arguments{const_cast<char*>(TRIREME_BINARY)};
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    execv(TRIREME_BINARY, arguments.data());
     _exit(127);
   }
   std::string text;
@@ -51,8 +58,17 @@ std::string help_on_terminal(unsigned short columns) {
   close(terminal);
   int status = 0;
   waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
+  EXPECT_TRUE(WIFEXITED(status)) << text;
   return text;
+}
+
+std::string help_on_terminal(unsigned short columns) { return on_terminal(columns, {"bench", "--help"}); }
+
+TEST(Errors, HaveColorsOnlyWhereTheyAreWanted) {
+  const std::string color = "\x1b[1;31merror: \x1b[0m";
+  EXPECT_TRUE(contains(on_terminal(80, {"bnech"}), color));
+  EXPECT_FALSE(contains(on_terminal(80, {"bnech"}, "1"), color)) << "NO_COLOR";
+  EXPECT_FALSE(contains(run_trireme({"bnech"}).err, color)) << "no terminal";
 }
 
 const std::vector<Words> kCommands{{},
@@ -73,6 +89,7 @@ const std::vector<Words> kCommands{{},
                                    {"net"},
                                    {"doctor"},
                                    {"launch"},
+                                   {"completion"},
                                    {"help"}};
 
 TEST(Help, FitsTheWidthOfEveryCommand) {
@@ -128,6 +145,35 @@ TEST(Help, IsACommandToo) {
   expect_refused({"help", "launch-task"}, {"unknown command 'launch-task'"});
 }
 
+// man itself need not be here: its formatter warns of what it does not understand.
+TEST(ManPages, HaveEveryCommandAndOption) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_trireme({"help", "--man-pages", folder / "man1"}).exit_code, 0);
+  for (const Words& command : kCommands) {
+    std::string name = "trireme";
+    for (const std::string& word : command) name += "-" + word;
+    std::ifstream file(folder / "man1" / (name + ".1"));
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_TRUE(contains(page, ".SH NAME\n")) << name;
+    std::istringstream help(help_of(command));
+    for (std::string line; std::getline(help, line);) {
+      const std::size_t at = line.find("--");
+      if (at == std::string::npos || at > 6) continue;  // in the text of another option
+      std::string option = line.substr(at, line.find_first_of(" ,", at) - at);
+      for (std::size_t dash = 0; (dash = option.find('-', dash)) != std::string::npos; dash += 2)
+        option.insert(dash, "\\");
+      EXPECT_TRUE(contains(page, option)) << name << " " << option;
+    }
+    if (run_command({"/bin/sh", "-c", "command -v groff"}).exit_code != 0) continue;
+    const CommandResult formatted =
+        run_command({"/bin/sh", "-c", "groff -man -Tutf8 -ww \"$0\" 2>&1 >/dev/null", folder / "man1" / (name + ".1")});
+    EXPECT_EQ(formatted.out, "") << name;
+  }
+  const CommandResult refused = run_trireme({"help", "--man-pages", "/proc/man"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_TRUE(contains(refused.err, "/proc/man"));
+}
+
 TEST(Help, IsShownWithoutACommand) {
   const CommandResult result = run_trireme({});
   EXPECT_EQ(result.exit_code, 2);
@@ -138,6 +184,7 @@ TEST(Version, HasAShortAndALongName) {
   const CommandResult version = run_trireme({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_EQ(version.out.rfind("trireme ", 0), 0U) << version.out;
+  EXPECT_TRUE(contains(version.out, "hwloc ")) << "libraries: " << version.out;
   EXPECT_EQ(run_trireme({"-V"}).out, version.out);
 }
 

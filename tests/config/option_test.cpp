@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/completion.hpp"
 #include "cli/table_options.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/config/tables.hpp"
@@ -86,6 +87,15 @@ TEST(OptionTable, IsTheHelp) {
   EXPECT_EQ(app.get_option("--colour")->get_default_str(), "red");
   EXPECT_EQ(app.get_option("--weight")->get_default_str(), "") << "there is none";
   EXPECT_EQ(app.get_option_no_throw("--name"), nullptr) << "left out";
+}
+
+TEST(OptionTable, IsCompleted) {
+  Toy toy;
+  CLI::App app;
+  CLI::App* const command = app.add_subcommand("walk");
+  cli::add_table(*command, toy_table(), toy);
+  EXPECT_EQ(cli::completions(app, {"walk", "--num"}), std::vector<std::string>{"--num-legs"});
+  EXPECT_EQ(cli::completions(app, {"walk", "--colour", ""}), (std::vector<std::string>{"red", "black"}));
 }
 
 TEST(OptionTable, IsTheJson) {

@@ -42,7 +42,8 @@ template <typename... Args>
   fail(ErrorKind::bad_input, format, std::forward<Args>(args)...);
 }
 
-// Prints "trireme: <text>" on stderr. Failure to write, as on a full disk, is ignored: work continues.
-inline void log_line(const std::string& text) noexcept { std::fprintf(stderr, "trireme: %s\n", text.c_str()); }
+// Prints "trireme: <text>" on stderr, with "error:" and "warning:" in color on a terminal (not if NO_COLOR is set).
+// Failure to write, as on a full disk, is ignored: work continues.
+void log_line(const std::string& text) noexcept;
 
 }  // namespace trireme

@@ -11,6 +11,7 @@ std::size_t TerminalLine::columns() const {
 }
 
 void TerminalLine::draw(const std::string& text) {
+  if (terminal_ == nullptr) return;
   // Erases to the end of the line, as the new text may be shorter. fmt::print would throw if the terminal was closed.
   std::fputs(("\r" + text + "\x1b[K").c_str(), terminal_);
   std::fflush(terminal_);

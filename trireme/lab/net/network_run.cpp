@@ -144,8 +144,14 @@ NetworkReport run_network_test(const NetworkPlan& plan, const NetworkJob& job, N
   }
   look_at_load(job.control, report);
   observer.on_start(report);
+  const auto communicators = std::ranges::count_if(
+      transports, [](const NetworkTransport& transport) { return transport.communicator != nullptr; });
+  const std::int64_t parts = std::ssize(pairs) * std::ssize(transports) +
+                             (plan.measures_all_reduce ? communicators * (plan.model.empty() ? 1 : 2) : 0);
+  std::int64_t done = 0;
   for (const RankPair& pair : pairs) {
     for (const NetworkTransport& transport : transports) {
+      observer.on_part(done++, parts);
       report.pairs.push_back(measure_pair(job.control, transport, pair, options));
       observer.on_pair(report);
     }
@@ -154,6 +160,7 @@ NetworkReport run_network_test(const NetworkPlan& plan, const NetworkJob& job, N
   if (!plan.measures_all_reduce) return report;
   for (const NetworkTransport& transport : transports) {
     if (transport.communicator == nullptr) continue;
+    observer.on_part(done++, parts);
     measure_all_reduce(plan, transport, report);
     observer.on_all_reduce(report, transport.name);
   }
@@ -161,7 +168,9 @@ NetworkReport run_network_test(const NetworkPlan& plan, const NetworkJob& job, N
   report.model = plan.model;
   report.buckets = common_buckets(job.control, plan.model);
   for (const NetworkTransport& transport : transports) {
-    if (transport.communicator != nullptr) measure_model(plan, transport, report);
+    if (transport.communicator == nullptr) continue;
+    observer.on_part(done++, parts);
+    measure_model(plan, transport, report);
   }
   if (!report.model_all_reduce.empty()) observer.on_model(report);
   return report;

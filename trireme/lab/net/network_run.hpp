@@ -44,10 +44,11 @@ struct NetworkReport {
   int cores = 1;    // of that host
 };
 
-// Called on every rank after each part, with the results so far.
+// Called on every rank after each part, with the results so far, and before it, with the number of parts done.
 class NetworkObserver {
  public:
   virtual ~NetworkObserver() = default;
+  virtual void on_part(std::int64_t /*done*/, std::int64_t /*all*/) {}
   virtual void on_start(const NetworkReport&) {}
   virtual void on_pair(const NetworkReport&) {}
   virtual void on_pairs(const NetworkReport&) {}
