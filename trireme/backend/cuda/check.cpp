@@ -1,5 +1,6 @@
 #include "trireme/backend/cuda/check.hpp"
 
+#include "trireme/backend/cuda/library.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {

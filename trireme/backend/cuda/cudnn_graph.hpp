@@ -2,8 +2,6 @@
 // its knobs becomes an execution plan. Error(failed) if cuDNN refuses. Used by the convolution*.cpp files.
 #pragma once
 
-#include <cudnn.h>
-
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/backend/cuda/library.hpp"
 #include "trireme/graph/ops/common.hpp"
 #include "trireme/plan/layout.hpp"
 

@@ -8,6 +8,7 @@
 #include "trireme/backend/cuda/backend.hpp"
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/clock_kernels.hpp"
+#include "trireme/backend/cuda/library.hpp"
 #include "trireme/base/units.hpp"
 #ifdef TRIREME_WITH_NCCL
 #include "trireme/backend/cuda/nccl_group.hpp"

@@ -39,4 +39,15 @@ void* Library::open(std::string& problem) const {
   }
 }
 
+const Library& cublas_library() {
+  static const Library library(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
+                               fmt::format("install cuBLAS for CUDA {}", CUBLAS_VER_MAJOR));
+  return library;
+}
+
+const Library& cudnn_library() {
+  static const Library library("libcudnn.so.9", "install cuDNN 9 for the CUDA of this build");
+  return library;
+}
+
 }  // namespace trireme::cuda

@@ -1,6 +1,9 @@
 // NVIDIA's libraries, opened when a GPU is first used: mapping them costs a tenth of a second, and machines without a
-// GPU need not have them. The *_functions.cpp files define the library functions and pass every call on.
+// GPU need not have them. In this namespace, their functions' names are objects that look the function up when called.
 #pragma once
+
+#include <cublasLt.h>
+#include <cudnn.h>
 
 #include <string>
 
@@ -21,11 +24,53 @@ class Library {
   std::string file_, package_;
 };
 
-// Passes a call of our kFunction on to the library's function of the same name and type.
-template <auto kFunction, typename... Arguments>
-auto pass_on(const Library& library, const char* name, Arguments... arguments) {
-  static const auto function = reinterpret_cast<decltype(kFunction)>(library.find(name));
-  return function(arguments...);
-}
+// A function of a library under its own name, looked up at the first call.
+template <auto kFunction>
+class LibraryFunction;
+template <typename Result, typename... Parameters, Result (*kFunction)(Parameters...)>
+class LibraryFunction<kFunction> {
+ public:
+  constexpr LibraryFunction(const Library& (*library)(), const char* name) : library_(library), name_(name) {}
+
+  Result operator()(Parameters... arguments) const {
+    static const auto function = reinterpret_cast<decltype(kFunction)>(library_().find(name_));
+    return function(arguments...);
+  }
+
+ private:
+  const Library& (*library_)();
+  const char* name_;
+};
+#define TRIREME_LIBRARY_FUNCTION(library, name) \
+  inline constexpr LibraryFunction<&::name> name { library, #name }
+
+const Library& cublas_library();
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtCreate);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtDestroy);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtGetStatusString);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtGetVersion);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmul);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmulAlgoGetHeuristic);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmulDescCreate);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmulDescDestroy);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmulDescSetAttribute);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmulPreferenceCreate);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmulPreferenceDestroy);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatmulPreferenceSetAttribute);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatrixLayoutCreate);
+TRIREME_LIBRARY_FUNCTION(cublas_library, cublasLtMatrixLayoutDestroy);
+
+const Library& cudnn_library();
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnBackendCreateDescriptor);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnBackendDestroyDescriptor);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnBackendExecute);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnBackendFinalize);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnBackendGetAttribute);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnBackendSetAttribute);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnCreate);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnDestroy);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnGetErrorString);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnGetVersion);
+TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnSetStream);
 
 }  // namespace trireme::cuda

@@ -1,12 +1,11 @@
 // Products of row-major matrices by cuBLAS, with the algorithms that it suggests. Used by linear.cpp.
 #pragma once
 
-#include <cublasLt.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "trireme/backend/cuda/library.hpp"
 #include "trireme/plan/backend.hpp"
 
 namespace trireme::cuda {

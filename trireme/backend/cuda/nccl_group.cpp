@@ -10,11 +10,26 @@
 #include <utility>
 
 #include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/library.hpp"
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 namespace {
+
+const Library& nccl_library() {
+  static const Library library("libnccl.so.2", "install NCCL 2");
+  return library;
+}
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclAllReduce);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclCommAbort);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclCommDestroy);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclCommGetAsyncError);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclCommInitRank);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclGetErrorString);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclGetUniqueId);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclRedOpCreatePreMulSum);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclRedOpDestroy);
 
 void check_nccl(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
@@ -93,6 +108,8 @@ class NcclGroup final : public DeviceGroup {
 };
 
 }  // namespace
+
+bool has_nccl() { return nccl_library().is_there(); }
 
 std::string name_nccl_group() {
   ncclUniqueId id;
