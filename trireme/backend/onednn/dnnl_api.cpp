@@ -35,6 +35,26 @@ Problem any_order(Problem problem) {
   return problem;
 }
 
+// A primitive's descriptor for a problem, for backward with that of the forward operation.
+template <typename Primitive, typename... Problem>
+auto describe(const engine& engine, const primitive_attr& attributes, const Problem&... problem) {
+  if constexpr (DNNL_VERSION_MAJOR >= 3) {
+    return typename Primitive::primitive_desc(engine, problem..., attributes, kAllowEmpty);
+  } else {
+    return typename Primitive::primitive_desc(typename Primitive::desc(problem...), attributes, engine, kAllowEmpty);
+  }
+}
+template <typename Primitive, typename Forward, typename... Problem>
+auto describe_backward(const engine& engine, const Forward& forward, const Problem&... problem) {
+  const primitive_attr attributes = user_scratchpad();
+  if constexpr (DNNL_VERSION_MAJOR >= 3) {
+    return typename Primitive::primitive_desc(engine, problem..., forward, attributes, kAllowEmpty);
+  } else {
+    return typename Primitive::primitive_desc(typename Primitive::desc(problem...), attributes, engine, forward,
+                                              kAllowEmpty);
+  }
+}
+
 bool has_isa(dnnl::cpu_isa wanted) {
   const int bits = static_cast<int>(wanted);
   return (static_cast<int>(dnnl::get_effective_cpu_isa()) & bits) == bits;
@@ -99,54 +119,10 @@ std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims
   return std::nullopt;
 }
 
-dnnl::convolution_forward::primitive_desc convolution_forward(const engine& engine, const ConvolutionProblem& p,
-                                                              bool training, const primitive_attr& attributes) {
-  return {engine,    forward_kind(training), p.algorithm, p.src,      p.weights,  p.bias, p.dst, p.strides,
-          p.dilates, p.pad_before,           p.pad_after, attributes, kAllowEmpty};
-}
-
-dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const engine& engine,
-                                                                          const ConvolutionProblem& p) {
-  const auto forward = convolution_forward(engine, any_order(p), true, {});
-  return {engine,       p.algorithm, p.src,   p.weights,         p.dst,      p.strides, p.dilates,
-          p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty};
-}
-
-dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const engine& engine,
-                                                                                const ConvolutionProblem& p) {
-  const auto forward = convolution_forward(engine, any_order(p), true, {});
-  return {engine,       p.algorithm, p.src,   p.weights,         p.bias,     p.dst, p.strides, p.dilates,
-          p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty};
-}
-
-dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& engine, const InnerProductProblem& p,
-                                                                  bool training, const primitive_attr& attributes) {
-  return {engine, forward_kind(training), p.src, p.weights, p.bias, p.dst, attributes, kAllowEmpty};
-}
-
-dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(const engine& engine,
-                                                                              const InnerProductProblem& p) {
-  return {engine,     p.src, p.weights, p.dst, inner_product_forward(engine, any_order(p), true, {}), user_scratchpad(),
-          kAllowEmpty};
-}
-
-dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(const engine& engine,
-                                                                                    const InnerProductProblem& p) {
-  return dnnl::inner_product_backward_weights::primitive_desc(engine, p.src, p.weights, p.bias, p.dst,
-                                                              inner_product_forward(engine, any_order(p), true, {}),
-                                                              user_scratchpad(), kAllowEmpty);
-}
-
-dnnl::matmul::primitive_desc matmul(const engine& engine, const memory::desc& a, const memory::desc& b,
-                                    const memory::desc& dst) {
-  return {engine, a, b, dst, user_scratchpad(), kAllowEmpty};
-}
-
 dnnl::pooling_forward::primitive_desc pooling_forward(const engine& engine, const PoolingProblem& p) {
   const memory::dims no_dilation(p.kernel.size(), 0);
-  return dnnl::pooling_forward::primitive_desc(engine, prop_kind::forward_inference, p.algorithm, p.src, p.dst,
-                                               p.strides, p.kernel, no_dilation, p.pad_before, p.pad_after,
-                                               user_scratchpad(), kAllowEmpty);
+  return describe<dnnl::pooling_forward>(engine, user_scratchpad(), prop_kind::forward_inference, p.algorithm, p.src,
+                                         p.dst, p.strides, p.kernel, no_dilation, p.pad_before, p.pad_after);
 }
 
 dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, const PoolingProblem& p) {
@@ -154,31 +130,30 @@ dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, co
   const dnnl::pooling_forward::primitive_desc forward(engine, prop_kind::forward_training, p.algorithm, p.src,
                                                       any_order(p.dst), p.strides, p.kernel, no_dilation, p.pad_before,
                                                       p.pad_after);
-  return dnnl::pooling_backward::primitive_desc(engine, p.algorithm, p.src, p.dst, p.strides, p.kernel, no_dilation,
-                                                p.pad_before, p.pad_after, forward, user_scratchpad(), kAllowEmpty);
+  return describe_backward<dnnl::pooling_backward>(engine, forward, p.algorithm, p.src, p.dst, p.strides, p.kernel,
+                                                   no_dilation, p.pad_before, p.pad_after);
 }
 
 dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
                                               bool training) {
-  return dnnl::lrn_forward::primitive_desc(engine, forward_kind(training), algorithm::lrn_across_channels, data, data,
-                                           lrn.size, lrn.alpha, lrn.beta, lrn.k, user_scratchpad(), kAllowEmpty);
+  return describe<dnnl::lrn_forward>(engine, user_scratchpad(), forward_kind(training), algorithm::lrn_across_channels,
+                                     data, data, lrn.size, lrn.alpha, lrn.beta, lrn.k);
 }
 
 dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
                                                 const dnnl::lrn_forward::primitive_desc& forward) {
-  return dnnl::lrn_backward::primitive_desc(engine, algorithm::lrn_across_channels, data, data, data, lrn.size,
-                                            lrn.alpha, lrn.beta, lrn.k, forward, user_scratchpad(), kAllowEmpty);
+  return describe_backward<dnnl::lrn_backward>(engine, forward, algorithm::lrn_across_channels, data, data, data,
+                                               lrn.size, lrn.alpha, lrn.beta, lrn.k);
 }
 
 dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& engine, const EltwiseProblem& p) {
-  return {engine, prop_kind::forward_training, p.algorithm, p.data, p.data, p.alpha,
-          p.beta, user_scratchpad(),           kAllowEmpty};
+  return describe<dnnl::eltwise_forward>(engine, user_scratchpad(), prop_kind::forward_training, p.algorithm, p.data,
+                                         p.data, p.alpha, p.beta);
 }
 
 dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& engine, const EltwiseProblem& p) {
-  return {
-      engine,     p.algorithm, p.data, p.data, p.data, p.alpha, p.beta, eltwise_forward(engine, p), user_scratchpad(),
-      kAllowEmpty};
+  return describe_backward<dnnl::eltwise_backward>(engine, eltwise_forward(engine, p), p.algorithm, p.data, p.data,
+                                                   p.data, p.alpha, p.beta);
 }
 
 void append_eltwise(dnnl::post_ops& operations, algorithm kind, float alpha, float beta) {
@@ -186,13 +161,13 @@ void append_eltwise(dnnl::post_ops& operations, algorithm kind, float alpha, flo
 }
 
 dnnl::softmax_forward::primitive_desc softmax_forward(const engine& engine, const memory::desc& data, int axis) {
-  return {engine,     prop_kind::forward_training, algorithm::softmax_accurate, data, data, axis, user_scratchpad(),
-          kAllowEmpty};
+  return describe<dnnl::softmax_forward>(engine, user_scratchpad(), prop_kind::forward_training,
+                                         algorithm::softmax_accurate, data, data, axis);
 }
 
 dnnl::softmax_backward::primitive_desc softmax_backward(const engine& engine, const memory::desc& data, int axis) {
-  return dnnl::softmax_backward::primitive_desc(engine, algorithm::softmax_accurate, data, data, data, axis,
-                                                softmax_forward(engine, data, axis), user_scratchpad(), kAllowEmpty);
+  return describe_backward<dnnl::softmax_backward>(engine, softmax_forward(engine, data, axis),
+                                                   algorithm::softmax_accurate, data, data, data, axis);
 }
 
 #else
@@ -231,83 +206,39 @@ std::optional<memory::desc> make_desc(memory::data_type type, const memory::dims
   return desc;
 }
 
-dnnl::convolution_forward::primitive_desc convolution_forward(const engine& engine, const ConvolutionProblem& p,
-                                                              bool training, const primitive_attr& attributes) {
-  const dnnl::convolution_forward::desc desc(forward_kind(training), p.algorithm, p.src, p.weights, p.bias, p.dst,
-                                             p.strides, p.dilates, p.pad_before, p.pad_after);
-  return {desc, attributes, engine, kAllowEmpty};
-}
-
-dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const engine& engine,
-                                                                          const ConvolutionProblem& p) {
-  const dnnl::convolution_backward_data::desc desc(p.algorithm, p.src, p.weights, p.dst, p.strides, p.dilates,
-                                                   p.pad_before, p.pad_after);
-  return {desc, user_scratchpad(), engine, convolution_forward(engine, any_order(p), true, {}), kAllowEmpty};
-}
-
-dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const engine& engine,
-                                                                                const ConvolutionProblem& p) {
-  const dnnl::convolution_backward_weights::desc desc(p.algorithm, p.src, p.weights, p.bias, p.dst, p.strides,
-                                                      p.dilates, p.pad_before, p.pad_after);
-  return {desc, user_scratchpad(), engine, convolution_forward(engine, any_order(p), true, {}), kAllowEmpty};
-}
-
-dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& engine, const InnerProductProblem& p,
-                                                                  bool training, const primitive_attr& attributes) {
-  return {{forward_kind(training), p.src, p.weights, p.bias, p.dst}, attributes, engine, kAllowEmpty};
-}
-
-dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(const engine& engine,
-                                                                              const InnerProductProblem& p) {
-  const dnnl::inner_product_backward_data::desc desc(p.src, p.weights, p.dst);
-  return {desc, user_scratchpad(), engine, inner_product_forward(engine, any_order(p), true, {}), kAllowEmpty};
-}
-
-dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(const engine& engine,
-                                                                                    const InnerProductProblem& p) {
-  const dnnl::inner_product_backward_weights::desc desc(p.src, p.weights, p.bias, p.dst);
-  return {desc, user_scratchpad(), engine, inner_product_forward(engine, any_order(p), true, {}), kAllowEmpty};
-}
-
-dnnl::matmul::primitive_desc matmul(const engine& engine, const memory::desc& a, const memory::desc& b,
-                                    const memory::desc& dst) {
-  return {dnnl::matmul::desc(a, b, dst), user_scratchpad(), engine, kAllowEmpty};
-}
-
 dnnl::pooling_forward::primitive_desc pooling_forward(const engine& engine, const PoolingProblem& p) {
-  const dnnl::pooling_forward::desc desc(prop_kind::forward_inference, p.algorithm, p.src, p.dst, p.strides, p.kernel,
-                                         p.pad_before, p.pad_after);
-  return {desc, user_scratchpad(), engine, kAllowEmpty};
+  return describe<dnnl::pooling_forward>(engine, user_scratchpad(), prop_kind::forward_inference, p.algorithm, p.src,
+                                         p.dst, p.strides, p.kernel, p.pad_before, p.pad_after);
 }
 
 dnnl::pooling_backward::primitive_desc pooling_backward(const engine& engine, const PoolingProblem& p) {
   const dnnl::pooling_forward::desc forward(prop_kind::forward_training, p.algorithm, p.src, any_order(p.dst),
                                             p.strides, p.kernel, p.pad_before, p.pad_after);
-  const dnnl::pooling_backward::desc desc(p.algorithm, p.src, p.dst, p.strides, p.kernel, p.pad_before, p.pad_after);
-  return {desc, user_scratchpad(), engine, {forward, engine}, kAllowEmpty};
+  return describe_backward<dnnl::pooling_backward>(engine, dnnl::pooling_forward::primitive_desc(forward, engine),
+                                                   p.algorithm, p.src, p.dst, p.strides, p.kernel, p.pad_before,
+                                                   p.pad_after);
 }
 
 dnnl::lrn_forward::primitive_desc lrn_forward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
                                               bool training) {
-  const dnnl::lrn_forward::desc desc(forward_kind(training), algorithm::lrn_across_channels, data, lrn.size, lrn.alpha,
-                                     lrn.beta, lrn.k);
-  return {desc, user_scratchpad(), engine, kAllowEmpty};
+  return describe<dnnl::lrn_forward>(engine, user_scratchpad(), forward_kind(training), algorithm::lrn_across_channels,
+                                     data, lrn.size, lrn.alpha, lrn.beta, lrn.k);
 }
 
 dnnl::lrn_backward::primitive_desc lrn_backward(const engine& engine, const memory::desc& data, const op::Lrn& lrn,
                                                 const dnnl::lrn_forward::primitive_desc& forward) {
-  const dnnl::lrn_backward::desc desc(algorithm::lrn_across_channels, data, data, lrn.size, lrn.alpha, lrn.beta, lrn.k);
-  return {desc, user_scratchpad(), engine, forward, kAllowEmpty};
+  return describe_backward<dnnl::lrn_backward>(engine, forward, algorithm::lrn_across_channels, data, data, lrn.size,
+                                               lrn.alpha, lrn.beta, lrn.k);
 }
 
 dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& engine, const EltwiseProblem& p) {
-  const dnnl::eltwise_forward::desc desc(prop_kind::forward_training, p.algorithm, p.data, p.alpha, p.beta);
-  return {desc, user_scratchpad(), engine, kAllowEmpty};
+  return describe<dnnl::eltwise_forward>(engine, user_scratchpad(), prop_kind::forward_training, p.algorithm, p.data,
+                                         p.alpha, p.beta);
 }
 
 dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& engine, const EltwiseProblem& p) {
-  const dnnl::eltwise_backward::desc desc(p.algorithm, p.data, p.data, p.alpha, p.beta);
-  return {desc, user_scratchpad(), engine, eltwise_forward(engine, p), kAllowEmpty};
+  return describe_backward<dnnl::eltwise_backward>(engine, eltwise_forward(engine, p), p.algorithm, p.data, p.data,
+                                                   p.alpha, p.beta);
 }
 
 void append_eltwise(dnnl::post_ops& operations, algorithm kind, float alpha, float beta) {
@@ -315,15 +246,56 @@ void append_eltwise(dnnl::post_ops& operations, algorithm kind, float alpha, flo
 }
 
 dnnl::softmax_forward::primitive_desc softmax_forward(const engine& engine, const memory::desc& data, int axis) {
-  const dnnl::softmax_forward::desc desc(prop_kind::forward_training, data, axis);
-  return {desc, user_scratchpad(), engine, kAllowEmpty};
+  return describe<dnnl::softmax_forward>(engine, user_scratchpad(), prop_kind::forward_training, data, axis);
 }
 
 dnnl::softmax_backward::primitive_desc softmax_backward(const engine& engine, const memory::desc& data, int axis) {
-  const dnnl::softmax_backward::desc desc(data, data, axis);
-  return {desc, user_scratchpad(), engine, softmax_forward(engine, data, axis), kAllowEmpty};
+  return describe_backward<dnnl::softmax_backward>(engine, softmax_forward(engine, data, axis), data, data, axis);
 }
 
 #endif
+
+dnnl::convolution_forward::primitive_desc convolution_forward(const engine& engine, const ConvolutionProblem& p,
+                                                              bool training, const primitive_attr& attributes) {
+  return describe<dnnl::convolution_forward>(engine, attributes, forward_kind(training), p.algorithm, p.src, p.weights,
+                                             p.bias, p.dst, p.strides, p.dilates, p.pad_before, p.pad_after);
+}
+
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const engine& engine,
+                                                                          const ConvolutionProblem& p) {
+  return describe_backward<dnnl::convolution_backward_data>(engine, convolution_forward(engine, any_order(p), true, {}),
+                                                            p.algorithm, p.src, p.weights, p.dst, p.strides, p.dilates,
+                                                            p.pad_before, p.pad_after);
+}
+
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const engine& engine,
+                                                                                const ConvolutionProblem& p) {
+  return describe_backward<dnnl::convolution_backward_weights>(
+      engine, convolution_forward(engine, any_order(p), true, {}), p.algorithm, p.src, p.weights, p.bias, p.dst,
+      p.strides, p.dilates, p.pad_before, p.pad_after);
+}
+
+dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& engine, const InnerProductProblem& p,
+                                                                  bool training, const primitive_attr& attributes) {
+  return describe<dnnl::inner_product_forward>(engine, attributes, forward_kind(training), p.src, p.weights, p.bias,
+                                               p.dst);
+}
+
+dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(const engine& engine,
+                                                                              const InnerProductProblem& p) {
+  return describe_backward<dnnl::inner_product_backward_data>(
+      engine, inner_product_forward(engine, any_order(p), true, {}), p.src, p.weights, p.dst);
+}
+
+dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(const engine& engine,
+                                                                                    const InnerProductProblem& p) {
+  return describe_backward<dnnl::inner_product_backward_weights>(
+      engine, inner_product_forward(engine, any_order(p), true, {}), p.src, p.weights, p.bias, p.dst);
+}
+
+dnnl::matmul::primitive_desc matmul(const engine& engine, const memory::desc& a, const memory::desc& b,
+                                    const memory::desc& dst) {
+  return describe<dnnl::matmul>(engine, user_scratchpad(), a, b, dst);
+}
 
 }  // namespace trireme::onednn
