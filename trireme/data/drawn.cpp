@@ -57,65 +57,41 @@ struct Point {
 
 using Stroke = std::vector<Point>;  // polyline
 
-// Part of an ellipse; angles in degrees from the right, clockwise as y points down.
+// Part of an ellipse; angles in degrees from the right, clockwise as y points down. Without a radius: a point.
 struct Arc {
-  Point centre, radius;
+  Point centre, radius = {};
   float from = 0, to = 360;
 };
 
-void add_arc(Stroke& stroke, const Arc& arc) {
+Stroke stroke_of(const std::vector<Arc>& arcs) {
   constexpr int kPieces = 14;
-  for (int i = 0; i <= kPieces; ++i) {
-    const float angle =
-        (arc.from + (arc.to - arc.from) * static_cast<float>(i) / kPieces) * std::numbers::pi_v<float> / 180;
-    stroke.push_back({arc.centre.x + arc.radius.x * std::cos(angle), arc.centre.y + arc.radius.y * std::sin(angle)});
-  }
-}
-
-Stroke arc_stroke(const Arc& arc) {
   Stroke stroke;
-  add_arc(stroke, arc);
+  for (const Arc& arc : arcs) {
+    for (int i = 0; i <= (arc.radius.x > 0 ? kPieces : 0); ++i) {
+      const float angle =
+          (arc.from + (arc.to - arc.from) * static_cast<float>(i) / kPieces) * std::numbers::pi_v<float> / 180;
+      stroke.push_back({arc.centre.x + arc.radius.x * std::cos(angle), arc.centre.y + arc.radius.y * std::sin(angle)});
+    }
+  }
   return stroke;
 }
 
 std::vector<Stroke> strokes_of(int digit) {
-  switch (digit) {
-    case 0:
-      return {arc_stroke({{.5f, .5f}, {.27f, .4f}})};
-    case 1:
-      return {{{.34f, .26f}, {.54f, .1f}, {.54f, .9f}}};
-    case 2: {
-      Stroke stroke = arc_stroke({{.5f, .33f}, {.25f, .23f}, 190, 400});
-      stroke.insert(stroke.end(), {{.24f, .9f}, {.78f, .9f}});
-      return {stroke};
-    }
-    case 3: {
-      Stroke stroke = arc_stroke({{.47f, .3f}, {.24f, .2f}, 200, 440});
-      add_arc(stroke, {{.47f, .7f}, {.28f, .21f}, -80, 160});
-      return {stroke};
-    }
-    case 4:
-      return {{{.62f, .9f}, {.62f, .1f}, {.2f, .64f}, {.82f, .64f}}};
-    case 5: {
-      Stroke stroke{{.74f, .12f}, {.34f, .12f}, {.3f, .46f}};
-      add_arc(stroke, {{.47f, .66f}, {.28f, .24f}, -130, 150});
-      return {stroke};
-    }
-    case 6: {
-      Stroke stroke{{.68f, .1f}, {.45f, .25f}, {.3f, .5f}};
-      add_arc(stroke, {{.5f, .68f}, {.23f, .22f}, 180, 540});
-      return {stroke};
-    }
-    case 7:
-      return {{{.22f, .12f}, {.78f, .12f}, {.42f, .9f}}};
-    case 8:
-      return {arc_stroke({{.5f, .3f}, {.21f, .19f}}), arc_stroke({{.5f, .69f}, {.26f, .21f}})};
-    default: {
-      Stroke stroke = arc_stroke({{.5f, .33f}, {.23f, .22f}});
-      stroke.insert(stroke.end(), {{.71f, .6f}, {.58f, .9f}});
-      return {stroke};
-    }
-  }
+  static const std::vector<std::vector<std::vector<Arc>>> kDigits{
+      {{{{.5f, .5f}, {.27f, .4f}}}},
+      {{{{.34f, .26f}}, {{.54f, .1f}}, {{.54f, .9f}}}},
+      {{{{.5f, .33f}, {.25f, .23f}, 190, 400}, {{.24f, .9f}}, {{.78f, .9f}}}},
+      {{{{.47f, .3f}, {.24f, .2f}, 200, 440}, {{.47f, .7f}, {.28f, .21f}, -80, 160}}},
+      {{{{.62f, .9f}}, {{.62f, .1f}}, {{.2f, .64f}}, {{.82f, .64f}}}},
+      {{{{.74f, .12f}}, {{.34f, .12f}}, {{.3f, .46f}}, {{.47f, .66f}, {.28f, .24f}, -130, 150}}},
+      {{{{.68f, .1f}}, {{.45f, .25f}}, {{.3f, .5f}}, {{.5f, .68f}, {.23f, .22f}, 180, 540}}},
+      {{{{.22f, .12f}}, {{.78f, .12f}}, {{.42f, .9f}}}},
+      {{{{.5f, .3f}, {.21f, .19f}}}, {{{.5f, .69f}, {.26f, .21f}}}},
+      {{{{.5f, .33f}, {.23f, .22f}}, {{.71f, .6f}}, {{.58f, .9f}}}},
+  };
+  std::vector<Stroke> strokes;
+  for (const std::vector<Arc>& arcs : kDigits.at(digit)) strokes.push_back(stroke_of(arcs));
+  return strokes;
 }
 
 // How one sample's strokes differ from the model: bent by waves, then rotated, sheared, scaled and moved.
@@ -220,64 +196,50 @@ class DrawnDigits final : public Drawn {
 };
 
 constexpr int kKinds = 10;
-constexpr std::array<const char*, kKinds> kFigures{"disc",    "square", "triangle",  "ring", "cross",
-                                                   "diamond", "flower", "half-disc", "bars", "frame"};
-constexpr std::array<const char*, kKinds> kFillings{"plain",  "striped", "checked", "dotted", "shaded",
-                                                    "ringed", "wavy",    "grid",    "rayed",  "split"};
 
-// Whether a shape covers a point of the square from -1 to 1.
-bool covers(int figure, float u, float v) {
-  const float radius = std::hypot(u, v), side = std::max(std::abs(u), std::abs(v));
-  switch (figure) {
-    case 0:
-      return radius < .95f;
-    case 1:
-      return side < .8f;
-    case 2:
-      return v < .75f && v > 2 * std::abs(u) - .95f;
-    case 3:
-      return radius < .95f && radius > .6f;
-    case 4:
-      return side < .95f && std::min(std::abs(u), std::abs(v)) < .28f;
-    case 5:
-      return 1.7f * std::abs(u) + std::abs(v) < .98f;
-    case 6:
-      return radius < .6f + .35f * std::cos(5 * std::atan2(v, u));
-    case 7:
-      return radius < .95f && v < 0;
-    case 8:
-      return std::abs(u) < .9f && std::abs(v) < .8f && std::abs(v) > .3f;
-    default:
-      return side < .88f && side > .55f;
-  }
-}
+// covers: whether the shape covers a point of the square from -1 to 1.
+struct FigureKind {
+  const char* name;
+  bool (*covers)(float u, float v);
+};
 
-// Strength of a shape's second color at a point, 0 to 1.
-float filling(int kind, float u, float v) {
-  const auto wave = [](float x) { return std::sin(x) > 0 ? 1.0f : 0.0f; };
-  switch (kind) {
-    case 0:
-      return 0;
-    case 1:
-      return wave(14 * v);
-    case 2:
-      return wave(11 * u) == wave(11 * v) ? 1.0f : 0.0f;
-    case 3:
-      return std::hypot(std::sin(9 * u), std::sin(9 * v)) < .6f ? 1.0f : 0.0f;
-    case 4:
-      return (u + 1) / 2;
-    case 5:
-      return wave(20 * std::hypot(u, v));
-    case 6:
-      return wave(14 * v + 2 * std::sin(6 * u));
-    case 7:
-      return std::max(std::abs(std::sin(8 * u)), std::abs(std::sin(8 * v))) > .93f ? 1.0f : 0.0f;
-    case 8:
-      return wave(9 * std::atan2(v, u));
-    default:
-      return u > 0 ? 1.0f : 0.0f;
-  }
-}
+float radius_at(float u, float v) { return std::hypot(u, v); }
+float side_at(float u, float v) { return std::max(std::abs(u), std::abs(v)); }
+
+constexpr std::array<FigureKind, kKinds> kFigures{{
+    {"disc", [](float u, float v) { return radius_at(u, v) < .95f; }},
+    {"square", [](float u, float v) { return side_at(u, v) < .8f; }},
+    {"triangle", [](float u, float v) { return v < .75f && v > 2 * std::abs(u) - .95f; }},
+    {"ring", [](float u, float v) { return radius_at(u, v) < .95f && radius_at(u, v) > .6f; }},
+    {"cross", [](float u, float v) { return side_at(u, v) < .95f && std::min(std::abs(u), std::abs(v)) < .28f; }},
+    {"diamond", [](float u, float v) { return 1.7f * std::abs(u) + std::abs(v) < .98f; }},
+    {"flower", [](float u, float v) { return radius_at(u, v) < .6f + .35f * std::cos(5 * std::atan2(v, u)); }},
+    {"half-disc", [](float u, float v) { return radius_at(u, v) < .95f && v < 0; }},
+    {"bars", [](float u, float v) { return std::abs(u) < .9f && std::abs(v) < .8f && std::abs(v) > .3f; }},
+    {"frame", [](float u, float v) { return side_at(u, v) < .88f && side_at(u, v) > .55f; }},
+}};
+
+// strength: of a shape's second color at a point, 0 to 1.
+struct Filling {
+  const char* name;
+  float (*strength)(float u, float v);
+};
+
+float if_so(bool condition) { return condition ? 1.0f : 0.0f; }
+bool wave(float x) { return std::sin(x) > 0; }
+
+constexpr std::array<Filling, kKinds> kFillings{{
+    {"plain", [](float, float) { return 0.0f; }},
+    {"striped", [](float, float v) { return if_so(wave(14 * v)); }},
+    {"checked", [](float u, float v) { return if_so(wave(11 * u) == wave(11 * v)); }},
+    {"dotted", [](float u, float v) { return if_so(std::hypot(std::sin(9 * u), std::sin(9 * v)) < .6f); }},
+    {"shaded", [](float u, float) { return (u + 1) / 2; }},
+    {"ringed", [](float u, float v) { return if_so(wave(20 * std::hypot(u, v))); }},
+    {"wavy", [](float u, float v) { return if_so(wave(14 * v + 2 * std::sin(6 * u))); }},
+    {"grid", [](float u, float v) { return if_so(side_at(std::sin(8 * u), std::sin(8 * v)) > .93f); }},
+    {"rayed", [](float u, float v) { return if_so(wave(9 * std::atan2(v, u))); }},
+    {"split", [](float u, float) { return if_so(u > 0); }},
+}};
 
 using Colour = std::array<float, 3>;
 
@@ -338,7 +300,7 @@ class Figure {
     const float dx = (x - x_) / radius_, dy = (y - y_) / radius_;
     if (std::abs(dx) > 1.5f || std::abs(dy) > 1.5f) return;
     const float u = (cos_ * dx + sin_ * dy) * stretch_, v = (cos_ * dy - sin_ * dx) / stretch_;
-    if (covers(figure_, u, v)) colour = mixed(colour_, second_, filling(filling_, u, v));
+    if (kFigures[figure_].covers(u, v)) colour = mixed(colour_, second_, kFillings[filling_].strength(u, v));
   }
   Box box(float height, float width) const {
     const auto share = [](float value, float whole) { return std::clamp(value / whole, 0.0f, 1.0f); };
@@ -365,9 +327,9 @@ class DrawnShapes final : public Drawn {
   }
 
   static std::string name_of(int label, int classes) {
-    std::string name = kFigures[label % kKinds];
-    if (classes > kKinds) name += fmt::format("-{}", kFillings[label / kKinds % kKinds]);
-    if (classes > kKinds * kKinds) name += fmt::format("-{}", kFigures[label / kKinds / kKinds]);
+    std::string name = kFigures[label % kKinds].name;
+    if (classes > kKinds) name += fmt::format("-{}", kFillings[label / kKinds % kKinds].name);
+    if (classes > kKinds * kKinds) name += fmt::format("-{}", kFigures[label / kKinds / kKinds].name);
     return name;
   }
 
