@@ -1,6 +1,6 @@
 #include "trireme/graph/operation.hpp"
 
-#include "trireme/base/error.hpp"
+#include "trireme/graph/ops/checks.hpp"
 
 namespace trireme {
 namespace {
@@ -45,7 +45,15 @@ std::vector<TensorType> infer(const Operation& operation, Types inputs) {
 }
 
 Cost cost(const Operation& operation, Types inputs, Types outputs) {
-  return std::visit([&](const auto& o) { return op::cost(o, inputs, outputs); }, operation);
+  return std::visit(
+      [&]<typename Op>(const Op& o) -> Cost {
+        if constexpr (requires { op::cost(o, inputs, outputs); }) return op::cost(o, inputs, outputs);
+        if (inputs.empty()) return {};  // a source is existing memory
+        if constexpr (requires { Op::kFlops; })
+          return {Op::kFlops * op::elements(inputs[0]), op::traffic(inputs, outputs)};
+        return {0, op::traffic(inputs, outputs)};
+      },
+      operation);
 }
 
 std::vector<Tensor> gradient(const Operation& operation, const GradientArgs& args) {

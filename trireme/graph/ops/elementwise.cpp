@@ -142,17 +142,9 @@ std::vector<TensorType> infer(const Broadcast& op, Types inputs) {
   return {f32(op.shape)};
 }
 
-// One flop per element for any unary function: the cost of transcendental ones depends on the machine.
-Cost cost(const Unary&, Types inputs, Types outputs) { return {elements(inputs[0]), traffic(inputs, outputs)}; }
-Cost cost(const UnaryBackward&, Types inputs, Types outputs) {
-  return {2.0 * elements(inputs[0]), traffic(inputs, outputs)};
-}
-
 Cost cost(const Binary& op, Types inputs, Types outputs) {
   return {(op.activation == Activation::none ? 1.0 : 2.0) * elements(outputs[0]), traffic(inputs, outputs)};
 }
-
-Cost cost(const Dropout&, Types inputs, Types outputs) { return {elements(inputs[0]), traffic(inputs, outputs)}; }
 
 Cost cost(const Broadcast& op, Types inputs, Types outputs) {
   return {op.scale == 1.0f ? 0.0 : elements(outputs[0]), traffic(inputs, outputs)};

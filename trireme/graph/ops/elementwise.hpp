@@ -29,6 +29,7 @@ std::string_view to_string(UnaryKind kind);
 // Whether backward reads dst, which frees src and allows in-place computation, rather than src.
 bool backward_uses_dst(UnaryKind kind);
 
+// One flop per element for any kind: the cost of transcendental ones depends on the machine.
 // inputs: src; outputs: dst. alpha: leaky_relu's slope, elu's scale; not negative, so that dst has the sign of src.
 // gelu is exact (erf). clip: min(max(src, alpha), beta). affine: alpha * src + beta.
 struct Unary {
@@ -36,6 +37,7 @@ struct Unary {
   float alpha = 0;
   float beta = 0;
   static constexpr const char* kName = "unary";
+  static constexpr double kFlops = 1;
 };
 
 // inputs: diff_dst, data (dst or src, see backward_uses_dst); outputs: diff_src
@@ -44,6 +46,7 @@ struct UnaryBackward {
   float alpha = 0;
   float beta = 0;
   static constexpr const char* kName = "unary_backward";
+  static constexpr double kFlops = 2;
   static constexpr bool kBackward = true;
 };
 
@@ -64,6 +67,7 @@ struct Dropout {
   float rate = 0.5f;
   std::uint64_t key = 0;  // 0: Graph::add derives it from the node's name
   static constexpr const char* kName = "dropout";
+  static constexpr double kFlops = 1;
 };
 
 // inputs: src; outputs: src repeated along axes of extent 1 (and new leading axes) to shape, times scale
@@ -78,10 +82,7 @@ std::vector<TensorType> infer(const UnaryBackward& op, Types inputs);
 std::vector<TensorType> infer(const Binary& op, Types inputs);
 std::vector<TensorType> infer(const Dropout& op, Types inputs);
 std::vector<TensorType> infer(const Broadcast& op, Types inputs);
-Cost cost(const Unary& op, Types inputs, Types outputs);
-Cost cost(const UnaryBackward& op, Types inputs, Types outputs);
 Cost cost(const Binary& op, Types inputs, Types outputs);
-Cost cost(const Dropout& op, Types inputs, Types outputs);
 Cost cost(const Broadcast& op, Types inputs, Types outputs);
 std::vector<Tensor> gradient(const Unary& op, const GradientArgs& args);
 std::vector<Tensor> gradient(const Binary& op, const GradientArgs& args);

@@ -94,9 +94,6 @@ Cost cost(const MatMul& op, Types inputs, Types outputs) {
   return {2.0 * elements(outputs[0]) * static_cast<double>(inner), traffic(inputs, outputs)};
 }
 
-Cost cost(const Bias&, Types inputs, Types outputs) { return {elements(inputs[0]), traffic(inputs, outputs)}; }
-Cost cost(const BiasBackward&, Types inputs, Types outputs) { return {elements(inputs[0]), traffic(inputs, outputs)}; }
-
 std::vector<Tensor> gradient(const FullyConnected& op, const GradientArgs& args) {
   refuse_fused(op.activation != Activation::none);
   const Tensor src = args.inputs[0], weights = args.inputs[1], diff_dst = args.output_gradients[0];

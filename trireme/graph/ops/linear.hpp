@@ -39,11 +39,13 @@ struct MatMul {
 struct Bias {
   Activation activation = Activation::none;
   static constexpr const char* kName = "bias";
+  static constexpr double kFlops = 1;
 };
 
 // inputs: diff_dst; outputs: diff_bias, the sum over all axes but axis 1
 struct BiasBackward {
   static constexpr const char* kName = "bias_backward";
+  static constexpr double kFlops = 1;
   static constexpr bool kBackward = true;
 };
 
@@ -57,8 +59,6 @@ Cost cost(const FullyConnected& op, Types inputs, Types outputs);
 Cost cost(const FullyConnectedBackwardData& op, Types inputs, Types outputs);
 Cost cost(const FullyConnectedBackwardWeights& op, Types inputs, Types outputs);
 Cost cost(const MatMul& op, Types inputs, Types outputs);
-Cost cost(const Bias& op, Types inputs, Types outputs);
-Cost cost(const BiasBackward& op, Types inputs, Types outputs);
 std::vector<Tensor> gradient(const FullyConnected& op, const GradientArgs& args);
 std::vector<Tensor> gradient(const MatMul& op, const GradientArgs& args);
 std::vector<Tensor> gradient(const Bias& op, const GradientArgs& args);

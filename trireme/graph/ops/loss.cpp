@@ -6,9 +6,6 @@
 namespace trireme::op {
 namespace {
 
-// Maximum, difference, exponential, sum and quotient.
-constexpr double kSoftmaxFlops = 5.0;
-
 void check_logits(const TensorType& logits, std::string_view name, const TensorType& labels) {
   expect_rank(logits, name, 2, "batch x classes");
   expect_shape(labels, "labels", {logits.shape[0]}, "one per sample");
@@ -57,24 +54,6 @@ std::vector<TensorType> infer(const TopKAccuracy& op, Types inputs) {
   if (op.k < 1) bad_input("k is {}, expected 1 or more", op.k);
   return {f32({})};
 }
-
-Cost cost(const Softmax&, Types inputs, Types outputs) {
-  return {kSoftmaxFlops * elements(inputs[0]), traffic(inputs, outputs)};
-}
-
-Cost cost(const SoftmaxBackward&, Types inputs, Types outputs) {
-  return {4.0 * elements(inputs[0]), traffic(inputs, outputs)};
-}
-
-Cost cost(const SoftmaxCrossEntropy&, Types inputs, Types outputs) {
-  return {kSoftmaxFlops * elements(inputs[0]), traffic(inputs, outputs)};
-}
-
-Cost cost(const SoftmaxCrossEntropyBackward&, Types inputs, Types outputs) {
-  return {2.0 * elements(inputs[0]), traffic(inputs, outputs)};
-}
-
-Cost cost(const TopKAccuracy&, Types inputs, Types outputs) { return {elements(inputs[0]), traffic(inputs, outputs)}; }
 
 std::vector<Tensor> gradient(const Softmax&, const GradientArgs& args) {
   return {args.graph.add(SoftmaxBackward{}, {args.output_gradients[0], args.outputs[0]})};

@@ -8,11 +8,13 @@ namespace trireme::op {
 // Over the last axis. inputs: src; outputs: dst
 struct Softmax {
   static constexpr const char* kName = "softmax";
+  static constexpr double kFlops = 5;  // maximum, difference, exponential, sum and quotient
 };
 
 // inputs: diff_dst, dst; outputs: diff_src
 struct SoftmaxBackward {
   static constexpr const char* kName = "softmax_backward";
+  static constexpr double kFlops = 4;
   static constexpr bool kBackward = true;
 };
 
@@ -22,12 +24,14 @@ struct SoftmaxBackward {
 struct SoftmaxCrossEntropy {
   float label_smoothing = 0;
   static constexpr const char* kName = "softmax_cross_entropy";
+  static constexpr double kFlops = Softmax::kFlops;
 };
 
 // inputs: probabilities, labels, diff_losses: batch; outputs: diff_logits
 struct SoftmaxCrossEntropyBackward {
   float label_smoothing = 0;
   static constexpr const char* kName = "softmax_cross_entropy_backward";
+  static constexpr double kFlops = 2;
   static constexpr bool kBackward = true;
 };
 
@@ -35,6 +39,7 @@ struct SoftmaxCrossEntropyBackward {
 struct TopKAccuracy {
   std::int64_t k = 1;
   static constexpr const char* kName = "top_k_accuracy";
+  static constexpr double kFlops = 1;
 };
 
 std::vector<TensorType> infer(const Softmax& op, Types inputs);
@@ -42,11 +47,6 @@ std::vector<TensorType> infer(const SoftmaxBackward& op, Types inputs);
 std::vector<TensorType> infer(const SoftmaxCrossEntropy& op, Types inputs);
 std::vector<TensorType> infer(const SoftmaxCrossEntropyBackward& op, Types inputs);
 std::vector<TensorType> infer(const TopKAccuracy& op, Types inputs);
-Cost cost(const Softmax& op, Types inputs, Types outputs);
-Cost cost(const SoftmaxBackward& op, Types inputs, Types outputs);
-Cost cost(const SoftmaxCrossEntropy& op, Types inputs, Types outputs);
-Cost cost(const SoftmaxCrossEntropyBackward& op, Types inputs, Types outputs);
-Cost cost(const TopKAccuracy& op, Types inputs, Types outputs);
 std::vector<Tensor> gradient(const Softmax& op, const GradientArgs& args);
 std::vector<Tensor> gradient(const SoftmaxCrossEntropy& op, const GradientArgs& args);
 

@@ -56,9 +56,6 @@ std::vector<TensorType> infer(const L2Loss& op, Types inputs) {
   return {f32({})};
 }
 
-Cost cost(const Reduce&, Types inputs, Types outputs) { return {elements(inputs[0]), traffic(inputs, outputs)}; }
-Cost cost(const L2Loss&, Types inputs, Types outputs) { return {2.0 * elements(inputs[0]), traffic(inputs, outputs)}; }
-
 std::vector<Tensor> gradient(const Reduce& op, const GradientArgs& args) {
   const Tensor src = args.inputs[0];
   const std::vector<int> axes = resolved_axes(op, src.shape().rank());

@@ -57,9 +57,4 @@ std::vector<TensorType> infer(const Constant& op, Types inputs) {
   return {op.value.type()};
 }
 
-// Sources are existing memory.
-Cost cost(const Placeholder&, Types, Types) { return {}; }
-Cost cost(const Variable&, Types, Types) { return {}; }
-Cost cost(const Constant&, Types, Types) { return {}; }
-
 }  // namespace trireme::op

@@ -44,8 +44,5 @@ struct Constant {
 std::vector<TensorType> infer(const Placeholder& op, Types inputs);
 std::vector<TensorType> infer(const Variable& op, Types inputs);
 std::vector<TensorType> infer(const Constant& op, Types inputs);
-Cost cost(const Placeholder& op, Types inputs, Types outputs);
-Cost cost(const Variable& op, Types inputs, Types outputs);
-Cost cost(const Constant& op, Types inputs, Types outputs);
 
 }  // namespace trireme::op

@@ -95,12 +95,8 @@ std::vector<TensorType> infer(const Reshape& op, Types inputs) {
   return {f32(op.shape)};
 }
 
-Cost cost(const Concat&, Types inputs, Types outputs) { return {0, traffic(inputs, outputs)}; }
-Cost cost(const Split&, Types inputs, Types outputs) { return {0, traffic(inputs, outputs)}; }
-Cost cost(const Pad&, Types inputs, Types outputs) { return {0, traffic(inputs, outputs)}; }
 // Only the box is read.
 Cost cost(const Slice&, Types, Types outputs) { return {0, 2.0 * traffic({}, outputs)}; }
-Cost cost(const Reshape&, Types inputs, Types outputs) { return {0, traffic(inputs, outputs)}; }
 
 std::vector<Tensor> gradient(const Concat& op, const GradientArgs& args) {
   std::vector<std::int64_t> sizes;
