@@ -69,8 +69,6 @@ KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& reques
 KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Assign& operation, const KernelRequest& request, CudaDevice& device);
-
-// loss_scale.cpp
 KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& request, CudaDevice& device);
 
