@@ -140,8 +140,8 @@ Format activation(const ConvolutionWork& work) { return {work.layout, work.type}
 
 // The layout requested for the weights' gradient, else that of the activations, which the weights have too.
 Format diff_weights_format(const KernelRequest& request, const Layout& layout) {
-  const Layout* const wish = request.output_wish.empty() ? nullptr : request.output_wish[0];
-  return wish != nullptr && is_simple(*wish) ? *wish : layout;
+  const Layout* const wish = simple_wish(request);
+  return wish != nullptr ? *wish : layout;
 }
 
 // Whether src may come in an image layout: it needs a reorder anyway.

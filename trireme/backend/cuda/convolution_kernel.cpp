@@ -18,6 +18,7 @@ using enum ConvolutionDirection;
 // vectors of channels, and fewer products are with the zeros that fill up the channels.
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t rounded_up(std::int64_t value, std::int64_t step) { return ceil_div(value, step) * step; }
 
 // The window along one axis.
 struct FoldedAxis {
@@ -107,7 +108,7 @@ class ScratchParts {
  public:
   std::int64_t add(std::int64_t bytes) {
     constexpr std::int64_t kAlignment = 256;
-    return std::exchange(bytes_, bytes_ + (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    return std::exchange(bytes_, bytes_ + rounded_up(bytes, kAlignment));
   }
   std::int64_t bytes() const { return bytes_; }
 
@@ -243,8 +244,6 @@ class ConvolutionKernel final : public Kernel {
   KernelMemory memory_;
   std::optional<BackendDescriptor> pack_;
 };
-
-std::int64_t rounded_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 }  // namespace
 

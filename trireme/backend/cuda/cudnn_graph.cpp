@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "trireme/backend/cuda/check.hpp"
-#include "trireme/backend/cuda/strides.hpp"
+#include "trireme/backend/cuda/strided.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -208,8 +208,8 @@ const BackendDescriptor& OperationGraph::tensor(const GraphTensor& tensor) {
   descriptor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, tensor.id);
   descriptor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, to_cudnn(tensor.type));
   descriptor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
-  descriptor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(extents_of(tensor.shape)));
-  descriptor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const std::int64_t>(strides_of(tensor.shape, tensor.layout)));
+  descriptor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(tensor.shape.dims()));
+  descriptor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const std::int64_t>(axis_strides(tensor.shape, tensor.layout)));
   descriptor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, tensor.is_virtual);
   descriptor.finalize("a tensor is refused");
   return tensors_.emplace(tensor.id, std::move(descriptor)).first->second;

@@ -190,7 +190,7 @@ void CudaDevice::download(void* to, const void* from, std::int64_t bytes) {
 }
 
 void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()), "copy");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()), "a copy of a tensor");
 }
 
 void CudaDevice::wait_for_stream(cudaStream_t stream) {

@@ -162,8 +162,8 @@ KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const Kern
                   const Tuner& tuner) {
   const Shape& src = request.inputs[0].shape;
   const DataType type = activation_type(request.precision);
-  const Layout* const wish = request.output_wish.empty() ? nullptr : request.output_wish[0];
-  const Layout layout = wish != nullptr && is_simple(*wish) ? *wish : shared_layout(request.inputs[0], request);
+  const Layout* const wish = simple_wish(request);
+  const Layout layout = wish != nullptr ? *wish : shared_layout(request.inputs[0], request);
   const ProductWork work{.problem = {.rows = request.inputs[1].shape[1],
                                      .columns = src.elements() / src[0],
                                      .inner = src[0],

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/device.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/matrix_product.hpp"
@@ -64,9 +63,7 @@ double product_seconds(CudaDevice& device, Precision precision) {
 double copy_seconds(CudaDevice& device) {
   const DeviceMemory from = device.allocate(kCopiedBytes, "measuring the peak"),
                      to = device.allocate(kCopiedBytes, "measuring the peak");
-  return shortest(device, [&] {
-    check(cudaMemcpyAsync(to.at(0), from.at(0), kCopiedBytes, cudaMemcpyDeviceToDevice, device.stream()), "a copy");
-  });
+  return shortest(device, [&] { device.copy(to.at(0), from.at(0), kCopiedBytes); });
 }
 
 }  // namespace

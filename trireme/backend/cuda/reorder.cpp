@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/strided.hpp"
@@ -30,13 +29,12 @@ KernelChoice same_order(const TensorDesc& from, const Format& to, CudaDevice& de
       launch_convert(device.stream(), types, elements, operands.input<void>(0), operands.output<void>());
     });
   }
-  const auto bytes = static_cast<std::size_t>(from.bytes());
-  KernelChoice choice = reorder_kernel(from, to, "copy", [bytes, &device](const Operands& operands, const RunContext&) {
-    const auto* src = operands.input<void>(0);
-    auto* dst = operands.output<void>();
-    if (src == dst) return;
-    check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, device.stream()), "a copy of a tensor");
-  });
+  KernelChoice choice =
+      reorder_kernel(from, to, "copy", [bytes = from.bytes(), &device](const Operands& operands, const RunContext&) {
+        const auto* src = operands.input<void>(0);
+        auto* dst = operands.output<void>();
+        if (src != dst) device.copy(dst, src, bytes);
+      });
   choice.in_place = {{0, 0}};
   return choice;
 }

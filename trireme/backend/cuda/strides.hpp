@@ -1,28 +1,16 @@
-// Tensors in layouts without blocks for cuDNN and own kernels: strides, loops over channels, copies. For host code.
+// Tensors in layouts without blocks for cuDNN and own kernels: loops over channels, copies. For host code.
 #pragma once
 
 #include <array>
 
 #include "trireme/backend/cuda/box_copy_kernels.hpp"
 #include "trireme/backend/cuda/channels_kernels.hpp"
-#include "trireme/plan/layout.hpp"
+#include "trireme/backend/cuda/strided.hpp"
 
 namespace trireme::cuda {
 
 // By axis: batch, channels, height, width of activations; out, in, height, width of weights.
 using Extents4 = std::array<std::int64_t, 4>;
-
-inline Extents4 extents_of(const Shape& shape) { return {shape[0], shape[1], shape[2], shape[3]}; }
-
-inline Extents4 strides_of(const Shape& shape, const Layout& layout) {
-  Extents4 strides{};
-  std::int64_t stride = 1;
-  for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
-    strides[*axis] = stride;
-    stride *= shape[*axis];
-  }
-  return strides;
-}
 
 // Rank 2 or more, plain or channels last; channels are axis 1.
 inline ChannelLoops channel_loops(const Shape& shape, const Layout& layout) {
@@ -38,7 +26,7 @@ inline BoxCopy box_copy(const TensorDesc& from, const TensorDesc& to, const Exte
   BoxCopy copy{};
   copy.to_type = to.dtype;
   copy.from_type = from.dtype;
-  const Extents4 strides = strides_of(from.shape, from.layout);
+  const Strides strides = axis_strides(from.shape, from.layout);
   for (std::size_t i = 0; i < 4; ++i) {
     const int axis = to.layout.order[i];
     copy.to_extents[i] = to.shape[axis];

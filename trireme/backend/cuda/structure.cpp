@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/strided.hpp"
@@ -162,12 +161,11 @@ KernelChoice make(const op::Slice& operation, const KernelRequest& request, Cuda
 KernelChoice make(const op::Reshape&, const KernelRequest& request, CudaDevice& device) {
   const TensorDesc& src = request.inputs[0];
   const Shape& dst = request.node.outputs[0].shape;
-  const auto bytes = static_cast<std::size_t>(src.shape.elements() * size_of(src.dtype));
+  const std::int64_t bytes = src.shape.elements() * size_of(src.dtype);
   KernelChoice choice = function_kernel(request, "own", [bytes, &device](const Operands& operands, const RunContext&) {
     const auto* from = operands.input<void>(0);
     auto* to = operands.output<void>();
-    if (from == to) return;
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device.stream()), "a copy of a tensor");
+    if (from != to) device.copy(to, from, bytes);
   });
   // Batch x channels x 1 x 1 is row-major in memory in any simple layout.
   const Format format = as_it_comes(src);

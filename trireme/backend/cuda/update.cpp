@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <functional>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/update_kernels.hpp"
@@ -216,12 +215,11 @@ KernelChoice make(const op::MovingAverage& operation, const KernelRequest& reque
 
 KernelChoice make(const op::Assign&, const KernelRequest& request, CudaDevice& device) {
   const TensorDesc& variable = request.inputs[0];
-  const auto bytes = static_cast<std::size_t>(variable.bytes());
-  KernelChoice choice = function_kernel(request, "copy", [bytes, &device](const Operands& operands, const RunContext&) {
-    if (operands.variable(0) == operands.input(1)) return;  // a variable may be assigned to itself
-    check(cudaMemcpyAsync(operands.variable(0), operands.input(1), bytes, cudaMemcpyDeviceToDevice, device.stream()),
-          "a copy on the GPU");
-  });
+  KernelChoice choice = function_kernel(
+      request, "copy", [bytes = variable.bytes(), &device](const Operands& operands, const RunContext&) {
+        if (operands.variable(0) == operands.input(1)) return;  // a variable may be assigned to itself
+        device.copy(operands.variable(0), operands.input(1), bytes);
+      });
   choice.inputs = {variable.layout, variable.layout};
   return choice;
 }
