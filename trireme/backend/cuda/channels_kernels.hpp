@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "trireme/base/shape.hpp"
+#include "trireme/plan/layout.hpp"
 
 namespace trireme::cuda {
 
@@ -14,6 +14,15 @@ struct ChannelLoops {
   std::int64_t outer = 0, channels = 0, inner = 0;
   std::int64_t elements() const { return outer * channels * inner; }
 };
+
+// Rank 2 or more, plain or channels last; channels are axis 1.
+inline ChannelLoops channel_loops(const Shape& shape, const Layout& layout) {
+  const std::int64_t rows = shape[0] * shape[1];
+  const std::int64_t inner = rows == 0 ? 0 : shape.elements() / rows;
+  const bool channels_last = layout.order.back() == 1;
+  return channels_last ? ChannelLoops{.outer = shape[0] * inner, .channels = shape[1], .inner = 1}
+                       : ChannelLoops{.outer = shape[0], .channels = shape[1], .inner = inner};
+}
 
 // dst = src + bias of the channel + addend, at least 0 if relu. bias and addend may be null; dst may be src or addend.
 struct Epilogue {

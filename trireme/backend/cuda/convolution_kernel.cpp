@@ -4,9 +4,11 @@
 #include <array>
 #include <functional>
 
+#include "trireme/backend/cuda/box_copy_kernels.hpp"
+#include "trireme/backend/cuda/channels_kernels.hpp"
 #include "trireme/backend/cuda/formats.hpp"
-#include "trireme/backend/cuda/reorder.hpp"
-#include "trireme/backend/cuda/strides.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/backend/cuda/strided.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -101,6 +103,25 @@ void fold(const ConvolutionWork& work, const ConvolutionWay& way, ConvolutionPro
     problem.window.pad_before[axis] = folded.before;
     problem.window.pad_after[axis] = folded.after;
   }
+}
+
+// By axis: batch, channels, height, width of activations; out, in, height, width of weights.
+using Extents4 = std::array<std::int64_t, 4>;
+
+// shift: how far values move along each axis of the shape.
+BoxCopy box_copy(const TensorDesc& from, const TensorDesc& to, const Extents4& shift) {
+  BoxCopy copy{};
+  copy.to_type = to.dtype;
+  copy.from_type = from.dtype;
+  const Strides strides = axis_strides(from.shape, from.layout);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const int axis = to.layout.order[i];
+    copy.to_extents[i] = to.shape[axis];
+    copy.from_extents[i] = from.shape[axis];
+    copy.from_strides[i] = strides[axis];
+    copy.shift[i] = shift[axis];
+  }
+  return copy;
 }
 
 // Lays out a kernel's scratch memory.

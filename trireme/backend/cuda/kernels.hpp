@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/backend/cuda/device.hpp"
+#include "trireme/backend/cuda/reorder_kernels.hpp"
 #include "trireme/backend/tuner.hpp"
 
 namespace trireme::cuda {
@@ -74,5 +75,8 @@ KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& req
 
 // reorder.cpp
 KernelChoice make_reorder(const TensorDesc& from, const Format& to, CudaDevice& device);
+// Arguments of launch_any_reorder: to[i] = from[i - shift] if that is inside from, else 0. Error(bad_input) if there
+// are too many axes or blocks.
+AnyReorder any_reorder(const TensorDesc& from, const TensorDesc& to, std::array<std::int64_t, 4> shift = {});
 
 }  // namespace trireme::cuda

@@ -1,7 +1,7 @@
+#include "trireme/backend/cuda/channels_kernels.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/matrix_product.hpp"
-#include "trireme/backend/cuda/strides.hpp"
 #include "trireme/backend/function_kernel.hpp"
 #include "trireme/base/error.hpp"
 

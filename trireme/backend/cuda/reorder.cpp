@@ -1,5 +1,3 @@
-#include "trireme/backend/cuda/reorder.hpp"
-
 #include <algorithm>
 
 #include "trireme/backend/cuda/formats.hpp"
