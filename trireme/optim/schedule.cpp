@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "trireme/base/error.hpp"
+#include "trireme/graph/ops/checks.hpp"
 
 namespace trireme {
 namespace {
@@ -74,14 +74,10 @@ void check_shape(const LearningRateSchedule& schedule) {
                    if (!is_rate(rate.decay) || rate.decay > 1) {
                      bad_input("the learning rate's decay is {}, expected above 0 and at most 1", rate.decay);
                    }
-                   if (!is_rate(rate.epochs_per_decay)) {
-                     bad_input("epochs per decay is {}, expected a finite number above 0", rate.epochs_per_decay);
-                   }
+                   op::expect_positive(rate.epochs_per_decay, "epochs per decay");
                  },
                  [&](const CosineRate& rate) {
-                   if (!is_rate(rate.total_epochs)) {
-                     bad_input("total epochs is {}, expected a finite number above 0", rate.total_epochs);
-                   }
+                   op::expect_positive(rate.total_epochs, "total epochs");
                    if (!(rate.minimum >= 0 && rate.minimum <= schedule.initial)) {
                      bad_input("the minimum learning rate is {}, expected between 0 and the initial {}", rate.minimum,
                                schedule.initial);
@@ -110,18 +106,10 @@ double LearningRateSchedule::at(std::int64_t step) const {
 }
 
 void validate(const LearningRateSchedule& schedule) {
-  if (!is_rate(schedule.initial)) {
-    bad_input("the learning rate is {}, expected a finite number above 0", schedule.initial);
-  }
-  if (!is_rate(schedule.scale)) {
-    bad_input("the learning rate's scale is {}, expected a finite number above 0", schedule.scale);
-  }
-  if (!std::isfinite(schedule.warmup_epochs) || schedule.warmup_epochs < 0) {
-    bad_input("warm-up epochs is {}, expected a finite number of 0 or more", schedule.warmup_epochs);
-  }
-  if (!std::isfinite(schedule.steps_per_epoch) || schedule.steps_per_epoch <= 0) {
-    bad_input("steps per epoch is {}, expected a finite number above 0", schedule.steps_per_epoch);
-  }
+  op::expect_positive(schedule.initial, "the learning rate");
+  op::expect_positive(schedule.scale, "the learning rate's scale");
+  op::expect_not_negative(schedule.warmup_epochs, "warm-up epochs");
+  op::expect_positive(schedule.steps_per_epoch, "steps per epoch");
   check_shape(schedule);
 }
 

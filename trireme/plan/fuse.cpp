@@ -62,19 +62,39 @@ std::optional<Operation> with_sum(const Operation& operation) {
   });
 }
 
-// Builds `fused` in place of node and its absorbed reader: the reader's output becomes the fused node's first; further
-// outputs of the node (batch statistics) keep their positions.
-void replace_pair(Rewriter& rewriter, const Node& node, const Node& reader, Operation fused,
-                  std::vector<Tensor> extra_inputs) {
-  rewriter.replace({node.id, reader.id},
-                   [&rewriter, &node, &reader, fused = std::move(fused), extra = std::move(extra_inputs)] {
-                     std::vector<Tensor> inputs = rewriter.map(node.inputs);
-                     for (const Tensor& tensor : extra) inputs.push_back(rewriter.map(tensor));
-                     const Tensor now = rewriter.to().add(fused, std::move(inputs), node.name);
-                     rewriter.set(reader.id, 0, now);
-                     for (int i = 1; i < std::ssize(node.outputs); ++i)
-                       rewriter.set(node.id, i, rewriter.to().output(now.node, i));
+// Builds `fused` of inputs of the old graph in place of node and another, which it absorbs, or of node alone. The
+// outputs keep their positions; the absorbed one's output is output `absorbed_is`, if any.
+void replace_pair(Rewriter& rewriter, const Node& node, const Node& absorbed, int absorbed_is, Operation fused,
+                  std::vector<Tensor> inputs) {
+  rewriter.replace({node.id, absorbed.id},
+                   [&rewriter, &node, &absorbed, absorbed_is, fused = std::move(fused), inputs = std::move(inputs)] {
+                     const NodeId now = rewriter.to().add(fused, rewriter.map(inputs), node.name).node;
+                     for (int i = 0; i < std::ssize(node.outputs); ++i)
+                       rewriter.set(node.id, i, rewriter.to().output(now, i));
+                     if (absorbed_is >= 0) rewriter.set(absorbed.id, 0, rewriter.to().output(now, absorbed_is));
                    });
+}
+
+std::vector<Tensor> joined(std::span<const Tensor> first, std::span<const Tensor> second,
+                           std::span<const Tensor> third = {}) {
+  std::vector<Tensor> all(first.begin(), first.end());
+  all.insert(all.end(), second.begin(), second.end());
+  all.insert(all.end(), third.begin(), third.end());
+  return all;
+}
+
+// One update in place of several; the first `shared` inputs are those that all have in common.
+void join_updates(Rewriter& rewriter, const std::vector<const Node*>& nodes, Operation update, std::size_t shared) {
+  std::vector<NodeId> ids;
+  for (const Node* node : nodes) ids.push_back(node->id);
+  rewriter.replace(ids, [&rewriter, nodes, update = std::move(update), shared] {
+    std::vector<Tensor> inputs = rewriter.map(std::span(nodes.front()->inputs).first(shared));
+    for (const Node* node : nodes) {
+      for (const Tensor& input : std::span(node->inputs).subspan(shared)) inputs.push_back(rewriter.map(input));
+    }
+    const Tensor now = rewriter.to().add(update, std::move(inputs), "update/" + nodes.front()->name);
+    for (const Node* node : nodes) rewriter.set(node->id, 0, now);
+  });
 }
 
 // A convolution adds into the addend's memory, so all its other readers must be older and nothing else may keep it.
@@ -151,7 +171,7 @@ PlanGraph fuse_bias(const PlanGraph& from) {
     op::Convolution fused = *convolution;
     fused.bias = true;
     fused.activation = bias->activation;
-    replace_pair(rewriter, node, *reader, fused, {reader->inputs[1]});
+    replace_pair(rewriter, node, *reader, 0, fused, joined(node.inputs, std::span(reader->inputs).subspan(1)));
   }
   return rewriter.finish();
 }
@@ -173,7 +193,7 @@ PlanGraph fuse_sum(const PlanGraph& from) {
           (node.as<op::Convolution>() != nullptr && !can_add_into(rewriter, addend, node, sum))) {
         continue;
       }
-      replace_pair(rewriter, node, sum, *fused, {addend});
+      replace_pair(rewriter, node, sum, 0, *fused, joined(node.inputs, {&addend, 1}));
       break;
     }
   }
@@ -187,7 +207,7 @@ PlanGraph fuse_relu(const PlanGraph& from) {
     const auto fused = with_relu(node.op);
     const Node* reader = fused ? rewriter.only_reader(node) : nullptr;
     if (!is_relu(reader)) continue;
-    replace_pair(rewriter, node, *reader, *fused, {});
+    replace_pair(rewriter, node, *reader, 0, *fused, node.inputs);
   }
   return rewriter.finish();
 }
@@ -206,9 +226,7 @@ PlanGraph fuse_pool_backward(const PlanGraph& from) {
     }
     op::PoolBackward fused = *pool;
     fused.activation = op::Activation::relu;
-    rewriter.replace({node.id, mask->id}, [&rewriter, &node, mask, fused] {
-      rewriter.set(mask->id, 0, rewriter.to().add(fused, rewriter.map(node.inputs), node.name));
-    });
+    replace_pair(rewriter, node, *mask, 0, fused, node.inputs);
   }
   return rewriter.finish();
 }
@@ -228,15 +246,8 @@ PlanGraph fuse_relu_backward(const PlanGraph& from) {
     op::BatchNormBackward fused = *norm;
     fused.activation = op::Activation::relu;
     fused.add = add;
-    rewriter.replace({node.id, mask.id}, [&rewriter, &node, &mask, fused, diff_at] {
-      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(diff_at));
-      inputs.push_back(rewriter.map(mask.inputs[0]));
-      inputs.push_back(rewriter.map(mask.inputs[1]));
-      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
-      const int outputs = static_cast<int>(node.outputs.size());
-      for (int i = 0; i < outputs; ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
-      if (fused.add) rewriter.set(mask.id, 0, rewriter.to().output(now, outputs));
-    });
+    replace_pair(rewriter, node, mask, add ? static_cast<int>(node.outputs.size()) : -1, fused,
+                 joined(std::span(node.inputs).first(diff_at), mask.inputs));
   }
   return rewriter.finish();
 }
@@ -252,12 +263,9 @@ PlanGraph mask_from_src(const PlanGraph& from) {
     if (!is_positive_part_of_norm(forward, dst, node)) continue;
     op::BatchNormBackward fused = *norm;
     fused.mask_from_src = true;
-    rewriter.replace({node.id}, [&rewriter, &node, &forward, fused] {
-      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(node.inputs.size() - 1));
-      inputs.push_back(rewriter.map(forward.inputs[fused.gamma ? 2 : 1]));
-      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
-      for (int i = 0; i < std::ssize(node.outputs); ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
-    });
+    std::vector<Tensor> inputs = node.inputs;
+    inputs.back() = forward.inputs[fused.gamma ? 2 : 1];
+    replace_pair(rewriter, node, node, -1, fused, std::move(inputs));
   }
   return rewriter.finish();
 }
@@ -273,13 +281,9 @@ PlanGraph fuse_gradient_sum(const PlanGraph& from) {
     if (!is_plain_sum(sum) || rewriter.only_reader(sum) != &node) continue;
     op::BatchNormBackward fused = *norm;
     fused.sum = true;
-    rewriter.replace({node.id, sum.id}, [&rewriter, &node, &sum, fused, diff_at] {
-      std::vector<Tensor> inputs = rewriter.map(std::span(node.inputs).first(diff_at));
-      for (const Tensor& addend : sum.inputs) inputs.push_back(rewriter.map(addend));
-      for (const Tensor& rest : std::span(node.inputs).subspan(diff_at + 1)) inputs.push_back(rewriter.map(rest));
-      const NodeId now = rewriter.to().add(fused, std::move(inputs), node.name).node;
-      for (int i = 0; i < std::ssize(node.outputs); ++i) rewriter.set(node.id, i, rewriter.to().output(now, i));
-    });
+    const std::span inputs(node.inputs);
+    replace_pair(rewriter, node, sum, -1, fused,
+                 joined(inputs.first(diff_at), sum.inputs, inputs.subspan(diff_at + 1)));
   }
   return rewriter.finish();
 }
@@ -291,18 +295,7 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const V
   };
   Rewriter rewriter(from);
   const auto close = [&rewriter](Bucket& bucket) {
-    if (bucket.nodes.size() > 1) {
-      std::vector<NodeId> ids;
-      for (const Node* node : bucket.nodes) ids.push_back(node->id);
-      rewriter.replace(ids, [&rewriter, nodes = bucket.nodes] {
-        std::vector<Tensor> inputs{rewriter.map(nodes.front()->inputs[0])};
-        for (const Node* node : nodes) {
-          for (const Tensor& input : std::span(node->inputs).subspan(1)) inputs.push_back(rewriter.map(input));
-        }
-        const Tensor now = rewriter.to().add(nodes.front()->op, std::move(inputs), "update/" + nodes.front()->name);
-        for (const Node* node : nodes) rewriter.set(node->id, 0, now);
-      });
-    }
+    if (bucket.nodes.size() > 1) join_updates(rewriter, bucket.nodes, bucket.nodes.front()->op, 1);
     bucket = {};
   };
   const auto owner_of = [&](const Node& apply) {
@@ -344,19 +337,12 @@ PlanGraph fuse_averages(const PlanGraph& from) {
   }
   for (const auto& [decay, averages] : by_decay) {
     if (averages.size() < 2) continue;
-    std::vector<NodeId> ids;
-    for (const Node* node : averages) ids.push_back(node->id);
-    rewriter.replace(ids, [&rewriter, decay, averages] {
-      op::MovingAverage joined{.decay = decay, .scales = {}};
-      std::vector<Tensor> inputs;
-      for (const Node* node : averages) {
-        const auto& scales = node->as<op::MovingAverage>()->scales;
-        joined.scales.insert(joined.scales.end(), scales.begin(), scales.end());
-        for (const Tensor& input : node->inputs) inputs.push_back(rewriter.map(input));
-      }
-      const Tensor now = rewriter.to().add(joined, std::move(inputs), "update/" + averages.front()->name);
-      for (const Node* node : averages) rewriter.set(node->id, 0, now);
-    });
+    op::MovingAverage update{.decay = decay, .scales = {}};
+    for (const Node* node : averages) {
+      const auto& scales = node->as<op::MovingAverage>()->scales;
+      update.scales.insert(update.scales.end(), scales.begin(), scales.end());
+    }
+    join_updates(rewriter, averages, std::move(update), 0);
   }
   return rewriter.finish();
 }
