@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -113,15 +114,8 @@ double measure(Kernel& kernel, bool thorough, double to_beat) {
 }  // namespace
 
 std::string_view to_string(Autotune autotune) {
-  switch (autotune) {
-    case Autotune::fast:
-      return "fast";
-    case Autotune::full:
-      return "full";
-    case Autotune::off:
-      break;
-  }
-  return "off";
+  constexpr std::array kNames{"off", "fast", "full"};
+  return kNames.at(static_cast<std::size_t>(autotune));
 }
 
 Tuner::Tuner(TuningOptions options, const std::string& library, ComputeDevice& device)

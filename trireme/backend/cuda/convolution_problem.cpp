@@ -1,7 +1,6 @@
-#include "trireme/backend/cuda/convolution_problem.hpp"
-
 #include <set>
 
+#include "trireme/backend/cuda/convolution_kernel.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <type_traits>
 
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/strided.hpp"
@@ -12,31 +13,20 @@
 namespace trireme::cuda {
 namespace {
 
-// cuDNN's attribute type for a value type. Other types do not compile.
+// cuDNN's attribute type for a value type.
+constexpr auto attribute_type(std::type_identity<void*>) { return CUDNN_TYPE_VOID_PTR; }
+constexpr auto attribute_type(std::type_identity<std::int64_t>) { return CUDNN_TYPE_INT64; }
+constexpr auto attribute_type(std::type_identity<float>) { return CUDNN_TYPE_FLOAT; }
+constexpr auto attribute_type(std::type_identity<bool>) { return CUDNN_TYPE_BOOLEAN; }
+constexpr auto attribute_type(std::type_identity<cudnnHandle_t>) { return CUDNN_TYPE_HANDLE; }
+constexpr auto attribute_type(std::type_identity<cudnnDataType_t>) { return CUDNN_TYPE_DATA_TYPE; }
+constexpr auto attribute_type(std::type_identity<cudnnConvolutionMode_t>) { return CUDNN_TYPE_CONVOLUTION_MODE; }
+constexpr auto attribute_type(std::type_identity<cudnnPointwiseMode_t>) { return CUDNN_TYPE_POINTWISE_MODE; }
+constexpr auto attribute_type(std::type_identity<cudnnBackendHeurMode_t>) { return CUDNN_TYPE_HEUR_MODE; }
+constexpr auto attribute_type(std::type_identity<cudnnBackendKnobType_t>) { return CUDNN_TYPE_KNOB_TYPE; }
+constexpr auto attribute_type(std::type_identity<cudnnBackendNumericalNote_t>) { return CUDNN_TYPE_NUMERICAL_NOTE; }
 template <typename Value>
-constexpr cudnnBackendAttributeType_t kAttributeType = Value::no_type_of_an_attribute;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<void*> = CUDNN_TYPE_VOID_PTR;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<std::int64_t> = CUDNN_TYPE_INT64;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<float> = CUDNN_TYPE_FLOAT;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<bool> = CUDNN_TYPE_BOOLEAN;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<cudnnHandle_t> = CUDNN_TYPE_HANDLE;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<cudnnDataType_t> = CUDNN_TYPE_DATA_TYPE;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<cudnnConvolutionMode_t> = CUDNN_TYPE_CONVOLUTION_MODE;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<cudnnPointwiseMode_t> = CUDNN_TYPE_POINTWISE_MODE;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<cudnnBackendKnobType_t> = CUDNN_TYPE_KNOB_TYPE;
-template <>
-constexpr cudnnBackendAttributeType_t kAttributeType<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
+constexpr cudnnBackendAttributeType_t kAttributeType = attribute_type(std::type_identity<Value>());
 
 cudnnDataType_t to_cudnn(DataType type) {
   if (type == DataType::bf16) return CUDNN_DATA_BFLOAT16;

@@ -15,16 +15,8 @@ inline Layout activation_layout(const KernelRequest& request, int rank) {
 }
 
 inline DataType activation_type(Precision precision) {
-  switch (precision) {
-    case Precision::bf16:
-      return DataType::bf16;
-    case Precision::fp16:
-      return DataType::f16;
-    case Precision::fp32:
-    case Precision::tf32:
-      break;
-  }
-  return DataType::f32;
+  if (precision == Precision::bf16) return DataType::bf16;
+  return precision == Precision::fp16 ? DataType::f16 : DataType::f32;
 }
 
 inline Format activation_format(const KernelRequest& request, int rank) {

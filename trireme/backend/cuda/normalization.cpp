@@ -63,6 +63,19 @@ KernelChoice norm_kernel(const KernelRequest& request, CudaDevice& device, Launc
   return choice;
 }
 
+// statistics: the number of inputs between beta and the addend.
+template <typename Operation>
+NormForward forward_arguments(const Operation& operation, const Operands& operands, std::size_t statistics) {
+  const std::size_t beta = operation.gamma ? 2 : 1;
+  return {.src = operands.input<void>(0),
+          .gamma = operation.gamma ? operands.input(1) : nullptr,
+          .beta = operands.input(beta),
+          .addend = operation.add ? operands.input<void>(beta + 1 + statistics) : nullptr,
+          .dst = operands.output<void>(0),
+          .epsilon = operation.epsilon,
+          .relu = operation.activation == op::Activation::relu};
+}
+
 // dst may overwrite the addend or src.
 void allow_in_place(bool add, const KernelRequest& request, KernelChoice& choice) {
   if (add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
@@ -74,18 +87,8 @@ void allow_in_place(bool add, const KernelRequest& request, KernelChoice& choice
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, CudaDevice& device) {
   KernelChoice choice = norm_kernel(
       request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
-        std::size_t next = 1;
-        const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
-        const float* beta = operands.input(next++);
-        launch_batch_norm(place, shape,
-                          {.src = operands.input<void>(0),
-                           .gamma = gamma,
-                           .beta = beta,
-                           .addend = operation.add ? operands.input<void>(next) : nullptr,
-                           .dst = operands.output<void>(0),
-                           .epsilon = operation.epsilon,
-                           .relu = operation.activation == op::Activation::relu},
-                          operands.output(1), operands.output(2));
+        launch_batch_norm(place, shape, forward_arguments(operation, operands, 0), operands.output(1),
+                          operands.output(2));
       });
   allow_in_place(operation.add, request, choice);
   return choice;
@@ -129,20 +132,9 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
 KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, CudaDevice& device) {
   KernelChoice choice = norm_kernel(
       request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
-        std::size_t next = 1;
-        const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
-        const float* beta = operands.input(next++);
-        const float* mean = operands.input(next++);
-        const float* variance = operands.input(next++);
-        launch_batch_norm_inference(place, shape,
-                                    {.src = operands.input<void>(0),
-                                     .gamma = gamma,
-                                     .beta = beta,
-                                     .addend = operation.add ? operands.input<void>(next) : nullptr,
-                                     .dst = operands.output<void>(0),
-                                     .epsilon = operation.epsilon,
-                                     .relu = operation.activation == op::Activation::relu},
-                                    mean, variance);
+        const std::size_t mean = operation.gamma ? 3 : 2;
+        launch_batch_norm_inference(place, shape, forward_arguments(operation, operands, 2), operands.input(mean),
+                                    operands.input(mean + 1));
       });
   allow_in_place(operation.add, request, choice);
   return choice;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "trireme/backend/reference/kernels.hpp"
 #include "trireme/backend/reference/loops.hpp"
@@ -147,30 +148,39 @@ struct LocalResponse {
   }
 };
 
-}  // namespace
-
-KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request) {
+// Training uses the statistics of the batch and stores them; inference gets them.
+template <typename Operation>
+KernelChoice normalize(const Operation& operation, const KernelRequest& request) {
+  constexpr bool kTraining = std::is_same_v<Operation, op::BatchNorm>;
   const ChannelView view(request.inputs[0].shape);
   return plain_loops(request, [=](const Operands& operands, const RunContext&) {
     std::size_t next = 0;
     const float* src = operands.input(next++);
     const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
     const float* beta = operands.input(next++);
+    const float* mean = kTraining ? operands.output(1) : operands.input(next++);
+    const float* variance = kTraining ? operands.output(2) : operands.input(next++);
     const float* addend = operation.add ? operands.input(next) : nullptr;
     float* dst = operands.output(0);
-    float* mean = operands.output(1);
-    float* variance = operands.output(2);
 #pragma omp parallel for schedule(static)
     for (std::int64_t channel = 0; channel < view.channels; ++channel) {
-      const Moments moments = channel_moments(view, src, channel);
-      mean[channel] = static_cast<float>(moments.mean);
-      variance[channel] = static_cast<float>(moments.variance);
+      if constexpr (kTraining) {
+        const Moments moments = channel_moments(view, src, channel);
+        operands.output(1)[channel] = static_cast<float>(moments.mean);
+        operands.output(2)[channel] = static_cast<float>(moments.variance);
+      }
       // From the rounded statistics, which are all that a recomputation has.
       const Affine affine({mean[channel], variance[channel]}, operation.epsilon, gamma == nullptr ? 1 : gamma[channel],
                           beta[channel]);
       normalize_channel(view, channel, affine, src, addend, operation.activation, dst);
     }
   });
+}
+
+}  // namespace
+
+KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request) {
+  return normalize(operation, request);
 }
 
 KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request) {
@@ -184,23 +194,7 @@ KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& r
 }
 
 KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request) {
-  const ChannelView view(request.inputs[0].shape);
-  return plain_loops(request, [=](const Operands& operands, const RunContext&) {
-    std::size_t next = 0;
-    const float* src = operands.input(next++);
-    const float* gamma = operation.gamma ? operands.input(next++) : nullptr;
-    const float* beta = operands.input(next++);
-    const float* mean = operands.input(next++);
-    const float* variance = operands.input(next++);
-    const float* addend = operation.add ? operands.input(next) : nullptr;
-    float* dst = operands.output();
-#pragma omp parallel for schedule(static)
-    for (std::int64_t channel = 0; channel < view.channels; ++channel) {
-      const Affine affine({mean[channel], variance[channel]}, operation.epsilon, gamma == nullptr ? 1 : gamma[channel],
-                          beta[channel]);
-      normalize_channel(view, channel, affine, src, addend, operation.activation, dst);
-    }
-  });
+  return normalize(operation, request);
 }
 
 KernelChoice make(const op::Lrn& operation, const KernelRequest& request) {

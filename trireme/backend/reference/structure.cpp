@@ -17,13 +17,19 @@ struct Box {
       : shape(std::move(shape_)), outer_strides(row_major_strides(outer)) {
     for (std::size_t axis = 0; axis < begin.size(); ++axis) first += begin[axis] * outer_strides[axis];
   }
-  // A box that spans the tensor on all other axes.
-  static Box along(int axis, std::int64_t begin, const Shape& shape, const Shape& outer) {
-    std::vector<std::int64_t> corner(outer.rank(), 0);
-    corner[axis] = begin;
-    return Box(shape, outer, corner);
-  }
 };
+
+// Boxes of the parts' shapes, one behind the other along an axis.
+template <typename Parts>
+std::vector<Box> boxes_along(int axis, const Parts& parts, const Shape& outer) {
+  std::vector<Box> boxes;
+  std::vector<std::int64_t> corner(outer.rank(), 0);
+  for (const auto& part : parts) {
+    boxes.emplace_back(part.shape, outer, corner);
+    corner[axis] += part.shape[axis];
+  }
+  return boxes;
+}
 
 // Copies the box out of its tensor into dense memory, and back.
 void extract(const Box& box, const float* outer, float* inner) {
@@ -43,26 +49,14 @@ void insert(const Box& box, const float* inner, float* outer) {
 }  // namespace
 
 KernelChoice make(const op::Concat& operation, const KernelRequest& request) {
-  const Shape& dst = request.node.outputs[0].shape;
-  std::vector<Box> boxes;
-  std::int64_t begin = 0;
-  for (const TensorDesc& input : request.inputs) {
-    boxes.push_back(Box::along(operation.axis, begin, input.shape, dst));
-    begin += input.shape[operation.axis];
-  }
+  const auto boxes = boxes_along(operation.axis, request.inputs, request.node.outputs[0].shape);
   return plain_loops(request, [boxes](const Operands& operands, const RunContext&) {
     for (std::size_t i = 0; i < boxes.size(); ++i) insert(boxes[i], operands.input(i), operands.output());
   });
 }
 
 KernelChoice make(const op::Split& operation, const KernelRequest& request) {
-  const Shape& src = request.inputs[0].shape;
-  std::vector<Box> boxes;
-  std::int64_t begin = 0;
-  for (const TensorType& output : request.node.outputs) {
-    boxes.push_back(Box::along(operation.axis, begin, output.shape, src));
-    begin += output.shape[operation.axis];
-  }
+  const auto boxes = boxes_along(operation.axis, request.node.outputs, request.inputs[0].shape);
   return plain_loops(request, [boxes](const Operands& operands, const RunContext&) {
     for (std::size_t i = 0; i < boxes.size(); ++i) extract(boxes[i], operands.input(0), operands.output(i));
   });
