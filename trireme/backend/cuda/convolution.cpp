@@ -9,15 +9,25 @@ namespace {
 constexpr std::int64_t kMostWorkspaceBytes = 1LL << 30;
 constexpr std::size_t kMostEngines = 12;  // that are built and timed, per way
 
-// Makes a choice with the formats of its inputs and outputs.
-using Formats = KernelChoice (*)(const ConvolutionWork&, const ConvolutionWay&);
+// A choice with the formats of its inputs and outputs.
+KernelChoice formatted(const ConvolutionWork& work, const ConvolutionWay& way) {
+  const Format activation(work.layout, work.type);
+  KernelChoice choice;
+  choice.inputs = {activation, activation};
+  choice.outputs = {activation};
+  if (work.direction != ConvolutionDirection::backward_data) choice.inputs[0] = src_format(work, way);
+  if (work.after.bias) choice.inputs.emplace_back(Layout::plain(1));
+  if (work.after.add) choice.inputs.push_back(activation);
+  if (work.direction == ConvolutionDirection::backward_weights) choice.outputs = {work.diff_weights};
+  if (work.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
+  return choice;
+}
 
 // Finds cuDNN's fastest engine for a convolution: a known one, else by timing those that cuDNN's heuristics name.
 class Search {
  public:
-  Search(ConvolutionWork work, Formats formats, const KernelRequest& request, CudaDevice& device, const Tuner& tuner)
+  Search(ConvolutionWork work, const KernelRequest& request, CudaDevice& device, const Tuner& tuner)
       : work_(std::move(work)),
-        formats_(formats),
         request_(request),
         device_(device),
         tuner_(tuner),
@@ -116,7 +126,7 @@ class Search {
       if (plan.workspace_bytes() > kMostWorkspaceBytes) {
         fail(ErrorKind::failed, "its workspace has {} bytes", plan.workspace_bytes());
       }
-      KernelChoice choice = formats_(work_, way);
+      KernelChoice choice = formatted(work_, way);
       choice.implementation = "cudnn:" + name_of(way, engine);
       set_kernel(choice, work_, way, std::move(plan), device_);
       return choice;
@@ -127,7 +137,6 @@ class Search {
   }
 
   ConvolutionWork work_;
-  Formats formats_;
   const KernelRequest& request_;
   CudaDevice& device_;
   const Tuner& tuner_;
@@ -135,8 +144,6 @@ class Search {
   std::vector<ConvolutionWay> ways_;
   std::string refusals_;  // cuDNN's errors, one per line
 };
-
-Format activation(const ConvolutionWork& work) { return {work.layout, work.type}; }
 
 // The layout requested for the weights' gradient, else that of the activations, which the weights have too.
 Format diff_weights_format(const KernelRequest& request, const Layout& layout) {
@@ -166,15 +173,7 @@ KernelChoice make(const op::Convolution& operation, const KernelRequest& request
       .type = activation_type(request.precision),
       .after = {.bias = operation.bias, .add = operation.add, .relu = operation.activation == op::Activation::relu},
       .image = comes_as_image(request, operation.groups)};
-  const auto formats = [](const ConvolutionWork& of, const ConvolutionWay& way) {
-    KernelChoice choice;
-    choice.inputs = {src_format(of, way), activation(of)};
-    if (of.after.bias) choice.inputs.emplace_back(Layout::plain(1));
-    if (of.after.add) choice.inputs.push_back(activation(of));
-    choice.outputs = {activation(of)};
-    return choice;
-  };
-  return Search(work, formats, request, device, tuner).best();
+  return Search(work, request, device, tuner).best();
 }
 
 KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequest& request, CudaDevice& device,
@@ -187,13 +186,7 @@ KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequ
                              .groups = operation.groups,
                              .layout = activation_layout(request, 4),
                              .type = activation_type(request.precision)};
-  const auto formats = [](const ConvolutionWork& of, const ConvolutionWay&) {
-    KernelChoice choice;
-    choice.inputs = {activation(of), activation(of)};
-    choice.outputs = {activation(of)};
-    return choice;
-  };
-  return Search(work, formats, request, device, tuner).best();
+  return Search(work, request, device, tuner).best();
 }
 
 KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request, CudaDevice& device,
@@ -210,14 +203,7 @@ KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelR
                              .diff_weights = diff_weights_format(request, layout),
                              .diff_bias = operation.bias,
                              .image = comes_as_image(request, operation.groups)};
-  const auto formats = [](const ConvolutionWork& of, const ConvolutionWay& way) {
-    KernelChoice choice;
-    choice.inputs = {src_format(of, way), activation(of)};
-    choice.outputs = {of.diff_weights};
-    if (of.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
-    return choice;
-  };
-  return Search(work, formats, request, device, tuner).best();
+  return Search(work, request, device, tuner).best();
 }
 
 }  // namespace trireme::cuda

@@ -108,6 +108,8 @@ void fold(const ConvolutionWork& work, const ConvolutionWay& way, ConvolutionPro
 // By axis: batch, channels, height, width of activations; out, in, height, width of weights.
 using Extents4 = std::array<std::int64_t, 4>;
 
+Extents4 reversed(const Extents4& shift) { return {-shift[0], -shift[1], -shift[2], -shift[3]}; }
+
 // shift: how far values move along each axis of the shape.
 BoxCopy box_copy(const TensorDesc& from, const TensorDesc& to, const Extents4& shift) {
   BoxCopy copy{};
@@ -209,14 +211,12 @@ class ConvolutionKernel final : public Kernel {
   };
 
   // shift: of the work's values in cuDNN's tensor.
-  void place_copy(Copy& copied, const TensorDesc& works, const TensorDesc& cudnns, Extents4 shift, bool written) {
+  void place_copy(Copy& copied, const TensorDesc& works, const TensorDesc& cudnns, const Extents4& shift,
+                  bool written) {
     copied.needed = works != cudnns;
     if (!copied.needed) return;
     copied.at = parts_.add(cudnns.bytes());
-    if (written) {
-      for (std::int64_t& by : shift) by = -by;
-    }
-    const BoxCopy box = written ? box_copy(cudnns, works, shift) : box_copy(works, cudnns, shift);
+    const BoxCopy box = written ? box_copy(cudnns, works, reversed(shift)) : box_copy(works, cudnns, shift);
     copied.launch = [box, &device = device_](const void* from, void* to) {
       launch_box_copy(device.stream(), box, from, to, device.multiprocessors());
     };
@@ -227,10 +227,7 @@ class ConvolutionKernel final : public Kernel {
     copied.needed = true;
     copied.at = parts_.add(cudnns.desc.bytes());
     const bool written = work_.direction == backward_weights;
-    std::array<std::int64_t, 4> shift = cudnns.shift;
-    if (written) {
-      for (std::int64_t& by : shift) by = -by;
-    }
+    const Extents4 shift = written ? reversed(cudnns.shift) : cudnns.shift;
     const TensorDesc& from = written ? cudnns.desc : works;
     const TensorDesc& to = written ? works : cudnns.desc;
     copied.launch = [reorder = any_reorder(from, to, shift), types = Conversion{from.dtype, to.dtype},

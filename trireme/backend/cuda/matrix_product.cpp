@@ -25,22 +25,6 @@ void set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
   check(cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof(value)), "an attribute of a product");
 }
 
-class Preference {
- public:
-  Preference() { check(cublasLtMatmulPreferenceCreate(&preference_), "preferences"); }
-  ~Preference() { cublasLtMatmulPreferenceDestroy(preference_); }
-  Preference(const Preference&) = delete;
-  Preference& operator=(const Preference&) = delete;
-  template <typename Value>
-  void set(cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
-    check(cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value, sizeof(value)), "a preference");
-  }
-  cublasLtMatmulPreference_t get() const { return preference_; }
-
- private:
-  cublasLtMatmulPreference_t preference_ = nullptr;
-};
-
 }  // namespace
 
 std::string to_string(const MatrixProductProblem& problem) {
@@ -81,11 +65,16 @@ MatrixProduct::MatrixProduct(const MatrixProductProblem& p) : problem_(to_string
 }
 
 std::vector<MatrixProduct::Algorithm> MatrixProduct::algorithms(cublasLtHandle_t handle, int most) const {
-  Preference preference;
-  preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
+  cublasLtMatmulPreference_t made = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&made), "preferences");
+  const Owner<cublasLtMatmulPreference_t> preference(made);
+  const auto prefer = [made](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof(value)), "a preference");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    preference.set(attribute, kAlignment);
+    prefer(attribute, kAlignment);
   std::vector<cublasLtMatmulHeuristicResult_t> results(most);
   int found = 0;
   const cublasStatus_t status =

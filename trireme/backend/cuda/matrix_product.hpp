@@ -47,13 +47,15 @@ class MatrixProduct {
   struct Destroy {
     void operator()(cublasLtMatmulDesc_t product) const { cublasLtMatmulDescDestroy(product); }
     void operator()(cublasLtMatrixLayout_t matrix) const { cublasLtMatrixLayoutDestroy(matrix); }
+    void operator()(cublasLtMatmulPreference_t preference) const { cublasLtMatmulPreferenceDestroy(preference); }
   };
-  using Product = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, Destroy>;
-  using Matrix = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, Destroy>;
+  template <typename Handle>
+  using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
+  using Matrix = Owner<cublasLtMatrixLayout_t>;
   static Matrix matrix(DataType type, std::int64_t rows, std::int64_t columns);
 
   std::string problem_;  // as text
-  Product product_;
+  Owner<cublasLtMatmulDesc_t> product_;
   Matrix a_, b_, dst_;
 };
 

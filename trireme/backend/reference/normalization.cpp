@@ -134,6 +134,9 @@ struct LocalResponse {
     return parameters.k + alpha_per_cell() * squares;
   }
 
+  double dst(const float* src, std::int64_t n, std::int64_t channel, std::int64_t i) const {
+    return src[view.offset(n, channel, i)] * std::pow(scale(src, n, channel, i), -parameters.beta);
+  }
   // src affects dst of its own channel directly, and of every neighbor through the neighbor's scale.
   double diff_src(const float* src, const float* diff_dst, std::int64_t n, std::int64_t channel, std::int64_t i) const {
     const double beta = parameters.beta;
@@ -147,6 +150,21 @@ struct LocalResponse {
            2 * alpha_per_cell() * beta * src[at] * through_scales;
   }
 };
+
+// The output at each position is value(operands, n, channel, i).
+template <typename Value>
+KernelChoice response_loops(const KernelRequest& request, const ChannelView& view, Value value) {
+  return plain_loops(request, [=](const Operands& operands, const RunContext&) {
+    float* dst = operands.output();
+#pragma omp parallel for collapse(2) schedule(static)
+    for (std::int64_t n = 0; n < view.batch; ++n) {
+      for (std::int64_t channel = 0; channel < view.channels; ++channel) {
+        for (std::int64_t i = 0; i < view.inner; ++i)
+          dst[view.offset(n, channel, i)] = static_cast<float>(value(operands, n, channel, i));
+      }
+    }
+  });
+}
 
 // Training uses the statistics of the batch and stores them; inference gets them.
 template <typename Operation>
@@ -199,40 +217,19 @@ KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& 
 
 KernelChoice make(const op::Lrn& operation, const KernelRequest& request) {
   const LocalResponse response{ChannelView(request.inputs[0].shape), operation};
-  return plain_loops(request, [response](const Operands& operands, const RunContext&) {
-    const ChannelView& view = response.view;
-    const float* src = operands.input(0);
-    float* dst = operands.output();
-#pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t n = 0; n < view.batch; ++n) {
-      for (std::int64_t channel = 0; channel < view.channels; ++channel) {
-        for (std::int64_t i = 0; i < view.inner; ++i) {
-          const std::int64_t at = view.offset(n, channel, i);
-          dst[at] =
-              static_cast<float>(src[at] * std::pow(response.scale(src, n, channel, i), -response.parameters.beta));
-        }
-      }
-    }
-  });
+  return response_loops(request, response.view,
+                        [response](const Operands& operands, std::int64_t n, std::int64_t channel, std::int64_t i) {
+                          return response.dst(operands.input(0), n, channel, i);
+                        });
 }
 
 KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request) {
   const op::Lrn parameters{.size = operation.size, .alpha = operation.alpha, .beta = operation.beta, .k = operation.k};
   const LocalResponse response{ChannelView(request.inputs[0].shape), parameters};
-  return plain_loops(request, [response](const Operands& operands, const RunContext&) {
-    const ChannelView& view = response.view;
-    const float* src = operands.input(0);
-    const float* diff_dst = operands.input(1);
-    float* diff_src = operands.output();
-#pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t n = 0; n < view.batch; ++n) {
-      for (std::int64_t channel = 0; channel < view.channels; ++channel) {
-        for (std::int64_t i = 0; i < view.inner; ++i) {
-          diff_src[view.offset(n, channel, i)] = static_cast<float>(response.diff_src(src, diff_dst, n, channel, i));
-        }
-      }
-    }
-  });
+  return response_loops(request, response.view,
+                        [response](const Operands& operands, std::int64_t n, std::int64_t channel, std::int64_t i) {
+                          return response.diff_src(operands.input(0), operands.input(1), n, channel, i);
+                        });
 }
 
 }  // namespace trireme::reference
