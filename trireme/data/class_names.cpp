@@ -76,7 +76,7 @@ std::vector<std::string> names_from_texts(const ClassTexts& texts, std::int32_t 
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c) != 0 || c == '/'; }, ' ');
     if (name.empty()) name = std::to_string(label);
-    if (name.front() == '.') name.insert(0, "_");
+    if (name.front() == '.') name.insert(name.begin(), '_');
     while (!taken.insert(name).second) name += fmt::format(" ({})", label);
     names.push_back(std::move(name));
   }
