@@ -16,7 +16,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/report/baseline.hpp"
-#include "trireme/report/document.hpp"
+#include "trireme/report/finding_text.hpp"
 #include "trireme/report/renderers.hpp"
 #include "trireme/report/trace_analysis.hpp"
 
@@ -135,7 +135,7 @@ void write_document(const report::Document& document, const ReportArguments& arg
 void say(const report::Document& document, const std::string& out) {
   for (const std::string& warning : document.warnings) log_line("warning: " + warning);
   if (out == "-") return;
-  for (const report::Finding& finding : document.findings) fmt::print("- {}\n", finding.text);
+  for (const report::Finding& finding : document.findings) fmt::print("- {}\n", report::text_of(finding));
   fmt::print("{}{}\n", document.findings.empty() ? "" : "\n", out);
 }
 

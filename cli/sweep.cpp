@@ -16,6 +16,7 @@
 #include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/lab/study/duration.hpp"
 #include "trireme/lab/study/ready_plans.hpp"
+#include "trireme/report/finding_text.hpp"
 #include "trireme/report/findings.hpp"
 
 namespace trireme::cli {
@@ -57,7 +58,7 @@ std::string best_text(const lab::SweepResult& result, const std::filesystem::pat
   std::string text;
   if (!has_runs) return text;
   for (const report::Study& study : report::make_studies(report::load_records({folder}))) {
-    for (const report::Finding& finding : report::best_findings(study)) text += finding.text + "\n";
+    for (const report::Finding& finding : report::best_findings(study)) text += report::text_of(finding) + "\n";
   }
   return text;
 }

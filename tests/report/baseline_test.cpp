@@ -4,6 +4,7 @@
 
 #include "tests/report/record_builder.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/report/finding_text.hpp"
 
 namespace trireme::report {
 namespace {
@@ -58,7 +59,7 @@ TEST(Baseline, TooFewRunsFailNoGateAndSaySo) {
   EXPECT_TRUE(is_blind(comparison));
   const Document document = make_baseline_document(comparison, sides.after);
   ASSERT_EQ(document.findings.size(), 1U);
-  EXPECT_NE(document.findings[0].text.find("not enough runs to tell"), std::string::npos);
+  EXPECT_NE(text_of(document.findings[0]).find("not enough runs to tell"), std::string::npos);
 }
 
 TEST(Baseline, ManyCellsTogetherShowWhatNoneShowsAlone) {
@@ -82,8 +83,8 @@ TEST(Baseline, OneLeapDoesNotHideThatTheRestIsSlower) {  // nor does the rest ma
   EXPECT_EQ(comparison.overall.verdict, perf::Verdict::no_difference_shown);
   const Document document = make_baseline_document(comparison, sides.after);
   EXPECT_EQ(document.findings[0].kind, Finding::Kind::not_shown);
-  EXPECT_NE(document.findings[0].text.find("medians and ranks disagree"), std::string::npos)
-      << document.findings[0].text;
+  EXPECT_NE(text_of(document.findings[0]).find("medians and ranks disagree"), std::string::npos)
+      << text_of(document.findings[0]);
 }
 
 TEST(Baseline, WhatFailsNowIsBroken) {
@@ -228,8 +229,8 @@ TEST(Baseline, DocumentHasTheChangesAndTheirTests) {
   EXPECT_EQ(figure.table.rows.size(), 2U);
   EXPECT_EQ(figure.table.rows[0][9].text, "slower");
   ASSERT_GE(document.findings.size(), 3U);
-  EXPECT_NE(document.findings[1].text.find("batch 8 got slower: 0.800x (p = 0.016"), std::string::npos)
-      << document.findings[1].text;
+  EXPECT_NE(text_of(document.findings[1]).find("batch 8 got slower: 0.800x (p = 0.016"), std::string::npos)
+      << text_of(document.findings[1]);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "tests/report/record_builder.hpp"
-#include "trireme/report/document.hpp"
 #include "trireme/report/file_figures.hpp"
+#include "trireme/report/finding_text.hpp"
 
 namespace trireme::report {
 namespace {
@@ -26,14 +26,14 @@ RecordBuilder processes(int workers, int threads, int batch) {
 
 const Finding* find(const Document& document, const std::string& part) {
   for (const Finding& finding : document.findings) {
-    if (finding.text.find(part) != std::string::npos) return &finding;
+    if (text_of(finding).find(part) != std::string::npos) return &finding;
   }
   return nullptr;
 }
 
 std::string all_text(const Document& document) {
   std::string text;
-  for (const Finding& finding : document.findings) text += finding.text + "\n";
+  for (const Finding& finding : document.findings) text += text_of(finding) + "\n";
   return text;
 }
 
@@ -45,7 +45,14 @@ TEST(Findings, ProcessesAgainstThreadsAtTheSameEffectiveBatch) {
   const Finding* finding = find(document, "2 processes × 1 thread beat 1 process × 2 threads by 1.12x (p = 0.008");
   ASSERT_NE(finding, nullptr) << all_text(document);
   EXPECT_EQ(finding->kind, Finding::Kind::shown);
-  EXPECT_NE(finding->text.find("at effective batch 64"), std::string::npos);
+  EXPECT_NE(text_of(*finding).find("at effective batch 64"), std::string::npos);
+  EXPECT_EQ(finding->subjects, (std::vector<std::string>{"2 processes × 1 thread", "1 process × 2 threads"}));
+  EXPECT_EQ(finding->verdict, perf::Verdict::larger);
+  EXPECT_NEAR(finding->ratio.value(), 1.12, 1e-12);
+  EXPECT_NEAR(finding->p.value(), 2.0 / 252, 1e-12);
+  EXPECT_LT(finding->interval.value().low, 1.12);
+  EXPECT_FALSE(finding->interval->is_range);
+  EXPECT_EQ(std::get<claim::Pair>(finding->claim).runs.first, 5U);
   EXPECT_NE(document.figure(finding->figure), nullptr);
 }
 
@@ -54,7 +61,7 @@ TEST(Findings, ThreeRunsEachClaimNothing) {
   add_runs(records, processes(1, 2, 64), {100, 101, 99});
   add_runs(records, processes(2, 1, 32), {500, 501, 499});
   const Document document = make_document(records);
-  for (const Finding& finding : document.findings) EXPECT_NE(finding.kind, Finding::Kind::shown) << finding.text;
+  for (const Finding& finding : document.findings) EXPECT_NE(finding.kind, Finding::Kind::shown) << text_of(finding);
   EXPECT_NE(find(document, "not enough runs to tell (3 and 3; 4 each would be enough)"), nullptr) << all_text(document);
 }
 
@@ -63,7 +70,8 @@ TEST(Findings, NoiseIsNoDifference) {
   add_runs(records, processes(1, 2, 64), {100, 120, 101, 118, 104});
   add_runs(records, processes(2, 1, 32), {99, 119, 102, 117, 103});
   const Document document = make_document(records);
-  for (const Finding& finding : document.findings) EXPECT_EQ(finding.kind, Finding::Kind::not_shown) << finding.text;
+  for (const Finding& finding : document.findings)
+    EXPECT_EQ(finding.kind, Finding::Kind::not_shown) << text_of(finding);
   EXPECT_NE(find(document, "No difference between"), nullptr);
   EXPECT_EQ(find(document, " beat"), nullptr);
 }
@@ -152,7 +160,8 @@ TEST(Findings, ScalingHasItsEfficiency) {
   const Document document = make_document(records);
   const Finding* finding = find(document, "4 workers beat 1 worker by 3.00x");
   ASSERT_NE(finding, nullptr) << all_text(document);
-  EXPECT_NE(finding->text.find("75 % of ideal"), std::string::npos);
+  EXPECT_NE(text_of(*finding).find("75 % of ideal"), std::string::npos);
+  EXPECT_NEAR(std::get<claim::Pair>(finding->claim).efficiency.value().y, 0.75, 1e-12);
 }
 
 TEST(Findings, ASlowerFrameworkIsSaidToBeSo) {
@@ -163,6 +172,8 @@ TEST(Findings, ASlowerFrameworkIsSaidToBeSo) {
   const Finding* finding = find(document, "Trireme reaches only 0.80x of the speed of pytorch");
   ASSERT_NE(finding, nullptr) << all_text(document);
   EXPECT_EQ(finding->kind, Finding::Kind::worse);
+  EXPECT_EQ(finding->verdict, perf::Verdict::smaller);
+  EXPECT_NEAR(finding->ratio.value(), 0.8, 1e-12);
 }
 
 RecordSet input_records(int workers, const std::vector<double>& percent) {
@@ -187,6 +198,9 @@ TEST(Findings, InputThatCostsNothingIsSaidToBeSo) {
   const Document five = report({4, 5, 6, 5, 5});
   const Finding* finding = find(five, "Input costs speed (p = 0.031): a median of 5.0 % of the speed with resnet50.");
   ASSERT_NE(finding, nullptr) << all_text(five);
+  EXPECT_NEAR(finding->ratio.value(), 0.95, 1e-12);  // of the speed without input
+  EXPECT_NEAR(finding->p.value(), 1.0 / 32, 1e-12);
+  EXPECT_FALSE(finding->interval.has_value());
   EXPECT_EQ(finding->kind, Finding::Kind::shown);
 }
 
@@ -206,7 +220,7 @@ TEST(Findings, RepeatsOfOneProcessAreOneRun) {
       RecordBuilder().speed(100, {99, 100, 101, 102, 98}).io_overhead({4, 5, 6, 5, 5}).config("batch_size", 8).run());
   records.runs.push_back(RecordBuilder().speed(50, {49, 50, 51, 52, 48}).config("batch_size", 16).run());
   const Document document = make_document(records);
-  for (const Finding& finding : document.findings) EXPECT_NE(finding.kind, Finding::Kind::shown) << finding.text;
+  for (const Finding& finding : document.findings) EXPECT_NE(finding.kind, Finding::Kind::shown) << text_of(finding);
   EXPECT_NE(find(document, "(1 and 1, counting repeats of a process as one run; 4 each would be enough)"), nullptr)
       << all_text(document);
   EXPECT_NE(find(document, "Not enough runs to tell whether input costs speed (1)"), nullptr) << all_text(document);
@@ -230,6 +244,8 @@ TEST(Findings, OptionsThatMatterAreNamedWithFiveRunsOfMany) {
                                 "the median of 8 threads is 1.33x that of 1 thread with batch 8.");
   ASSERT_NE(threads, nullptr) << all_text(document);
   EXPECT_EQ(threads->kind, Finding::Kind::shown);
+  EXPECT_EQ(threads->subjects, (std::vector<std::string>{"threads per worker", "8 threads", "1 thread"}));
+  EXPECT_NEAR(threads->ratio.value(), 140.0 / 105, 1e-12);
   EXPECT_NE(find(document, "No effect of the choice of batch per worker could be shown"), nullptr)
       << all_text(document);
 }
@@ -257,7 +273,7 @@ TEST(Findings, NoiseIsFoundToMatterNoMoreOftenThanItMay) {
     for (const Finding& finding : fact_findings(study, {})) findings.push_back(finding);
     const auto shows = [&](const char* part) {
       return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
-        return finding.kind != Finding::Kind::not_shown && finding.text.find(part) != std::string::npos;
+        return finding.kind != Finding::Kind::not_shown && text_of(finding).find(part) != std::string::npos;
       });
     };
     options += shows("makes a difference");

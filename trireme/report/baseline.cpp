@@ -244,49 +244,29 @@ Figure change_figure(const BaselineComparison& comparison, const RecordSet& reco
   return figure;
 }
 
-Finding overall_finding(const BaselineComparison& comparison) {
-  const std::string text = fmt::format("{:.3f}x over {} configurations ({})", comparison.overall.ratio,
-                                       comparison.changes.size(), perf::p_text(comparison.overall));
-  if (!comparison.overall.is_supported()) {
-    return {
-        .kind = Finding::Kind::not_shown, .text = "No overall change could be shown: " + text + ".", .figure = kFigure};
-  }
-  const bool faster = comparison.overall.verdict == Verdict::larger;
-  return {.kind = faster ? Finding::Kind::shown : Finding::Kind::worse,
-          .text = fmt::format("{} overall: {}.", faster ? "Faster" : "Slower", text),
-          .figure = kFigure};
-}
-
 std::vector<Finding> change_findings(const BaselineComparison& comparison) {
   std::vector<Finding> findings;
   for (const std::string& what : comparison.broken)
-    findings.push_back({.kind = Finding::Kind::worse, .text = fmt::format("Broken: {}.", what)});
-  if (comparison.changes.size() > 1) findings.push_back(overall_finding(comparison));
-  std::size_t none = 0, too_few = 0;
+    findings.push_back({.kind = Finding::Kind::worse, .claim = claim::Broken(), .subjects = {what}});
+  const std::size_t count = comparison.changes.size();
+  if (count > 1) findings.push_back(tested(claim::Changes{count}, {}, comparison.overall, kFigure));
   std::vector<const CellChange*> shown;
   for (const CellChange& change : comparison.changes) {
-    none += change.comparison.verdict == Verdict::no_difference_shown;
-    too_few += change.comparison.verdict == Verdict::too_few_runs;
     if (change.comparison.is_supported()) shown.push_back(&change);
   }
   std::ranges::sort(shown, {}, [](const CellChange* change) { return change->comparison.ratio; });
   for (const CellChange* change : shown) {
-    findings.push_back({.kind = change->comparison.ratio > 1 ? Finding::Kind::shown : Finding::Kind::worse,
-                        .text = fmt::format("{} got {}: {:.3f}x ({}; {}: {:.3f} to {:.3f}).", change->label,
-                                            verdict_text(*change), change->comparison.ratio,
-                                            perf::p_text(change->comparison.p), kind_text(change->comparison.interval),
-                                            change->comparison.interval.low, change->comparison.interval.high),
+    findings.push_back(tested(claim::Change(), {change->label}, change->comparison, kFigure));
+  }
+  for (const Verdict verdict : {Verdict::no_difference_shown, Verdict::too_few_runs}) {
+    const auto alike = std::ranges::count(comparison.changes, verdict,
+                                          [](const CellChange& change) { return change.comparison.verdict; });
+    if (alike == 0) continue;
+    findings.push_back({.kind = Finding::Kind::not_shown,
+                        .claim = claim::Unchanged{.count = static_cast<std::size_t>(alike), .configurations = count},
+                        .verdict = verdict,
                         .figure = kFigure});
   }
-  const auto add_count = [&](std::size_t count, const std::string& text) {
-    if (count > 0)
-      findings.push_back({.kind = Finding::Kind::not_shown,
-                          .text = fmt::format("{} of {}: {}.", count, comparison.changes.size(), text),
-                          .figure = kFigure});
-  };
-  add_count(none, "no difference could be shown");
-  add_count(too_few, fmt::format("not enough runs to tell; this many configurations need {} on each side",
-                                 perf::runs_needed(comparison.changes.size())));
   return findings;
 }
 
@@ -352,7 +332,8 @@ Document make_baseline_document(const BaselineComparison& comparison, const Reco
                     .findings = change_findings(comparison),
                     .guidelines = {},
                     .sections = {},
-                    .runs = runs_table(make_studies(new_records))};
+                    .runs = runs_table(make_studies(new_records)),
+                    .files = files_of(new_records)};
   document.sections.push_back({.title = "What changed", .figures = {change_figure(comparison, new_records)}});
   return document;
 }

@@ -54,6 +54,22 @@ std::string joined(const std::set<std::string>& values) { return fmt::format("{}
 
 }  // namespace
 
+Finding tested(Claim claim, std::vector<std::string> subjects, const perf::Comparison& comparison,
+               const std::string& figure) {
+  using Kind = Finding::Kind;
+  Finding finding{.claim = std::move(claim),
+                  .subjects = std::move(subjects),
+                  .verdict = comparison.verdict,
+                  .ratio = comparison.ratio,
+                  .p = comparison.p,
+                  .figure = figure};
+  finding.kind = comparison.verdict == perf::Verdict::larger    ? Kind::shown
+                 : comparison.verdict == perf::Verdict::smaller ? Kind::worse
+                                                                : Kind::not_shown;
+  if (comparison.interval.high > 0) finding.interval = comparison.interval;
+  return finding;
+}
+
 std::vector<const Figure*> Document::figures() const {
   std::vector<const Figure*> all;
   for (const Section& section : sections) {
@@ -77,7 +93,8 @@ Document make_document(const RecordSet& records) {
                     .findings = {},
                     .guidelines = {},
                     .sections = {},
-                    .runs = runs_table(studies)};
+                    .runs = runs_table(studies),
+                    .files = files_of(records)};
   std::set<std::string> taken;
   std::vector<StudyFigure> first_figures;
   for (const Study& study : studies) {
@@ -175,6 +192,15 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RecordSet& recor
   }
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
   return facts;
+}
+
+std::vector<std::string> files_of(const RecordSet& records) {
+  std::vector<std::string> files;
+  const auto add = [&](const auto& record) { files.push_back(record.file); };
+  std::ranges::for_each(records.runs, add);
+  std::ranges::for_each(records.trainings, add);
+  std::ranges::for_each(records.networks, add);
+  return files;
 }
 
 std::vector<std::string> warnings_of(const RecordSet& records, const std::vector<Study>& studies) {

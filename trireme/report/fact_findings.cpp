@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "trireme/base/json_fields.hpp"
-#include "trireme/base/units.hpp"
 #include "trireme/perf/comparison.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
@@ -41,15 +40,13 @@ void add_time(const Study& study, const std::vector<Figure>& figures, std::vecto
     const Cell& best = fastest(cells);
     const auto time = mean_time(best);
     if (!time || time->compute >= kAllCompute * time->total()) continue;
-    std::string shares;
+    claim::StepTime claim;
     for (const TimePart& part : time_parts()) {
-      const double share = 100 * (*time).*part.seconds / time->total();
-      if (share < 0.5) continue;
-      shares += fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", share, part.name);
+      const double percent = 100 * (*time).*part.seconds / time->total();
+      if (percent >= 0.5) claim.percent.emplace_back(part.name, percent);
     }
-    findings.push_back({.kind = Finding::Kind::fact,
-                        .text = fmt::format("A step of the fastest configuration of {} ({}) consists of {}.",
-                                            work_text(best), best.label, shares),
+    findings.push_back({.claim = std::move(claim),
+                        .subjects = {work_text(best), best.label},
                         .figure = figure_ending(figures, "-time")});
   }
 }
@@ -64,19 +61,17 @@ Finding input_finding(const std::vector<const Cell*>& cells, const std::string& 
     const std::vector<double> more = run_io_overheads(*cell);
     runs.insert(runs.end(), more.begin(), more.end());
   }
-  const std::string of = cells.size() == 1 ? "" : fmt::format(", the most of {} configurations", cells.size());
-  const std::string cost =
-      fmt::format("a median of {:.1f} % of the speed with {}{}", perf::median(io_overheads(*most)), most->label, of);
-  const double p = perf::sign_test(runs), smallest_p = std::pow(0.5, static_cast<double>(runs.size()));
-  if (p < perf::kSignificance) {
-    return {.kind = Finding::Kind::shown,
-            .text = fmt::format("Input costs speed ({}): {}.", perf::p_text(p), cost),
-            .figure = figure};
-  }
-  const std::string why = smallest_p < perf::kSignificance
-                              ? fmt::format("No cost of input could be shown ({})", perf::p_text(p))
-                              : fmt::format("Not enough runs to tell whether input costs speed ({})", runs.size());
-  return {.kind = Finding::Kind::not_shown, .text = fmt::format("{}: {}.", why, cost), .figure = figure};
+  const double percent = perf::median(io_overheads(*most)), p = perf::sign_test(runs);
+  const double smallest_p = std::pow(0.5, static_cast<double>(runs.size()));
+  const bool is_shown = p < perf::kSignificance;
+  perf::Comparison comparison{.ratio = 1 - percent / 100, .p = p};
+  comparison.verdict = is_shown                           ? perf::Verdict::smaller
+                       : smallest_p < perf::kSignificance ? perf::Verdict::no_difference_shown
+                                                          : perf::Verdict::too_few_runs;
+  Finding finding = tested(claim::Input{.configurations = cells.size(), .runs = runs.size(), .percent = percent},
+                           {most->label}, comparison, figure);
+  if (is_shown) finding.kind = Finding::Kind::shown;  // nothing got worse
+  return finding;
 }
 
 void add_input(const Study& study, const std::vector<Figure>& figures, std::vector<Finding>& findings) {
@@ -91,10 +86,10 @@ void add_failures(const Study& study, std::vector<Finding>& findings) {
   std::size_t all = study.failed.size();
   for (const Cell& cell : study.cells) all += cell.runs.size();
   const Run& first = study.failed.front();
-  findings.push_back({.kind = Finding::Kind::worse,
-                      .text = fmt::format("{} of {} runs of '{}' failed and are not in any figure; the first: {} ({}).",
-                                          study.failed.size(), all, study.title, short_error(first),
-                                          std::filesystem::path(first.file).filename().string())});
+  findings.push_back(
+      {.kind = Finding::Kind::worse,
+       .claim = claim::Failures{.failed = study.failed.size(), .runs = all},
+       .subjects = {study.title, short_error(first), std::filesystem::path(first.file).filename().string()}});
 }
 
 std::string names_of(const std::vector<const Cell*>& cells) {
@@ -114,18 +109,6 @@ const Cell* smaller_batch(const Cell& best, const std::vector<const Cell*>& cell
       smallest = cell;
   }
   return smallest;
-}
-
-// "118.55 s of training", and for a resumed run this run's part of it.
-std::string training_time(const Training& record) {
-  double of_epochs = 0;
-  for (const record::Epoch& epoch : record.epochs) of_epochs += epoch.train_seconds;
-  const auto &all = record.train_seconds, &here = record.train_seconds_here;
-  if (!record.resumed || !here) return format_seconds(all.value_or(of_epochs)) + " of training";
-  const std::string where =
-      fmt::format("resumed at step {} (epoch {:.2f})", record.resumed->step, record.resumed->epoch);
-  if (!all) return fmt::format("{} of training since it was {}", format_seconds(*here), where);
-  return fmt::format("{} of training ({} of it since it was {})", format_seconds(*all), format_seconds(*here), where);
 }
 
 }  // namespace
@@ -189,11 +172,20 @@ std::vector<Finding> training_findings(const std::vector<Training>& records, con
   for (const Training& record : records) {
     if (record.epochs.empty() || !record.epochs.back().epoch || !record.epochs.back().loss) continue;
     const record::Epoch& last = record.epochs.back();
-    std::string text =
-        fmt::format("{}: loss {} after {:g} epoch{} and {}", std::filesystem::path(record.file).stem().string(),
-                    number_text(*last.loss), *last.epoch, *last.epoch == 1 ? "" : "s", training_time(record));
-    if (last.top1) text += fmt::format("; top-1 {:.2f} %", 100 * *last.top1);
-    findings.push_back({.kind = Finding::Kind::fact, .text = text + ".", .figure = figure_ending(figures, "")});
+    claim::Training claim{.loss = *last.loss,
+                          .epochs = *last.epoch,
+                          .top1 = last.top1,
+                          .seconds = record.train_seconds,
+                          .seconds_here = record.train_seconds_here,
+                          .resumed = record.resumed};
+    if (!claim.seconds_here) claim.resumed.reset();
+    if (!claim.resumed && !claim.seconds) {
+      claim.seconds = 0;
+      for (const record::Epoch& epoch : record.epochs) *claim.seconds += epoch.train_seconds;
+    }
+    findings.push_back({.claim = std::move(claim),
+                        .subjects = {std::filesystem::path(record.file).stem().string()},
+                        .figure = figure_ending(figures, "")});
   }
   return findings;
 }
@@ -210,9 +202,8 @@ std::vector<Finding> network_findings(const std::vector<Figure>& figures) {
         fastest_series = &series;
       }
     }
-    findings.push_back({.kind = Finding::Kind::fact,
-                        .text = fmt::format("{}: at most {} GB/s ({}, messages of {}).", figure.title,
-                                            number_text(peak->y), fastest_series->name, format_bytes(peak->x)),
+    findings.push_back({.claim = claim::Bandwidth{.bytes = peak->x, .gigabytes_per_second = peak->y},
+                        .subjects = {figure.title, fastest_series->name},
                         .figure = figure.id});
   }
   return findings;

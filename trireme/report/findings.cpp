@@ -9,6 +9,7 @@
 #include "trireme/base/json_fields.hpp"
 #include "trireme/perf/comparison.hpp"
 #include "trireme/report/figure_parts.hpp"
+#include "trireme/report/finding_text.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {
@@ -25,6 +26,13 @@ struct Pair {
   Comparison comparison;
 };
 
+claim::RunCounts run_counts(const Cell& first, const Cell& second, std::size_t comparisons) {
+  return {.first = first.run_speeds().size(),
+          .second = second.run_speeds().size(),
+          .needed = perf::runs_needed(comparisons),
+          .has_repeats = first.is_one_run() || second.is_one_run()};
+}
+
 // Several pairs of one question are corrected together.
 std::vector<Pair> compared(std::vector<CellPair> cells) {
   std::vector<Comparison> comparisons;
@@ -36,62 +44,10 @@ std::vector<Pair> compared(std::vector<CellPair> cells) {
   return pairs;
 }
 
-// Capitalizes words, but not names such as resnet20.
-std::string capitalised(std::string text) {
-  const std::size_t word = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
-  if (word != std::string::npos && word > 0 && (text[word] == ' ' || text[word] == ','))
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
-std::string times_text(double ratio) { return fmt::format("{:.2f}x", ratio); }
-
-std::string interval_text(const Comparison& comparison) {
-  return fmt::format("{}: {:.2f} to {:.2f}", kind_text(comparison.interval), comparison.interval.low,
-                     comparison.interval.high);
-}
-
-std::string too_few_text(const Pair& pair, std::size_t comparisons) {
-  const bool has_repeats = pair.first->is_one_run() || pair.second->is_one_run();
-  return fmt::format("not enough runs to tell ({} and {}{}; {} each would be enough)", pair.first->run_speeds().size(),
-                     pair.second->run_speeds().size(), has_repeats ? ", counting repeats of a process as one run" : "",
-                     perf::runs_needed(comparisons));
-}
-
-// "2 workers beat", "1 worker beats", "batch 32 beats"
-const char* beats(const std::string& subject) {
-  const std::size_t digits = subject.find_first_not_of("0123456789");
-  const bool is_plural = digits > 0 && digits != std::string::npos && subject.substr(0, digits) != "1";
-  return is_plural ? "beat" : "beats";
-}
-
-// "A beats B by 1.12x (p = 0.003; 95 %: 1.10 to 1.14)", either way round, or that this cannot be said.
-Finding versus(const Pair& pair, const std::string& first, const std::string& second, const std::string& where,
-               std::size_t comparisons, const std::string& figure) {
-  const Comparison& comparison = pair.comparison;
-  const std::string p = perf::p_text(comparison);
-  Finding finding{.kind = Finding::Kind::not_shown, .text = {}, .figure = figure};
-  switch (comparison.verdict) {
-    case Verdict::larger:
-      finding.kind = Finding::Kind::shown;
-      finding.text = fmt::format("{} {} {} by {} ({}; {}){}.", first, beats(first), second,
-                                 times_text(comparison.ratio), p, interval_text(comparison), where);
-      break;
-    case Verdict::smaller:
-      finding.kind = Finding::Kind::worse;
-      finding.text = fmt::format("{} reaches only {} of the speed of {} ({}; {}){}.", first,
-                                 times_text(comparison.ratio), second, p, interval_text(comparison), where);
-      break;
-    case Verdict::no_difference_shown:
-      finding.text = fmt::format("No difference between {} and {} could be shown ({}; {}){}.", first, second,
-                                 times_text(comparison.ratio), p, where);
-      break;
-    case Verdict::too_few_runs:
-      finding.text = fmt::format("{} against {}: {}{}; the ratio of the medians is {}.", first, second,
-                                 too_few_text(pair, comparisons), where, times_text(comparison.ratio));
-      break;
-  }
-  return finding;
+Finding pair_finding(const Pair& pair, std::vector<std::string> subjects, claim::Pair claim, std::size_t comparisons,
+                     const std::string& figure) {
+  claim.runs = run_counts(*pair.first, *pair.second, comparisons);
+  return tested(claim, std::move(subjects), pair.comparison, figure);
 }
 
 double workers_of(const Cell& cell) { return cell.example().option_or("workers", 1); }
@@ -117,24 +73,13 @@ Finding best_finding(const std::vector<const Cell*>& cells, const std::string& f
   std::vector<Comparison> comparisons;
   for (const Cell* cell : others) comparisons.push_back(perf::compare(best.run_speeds(), cell->run_speeds()));
   const auto place = std::ranges::min_element(comparisons, is_weaker) - comparisons.begin();
-  const Comparison& weakest = comparisons[place];
-  const Pair pair{&best, others[place], weakest};
-  const std::string speed = number_text(best.median_speed()) + " images/s";
-  const std::string lead = times_text(best.median_speed() / next->median_speed());
-  const std::string count = fmt::format("of {} configurations", cells.size());
-  if (weakest.verdict == Verdict::larger) {
-    return {.kind = Finding::Kind::shown,
-            .text = fmt::format("{} is the fastest {}: {}, {} the next, {} ({}).", best.label, count, speed, lead,
-                                next->label, perf::p_text(weakest.p)),
-            .figure = figure};
-  }
-  const std::string why = weakest.verdict == Verdict::too_few_runs
-                              ? too_few_text(pair, 1)
-                              : fmt::format("the lead is not supported ({})", perf::p_text(weakest));
-  return {.kind = Finding::Kind::not_shown,
-          .text = fmt::format("{} has the highest median {}: {}, {} that of {}; {}.", best.label, count, speed, lead,
-                              next->label, why),
-          .figure = figure};
+  Comparison weakest = comparisons[place];
+  weakest.ratio = best.median_speed() / next->median_speed();
+  weakest.interval = {};  // of another ratio
+  return tested(claim::Fastest{.configurations = cells.size(),
+                               .images_per_second = best.median_speed(),
+                               .runs = run_counts(best, *others[place], 1)},
+                {best.label, next->label}, weakest, figure);
 }
 
 // With equal cores and images per step: one process with many threads, or many processes with few?
@@ -167,9 +112,10 @@ void add_processes(const Study& study, const std::string& figure, std::vector<Fi
   }
   for (const Pair& pair : compared(questions)) {
     if (chosen.count(pair.first) == 0) continue;
-    findings.push_back(versus(pair, processes_text(*pair.first), processes_text(*pair.second),
-                              fmt::format(" at effective batch {:g}", pair.first->example().effective_batch()),
-                              questions.size(), figure));
+    findings.push_back(
+        pair_finding(pair, {processes_text(*pair.first), processes_text(*pair.second)},
+                     {.where = fmt::format(" at effective batch {:g}", pair.first->example().effective_batch())},
+                     questions.size(), figure));
   }
 }
 
@@ -185,13 +131,10 @@ void add_scaling(const Study& study, const std::vector<Figure>& figures, std::ve
     questions.emplace_back(efficiency.cell, efficiency.base);
   }
   for (const Pair& pair : compared(questions)) {
-    const Point& share = shares[pair.first];
-    const std::string rest = settings_text(settings_without(*pair.first, {"workers"}));
-    std::string where = rest.empty() ? "" : " with " + rest;
-    where += fmt::format(": {:.0f} % of ideal", 100 * share.y);
-    if (share.spread) where += fmt::format(" ({:.0f} to {:.0f} %)", 100 * share.spread->low, 100 * share.spread->high);
-    findings.push_back(versus(pair, setting_text("workers", workers_of(*pair.first)),
-                              setting_text("workers", workers_of(*pair.second)), where, questions.size(), figure));
+    findings.push_back(pair_finding(
+        pair, {setting_text("workers", workers_of(*pair.first)), setting_text("workers", workers_of(*pair.second))},
+        {.where = where_text(settings_without(*pair.first, {"workers"})), .efficiency = shares[pair.first]},
+        questions.size(), figure));
   }
 }
 
@@ -202,27 +145,13 @@ bool are_independent(const std::vector<CellPair>& pairs) {
   return cells.size() == 2 * pairs.size();
 }
 
-// Over all settings, though each alone may have too few runs: "A beats B overall: 1.87x over 6 settings ...".
-Finding overall_finding(const std::vector<CellPair>& pairs, const Comparison& overall, const std::string& first,
+Finding overall_finding(const std::vector<CellPair>& pairs, Comparison overall, const std::string& first,
                         const std::string& second, const std::string& figure) {
   std::vector<double> ratios;
   for (const CellPair& pair : pairs) ratios.push_back(pair.first->median_speed() / pair.second->median_speed());
   const auto [least, most] = std::ranges::minmax_element(ratios);
-  const std::string what = fmt::format("{} over {} settings, from {} to {} ({})", times_text(overall.ratio),
-                                       pairs.size(), times_text(*least), times_text(*most), perf::p_text(overall));
-  if (overall.verdict == Verdict::larger) {
-    return {.kind = Finding::Kind::shown,
-            .text = fmt::format("{} {} {} overall: {}.", first, beats(first), second, what),
-            .figure = figure};
-  }
-  if (overall.verdict == Verdict::smaller) {
-    return {.kind = Finding::Kind::worse,
-            .text = fmt::format("{} is behind {} overall: {}.", first, second, what),
-            .figure = figure};
-  }
-  return {.kind = Finding::Kind::not_shown,
-          .text = fmt::format("No overall difference between {} and {} could be shown: {}.", first, second, what),
-          .figure = figure};
+  overall.interval = {*least, *most, true};
+  return tested(claim::Overall{pairs.size()}, {first, second}, overall, figure);
 }
 
 // Cells that differ only in this option, in several settings: all together, and each alone if it has enough runs.
@@ -247,9 +176,9 @@ void add_pairs(const std::vector<CellPair>& questions, const std::string& option
   }
   for (const Pair& pair : compared(questions)) {
     if (pair.comparison.verdict == Verdict::too_few_runs && !by_second.empty()) continue;  // see the overall finding
-    const std::string rest = settings_text(settings_without(*pair.first, {option}));
-    findings.push_back(versus(pair, value(*pair.first), value(*pair.second), rest.empty() ? "" : " with " + rest,
-                              questions.size(), figure));
+    findings.push_back(pair_finding(pair, {value(*pair.first), value(*pair.second)},
+                                    {.where = where_text(settings_without(*pair.first, {option}))}, questions.size(),
+                                    figure));
   }
 }
 
@@ -310,8 +239,7 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
   // If little varies, the same sentence may answer two questions.
   std::vector<Finding> distinct;
   for (Finding& finding : findings) {
-    finding.text = capitalised(finding.text);
-    if (std::ranges::none_of(distinct, [&](const Finding& f) { return f.text == finding.text; }))
+    if (std::ranges::none_of(distinct, [&](const Finding& f) { return text_of(f) == text_of(finding); }))
       distinct.push_back(std::move(finding));
   }
   return distinct;
@@ -320,11 +248,14 @@ std::vector<Finding> comparison_findings(const Study& study, const std::vector<F
 std::vector<Finding> best_findings(const Study& study, const std::string& figure) {
   std::vector<Finding> findings;
   for (const auto& cells : same_work(study)) {
-    if (cells.size() < 2) continue;
-    findings.push_back(best_finding(cells, figure));
-    findings.back().text = capitalised(findings.back().text);
+    if (cells.size() > 1) findings.push_back(best_finding(cells, figure));
   }
   return findings;
+}
+
+std::string where_text(const Json& settings) {
+  const std::string text = settings_text(settings);
+  return text.empty() ? "" : " with " + text;
 }
 
 std::string exchange_of(const Run& run) {

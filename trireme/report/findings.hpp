@@ -1,4 +1,4 @@
-// Sentences that a study supports, by perf::compare(); what the test does not support is reported as such.
+// What a study supports, by perf::compare(); what the test does not support is reported as such.
 #pragma once
 
 #include <vector>
@@ -32,7 +32,8 @@ const Cell& fastest(const std::vector<const Cell*>& cells);
 // Cells whose speed cannot be told from that of `best`, without `best` itself.
 std::vector<const Cell*> not_told_apart(const Cell& best, const std::vector<const Cell*>& cells);
 
-std::string short_error(const Run& run);  // first line, cut to fit a sentence
+std::string where_text(const Json& settings);  // " with batch 32"; none: empty
+std::string short_error(const Run& run);       // first line, cut to fit a sentence
 
 // The first figure whose id has this suffix, else the first figure, else empty.
 std::string figure_ending(const std::vector<Figure>& figures, const std::string& suffix);

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <regex>
 
+#include "trireme/report/finding_text.hpp"
 #include "trireme/report/renderers.hpp"
 #include "trireme_page_texts.hpp"
 
@@ -42,14 +42,15 @@ Badge badge_of(Finding::Kind kind) {
   return kBadges.at(static_cast<std::size_t>(kind));
 }
 
-// Ratios, speeds and shares stand out of the sentence, p values stand back.
-std::string emphasised(const std::string& sentence) {
-  // The library's expressions call themselves for every character: not for texts without end.
-  if (sentence.size() > 2000) return xml_escaped(sentence);
-  static const std::regex numbers(R"((\d+\.\d+x|\d[\d,.]* images/s|\d+ % of ideal|\d+\.\d % of the speed))");
-  static const std::regex p_values(R"(\(p [^()]*\))");
-  const std::string strong = std::regex_replace(xml_escaped(sentence), numbers, "<strong>$1</strong>");
-  return std::regex_replace(strong, p_values, "<span class=\"p\">$&</span>");
+std::string html_sentence(const Sentence& sentence) {
+  constexpr std::array<std::pair<const char*, const char*>, 3> kTags{
+      {{"", ""}, {"<strong>", "</strong>"}, {"<span class=\"p\">", "</span>"}}};
+  std::string html;
+  for (const auto& [text, emphasis] : sentence.pieces) {
+    const auto& [open, close] = kTags.at(static_cast<std::size_t>(emphasis));
+    html += open + xml_escaped(text) + close;
+  }
+  return html;
 }
 
 // A table that sorts and can be copied.
@@ -131,7 +132,7 @@ std::string findings(const Document& document) {
     const Badge badge = badge_of(finding.kind);
     (i < kFirstFindings ? items : more) +=
         fmt::format("<li class=\"{}\"><span class=\"badge\">{}</span><span>{}</span>{}</li>\n", badge.css, badge.text,
-                    emphasised(finding.text), figure_link(document, finding.figure, "Figure"));
+                    html_sentence(sentence_of(finding)), figure_link(document, finding.figure, "Figure"));
   }
   if (!more.empty()) {
     more = fmt::format("<details><summary>{} more</summary><ol class=\"findings card\">\n{}</ol></details>\n",

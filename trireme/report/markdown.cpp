@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "trireme/report/finding_text.hpp"
 #include "trireme/report/renderers.hpp"
 
 namespace trireme::report {
@@ -81,8 +82,8 @@ std::string to_markdown(const Document& document, bool with_drawings) {
   for (const std::string& warning : document.warnings) text += fmt::format("- {}\n", escaped(warning));
   if (!document.findings.empty()) text += "\n## Findings\n\n";
   for (const Finding& finding : document.findings)
-    text +=
-        fmt::format("- {}: {}{}\n", mark_of(finding.kind), escaped(finding.text), link_to(document, finding.figure));
+    text += fmt::format("- {}: {}{}\n", mark_of(finding.kind), escaped(text_of(finding)),
+                        link_to(document, finding.figure));
   if (!document.guidelines.empty()) text += "\n## Guidelines for this machine\n\n";
   for (const Guideline& guideline : document.guidelines)
     text += fmt::format("{}{}\n\n{}\n", escaped(guideline.text), link_to(document, guideline.figure),

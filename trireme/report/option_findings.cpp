@@ -1,7 +1,5 @@
 // Does an option matter at all, all else equal? Tests all its values at once: best against worst would be a pair picked
 // by its result.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "trireme/base/json_fields.hpp"
@@ -63,22 +61,13 @@ Finding option_finding(const OptionQuestion& question, double p, std::size_t que
   const auto value = [&](const Cell& cell) {
     return setting_text(question.option, field(cell.settings, {question.option.c_str()}));
   };
-  const std::string rest = settings_text(settings_without(*best, {question.option}));
-  const std::string medians =
-      fmt::format("the median of {} is {:.2f}x that of {}{}", value(*best),
-                  best->median_speed() / slowest->median_speed(), value(*slowest), rest.empty() ? "" : " with " + rest);
-  const std::string title = option_title(question.option), p_value = perf::p_text(p);
-  if (p < perf::kSignificance) {
-    return {.kind = Finding::Kind::shown,
-            .text = fmt::format("The choice of {} makes a difference ({}): {}.", title, p_value, medians),
-            .figure = figure};
-  }
   const bool can_tell = question.test.smallest_p * static_cast<double>(questions) < perf::kSignificance;
-  return {.kind = Finding::Kind::not_shown,
-          .text = can_tell
-                      ? fmt::format("No effect of the choice of {} could be shown ({}): {}.", title, p_value, medians)
-                      : fmt::format("Not enough runs to tell whether the choice of {} matters: {}.", title, medians),
-          .figure = figure};
+  perf::Comparison comparison{.ratio = best->median_speed() / slowest->median_speed(), .p = p};
+  comparison.verdict = p < perf::kSignificance ? perf::Verdict::larger
+                       : can_tell              ? perf::Verdict::no_difference_shown
+                                               : perf::Verdict::too_few_runs;
+  return tested(claim::Choice{where_text(settings_without(*best, {question.option}))},
+                {option_title(question.option), value(*best), value(*slowest)}, comparison, figure);
 }
 
 }  // namespace
