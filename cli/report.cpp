@@ -39,9 +39,9 @@ bool is_folder(const std::string& path) {
 
 // Format for a file extension; empty if unknown.
 std::string format_of_ending(const fs::path& path) {
-  static const std::map<std::string, std::string> kEndings{{".html", "html"},   {".htm", "html"},
-                                                           {".md", "markdown"}, {".markdown", "markdown"},
-                                                           {".csv", "csv"},     {".svg", "svg"}};
+  static const std::map<std::string, std::string> kEndings{
+      {".html", "html"}, {".htm", "html"}, {".md", "markdown"}, {".markdown", "markdown"},
+      {".csv", "csv"},   {".svg", "svg"},  {".json", "json"}};
   std::string ending = path.extension();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto found = kEndings.find(ending);
@@ -54,8 +54,9 @@ std::string resolve_format(const ReportArguments& arguments) {
   if (out.empty() || out == "-" || is_folder(out)) return given.empty() ? "html" : given;
   const std::string ending = format_of_ending(out);
   if (given.empty() && ending.empty()) {
-    bad_input("--out {}: the extension must be .html, .md, .csv or .svg; or give --format, or a folder (ending in /)",
-              out);
+    bad_input(
+        "--out {}: the extension must be .html, .md, .csv, .svg or .json; or give --format, or a folder (ending in /)",
+        out);
   }
   if (!given.empty() && !ending.empty() && given != ending) {
     bad_input(
@@ -120,6 +121,8 @@ void write_folder(const report::Document& document, const std::string& format, c
 void write_document(const report::Document& document, const ReportArguments& arguments, const std::string& out) {
   if (arguments.format == "html") {
     write_text(report::to_html(document), is_folder(out) ? fs::path(make_folder(out)) / "report.html" : fs::path(out));
+  } else if (arguments.format == "json") {
+    write_json(report::to_json(document), is_folder(out) ? fs::path(make_folder(out)) / "report.json" : fs::path(out));
   } else if (is_folder(out)) {
     write_folder(document, arguments.format, out);
   } else if (arguments.format == "markdown") {
@@ -188,14 +191,16 @@ Command add_report(CLI::App& parent) {
       "report", "Report on records: findings, guidelines and figures as one page, or as text, tables or drawings");
   auto arguments = std::make_shared<ReportArguments>();
   app->add_option("records", arguments->paths, "Folders of records (as written by sweep) or record files");
-  app->add_option("--format", arguments->format,
-                  "html: one self-contained page; markdown (or md); csv: one row per run; svg: one drawing per figure\n"
-                  "(default: by the extension of --out, otherwise html)")
-      ->check(one_of({"html", "markdown", "md", "csv", "svg"}));
   app->add_option(
-      "--out", arguments->out,
-      "File to write, whose extension (.html, .md, .csv, .svg) selects the format; - for stdout; or a folder for\n"
-      "one file per figure (default: report.html or figures/ beside the records; markdown and csv: stdout)");
+         "--format", arguments->format,
+         "html: one self-contained page; markdown (or md); csv: one row per run; svg: one drawing per figure;\n"
+         "json: findings and guidelines for programs\n"
+         "(default: by the extension of --out, otherwise html)")
+      ->check(one_of({"html", "markdown", "md", "csv", "svg", "json"}));
+  app->add_option("--out", arguments->out,
+                  "File to write, whose extension (.html, .md, .csv, .svg, .json) selects the format; - for stdout; or "
+                  "a folder for\n"
+                  "one file per figure (default: report.html or figures/ beside the records; others: stdout)");
   app->add_option("--figure", arguments->figure, "svg, csv: write only this figure");
   app->add_option("--baseline", arguments->baseline,
                   "Compare with the records in this folder by a statistical test: faster or slower");

@@ -97,6 +97,7 @@ TEST_F(Report, EndingOfTheFileDecidesTheFormat) {
   EXPECT_EQ(written("r.txt", {"--format", "md"}).rfind("# batches\n", 0), 0U);
   EXPECT_EQ(written("r.markdown", {"--format", "md"}).rfind("# batches\n", 0), 0U);
   EXPECT_NE(written("r.html").find("<title>"), std::string::npos);
+  EXPECT_EQ(Json::parse(written("r.json"))["findings"][0]["topic"], "fastest");
 }
 
 TEST_F(Report, DevicesAreWrittenToAndNotReplaced) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/report/record_builder.hpp"
 
 namespace trireme::report {
@@ -186,6 +188,46 @@ TEST(Markdown, HasFindingsTablesAndCommands) {
   EXPECT_NE(text.find("| workers | images/s |"), std::string::npos);
   EXPECT_NE(text.find("```\ntrireme bench --model resnet50\n"), std::string::npos);
   EXPECT_EQ(count(text, ".svg)"), 0U);
+}
+
+Document scaling_document() {
+  RecordSet records;
+  for (const int workers : {1, 2}) {
+    add_runs(records, RecordBuilder().study("w", {{"workers", workers}}).config("workers", workers),
+             about(90.0 * workers + 10));
+  }
+  return make_document(records);
+}
+
+TEST(Html, NumbersOfFindingsAreSetOff) {
+  const std::string page = to_html(scaling_document());
+  EXPECT_EQ(count(page, "2 workers beat 1 worker by <strong>1.90x</strong> <span class=\"p\">(p = 0.008; 95 %: 1.8"),
+            1U)
+      << page;
+  EXPECT_EQ(count(page, ": <strong>95 % of ideal</strong> ("), 1U);
+  EXPECT_EQ(count(page, "configurations: <strong>190 images/s</strong>, <strong>1.90x</strong> the next"), 1U);
+}
+
+TEST(Json, HasFindingsAsDataAndText) {
+  const Document document = scaling_document();
+  const Json json = to_json(document);
+  ASSERT_EQ(json["findings"].size(), document.findings.size());
+  const auto pair =
+      std::ranges::find_if(json["findings"], [](const Json& finding) { return finding["topic"] == "pair"; });
+  ASSERT_NE(pair, json["findings"].end()) << json;
+  EXPECT_EQ((*pair)["kind"], "shown");
+  EXPECT_EQ((*pair)["verdict"], "larger");
+  EXPECT_EQ((*pair)["subjects"], Json({"2 workers", "1 worker"}));
+  EXPECT_NEAR((*pair)["ratio"].get<double>(), 1.9, 1e-12);
+  EXPECT_NEAR((*pair)["p"].get<double>(), 2.0 / 252, 1e-12);
+  EXPECT_EQ((*pair)["interval"]["kind"], "95 %");
+  EXPECT_LT((*pair)["interval"]["low"].get<double>(), 1.9);
+  EXPECT_NE((*pair)["text"].get<std::string>().find("2 workers beat 1 worker by 1.90x"), std::string::npos);
+  EXPECT_NE(document.figure((*pair)["figure"]), nullptr);
+  EXPECT_EQ(json["guidelines"][0]["command"], "trireme bench --model resnet50");
+  EXPECT_EQ(json["files"].size(), 10U);
+  EXPECT_EQ(json["files"][0], "made.json");
+  EXPECT_EQ(to_json(hostile_document())["files"][0], kAttack);
 }
 
 TEST(NumberText, HasThreeOrFourDigits) {
