@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tests/report/record_builder.hpp"
-#include "trireme/report/file_figures.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "tests/report/record_builder.hpp"
-#include "trireme/report/file_figures.hpp"
 #include "trireme/report/finding_text.hpp"
+#include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {
 namespace {

@@ -11,9 +11,9 @@
 #include "trireme/base/json_fields.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/figure_parts.hpp"
 #include "trireme/report/findings.hpp"
-#include "trireme/report/study_options.hpp"
+#include "trireme/report/study.hpp"
+#include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {
 namespace {

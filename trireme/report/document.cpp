@@ -6,7 +6,6 @@
 #include <set>
 
 #include "trireme/base/json_fields.hpp"
-#include "trireme/report/file_figures.hpp"
 #include "trireme/report/findings.hpp"
 #include "trireme/report/study_figures.hpp"
 

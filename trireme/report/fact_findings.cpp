@@ -9,9 +9,8 @@
 #include "trireme/perf/comparison.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/breakdown.hpp"
-#include "trireme/report/figure_parts.hpp"
 #include "trireme/report/findings.hpp"
+#include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "trireme/base/json_fields.hpp"
 #include "trireme/perf/statistics.hpp"
-#include "trireme/report/figure_parts.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {

@@ -1,5 +1,3 @@
-#include "trireme/report/file_figures.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "trireme/base/json_fields.hpp"
 #include "trireme/perf/intervals.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {
 namespace {

@@ -11,7 +11,6 @@ namespace trireme::report {
 std::vector<Finding> comparison_findings(const Study& study, const std::vector<Figure>& figures);
 // The first of these: the fastest configuration per kind of work, as far as the test supports it.
 std::vector<Finding> best_findings(const Study& study, const std::string& figure = "");
-std::vector<Finding> option_findings(const Study& study, const std::string& figure);  // does each matter?
 // Without comparisons: where time goes, cost of input, failed runs.
 std::vector<Finding> fact_findings(const Study& study, const std::vector<Figure>& figures);
 std::vector<Finding> training_findings(const std::vector<Training>& records, const std::vector<Figure>& figures);

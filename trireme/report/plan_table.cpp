@@ -157,21 +157,21 @@ std::string describe(const Program& program) {
   text += fmt::format(
       "Activation memory: {} planned, {} if every tensor had its own, at most {} alive at once; largest scratch "
       "{}\n",
-      format_bytes(static_cast<double>(memory.planned_bytes)),
-      format_bytes(static_cast<double>(memory.unplanned_bytes)),
-      format_bytes(static_cast<double>(memory.peak_live_bytes)),
-      format_bytes(static_cast<double>(memory.scratch_bytes)));
+      format_bytes(memory.planned_bytes),
+      format_bytes(memory.unplanned_bytes),
+      format_bytes(memory.peak_live_bytes),
+      format_bytes(memory.scratch_bytes));
   if (const Recomputation& again = program.recomputation; again.nodes > 0) {
     text += fmt::format(
         "Recomputation: {} {} again, {:.1f} % more flops and {:.1f} % more bytes moved; {} would be "
         "planned without it\n",
         again.nodes, again.nodes == 1 ? "operation runs" : "operations run", 100 * again.extra_flops,
-        100 * again.extra_bytes, format_bytes(static_cast<double>(again.planned_bytes_without)));
+        100 * again.extra_bytes, format_bytes(again.planned_bytes_without));
   }
   text += fmt::format("Kept between runs: {} of variables, {} of gradients, {} of optimizer state\n",
-                      format_bytes(static_cast<double>(memory.variable_bytes)),
-                      format_bytes(static_cast<double>(memory.gradient_bytes)),
-                      format_bytes(static_cast<double>(memory.optimizer_bytes)));
+                      format_bytes(memory.variable_bytes),
+                      format_bytes(memory.gradient_bytes),
+                      format_bytes(memory.optimizer_bytes));
   return text;
 }
 

@@ -58,4 +58,10 @@ std::string settings_text(const Json& settings);
 std::string option_title(const std::string& option);  // for axes: "batch per worker"
 std::string slug(const std::string& text);            // letters, digits and dashes
 
+// By command-line name; also "framework", "side", "machine", "hosts", "build". Null: unknown or not set.
+Json setting_of(const Run& run, const std::string& option);
+
+// Whether it makes another configuration: not measuring time, output paths, or what a run chose automatically.
+bool is_setting(const Run& run, const std::string& option);
+
 }  // namespace trireme::report

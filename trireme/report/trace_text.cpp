@@ -63,17 +63,15 @@ std::string rank_table(const TraceAnalysis& analysis) {
 std::string straggler_text(const TraceAnalysis& analysis) {
   if (analysis.ranks.size() < 2) return "";
   const auto slowest = std::ranges::max_element(analysis.ranks, {}, &TracedRank::straggling);
-  std::string text =
-      slowest->straggling < kWorthAWord
-          ? fmt::format("stragglers: none; the slowest, {}, takes {:.2f} times the median of the others\n",
-                        slowest->name, slowest->straggling)
-          : "stragglers:\n";
-  if (slowest->straggling >= kWorthAWord) {
-    for (const TracedRank& rank : analysis.ranks) {
-      if (rank.straggling < kWorthAWord) continue;
-      text += fmt::format("  {} takes {:.2f} times the median of the others, and came last to {} of the buckets\n",
-                          rank.name, rank.straggling, percent(rank.came_last));
-    }
+  if (slowest->straggling < kWorthAWord) {
+    return fmt::format("stragglers: none; the slowest, {}, takes {:.2f} times the median of the others\n",
+                       slowest->name, slowest->straggling);
+  }
+  std::string text = "stragglers:\n";
+  for (const TracedRank& rank : analysis.ranks) {
+    if (rank.straggling < kWorthAWord) continue;
+    text += fmt::format("  {} takes {:.2f} times the median of the others, and came last to {} of the buckets\n",
+                        rank.name, rank.straggling, percent(rank.came_last));
   }
   return text;
 }
@@ -117,9 +115,8 @@ std::string bucket_table(const TraceAnalysis& analysis) {
                    {"with"},
                    {"gradients"}});
   for (const BucketTime& bucket : analysis.buckets) {
-    table.add_row({std::to_string(bucket.bucket), format_bytes(static_cast<double>(bucket.bytes)),
-                   milliseconds(bucket.seconds), format_bytes(bucket.bus_bytes_per_second) + "/s", bucket.peers,
-                   bucket.gradients});
+    table.add_row({std::to_string(bucket.bucket), format_bytes(bucket.bytes), milliseconds(bucket.seconds),
+                   format_bytes(bucket.bus_bytes_per_second) + "/s", bucket.peers, bucket.gradients});
   }
   return "buckets of gradients, medians over the steps\n" + table.text() + "\n";
 }

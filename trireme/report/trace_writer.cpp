@@ -65,15 +65,11 @@ void TraceWriter::add_process(int rank, const std::string& name) {
 }
 
 void TraceWriter::add_thread(int rank, int thread, const std::string& name) {
-  const Json place{{"ph", "M"}, {"pid", rank}, {"tid", thread}};
-  Json event = place;
-  event["name"] = "thread_name";
-  event["args"] = {{"name", name}};
-  add_event(event);
-  event = place;
-  event["name"] = "thread_sort_index";
-  event["args"] = {{"sort_index", thread}};
-  add_event(event);
+  const auto add = [&](const char* event, const Json& arguments) {
+    add_event({{"ph", "M"}, {"pid", rank}, {"tid", thread}, {"name", event}, {"args", arguments}});
+  };
+  add("thread_name", {{"name", name}});
+  add("thread_sort_index", {{"sort_index", thread}});
 }
 
 void TraceWriter::add_spans(int rank, int thread, std::span<const perf::Span> spans,
