@@ -14,15 +14,10 @@
 
 namespace trireme::lab {
 
-struct Formula::Node {
-  std::string operation;  // "value", "name", or the operator's symbol
-  FormulaValue value;     // the value, or the text of a name
-  std::vector<Node> operands;
-};
-
 namespace {
 
-using Node = Formula::Node;
+using Lookup = Formula::Lookup;
+using Term = Formula::Term;
 
 // Far above what people write; parsing and evaluation are recursive.
 constexpr std::size_t kLongest = 2000;
@@ -120,86 +115,6 @@ class Tokens {
   Token current_;
 };
 
-class Parser {
- public:
-  explicit Parser(std::string_view text) : tokens_(text) {}
-  Node whole() {
-    Node node = any_of();
-    if (!tokens_.current().text.empty()) tokens_.expected("an operator");
-    return node;
-  }
-
- private:
-  static Node join(std::string operation, Node left, Node right) {
-    Node node{.operation = std::move(operation), .value = {}, .operands = {}};
-    node.operands.push_back(std::move(left));
-    node.operands.push_back(std::move(right));
-    return node;
-  }
-  // Parses one nesting level deeper.
-  Node inner(Node (Parser::*parse)()) {
-    if (++depth_ > kDeepest) bad_input("it is nested more than {} deep", kDeepest);
-    Node node = (this->*parse)();
-    --depth_;
-    return node;
-  }
-  // Left-associative operators of equal precedence.
-  Node chain(Node (Parser::*operand)(), Symbols symbols) {
-    Node left = (this->*operand)();
-    while (auto symbol = tokens_.take(symbols)) left = join(*symbol, std::move(left), (this->*operand)());
-    return left;
-  }
-  Node any_of() { return chain(&Parser::all_of, {"or"}); }
-  Node all_of() { return chain(&Parser::negation, {"and"}); }
-  Node negation() {
-    if (auto word = tokens_.take({"not"})) {
-      return {.operation = *word, .value = {}, .operands = {inner(&Parser::negation)}};
-    }
-    return comparison();
-  }
-  std::optional<std::string> take_comparison() { return tokens_.take({"==", "!=", "<=", ">=", "<", ">"}); }
-  Node comparison() {
-    Node left = sum();
-    if (auto symbol = take_comparison()) left = join(*symbol, std::move(left), sum());
-    if (take_comparison()) bad_input("comparisons do not chain; write a <= b and b <= c");
-    return left;
-  }
-  Node sum() { return chain(&Parser::product, {"+", "-"}); }
-  Node product() { return chain(&Parser::sign, {"*", "/", "%"}); }
-  Node sign() {
-    if (!tokens_.take({"-"})) return single();
-    return join("-", {.operation = "value", .value = 0.0, .operands = {}}, inner(&Parser::sign));
-  }
-  Node single() {
-    if (tokens_.take({"("})) {
-      Node node = inner(&Parser::any_of);
-      if (!tokens_.take({")"})) tokens_.expected("')'");
-      return node;
-    }
-    const Token token = tokens_.current();
-    Node node{.operation = "value", .value = token.text, .operands = {}};
-    if (token.kind == Token::Kind::number) {
-      double value = 0;
-      const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-      if (error != std::errc() || end != token.text.data() + token.text.size())
-        bad_input("'{}' is not a number", token.text);
-      node.value = value;
-    } else if (token.kind == Token::Kind::name && (token.text == "true" || token.text == "false")) {
-      node.value = token.text == "true";
-    } else if (token.kind == Token::Kind::name && !tokens_.is_word()) {
-      node.operation = "name";
-      std::replace(std::get<std::string>(node.value).begin(), std::get<std::string>(node.value).end(), '_', '-');
-    } else if (token.kind != Token::Kind::text) {
-      tokens_.expected("a number, a name or a quoted text");
-    }
-    tokens_.advance();
-    return node;
-  }
-
-  Tokens tokens_;
-  int depth_ = 0;
-};
-
 std::string shown(const FormulaValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("'{}'", *text);
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
@@ -240,17 +155,13 @@ bool are_equal(const FormulaValue& left, const FormulaValue& right) {
   return left == right;
 }
 
-FormulaValue value_of(const Node& node, const Formula::Lookup& lookup) {
-  const std::string& operation = node.operation;
-  if (operation == "value") return node.value;
-  if (operation == "name") return lookup(std::get<std::string>(node.value));
-  const FormulaValue left = value_of(node.operands[0], lookup);
-  if (operation == "not") return !as_condition(left, operation);
+FormulaValue applied(const std::string& operation, const Term& first, const Term& second, const Lookup& lookup) {
+  const FormulaValue left = first(lookup);
   if (operation == "and" || operation == "or") {
     const bool decides = as_condition(left, operation) == (operation == "or");
-    return decides ? left : as_condition(value_of(node.operands[1], lookup), operation);
+    return decides ? left : as_condition(second(lookup), operation);
   }
-  const FormulaValue right = value_of(node.operands[1], lookup);
+  const FormulaValue right = second(lookup);
   if (operation == "==") return are_equal(left, right);
   if (operation == "!=") return !are_equal(left, right);
   const FormulaValue result = arithmetic(operation, as_number(left, operation), as_number(right, operation));
@@ -258,13 +169,94 @@ FormulaValue value_of(const Node& node, const Formula::Lookup& lookup) {
   return result;
 }
 
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : tokens_(text) {}
+  Term whole() {
+    Term term = any_of();
+    if (!tokens_.current().text.empty()) tokens_.expected("an operator");
+    return term;
+  }
+
+ private:
+  static Term constant(const FormulaValue& value) {
+    return [value](const Lookup&) { return value; };
+  }
+  static Term join(const std::string& operation, Term left, Term right) {
+    return [operation, left = std::move(left), right = std::move(right)](const Lookup& lookup) {
+      return applied(operation, left, right, lookup);
+    };
+  }
+  // Parses one nesting level deeper.
+  Term inner(Term (Parser::*parse)()) {
+    if (++depth_ > kDeepest) bad_input("it is nested more than {} deep", kDeepest);
+    Term term = (this->*parse)();
+    --depth_;
+    return term;
+  }
+  // Left-associative operators of equal precedence.
+  Term chain(Term (Parser::*operand)(), Symbols symbols) {
+    Term left = (this->*operand)();
+    while (auto symbol = tokens_.take(symbols)) left = join(*symbol, std::move(left), (this->*operand)());
+    return left;
+  }
+  Term any_of() { return chain(&Parser::all_of, {"or"}); }
+  Term all_of() { return chain(&Parser::negation, {"and"}); }
+  Term negation() {
+    if (!tokens_.take({"not"})) return comparison();
+    return [operand = inner(&Parser::negation)](const Lookup& lookup) { return !as_condition(operand(lookup), "not"); };
+  }
+  std::optional<std::string> take_comparison() { return tokens_.take({"==", "!=", "<=", ">=", "<", ">"}); }
+  Term comparison() {
+    Term left = sum();
+    if (auto symbol = take_comparison()) left = join(*symbol, std::move(left), sum());
+    if (take_comparison()) bad_input("comparisons do not chain; write a <= b and b <= c");
+    return left;
+  }
+  Term sum() { return chain(&Parser::product, {"+", "-"}); }
+  Term product() { return chain(&Parser::sign, {"*", "/", "%"}); }
+  Term sign() {
+    if (!tokens_.take({"-"})) return single();
+    return join("-", constant(0.0), inner(&Parser::sign));
+  }
+  Term single() {
+    if (tokens_.take({"("})) {
+      Term term = inner(&Parser::any_of);
+      if (!tokens_.take({")"})) tokens_.expected("')'");
+      return term;
+    }
+    const Token token = tokens_.current();
+    Term term = constant(token.text);
+    if (token.kind == Token::Kind::number) {
+      double value = 0;
+      const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+      if (error != std::errc() || end != token.text.data() + token.text.size())
+        bad_input("'{}' is not a number", token.text);
+      term = constant(value);
+    } else if (token.kind == Token::Kind::name && (token.text == "true" || token.text == "false")) {
+      term = constant(token.text == "true");
+    } else if (token.kind == Token::Kind::name && !tokens_.is_word()) {
+      std::string name = token.text;
+      std::ranges::replace(name, '_', '-');
+      term = [name](const Lookup& lookup) { return lookup(name); };
+    } else if (token.kind != Token::Kind::text) {
+      tokens_.expected("a number, a name or a quoted text");
+    }
+    tokens_.advance();
+    return term;
+  }
+
+  Tokens tokens_;
+  int depth_ = 0;
+};
+
 }  // namespace
 
 Formula::Formula(std::string text, std::string where) : text_(std::move(text)), where_(std::move(where)) {
   if (text_.size() > kLongest)
     bad_input("{}: has {} characters; at most {} are allowed", where_, text_.size(), kLongest);
   try {
-    root_ = std::make_shared<const Node>(Parser(text_).whole());
+    term_ = Parser(text_).whole();
   } catch (const Error& error) {
     bad_input("{}: '{}': {}", where_, text_, error.what());
   }
@@ -272,7 +264,7 @@ Formula::Formula(std::string text, std::string where) : text_(std::move(text)), 
 
 FormulaValue Formula::evaluate(const Lookup& lookup) const {
   try {
-    return value_of(*root_, lookup);
+    return term_(lookup);
   } catch (const Error& error) {
     bad_input("{}: '{}': {}", where_, text_, error.what());
   }

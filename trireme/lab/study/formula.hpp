@@ -6,7 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <variant>
 
@@ -17,6 +16,7 @@ using FormulaValue = std::variant<bool, double, std::string>;
 class Formula {
  public:
   using Lookup = std::function<FormulaValue(const std::string& name)>;  // Error(bad_input) for unknown names
+  using Term = std::function<FormulaValue(const Lookup& lookup)>;       // a part of it, or all
 
   // `where` begins every error message: "constraints[1]". Error(bad_input) says what was expected at which character.
   Formula(std::string text, std::string where);
@@ -28,11 +28,9 @@ class Formula {
 
   const std::string& text() const { return text_; }
 
-  struct Node;
-
  private:
   std::string text_, where_;
-  std::shared_ptr<const Node> root_;  // immutable, shared by copies
+  Term term_;
 };
 
 }  // namespace trireme::lab
