@@ -154,8 +154,8 @@ TEST_F(Report, BadInputIsRefused) {
   refused({}, "records");
   refused({folder_ / "nowhere"}, "no such file or folder");
   refused({folder, "--format", "pdf"}, "pdf");
-  refused({folder, "--out", folder_ / "r.pdf"}, ".html, .md, .csv or .svg");
-  refused({folder, "--out", folder_ / "r"}, ".html, .md, .csv or .svg");
+  refused({folder, "--out", folder_ / "r.pdf"}, ".html, .md, .csv, .svg or .json");
+  refused({folder, "--out", folder_ / "r"}, ".html, .md, .csv, .svg or .json");
   refused({folder, "--out", folder_ / "r.html", "--format", "csv"}, "contradict");
   EXPECT_FALSE(fs::exists(folder_ / "r.html"));
   refused({folder, "--fail-if-slower", "5%"}, "--baseline");
