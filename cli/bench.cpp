@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -19,15 +20,93 @@
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/task_runner.hpp"
 #include "trireme/lab/bench/benchmark.hpp"
-#include "trireme/lab/bench/benchmark_record.hpp"
 #include "trireme/lab/bench/job_figures.hpp"
 #include "trireme/lab/bench/profile.hpp"
 #include "trireme/perf/statistics.hpp"
+#include "trireme/report/terminal.hpp"
 #include "trireme/report/trace_writer.hpp"
 #include "trireme/train/job.hpp"
 
 namespace trireme::cli {
 namespace {
+
+constexpr double kRedrawSeconds = 0.1;
+constexpr int kBarWidth = 30;
+
+// The lines known from tf_cnn_benchmarks, with units. Step lines appear at step 1 and every display_every.
+class BenchmarkText : public lab::BenchmarkObserver {
+ public:
+  explicit BenchmarkText(std::FILE* stream) : stream_(stream) {}
+  void on_start(const lab::BenchmarkSetup& setup) override {
+    batch_size_ = setup.config.global_batch_size();
+    display_every_ = setup.config.display_every;
+    repeats_ = *setup.config.repeats;
+    const int workers = setup.config.distribution.workers;
+    const std::string counts = workers == 1                                 ? "per worker = global: 1 worker"
+                               : setup.config.distribution.is_synchronous() ? fmt::format("global: {} workers", workers)
+                                                                            : fmt::format("{} x rank 0's own", workers);
+    print(banner(setup) + fmt::format("\nStep\tImg/sec ({})\ttotal_loss\n", counts));
+  }
+  void on_step(const lab::StepEvent& event) override {
+    if (!lab::is_displayed(event.step, display_every_)) return;
+    const std::string heading =
+        repeats_ > 1 && event.step == 1 ? fmt::format("repeat {} of {}\n", event.repeat + 1, repeats_) : "";
+    print(heading + step_line(event, batch_size_));
+  }
+  void on_end(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result) override {
+    print(totals(setup, result));
+  }
+
+ private:
+  void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stream_);
+    std::fflush(stream_);  // show lines at once, also through a pipe
+  }
+
+  std::FILE* stream_;
+  std::int64_t batch_size_ = 0, display_every_ = 1, repeats_ = 1;
+};
+
+// Draws a bar with the time left on a terminal, around another observer's output.
+class ProgressBar : public lab::BenchmarkObserver {
+ public:
+  ProgressBar(lab::BenchmarkObserver& inner, std::FILE* terminal) : inner_(inner), line_(terminal) {}
+  void on_start(const lab::BenchmarkSetup& setup) override {
+    config_ = setup.config;
+    inner_.on_start(setup);
+  }
+  void on_warmup_step(const lab::StepEvent& event) override {
+    warmup_done_ = event.step;
+    inner_.on_warmup_step(event);
+    draw(event, "warm-up", event.step);
+  }
+  void on_step(const lab::StepEvent& event) override {
+    if (lab::is_displayed(event.step, config_.display_every)) line_.erase();
+    inner_.on_step(event);
+    draw(event, "timed", warmup_done_ + event.repeat * *config_.num_batches + event.step);
+  }
+  void on_end(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result) override {
+    line_.erase();
+    inner_.on_end(setup, result);
+  }
+
+ private:
+  void draw(const lab::StepEvent& event, const char* phase, std::int64_t steps_done) {
+    if (line_.is_drawn() && event.elapsed_seconds - drawn_at_ < kRedrawSeconds) return;
+    const double done = progress(config_, event.elapsed_seconds, steps_done);
+    const double left = done > 0 ? event.elapsed_seconds * (1 - done) / done : 0;
+    const int filled = static_cast<int>(std::lround(done * kBarWidth));
+    line_.draw(fmt::format("[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left", std::string(filled, '#'),
+                           std::string(kBarWidth - filled, '.'), 100 * done, phase, event.step, event.steps, left));
+    drawn_at_ = event.elapsed_seconds;
+  }
+
+  lab::BenchmarkObserver& inner_;
+  report::TerminalLine line_;
+  lab::BenchmarkConfig config_;
+  std::int64_t warmup_done_ = 0;
+  double drawn_at_ = -1;  // seconds into the run; below 0: never
+};
 
 void print_profile(const lab::Benchmark& benchmark, std::FILE* stream) {
   const lab::BenchmarkSetup& setup = benchmark.setup();

@@ -16,9 +16,6 @@
 namespace trireme::cli {
 namespace {
 
-constexpr double kRedrawSeconds = 0.1;
-constexpr int kBarWidth = 30;
-
 std::string batch_size_text(const lab::BenchmarkSetup& setup) {
   const lab::BenchmarkConfig& config = setup.config;
   std::string text = fmt::format("{} global = {} per worker x {}", config.global_batch_size(), config.batch_size,
@@ -64,9 +61,8 @@ std::string data_format_text(DataFormat format) {
 }
 
 std::string memory_text(const MemorySummary& memory) {
-  return fmt::format("{} planned for activations and scratch, {} unplanned",
-                     format_bytes(static_cast<double>(memory.planned_bytes)),
-                     format_bytes(static_cast<double>(memory.unplanned_bytes)));
+  return fmt::format("{} planned for activations and scratch, {} unplanned", format_bytes(memory.planned_bytes),
+                     format_bytes(memory.unplanned_bytes));
 }
 
 std::string recomputation_text(const lab::BenchmarkSetup& setup) {
@@ -75,14 +71,13 @@ std::string recomputation_text(const lab::BenchmarkSetup& setup) {
   return fmt::format("{}: {} {} again, {:.1f} % more flops and {:.1f} % more bytes moved; {} instead of {}",
                      to_string(setup.config.recompute), again.nodes,
                      again.nodes == 1 ? "operation runs" : "operations run", 100 * again.extra_flops,
-                     100 * again.extra_bytes, format_bytes(static_cast<double>(setup.memory.planned_bytes)),
-                     format_bytes(static_cast<double>(again.planned_bytes_without)));
+                     100 * again.extra_bytes, format_bytes(setup.memory.planned_bytes),
+                     format_bytes(again.planned_bytes_without));
 }
 
 std::string variables_text(const lab::BenchmarkSetup& setup) {
   return fmt::format("{} trainable tensors, {} parameters, {} with running statistics", setup.counts.gradient_tensors,
-                     format_count(setup.counts.parameters),
-                     format_bytes(static_cast<double>(setup.memory.variable_bytes)));
+                     format_count(setup.counts.parameters), format_bytes(setup.memory.variable_bytes));
 }
 
 std::string kernels_text(const lab::BenchmarkSetup& setup) {
@@ -267,10 +262,8 @@ std::string totals(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult&
                       workers == 1 ? "" : " per worker", 100 * flops_per_second / setup.peak.flops_per_second,
                       peak_text(setup.peak));
   if (!setup.device.empty()) text += floors_text(setup, summary.median);
-  const std::string on_gpu =
-      setup.device.empty() ? "" : format_bytes(static_cast<double>(result.device_bytes)) + " of the GPU's, ";
-  return text +
-         fmt::format("peak memory: {}{} resident\n", on_gpu, format_bytes(static_cast<double>(perf::peak_rss_bytes())));
+  const std::string on_gpu = setup.device.empty() ? "" : format_bytes(result.device_bytes) + " of the GPU's, ";
+  return text + fmt::format("peak memory: {}{} resident\n", on_gpu, format_bytes(perf::peak_rss_bytes()));
 }
 
 double progress(const lab::BenchmarkConfig& config, double elapsed_seconds, std::int64_t steps_done) {
@@ -278,65 +271,6 @@ double progress(const lab::BenchmarkConfig& config, double elapsed_seconds, std:
   const double by_steps = static_cast<double>(steps_done) / steps;
   const double by_time = config.max_seconds ? elapsed_seconds / *config.max_seconds : 0;
   return std::clamp(std::max(by_steps, by_time), 0.0, 1.0);
-}
-
-void BenchmarkText::print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stream_);
-  std::fflush(stream_);  // show lines at once, also through a pipe
-}
-
-void BenchmarkText::on_start(const lab::BenchmarkSetup& setup) {
-  batch_size_ = setup.config.global_batch_size();
-  display_every_ = setup.config.display_every;
-  repeats_ = *setup.config.repeats;
-  const int workers = setup.config.distribution.workers;
-  const std::string counts = workers == 1                                 ? "per worker = global: 1 worker"
-                             : setup.config.distribution.is_synchronous() ? fmt::format("global: {} workers", workers)
-                                                                          : fmt::format("{} x rank 0's own", workers);
-  print(banner(setup) + fmt::format("\nStep\tImg/sec ({})\ttotal_loss\n", counts));
-}
-
-void BenchmarkText::on_step(const lab::StepEvent& event) {
-  if (!lab::is_displayed(event.step, display_every_)) return;
-  const std::string heading =
-      repeats_ > 1 && event.step == 1 ? fmt::format("repeat {} of {}\n", event.repeat + 1, repeats_) : "";
-  print(heading + step_line(event, batch_size_));
-}
-
-void BenchmarkText::on_end(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result) {
-  print(totals(setup, result));
-}
-
-void ProgressBar::on_start(const lab::BenchmarkSetup& setup) {
-  config_ = setup.config;
-  inner_.on_start(setup);
-}
-
-void ProgressBar::on_warmup_step(const lab::StepEvent& event) {
-  warmup_done_ = event.step;
-  inner_.on_warmup_step(event);
-  draw(event, "warm-up", event.step);
-}
-
-void ProgressBar::on_step(const lab::StepEvent& event) {
-  if (lab::is_displayed(event.step, config_.display_every)) line_.erase();
-  inner_.on_step(event);
-  draw(event, "timed", warmup_done_ + event.repeat * *config_.num_batches + event.step);
-}
-
-void ProgressBar::on_end(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result) {
-  line_.erase();
-  inner_.on_end(setup, result);
-}
-
-void ProgressBar::draw(const lab::StepEvent& event, const char* phase, std::int64_t steps_done) {
-  if (line_.is_drawn() && event.elapsed_seconds - drawn_at_ < kRedrawSeconds) return;
-  const double done = progress(config_, event.elapsed_seconds, steps_done);
-  const double left = done > 0 ? event.elapsed_seconds * (1 - done) / done : 0;
-  const int filled = static_cast<int>(std::lround(done * kBarWidth));
-  line_.draw(fmt::format("[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left", std::string(filled, '#'),
-                         std::string(kBarWidth - filled, '.'), 100 * done, phase, event.step, event.steps, left));
-  drawn_at_ = event.elapsed_seconds;
 }
 
 }  // namespace trireme::cli

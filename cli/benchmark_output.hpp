@@ -1,47 +1,11 @@
-// The text output of a benchmark, as observers: banner, step lines, totals, and a progress bar on a terminal.
+// Texts of a benchmark: banner, step lines, totals.
 #pragma once
 
-#include <cstdio>
 #include <string>
 
 #include "trireme/lab/bench/job_figures.hpp"
-#include "trireme/report/terminal.hpp"
 
 namespace trireme::cli {
-
-// The lines known from tf_cnn_benchmarks, with units. Step lines appear at step 1 and every display_every.
-class BenchmarkText : public lab::BenchmarkObserver {
- public:
-  explicit BenchmarkText(std::FILE* stream) : stream_(stream) {}
-  void on_start(const lab::BenchmarkSetup& setup) override;
-  void on_step(const lab::StepEvent& event) override;
-  void on_end(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result) override;
-
- private:
-  void print(const std::string& text);
-
-  std::FILE* stream_;
-  std::int64_t batch_size_ = 0, display_every_ = 1, repeats_ = 1;
-};
-
-// Draws a bar with the time left on a terminal, around another observer's output.
-class ProgressBar : public lab::BenchmarkObserver {
- public:
-  ProgressBar(lab::BenchmarkObserver& inner, std::FILE* terminal) : inner_(inner), line_(terminal) {}
-  void on_start(const lab::BenchmarkSetup& setup) override;
-  void on_warmup_step(const lab::StepEvent& event) override;
-  void on_step(const lab::StepEvent& event) override;
-  void on_end(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result) override;
-
- private:
-  void draw(const lab::StepEvent& event, const char* phase, std::int64_t steps_done);
-
-  lab::BenchmarkObserver& inner_;
-  report::TerminalLine line_;
-  lab::BenchmarkConfig config_;
-  std::int64_t warmup_done_ = 0;
-  double drawn_at_ = -1;  // seconds into the run; below 0: never
-};
 
 std::string introduction(const lab::BenchmarkConfig& config);  // what is about to be measured, and for how long
 std::string banner(const lab::BenchmarkSetup& setup);

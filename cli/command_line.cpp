@@ -16,7 +16,6 @@
 #include "cli/commands.hpp"
 #include "cli/completion.hpp"
 #include "cli/config_file.hpp"
-#include "cli/explain.hpp"
 #include "cli/help.hpp"
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"

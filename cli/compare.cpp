@@ -11,7 +11,6 @@
 #include "cli/commands.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
-#include "cli/sweep_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/json_fields.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
@@ -28,9 +27,6 @@ struct CompareArguments {
   std::optional<std::int64_t> rounds;
   bool forward_only = false, both = false, dry_run = false, retry_failed = false;
 };
-
-// Studies with a name of their own here, and their plans.
-constexpr std::pair<const char*, const char*> kNamedStudies[]{{"cineca", "forward-backward"}};
 
 // Command-line values replace the plan's. Several values make an axis.
 void put(Json& plan, const std::string& option, const std::vector<std::string>& values,
@@ -52,19 +48,13 @@ Json empty_plan(const CompareArguments& arguments) {
           {"vary", {{"model", {"resnet50"}}, {"batch-size", {16}}}}};
 }
 
-Json study_plan(const std::string& study) {
-  for (const auto& [name, plan] : kNamedStudies) {
-    if (study == name) return find_plan(plan);
-  }
-  return find_plan(study);
-}
-
 std::string name_of(const std::vector<std::string>& models) {
   return models.empty() ? "resnet50" : fmt::format("{}", fmt::join(models, "-"));
 }
 
 Json plan_json(const CompareArguments& arguments, const lab::OptionCatalog& options) {
-  Json plan = arguments.study.empty() ? empty_plan(arguments) : study_plan(arguments.study);
+  const std::string study = arguments.study == "cineca" ? "forward-backward" : arguments.study;  // its name here
+  Json plan = study.empty() ? empty_plan(arguments) : find_plan(study);
   if (!plan.is_object()) return plan;  // the parser reports this error
   for (const char* part : {"fixed", "vary"}) {
     if (!plan.contains(part)) plan[part] = Json::object();
@@ -109,13 +99,6 @@ std::vector<lab::PeerCatalog> ask_all(const CompareArguments& arguments) {
   return catalogs;
 }
 
-std::vector<std::string> notes_of(const std::vector<lab::PeerCatalog>& catalogs,
-                                  const lab::FrameworkComparison& comparison) {
-  std::vector<std::string> notes = catalogs.front().notes;
-  notes.insert(notes.end(), comparison.left_out.begin(), comparison.left_out.end());
-  return notes;
-}
-
 // What the folder keeps besides the plan: participants, options for Trireme only, and known differences.
 Json kept_plan(const lab::StudyPlan& plan, const lab::Field& field, const lab::Configuration& own,
                const std::vector<std::string>& differences) {
@@ -157,8 +140,7 @@ int run_compare(const CompareArguments& arguments) {
                        .out = out,
                        .plan = kept_plan(plan, field, own, differences),
                        .who = "a comparison",
-                       .introduction = introduction(plan, comparison.cells.size()) +
-                                       lab::field_text(field, comparison, notes_of(catalogs, comparison)),
+                       .participants = lab::field_text(field, comparison, catalogs.front().notes),
                        .conclusion =
                            [&](const lab::SweepResult& result) {
                              return "\n" + lab::ratio_table(comparison, out, static_cast<int>(plan.repeats)) +

@@ -119,7 +119,7 @@ void print_split(const SplitReport& report, int first) {
   fmt::print("\n  images   {}", dimensions_text(survey));
   if (info.channels > 0) fmt::print(", {} channel{}", info.channels, info.channels == 1 ? "" : "s");
   fmt::print(
-      "\n  bytes    {}, {} each", format_bytes(static_cast<double>(survey.bytes)),
+      "\n  bytes    {}, {} each", format_bytes(survey.bytes),
       format_bytes(static_cast<double>(survey.bytes) / static_cast<double>(std::max<std::int64_t>(1, survey.samples))));
   if (survey.boxes > 0) fmt::print("\n  boxes    {}", format_count(survey.boxes));
   fmt::print("\n  broken   {}{}\n", format_count(report.problems()), kInspected);

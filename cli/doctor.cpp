@@ -134,8 +134,6 @@ Json to_json(const Diagnosis& diagnosis) {
             {"threads", diagnosis.bandwidth.threads}}}};
 }
 
-std::string bytes(std::int64_t count) { return format_bytes(static_cast<double>(count)); }
-
 // Cache sizes are powers of two; in GB = 1e9 they would look odd.
 std::string describe_caches(const std::vector<perf::Cache>& caches) {
   std::vector<std::string> parts;
@@ -176,7 +174,8 @@ void print_machine(const perf::Machine& machine, int gpus) {
                              machine.hardware_threads, machine.packages, machine.usable_cores)},
        {"NUMA nodes", std::to_string(machine.numa_nodes)},
        {"caches", describe_caches(machine.caches)},
-       {"memory", fmt::format("{}, {} available", bytes(machine.memory_bytes), bytes(machine.available_bytes))},
+       {"memory",
+        fmt::format("{}, {} available", format_bytes(machine.memory_bytes), format_bytes(machine.available_bytes))},
        {"instruction sets", fmt::format("{}", fmt::join(machine.instruction_sets, " "))},
        {"huge pages", machine.transparent_huge_pages},
        {"GPUs", gpus_text(gpus)},

@@ -1,4 +1,3 @@
-#include "cli/explain.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

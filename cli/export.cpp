@@ -22,7 +22,7 @@ int run(const train::ExportOptions& options) {
     fmt::print("images: {0} x {1} x {2} x {2}, logits: {0} x {3}, ", batch, summary.model.channels,
                summary.model.image_size, summary.model.classes);
   }
-  fmt::print("{}\n", format_bytes(static_cast<double>(summary.bytes)));
+  fmt::print("{}\n", format_bytes(summary.bytes));
   return 0;
 }
 

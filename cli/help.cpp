@@ -14,7 +14,6 @@
 #include <set>
 #include <sstream>
 
-#include "cli/explain.hpp"
 #include "cli/man_page.hpp"
 #include "trireme/base/error.hpp"
 

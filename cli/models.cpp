@@ -271,12 +271,10 @@ std::string where(const ps::PlacedVariable& variable) {
   return text;
 }
 
-std::string bytes_text(std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
-
 std::string variable_table(const ps::Placement& placement) {
   TextTable table({{"variable"}, {"shape", Align::right}, {"bytes", Align::right}, {"server"}});
   for (const ps::PlacedVariable& variable : placement.variables()) {
-    table.add_row({variable.name, to_string(variable.shape), bytes_text(variable.bytes()), where(variable)});
+    table.add_row({variable.name, to_string(variable.shape), format_bytes(variable.bytes()), where(variable)});
   }
   return table.text();
 }
@@ -289,7 +287,7 @@ std::string server_table(const ps::Placement& placement) {
                    {"pieces", Align::right}});
   for (std::size_t server = 0; server < placement.loads().size(); ++server) {
     const ps::ServerLoad& load = placement.loads()[server];
-    table.add_row({fmt::format("ps {}", server), bytes_text(load.bytes()),
+    table.add_row({fmt::format("ps {}", server), format_bytes(load.bytes()),
                    fmt::format("{:.1f} %", 100 * share_of(placement, load)), std::to_string(load.variables),
                    std::to_string(load.pieces)});
   }

@@ -170,18 +170,14 @@ int run(ReportArguments arguments) {
   arguments.format = resolve_format(arguments);
   const std::string out = arguments.out.empty() ? default_out(arguments) : arguments.out;
   const report::RecordSet records = report::load_records(arguments.paths);
-  if (arguments.baseline.empty()) {
-    const report::Document document = report::make_document(records);
-    write_document(document, arguments, out);
-    say(document, out);
-    return 0;
-  }
-  const report::BaselineComparison comparison =
-      report::compare_with_baseline(report::load_records({arguments.baseline}), records, share.has_value());
-  const report::Document document = report::make_baseline_document(comparison, records);
+  std::optional<report::BaselineComparison> comparison;
+  if (!arguments.baseline.empty())
+    comparison = report::compare_with_baseline(report::load_records({arguments.baseline}), records, share.has_value());
+  const report::Document document =
+      comparison ? report::make_baseline_document(*comparison, records) : report::make_document(records);
   write_document(document, arguments, out);
   say(document, out);
-  return share ? judge(comparison, *share) : 0;
+  return share ? judge(*comparison, *share) : 0;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Shared by `sweep`, `tune` and `compare`: finding plans, the machine they refer to, starting and resuming studies.
+// Shared by `sweep`, `tune` and `compare`: finding plans, the machine they refer to, starting and resuming studies,
+// and what they print: what will run, a line per run, a bar with the time left, and the final table.
 #pragma once
 
 #include <filesystem>
@@ -28,13 +29,19 @@ std::string go_on_text();  // how to resume a study that ended early
 struct StudyRun {
   const lab::SweepSetup& setup;
   std::filesystem::path out;
-  Json plan;                 // as stored in the folder
-  std::string who;           // see check_not_launched()
-  std::string introduction;  // printed first
+  Json plan;                      // as stored in the folder
+  std::string who;                // see check_not_launched()
+  std::string participants = {};  // printed after the plan's title, question and numbers
   std::function<std::string(const lab::SweepResult& result)> conclusion;
   std::string dry_run_end = {};  // printed after the commands of a dry run
 };
 int dry_run(const StudyRun& study);
 int run_study(const StudyRun& study);  // returns the exit code: of an interrupt, or of a failure if a run failed
+
+// "[=====>      ] 12 of 40 runs, about 3m20s left; batch-size=16, 4s"
+std::string bar_text(const lab::SweepProgress& progress, const std::string& cell, double run_seconds);
+std::string result_table(const std::vector<lab::StudyCell>& cells, const lab::SweepResult& result);
+std::string shortfall_text(const std::vector<lab::StudyCell>& cells,
+                           const lab::SweepResult& result);  // failures, no time
 
 }  // namespace trireme::cli

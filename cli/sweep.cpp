@@ -10,7 +10,6 @@
 #include "cli/commands.hpp"
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
-#include "cli/sweep_output.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/text_table.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
@@ -76,8 +75,7 @@ std::vector<std::string> problems_of(const std::vector<lab::StudyCell>& cells, c
       continue;
     }
     const auto count = [&cell](const char* option, int otherwise) {
-      const Json* value = lab::find(cell.configuration, option);
-      return value != nullptr && value->is_number_integer() ? value->get<int>() : otherwise;
+      return static_cast<int>(lab::whole_number_of(cell.configuration, option, otherwise));
     };
     std::vector<std::string> words = lab::command_words(cell.configuration, options);
     if (const auto end = std::ranges::find(words, "--"); end != words.end()) words.erase(words.begin(), end + 1);
@@ -107,7 +105,6 @@ int run_sweep(const SweepArguments& arguments, const CommandCheck& check_options
                        .out = out,
                        .plan = to_json(plan),
                        .who = "a sweep",
-                       .introduction = introduction(plan, cells.size()),
                        .conclusion = [&](const lab::SweepResult& result) {
                          return "\n" + result_table(cells, result) + best_text(result, out) +
                                 shortfall_text(cells, result);

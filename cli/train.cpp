@@ -30,52 +30,9 @@ namespace {
 struct TrainArguments {
   train::TrainingOptions options;
   ClusterArguments cluster;
-  std::string tensorboard, csv, record, trace;
+  TrainingFiles files;
+  std::string trace;
 };
-
-struct TrainOutcome {
-  train::TrainingEnd end = train::TrainingEnd::done;
-  std::vector<std::string> problems = {};  // what could not be written
-};
-
-// Only the first worker prints.
-TrainOutcome run_first(const TrainArguments& arguments, train::Trainer& trainer, const std::stop_token& stop) {
-  std::FILE* text_stream = arguments.record == "-" ? stderr : stdout;
-  TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, trainer);
-  TrainingRecord record(trainer);
-  std::vector<train::TrainerObserver*> observers{&text, &record};
-  std::optional<TrainingCsv> csv;
-  std::optional<TrainingCurves> curves;
-  if (!arguments.csv.empty()) observers.push_back(&csv.emplace(arguments.csv));
-  if (!arguments.tensorboard.empty()) {
-    observers.push_back(&curves.emplace(arguments.tensorboard, trainer));
-  }
-  TrainOutcome outcome{.end = trainer.run(observers, stop)};
-  // On a full disk a smaller file may still fit: try each, and report all failures.
-  const auto attempt = [&outcome](const std::function<void()>& write) {
-    try {
-      write();
-    } catch (const std::exception& error) {
-      outcome.problems.emplace_back(error.what());
-    }
-  };
-  if (const std::string& problem = trainer.checkpoint_problem(); !problem.empty()) {
-    outcome.problems.push_back("the last checkpoint could not be written: " + problem);
-  }
-  if (!arguments.record.empty()) attempt([&] { cluster::write_record(record.json(trainer), arguments.record); });
-  if (csv) attempt([&] { csv->flush(); });
-  if (curves) attempt([&] { curves->flush(); });
-  if (const std::string path = trainer.last_checkpoint(); !path.empty()) {
-    attempt([&] { fmt::print(text_stream, "checkpoint: {}\n", path); });
-  }
-  if (const auto bad = trainer.bad_records(); bad > 0) {
-    attempt([&] {
-      fmt::print(text_stream, "bad records: {} skipped, {} of them validation images\n", bad,
-                 trainer.bad_validation_records());
-    });
-  }
-  return outcome;
-}
 
 void say_timing_of_kernels() {
   std::fputs("timing the kernels of this network, once for each shape and CPU\n", stderr);
@@ -92,21 +49,14 @@ TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingCo
   }
   train::Trainer trainer(
       config, group, {.on_tuning = is_first ? say_timing_of_kernels : std::function<void()>(), .recorder = recorder});
-  return is_first ? run_first(arguments, trainer, stop) : TrainOutcome{.end = trainer.run({}, stop)};
-}
-
-// Runs before anything slow. Creates nothing: the run may still be rejected for other reasons.
-void check_paths(const TrainArguments& arguments) {
-  cluster::check_record_path(arguments.record);
-  if (!arguments.trace.empty()) report::check_trace_path(arguments.trace);
-  if (!arguments.csv.empty()) TrainingCsv::check(arguments.csv);
-  if (!arguments.tensorboard.empty()) train::EventFile::check(arguments.tensorboard);
+  return is_first ? run_with_output(trainer, arguments.files, stop) : TrainOutcome{.end = trainer.run({}, stop)};
 }
 
 int run_train(const TrainArguments& arguments) {
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
-  if (rank == 0) check_paths(arguments);
+  if (rank == 0) check(arguments.files);  // before anything slow
+  if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   const train::TrainingConfig config = train::resolve(arguments.options, size);
   Interrupt interrupt;
@@ -119,7 +69,7 @@ int run_train(const TrainArguments& arguments) {
   } else {
     outcome = run_worker(arguments, config, job.group(), recorder, interrupt.listen());
   }
-  finish_trace(std::move(trace), arguments.trace, arguments.record == "-" ? stderr : stdout);
+  finish_trace(std::move(trace), arguments.trace, arguments.files.record == "-" ? stderr : stdout);
   job.leave();  // first: a file that could not be written is not a failure of the job
   if (!outcome.problems.empty()) fail(ErrorKind::failed, "{}", fmt::join(outcome.problems, "; "));
   return outcome.end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
@@ -127,7 +77,7 @@ int run_train(const TrainArguments& arguments) {
 
 LaunchNeeds launch_needs(const TrainArguments& arguments, const comm::JobSize& size) {
   const train::TrainingConfig config = train::resolve(arguments.options, size);
-  return training_needs(arguments.cluster, config.step.distribution, arguments.record);
+  return training_needs(arguments.cluster, config.step.distribution, arguments.files.record);
 }
 
 }  // namespace
@@ -141,9 +91,10 @@ Command add_train(CLI::App& parent) {
   add_table(*app, config::step_table(), arguments->options.step, {"forward-only", "trace-steps"});
   add_cluster_options(*app, arguments->cluster);
   const OptionGroup output(*app, "Output");
-  app->add_option("--tensorboard", arguments->tensorboard, "Write curves for TensorBoard into this folder");
-  app->add_option("--csv", arguments->csv, "Append a line for each epoch to this file");
-  app->add_option("--record", arguments->record, "Write the record (JSON) to this file; -: stdout, and text to stderr");
+  app->add_option("--tensorboard", arguments->files.tensorboard, "Write curves for TensorBoard into this folder");
+  app->add_option("--csv", arguments->files.csv, "Append a line for each epoch to this file");
+  app->add_option("--record", arguments->files.record,
+                  "Write the record (JSON) to this file; -: stdout, and text to stderr");
   add_trace_options(*app, arguments->trace, arguments->options.step);
   return {app, [arguments] { return run_train(*arguments); },
           [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
@@ -22,9 +24,74 @@
 #include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/study/duration.hpp"
+#include "trireme/report/terminal.hpp"
 
 namespace trireme::cli {
 namespace {
+
+constexpr std::size_t kShownEstimates = 5;
+constexpr std::size_t kLongestShown = 200;
+
+const char* purpose(lab::TuneRound round) {
+  constexpr std::array<const char*, 3> kPurposes{"short trials of what the model rates best or knows least about",
+                                                 "longer trials of the best so far",
+                                                 "interleaved repeats of the finalists and the default"};
+  return kPurposes.at(static_cast<std::size_t>(round));
+}
+
+// A line per trial, what each round keeps and drops, and on a terminal the current trial.
+class TuneText : public lab::TuneObserver {
+ public:
+  // Lines go to `stream`, the current trial to `terminal`, if any.
+  TuneText(const lab::TuneSpace& space, const lab::TuneObjective& objective, std::FILE* stream, std::FILE* terminal)
+      : space_(space), objective_(objective), stream_(stream), line_(terminal) {}
+
+  void on_round(lab::TuneRound round, const lab::StepCostModel& model, const std::vector<std::size_t>& order,
+                const std::vector<double>& estimates) override {
+    fmt::print(stream_, "\n{}: {}\n  the model: {}\n", to_string(round), purpose(round), model.text());
+    if (round != lab::TuneRound::explore) return;
+    for (std::size_t i = 0; i < std::min(kShownEstimates, order.size()); ++i) {
+      fmt::print(stream_, "  {} {}: {}\n", i == 0 ? "thinks best" : "       then", short_text(space_, order[i]),
+                 objective_.text(estimates[order[i]]));
+    }
+  }
+  void on_sample(const lab::TuneSample& sample) override {
+    line_.erase();
+    const std::string repeat = sample.trial.repeat > 1 ? fmt::format("  run {}", sample.trial.repeat) : "";
+    fmt::print(stream_, "{:>3}  {}{}: {} (estimate {})\n", ++trials_, short_text(space_, sample.trial.candidate),
+               repeat, objective_.text(sample.score), objective_.text(sample.estimate));
+    std::fflush(stream_);
+  }
+  void on_failure(const lab::TuneTrial& trial, const std::string& error) override {
+    line_.erase();
+    fmt::print(stream_, "{:>3}  {}: failed: {}\n", ++trials_, short_text(space_, trial.candidate),
+               error.substr(0, kLongestShown));
+    std::fflush(stream_);
+  }
+  void on_round_end(const lab::RoundEnd& end, const std::vector<double>& estimates) override {
+    for (const std::size_t candidate : end.kept) {
+      fmt::print(stream_, "  kept    {}: {}\n", short_text(space_, candidate), objective_.text(estimates[candidate]));
+    }
+    for (const std::size_t candidate : end.dropped) {
+      fmt::print(stream_, "  dropped {}: {}\n", short_text(space_, candidate), objective_.text(estimates[candidate]));
+    }
+    std::fflush(stream_);
+  }
+  void on_wait(const lab::TuneTrial& trial, double seconds) {
+    if (!line_.has_terminal()) return;
+    const std::string line =
+        fmt::format("{}: {}, {:.0f}s", to_string(trial.round), short_text(space_, trial.candidate), seconds);
+    line_.draw(line.substr(0, line_.columns()));
+  }
+  void erase_line() { line_.erase(); }
+
+ private:
+  const lab::TuneSpace& space_;
+  lab::TuneObjective objective_;
+  std::FILE* stream_;
+  report::TerminalLine line_;
+  std::size_t trials_ = 0;
+};
 
 struct TuneArguments {
   lab::TuneRequest request;
@@ -114,9 +181,9 @@ int run_tune(TuneArguments arguments) {
                           .retry_failed = arguments.retry_failed,
                           .while_running = [&](const lab::TuneTrial& trial, double s) { text.on_wait(trial, s); }},
                          folder, interrupt.listen());
-  lab::TuneSearch search(space.candidates, space.default_cell, lab::cost_facts(folder, space), objective, settings,
-                         std::ref(trials), text);
-  const lab::TuneResult result = search.run();
+  const lab::TuneResult result =
+      lab::search_fastest(space.candidates, space.default_cell, lab::cost_facts(folder, space), objective, settings,
+                          std::ref(trials), text);
   text.erase_line();
   fmt::print("{}", count_text(trials, space, result));
   return finish(arguments, space, options, result, out);

@@ -14,16 +14,7 @@
 namespace trireme::cli {
 namespace {
 
-constexpr std::size_t kShownEstimates = 5;
 constexpr std::array<std::string_view, 3> kAlwaysTold{"workers", "num-intra-threads", "batch-size"};
-constexpr std::size_t kLongestShown = 200;
-
-const char* purpose(lab::TuneRound round) {
-  constexpr std::array<const char*, 3> kPurposes{"short trials of what the model rates best or knows least about",
-                                                 "longer trials of the best so far",
-                                                 "interleaved repeats of the finalists and the default"};
-  return kPurposes.at(static_cast<std::size_t>(round));
-}
 
 std::string objective_text(const lab::TuneObjective& objective) {
   switch (objective.goal) {
@@ -105,48 +96,6 @@ std::string introduction(const lab::TuneSpace& space, const lab::TuneObjective& 
                       space.plan.machine.cores, settings.trials);
   if (settings.budget_seconds) text += fmt::format(", within {}", lab::duration_text(*settings.budget_seconds));
   return text + fmt::format("\ndefault: {}\n", short_text(space, space.default_cell));
-}
-
-void TuneText::on_round(lab::TuneRound round, const lab::StepCostModel& model, const std::vector<std::size_t>& order,
-                        const std::vector<double>& estimates) {
-  fmt::print(stream_, "\n{}: {}\n  the model: {}\n", to_string(round), purpose(round), model.text());
-  if (round != lab::TuneRound::explore) return;
-  for (std::size_t i = 0; i < std::min(kShownEstimates, order.size()); ++i) {
-    fmt::print(stream_, "  {} {}: {}\n", i == 0 ? "thinks best" : "       then", short_text(space_, order[i]),
-               objective_.text(estimates[order[i]]));
-  }
-}
-
-void TuneText::on_sample(const lab::TuneSample& sample) {
-  line_.erase();
-  const std::string repeat = sample.trial.repeat > 1 ? fmt::format("  run {}", sample.trial.repeat) : "";
-  fmt::print(stream_, "{:>3}  {}{}: {} (estimate {})\n", ++trials_, short_text(space_, sample.trial.candidate), repeat,
-             objective_.text(sample.score), objective_.text(sample.estimate));
-  std::fflush(stream_);
-}
-
-void TuneText::on_failure(const lab::TuneTrial& trial, const std::string& error) {
-  line_.erase();
-  fmt::print(stream_, "{:>3}  {}: failed: {}\n", ++trials_, short_text(space_, trial.candidate),
-             error.substr(0, kLongestShown));
-  std::fflush(stream_);
-}
-
-void TuneText::on_round_end(const lab::RoundEnd& end, const std::vector<double>& estimates) {
-  for (const std::size_t candidate : end.kept) {
-    fmt::print(stream_, "  kept    {}: {}\n", short_text(space_, candidate), objective_.text(estimates[candidate]));
-  }
-  for (const std::size_t candidate : end.dropped) {
-    fmt::print(stream_, "  dropped {}: {}\n", short_text(space_, candidate), objective_.text(estimates[candidate]));
-  }
-  std::fflush(stream_);
-}
-
-void TuneText::on_wait(const lab::TuneTrial& trial, double seconds) {
-  if (!line_.has_terminal()) return;
-  const std::string line =
-      fmt::format("{}: {}, {:.0f}s", to_string(trial.round), short_text(space_, trial.candidate), seconds);
-  line_.draw(line.substr(0, line_.columns()));
 }
 
 std::string gain_text(const lab::TuneResult& result) {

@@ -71,7 +71,7 @@ std::string servers_text(const lab::BenchmarkSetup& setup) {
   }
   const double mean = static_cast<double>(all) / static_cast<double>(setup.server_loads.size());
   return fmt::format("{}; variables {}: at most {} on one, {:.2f} x the mean", members_text(setup.servers),
-                     ps::to_string(setup.config.distribution.placement), format_bytes(static_cast<double>(most)),
+                     ps::to_string(setup.config.distribution.placement), format_bytes(most),
                      static_cast<double>(most) / mean);
 }
 
@@ -81,13 +81,13 @@ std::string update_text(const lab::BenchmarkSetup& setup) {
   for (const std::int64_t bucket : setup.bucket_bytes) bytes += bucket;
   std::string text;
   if (distribution.uses_servers()) {
-    text = fmt::format("{}: {} of gradients in {} buckets", servers_update_text(setup),
-                       format_bytes(static_cast<double>(bytes)), setup.bucket_bytes.size());
+    text = fmt::format("{}: {} of gradients in {} buckets", servers_update_text(setup), format_bytes(bytes),
+                       setup.bucket_bytes.size());
   } else if (!distribution.is_synchronous()) {
     return distribution.workers == 1 ? "independent: one process" : "independent: workers exchange nothing";
   } else {
-    text = fmt::format("all_reduce ({}): {} of gradients in {} buckets, {}", setup.all_reduce,
-                       format_bytes(static_cast<double>(bytes)), setup.bucket_bytes.size(),
+    text = fmt::format("all_reduce ({}): {} of gradients in {} buckets, {}", setup.all_reduce, format_bytes(bytes),
+                       setup.bucket_bytes.size(),
                        distribution.overlap ? "during backward" : "after backward (--overlap off)");
     if (distribution.wire != comm::Wire::fp32) text += fmt::format(", {} on the wire", comm::to_string(setup.wire));
   }
@@ -111,9 +111,9 @@ std::string servers_table(const lab::BenchmarkSetup& setup, const std::vector<re
   TextTable table(columns);
   for (std::size_t i = 0; i < servers.size(); ++i) {
     const record::ServerLoad& server = servers[i];
-    std::vector<std::string> row{
-        fmt::format("{}", i), server.host, format_bytes(static_cast<double>(server.variable_bytes)),
-        format_bytes(server.bytes_received_per_step), format_bytes(server.bytes_sent_per_step)};
+    std::vector<std::string> row{fmt::format("{}", i), server.host, format_bytes(server.variable_bytes),
+                                 format_bytes(server.bytes_received_per_step),
+                                 format_bytes(server.bytes_sent_per_step)};
     if (asynchronous) {
       row.insert(row.end(), {fmt::format("{:.2f}", server.mean_staleness), fmt::format("{}", server.max_staleness),
                              fmt::format("{}", server.max_lead)});

@@ -8,7 +8,7 @@
 
 #include "cli/benchmark_output.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/lab/bench/benchmark_record.hpp"
+#include "trireme/lab/bench/job_figures.hpp"
 #include "trireme/lab/bench/profile.hpp"
 
 namespace trireme::lab {

@@ -7,7 +7,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/lab/bench/benchmark.hpp"
-#include "trireme/lab/bench/benchmark_record.hpp"
+#include "trireme/lab/bench/job_figures.hpp"
 
 namespace trireme::lab {
 namespace {

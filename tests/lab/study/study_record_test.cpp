@@ -1,5 +1,4 @@
 // What a study finds in its folder again, and what it refuses to take for its own.
-#include "trireme/lab/study/study_record.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <set>
 
-#include "cli/sweep_output.hpp"
+#include "cli/study_plans.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/lab/study/schedule.hpp"

@@ -109,10 +109,9 @@ CostFacts facts_of(const TuneSpace& space) {
 
 class TuneSearchTest : public testing::Test {
  protected:
-  TuneResult search(const TuneSpace& space, TuneSearch::RunTrial run_trial, TuneSettings settings) {
-    return TuneSearch(space.candidates, space.default_cell, facts_of(space), {}, settings, std::move(run_trial),
-                      observer_)
-        .run();
+  TuneResult search(const TuneSpace& space, RunTrial run_trial, TuneSettings settings) {
+    return search_fastest(space.candidates, space.default_cell, facts_of(space), {}, settings, std::move(run_trial),
+                          observer_);
   }
   static TuneSpace space_of(const std::string& model, int cores) {
     return make_tune_space({.model = model, .batches = {4, 8, 16, 32, 64}}, testkit::tune_options(),

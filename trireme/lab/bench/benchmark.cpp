@@ -71,8 +71,8 @@ Benchmark::Benchmark(const BenchmarkConfig& config, const train::ProcessGroup& g
   static_cast<train::WorkerSetup&>(setup_) = worker_.setup();
 }
 
-BenchmarkSetup setup_of(const train::Worker& worker, const BenchmarkConfig& config) {
-  BenchmarkSetup setup{worker.setup(), config};
+BenchmarkSetup setup_of(const train::Worker& worker) {
+  BenchmarkSetup setup{worker.setup(), {}};
   static_cast<train::StepConfig&>(setup.config) = worker.config();
   return setup;
 }

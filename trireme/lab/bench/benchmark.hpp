@@ -1,6 +1,6 @@
 // Measures how fast workers train a network (or run it forward) on synthetic or real images: warm-up steps, then timed
 // ones. Every worker process makes one and calls the same functions. Made by `trireme bench` and by tests; observers
-// show progress, and benchmark_record.hpp makes a RunRecord of it.
+// show progress, and job_figures.hpp makes a RunRecord of it.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct BenchmarkSetup : train::WorkerSetup {
   BenchmarkConfig config;  // as the worker resolved it
 };
 
-BenchmarkSetup setup_of(const train::Worker& worker, const BenchmarkConfig& config = {});
+BenchmarkSetup setup_of(const train::Worker& worker);  // without timing
 
 struct BenchmarkResult {
   std::vector<std::vector<double>> step_seconds;  // [repeat][step]

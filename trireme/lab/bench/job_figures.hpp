@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trireme/lab/bench/benchmark.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
 
@@ -37,5 +38,9 @@ struct JobFigures {
 };
 
 JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& result);  // zero if nothing was measured
+
+record::RunRecord start_record(const BenchmarkConfig& config);  // command, time, build, machine and configuration
+
+void fill_record(record::RunRecord& record, const Benchmark& benchmark);  // final configuration and results
 
 }  // namespace trireme::lab

@@ -94,6 +94,21 @@ void check_model(const Configuration& configuration, const PeerCatalog& catalog)
             fmt::join(names, ", "));
 }
 
+// Sets every option the work leaves open, so that it means the same to all; its workers share `cores`.
+void fill_in(Configuration& configuration, int cores) {
+  const auto set = [&](const char* option, Json value) {
+    if (find(configuration, option) == nullptr) configuration.push_back({option, std::move(value)});
+  };
+  set("model", "resnet50");
+  set("batch-size", 16);
+  set("num-batches", 100);
+  set("num-warmup-batches", 3);
+  set("max-seconds", 20);
+  set("precision", "fp32");
+  const auto processes = std::max<std::int64_t>(1, whole_number_of(configuration, "workers", 1));
+  set("num-intra-threads", std::max<std::int64_t>(1, cores / processes));
+}
+
 StudyCell contestant_cell(const StudyCell& work, const std::string& label) {
   StudyCell cell = work;
   cell.framework = label;
@@ -120,6 +135,28 @@ std::vector<double> measured(const Speeds& speeds) {
     if (speed) values.push_back(*speed);
   }
   return values;
+}
+
+// From the records of a cell.
+struct CellFigures {
+  Speeds images_per_second;           // by round
+  std::vector<double> peak_bytes;     // of memory: of the host's, or of the GPU's in runs on one
+  std::vector<std::string> warnings;  // each once
+};
+
+CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& cell, int rounds) {
+  CellFigures figures;
+  for (int round = 1; round <= rounds; ++round) {
+    figures.images_per_second.emplace_back();
+    const auto record = read_run(folder, {cell.slug, round});
+    if (!record || record->error || !(record->images_per_second() > 0)) continue;
+    figures.images_per_second.back() = record->images_per_second();
+    const auto on_gpu = number_field(record->machine.gpu, {"training_bytes"});
+    figures.peak_bytes.push_back(on_gpu ? *on_gpu : static_cast<double>(record->results.peak_rss_bytes));
+    const Json warnings = field(record->build, {"warnings"});
+    for (const Json& warning : warnings) add_once(figures.warnings, value_text(warning));
+  }
+  return figures;
 }
 
 std::vector<Column> columns_of(const StudyCell& cell) {
@@ -203,21 +240,6 @@ Field choose_contestants(const std::vector<PeerCatalog>& catalogs, const std::ve
   return field;
 }
 
-void fill_in(Configuration& configuration, int cores) {
-  const auto set = [&](const char* option, Json value) {
-    if (find(configuration, option) == nullptr) configuration.push_back({option, std::move(value)});
-  };
-  set("model", "resnet50");
-  set("batch-size", 16);
-  set("num-batches", 100);
-  set("num-warmup-batches", 3);
-  set("max-seconds", 20);
-  set("precision", "fp32");
-  const Json* workers = find(configuration, "workers");
-  const std::int64_t processes = workers != nullptr && workers->is_number_integer() ? workers->get<std::int64_t>() : 1;
-  set("num-intra-threads", std::max<std::int64_t>(1, cores / std::max<std::int64_t>(1, processes)));
-}
-
 FrameworkComparison make_comparison(const std::vector<StudyCell>& works, const std::vector<Contestant>& contestants,
                                     const Configuration& only_trireme, int cores) {
   FrameworkComparison comparison;
@@ -262,27 +284,13 @@ std::optional<Ratio> ratio_of(const Speeds& ours, const Speeds& theirs) {
   return Ratio{perf::median(our_speeds) / perf::median(their_speeds), *lowest, *highest, ratios.size()};
 }
 
-CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& cell, int rounds) {
-  CellFigures figures;
-  for (int round = 1; round <= rounds; ++round) {
-    figures.images_per_second.emplace_back();
-    const auto record = read_run(folder, {cell.slug, round});
-    if (!record || record->error || !(record->images_per_second() > 0)) continue;
-    figures.images_per_second.back() = record->images_per_second();
-    const auto on_gpu = number_field(record->machine.gpu, {"training_bytes"});
-    figures.peak_bytes.push_back(on_gpu ? *on_gpu : static_cast<double>(record->results.peak_rss_bytes));
-    const Json warnings = field(record->build, {"warnings"});
-    for (const Json& warning : warnings) add_once(figures.warnings, value_text(warning));
-  }
-  return figures;
-}
-
 std::string field_text(const Field& field, const FrameworkComparison& comparison,
                        const std::vector<std::string>& notes) {
   std::string text;
   for (const std::string& way : comparison.ways) text += way + "\n";
   for (const std::string& missing : field.missing) text += "missing: " + missing + "\n";
   for (const std::string& note : notes) text += "note: " + note + "\n";
+  for (const std::string& left_out : comparison.left_out) text += "note: " + left_out + "\n";
   return text;
 }
 

@@ -1,5 +1,5 @@
 // Compares Trireme with other frameworks: a study in which each of them runs every cell, in turns. Made by `trireme
-// compare` from a plan and the peers' abilities, run by Sweep, evaluated here.
+// compare` from a plan and the peers' abilities, run by run_sweep(), evaluated here.
 #pragma once
 
 #include <optional>
@@ -37,9 +37,6 @@ struct FrameworkComparison {
   std::vector<std::string> left_out;             // what a contestant cannot do, in sentences
 };
 
-// Sets every option the work leaves open, so that it means the same to all; its workers share `cores`.
-void fill_in(Configuration& configuration, int cores);
-
 // `works` are the cells of a plan; `only_trireme` is set for Trireme's own runs. Error(bad_input) if peers lack a
 // network or option, Error(unavailable) if no contestant is left.
 FrameworkComparison make_comparison(const std::vector<StudyCell>& works, const std::vector<Contestant>& contestants,
@@ -54,14 +51,6 @@ struct Ratio {
 // Speeds by round; nothing if a run failed or is missing. The ratio is nothing if no round has both.
 using Speeds = std::vector<std::optional<double>>;
 std::optional<Ratio> ratio_of(const Speeds& ours, const Speeds& theirs);
-
-// From the records of a cell.
-struct CellFigures {
-  Speeds images_per_second;           // by round
-  std::vector<double> peak_bytes;     // of memory: of the host's, or of the GPU's in runs on one
-  std::vector<std::string> warnings;  // each once
-};
-CellFigures read_figures(const std::filesystem::path& folder, const StudyCell& cell, int rounds);
 
 // Who takes part or not.
 std::string field_text(const Field& field, const FrameworkComparison& comparison,

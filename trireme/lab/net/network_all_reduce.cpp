@@ -100,8 +100,8 @@ double AllReduceTest::sample(comm::AllReducer& reducer, std::span<const std::int
   try {
     verify(used, number, communicator_.size());
   } catch (const Error& error) {
-    fail(error.kind(), "{} over {}, seen by rank {}: {}", format_bytes(static_cast<double>(used.size_bytes())),
-         communicator_.protocol(), communicator_.rank(), error.what());
+    fail(error.kind(), "{} over {}, seen by rank {}: {}", format_bytes(used.size_bytes()), communicator_.protocol(),
+         communicator_.rank(), error.what());
   }
   const std::vector<double> all = comm::all_gather_value(communicator_, seconds);
   return *std::ranges::max_element(all) / static_cast<double>(repetitions);

@@ -14,7 +14,6 @@
 namespace trireme::lab {
 namespace {
 
-std::string bytes_text(std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 std::string gigabytes(double bytes_per_second) { return fmt::format("{:.4f}", bytes_per_second / 1e9); }
 std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
@@ -79,7 +78,7 @@ std::string pair_table(const PairResult& result, const std::vector<comm::Member>
                    {"GB/s", Align::right}});
   std::map<std::int64_t, std::vector<std::string>> rows;
   for (const MessageResult& message : result.messages) {
-    std::vector<std::string>& row = rows.try_emplace(message.bytes, 1, bytes_text(message.bytes)).first->second;
+    std::vector<std::string>& row = rows.try_emplace(message.bytes, 1, format_bytes(message.bytes)).first->second;
     row.insert(row.end(),
                {microseconds(message.median()), microseconds(message.jitter()), gigabytes(message.bytes_per_second())});
   }
@@ -119,7 +118,7 @@ std::string all_reduce_table(const std::vector<AllReduceResult>& results, const 
       if (columns.size() > 1) columns.push_back({"GB/s", Align::right});
       columns.push_back({comm::to_string(result.algorithm) + " us", Align::right});
     }
-    std::vector<std::string>& row = rows.try_emplace(result.bytes, 1, bytes_text(result.bytes)).first->second;
+    std::vector<std::string>& row = rows.try_emplace(result.bytes, 1, format_bytes(result.bytes)).first->second;
     row.insert(row.end(), {microseconds(result.median()), gigabytes(result.bus_bytes_per_second())});
   }
   if (rows.empty()) return "";
@@ -147,8 +146,8 @@ std::string model_table(const NetworkReport& report) {
   }
   const auto [least, most] = std::ranges::minmax_element(report.buckets);
   return fmt::format("all-reduce of the gradients of {}: {} in {} buckets of {} to {}:\n{}", report.model,
-                     bytes_text(std::accumulate(report.buckets.begin(), report.buckets.end(), std::int64_t{0})),
-                     report.buckets.size(), bytes_text(*least), bytes_text(*most), table.text());
+                     format_bytes(std::accumulate(report.buckets.begin(), report.buckets.end(), std::int64_t{0})),
+                     report.buckets.size(), format_bytes(*least), format_bytes(*most), table.text());
 }
 
 record::NetworkRecord network_record(const NetworkReport& report, const std::string& started, Json config) {

@@ -53,7 +53,7 @@ void verify(std::span<const std::byte> data, std::uint64_t pattern) {
     fail(ErrorKind::failed,
          "a message of {} was not received as it was sent: bytes differ from position {}; the transport or the network "
          "corrupts data",
-         format_bytes(static_cast<double>(data.size())), at);
+         format_bytes(data.size()), at);
   }
 }
 

@@ -72,6 +72,11 @@ const Json* find(const Configuration& configuration, const std::string& option) 
   return found == configuration.end() ? nullptr : &found->value;
 }
 
+std::int64_t whole_number_of(const Configuration& configuration, const std::string& option, std::int64_t otherwise) {
+  const Json* value = find(configuration, option);
+  return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : otherwise;
+}
+
 std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 std::string to_text(const Configuration& configuration) {

@@ -42,8 +42,10 @@ struct Setting {
 using Configuration = std::vector<Setting>;
 
 const Json* find(const Configuration& configuration, const std::string& option);  // null: not set
-std::string value_text(const Json& value);                                        // as on the command line: no quotes
-std::string to_text(const Configuration& configuration);                          // "batch-size=16 workers=2"
+// `otherwise` if it is not set, or no whole number.
+std::int64_t whole_number_of(const Configuration& configuration, const std::string& option, std::int64_t otherwise);
+std::string value_text(const Json& value);                // as on the command line: no quotes
+std::string to_text(const Configuration& configuration);  // "batch-size=16 workers=2"
 
 // Error(bad_input) if the value is not of the option's kind or not allowed. `where` begins the message.
 void check_value(const OptionInfo& option, const Json& value, const std::string& where);

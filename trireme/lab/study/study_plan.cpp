@@ -287,6 +287,17 @@ Json chosen_value(const std::string& name, const Json& choices, const std::strin
   bad_input("--set {}: '{}' is not one of its choices, which are {}", name, word, fmt::join(labels, ", "));
 }
 
+// That it names; 1 if none.
+int number_of_hosts(const Configuration& configuration) {
+  if (const Json* hosts = find(configuration, "hosts"); hosts != nullptr && hosts->is_string()) {
+    return static_cast<int>(cluster::parse_hosts(hosts->get<std::string>(), "hosts").size());
+  }
+  if (const Json* file = find(configuration, "hostfile"); file != nullptr && file->is_string()) {
+    return static_cast<int>(cluster::read_host_file(file->get<std::string>()).size());
+  }
+  return 1;
+}
+
 }  // namespace
 
 StudyPlan parse_plan(const Json& json, const std::string& source, const OptionCatalog& options,
@@ -340,16 +351,6 @@ std::optional<double> fact(const std::string& name, const StudyMachine& machine,
   if (name == "hardware-threads") return machine.hardware_threads;
   if (name == "hosts") return number_of_hosts(configuration);
   return std::nullopt;
-}
-
-int number_of_hosts(const Configuration& configuration) {
-  if (const Json* hosts = find(configuration, "hosts"); hosts != nullptr && hosts->is_string()) {
-    return static_cast<int>(cluster::parse_hosts(hosts->get<std::string>(), "hosts").size());
-  }
-  if (const Json* file = find(configuration, "hostfile"); file != nullptr && file->is_string()) {
-    return static_cast<int>(cluster::read_host_file(file->get<std::string>()).size());
-  }
-  return 1;
 }
 
 FormulaValue formula_value(const Json& value) {

@@ -57,7 +57,6 @@ void set_option(Json& plan, const std::string& assignment, const OptionCatalog& 
 
 // The value of a formula name that is not an option: cores, hardware-threads, hosts; nothing: none of them.
 std::optional<double> fact(const std::string& name, const StudyMachine& machine, const Configuration& configuration);
-int number_of_hosts(const Configuration& configuration);  // that it names; 1 if none
 // Converts a value for formulas, and back: integers stay integers.
 FormulaValue formula_value(const Json& value);
 Json json_value(const FormulaValue& value);

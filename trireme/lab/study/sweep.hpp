@@ -49,8 +49,7 @@ struct SweepSetup {
 
 struct SweepResult {
   std::vector<CellState> cells;
-  std::size_t runs_made = 0, runs_found = 0;  // by this sweep; existing before
-  std::vector<ScheduledRun> left_out;         // for lack of time
+  std::vector<ScheduledRun> left_out;  // for lack of time
   bool interrupted = false;
 };
 
@@ -60,23 +59,7 @@ std::optional<double> expected_seconds(const std::vector<CellState>& cells, std:
 // States from the records of a folder, which need not exist. Error(bad_input) if these belong to other cells.
 std::vector<CellState> read_states(const std::filesystem::path& folder, const SweepSetup& setup);
 
-class Sweep {
- public:
-  Sweep(const SweepSetup& setup, const StudyFolder& folder, SweepObserver& observer);
-  SweepResult run(std::stop_token stop);
-
- private:
-  void find_earlier_runs();
-  bool is_needed(const ScheduledRun& run) const;
-  bool fits_budget(const ScheduledRun& run, double elapsed) const;
-  std::optional<record::RunRecord> run_one(const ScheduledRun& run, std::stop_token stop);  // nothing: interrupted
-  SweepProgress progress(std::size_t next) const;
-
-  SweepSetup setup_;
-  const StudyFolder& folder_;
-  SweepObserver& observer_;
-  std::vector<std::vector<bool>> is_there_;  // [cell][repeat - 1]
-  SweepResult result_;
-};
+SweepResult run_sweep(const SweepSetup& setup, const StudyFolder& folder, SweepObserver& observer,
+                      const std::stop_token& stop);
 
 }  // namespace trireme::lab

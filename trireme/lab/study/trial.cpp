@@ -21,6 +21,7 @@
 #include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/perf/machine.hpp"
+#include "trireme/train/facts.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -151,6 +152,21 @@ class ScratchFolder {
   fs::path path_;
 };
 
+// As it reads back from a file.
+std::string kept_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// Adds "study", with the run's duration, and the machine if missing: another framework, or a run that failed early.
+void complete_record(TrialResult& trial, record::StudyRun study) {
+  record::Machine& machine = trial.record.machine;
+  if (machine.host.empty()) {  // of another framework, which may know its GPU
+    Json gpu = std::move(machine.gpu);
+    machine = train::this_machine(trial.load_before);
+    machine.gpu = std::move(gpu);
+  }
+  study.seconds = trial.seconds;
+  trial.record.study = std::move(study);
+}
+
 }  // namespace
 
 TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
@@ -180,6 +196,47 @@ TrialResult run_trial(const TrialRequest& request, std::stop_token stop) {
         failure_record(std::move(result.record), request, started, failure_text(request, ending, trial.reason()));
   }
   return result;
+}
+
+record::StudyRun identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat) {
+  return {.name = plan.name,
+          .cell = cell.varied,
+          .repeat = repeat,
+          .framework = cell.framework.empty() ? "trireme" : cell.framework};
+}
+
+TrialResult run_into(const StudyFolder& folder, const RunName& name, TrialRequest request, record::StudyRun study,
+                     std::stop_token stop) {
+  folder.note("start " + to_string(name));
+  request.scratch_folder = folder.scratch_folder();
+  request.log_file = folder.log_file(name);
+  TrialResult trial = run_trial(request, std::move(stop));
+  if (trial.ending == TrialResult::Ending::interrupted) {
+    folder.note("interrupted " + to_string(name));
+    return trial;
+  }
+  complete_record(trial, std::move(study));
+  folder.write_run(name, trial.record);
+  folder.note(fmt::format("{} {}", trial.record.error ? "failed" : "measured", to_string(name)));
+  return trial;
+}
+
+std::optional<record::RunRecord> find_record(const std::filesystem::path& folder, const RunName& run,
+                                             const record::StudyRun& study) {
+  auto record = read_run(folder, run);
+  if (!record) return std::nullopt;
+  constexpr const char* kAdvice = "move it elsewhere, or give another --out";
+  const Json kept = record->study ? to_json(*record->study) : Json(), wanted = to_json(study);
+  for (const auto& [key, expected] : wanted.items()) {
+    const std::string found = kept_text(field(kept, {key.c_str()}));
+    if (found == kept_text(expected)) continue;
+    bad_input("{} is the record of another run: its study.{} is {}, not {}; {}", run_file(folder, run).string(), key,
+              found, kept_text(expected), kAdvice);
+  }
+  if (!record->error && !(record->images_per_second() > 0)) {
+    bad_input("{} has neither a speed nor an error; {}", run_file(folder, run).string(), kAdvice);
+  }
+  return record;
 }
 
 }  // namespace trireme::lab

@@ -1,13 +1,18 @@
 // Runs one configuration as a separate process and collects its measurements, for `sweep`, `tune` and `compare`. With a
 // process per run, no run inherits threads, memory or timings, and none can crash the study.
+// The records of a study's runs have "study", which identifies the run.
 #pragma once
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "trireme/base/error.hpp"
+#include "trireme/lab/study/study_cells.hpp"
+#include "trireme/lab/study/study_folder.hpp"
 #include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
@@ -33,5 +38,17 @@ struct TrialResult {
 // Runs it in its own process group and waits. After the limit or a stop request asks it to end, then kills it; no
 // process of it outlives this call or this process. A failed trial is a result; Error(failed): this process failed.
 TrialResult run_trial(const TrialRequest& request, std::stop_token stop);
+
+// "study" of a run before it is made: name, cell, repeat and framework.
+record::StudyRun identity_of(const StudyPlan& plan, const StudyCell& cell, int repeat);
+
+// Runs a trial into a study's folder: log, record with `study` (unless interrupted), and journal entries.
+TrialResult run_into(const StudyFolder& folder, const RunName& name, TrialRequest request, record::StudyRun study,
+                     std::stop_token stop);
+
+// The complete record of a run, in a folder that need not exist; nothing if it has yet to run. Its "study" must contain
+// `study`, else Error(bad_input): the file is not ours to replace.
+std::optional<record::RunRecord> find_record(const std::filesystem::path& folder, const RunName& run,
+                                             const record::StudyRun& study);
 
 }  // namespace trireme::lab

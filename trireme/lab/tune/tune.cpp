@@ -5,7 +5,6 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_fields.hpp"
 #include "trireme/base/shell_text.hpp"
-#include "trireme/lab/study/study_record.hpp"
 #include "trireme/lab/study/trial.hpp"
 #include "trireme/perf/peak.hpp"
 

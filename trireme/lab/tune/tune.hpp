@@ -1,5 +1,5 @@
 // Runs the trials of `trireme tune` as processes, with their records in a study's folder. A trial with a record is not
-// run again, so an ended tune replays its records and continues. Made by `trireme tune` for a TuneSearch.
+// run again, so an ended tune replays its records and continues. Made by `trireme tune` for search_fastest().
 #pragma once
 
 #include <functional>

@@ -50,7 +50,6 @@ std::int64_t usual_trials(std::size_t candidates);  // 15 %, but neither too few
 TuneSettings settings_for(std::int64_t trials);     // Error(bad_input) if too few for any round before the finals
 
 struct RoundEnd {
-  TuneRound round = TuneRound::explore;
   std::vector<std::size_t> kept, dropped;  // best first
 };
 
@@ -78,54 +77,11 @@ struct TuneResult {
   std::vector<double> finals_of(std::size_t candidate) const;  // scores
 };
 
-class TuneSearch {
- public:
-  using RunTrial = std::function<TuneOutcome(const TuneTrial&)>;
+using RunTrial = std::function<TuneOutcome(const TuneTrial&)>;
 
-  TuneSearch(const std::vector<TuneCandidate>& candidates, std::size_t default_candidate, const CostFacts& facts,
-             const TuneObjective& objective, const TuneSettings& settings, RunTrial run_trial, TuneObserver& observer);
-
-  TuneResult run();  // if the default cannot run: Error(failed), or bad_input if it was refused
-
- private:
-  struct State {
-    std::vector<double> step_seconds, scores;
-    std::vector<TuneRound> rounds;
-    int trials = 0;
-    bool failed = false;
-  };
-
-  void learn();
-  double estimate(std::size_t candidate) const;  // of the score, from the model and the trials
-  std::vector<double> estimates() const;         // of all candidates
-  // The next candidate worth trying: it may be the best, given its estimate and uncertainty.
-  std::optional<std::size_t> most_promising(const std::function<bool(std::size_t)>& is_asked_for) const;
-  std::optional<std::size_t> next_to_explore(std::size_t made, std::size_t trials) const;
-  bool has_plain_exchange(std::size_t candidate) const;  // same as the default's
-  std::vector<std::size_t> by_estimate(std::vector<std::size_t> candidates) const;
-  std::vector<std::size_t> measured() const;
-
-  bool has_time(double share_of_budget);  // for one more trial; if not, records that in the result
-  void measure(std::size_t candidate, TuneRound round);
-  void begin(TuneRound round);
-  void end(TuneRound round, const std::vector<std::size_t>& ranked, std::size_t kept);
-
-  void explore(std::size_t trials);
-  std::vector<std::size_t> narrow(std::size_t trials);
-  void hold_finals();
-  void decide();
-
-  const std::vector<TuneCandidate>& candidates_;
-  TuneObjective objective_;
-  TuneSettings settings_;
-  RunTrial run_trial_;
-  TuneObserver& observer_;
-  StepCostModel model_;
-  Correction correction_;
-  std::vector<State> states_;
-  double seconds_ = 0;          // of the trials so far
-  double longest_seconds_ = 0;  // of a single one
-  TuneResult result_;
-};
+// If the default cannot run: Error(failed), or bad_input if it was refused. Keeps nothing beyond the call.
+TuneResult search_fastest(const std::vector<TuneCandidate>& candidates, std::size_t default_candidate,
+                          const CostFacts& facts, const TuneObjective& objective, const TuneSettings& settings,
+                          RunTrial run_trial, TuneObserver& observer);
 
 }  // namespace trireme::lab

@@ -1,5 +1,5 @@
 // The search space of `tune`: sensible processes, threads, images, servers and exchanges for a network on this machine,
-// as cells of a plan, and the default among them. Made by `trireme tune`, searched by TuneSearch.
+// as cells of a plan, and the default among them. Made by `trireme tune`, searched by search_fastest().
 #pragma once
 
 #include <cstdint>
