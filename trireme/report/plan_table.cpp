@@ -157,9 +157,7 @@ std::string describe(const Program& program) {
   text += fmt::format(
       "Activation memory: {} planned, {} if every tensor had its own, at most {} alive at once; largest scratch "
       "{}\n",
-      format_bytes(memory.planned_bytes),
-      format_bytes(memory.unplanned_bytes),
-      format_bytes(memory.peak_live_bytes),
+      format_bytes(memory.planned_bytes), format_bytes(memory.unplanned_bytes), format_bytes(memory.peak_live_bytes),
       format_bytes(memory.scratch_bytes));
   if (const Recomputation& again = program.recomputation; again.nodes > 0) {
     text += fmt::format(
@@ -169,8 +167,7 @@ std::string describe(const Program& program) {
         100 * again.extra_bytes, format_bytes(again.planned_bytes_without));
   }
   text += fmt::format("Kept between runs: {} of variables, {} of gradients, {} of optimizer state\n",
-                      format_bytes(memory.variable_bytes),
-                      format_bytes(memory.gradient_bytes),
+                      format_bytes(memory.variable_bytes), format_bytes(memory.gradient_bytes),
                       format_bytes(memory.optimizer_bytes));
   return text;
 }
