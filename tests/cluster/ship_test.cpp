@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "tests/support/temporary_folder.hpp"
-#include "trireme/cluster/child_process.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -31,13 +31,14 @@ HostReach reach_after(const std::string& script) {
 }
 
 Shipment shipment(std::size_t bytes = 100'000) {
-  const testkit::TemporaryFolder folder;
-  std::ofstream(folder / "filling") << std::string(bytes, 'x');
-  std::ofstream(folder / "trireme") << "#!/bin/sh\n";
-  fs::permissions(folder / "trireme", fs::perms::owner_all);
   return {.name = "0123456789abcdef",
-          .archive = command_output({"tar", "-C", folder.path(), "-cf", "-", "filling", "trireme"}),
+          .archive = packed("filling", std::string(bytes, 'x'), false) + packed("trireme", "#!/bin/sh\n", true),
           .libraries = 0};
+}
+
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(Shipment, TheCLibraryAndDriversStayWhereTheyAre) {
@@ -56,14 +57,40 @@ TEST(Shipment, WhatIsUnpackedRunsWithItsOwnLibraries) {
   EXPECT_EQ(shipment.name.size(), 16U);
   EXPECT_EQ(shipment.name, pack_this_program().name) << "the same program, the same name";
   const testkit::TemporaryFolder folder;
-  std::ofstream(folder / "archive", std::ios::binary) << shipment.archive;
-  fs::create_directory(folder / "it s");
-  const std::string there = "cd '" + (folder / "it s") + "' && ";
-  ASSERT_EQ(std::system((there + "tar -xof ../archive").c_str()), 0);
+  const ShipResult result = ship(shipment, {"a"}, reach_after(""), folder / "it s").front();
+  ASSERT_EQ(result.problem, "");
+  const std::string there = "cd '" + fs::path(result.program).parent_path().string() + "' && ";
   // Here the program is this test, and finds its libraries there.
   const std::string listing = "LD_DEBUG=libs ./trireme --gtest_list_tests >../said 2>&1 && ";
   EXPECT_EQ(std::system((there + listing + "grep -q Shipment ../said").c_str()), 0);
   EXPECT_EQ(std::system((there + "grep -q \"calling init: $PWD/lib/libfmt\" ../said").c_str()), 0);
+}
+
+TEST(Ship, FilesArriveAsTheyWerePacked) {
+  const std::string long_name = "lib/" + std::string(200, 'l') + ".so", block(512, '\0'), lines = "a\n\n b\n";
+  Shipment shipment{.name = "0123456789abcdef", .archive = packed(long_name, block, false), .libraries = 0};
+  shipment.archive += packed("lib/ucx/some lines", lines, false) + packed("empty", "", false);
+  shipment.archive += packed("trireme", "#!/bin/sh\n", true);
+  const testkit::TemporaryFolder folder;
+  const ShipResult result = ship(shipment, {"a"}, reach_after(""), folder.path()).front();
+  EXPECT_EQ(result.problem, "");
+  const fs::path there = fs::path(result.program).parent_path();
+  EXPECT_EQ(content_of(there / long_name), block);
+  EXPECT_EQ(content_of(there / "lib/ucx/some lines"), lines);
+  EXPECT_EQ(content_of(there / "trireme"), "#!/bin/sh\n");
+  EXPECT_EQ(fs::file_size(there / "empty"), 0U);
+  EXPECT_EQ(fs::status(there / "empty").permissions() & fs::perms::owner_exec, fs::perms::none);
+}
+
+TEST(Ship, AnArchiveThatEndsEarlyLeavesNothing) {
+  const testkit::TemporaryFolder folder;
+  Shipment cut = shipment();
+  for (const std::size_t missing : {1, 5, 100, 1000}) {
+    cut.archive.resize(shipment().archive.size() - missing);
+    EXPECT_EQ(ship(cut, {"a"}, reach_after(""), folder.path()).front().problem,
+              "cannot copy trireme to it: the connection ended before all had arrived");
+    EXPECT_TRUE(fs::is_empty(folder.path()));
+  }
 }
 
 TEST(Ship, ArrivesOnceBehindAShellThatTalks) {

@@ -21,7 +21,6 @@
 #include "trireme/base/new_file.hpp"
 #include "trireme/cluster/child_process.hpp"
 #include "trireme/cluster/greeting.hpp"
-#include "trireme/cluster/tar_archive.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -122,7 +121,14 @@ new=$(mktemp -d "$base/.new.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
 echo send
-why=$(timeout 1800 tar -xof - -C "$new" 2>&1) || fail "cannot write to $base: $(echo "$why" | head -n 1)"
+unpack() {
+  while read -r mode size name; do
+    mkdir -p "$(dirname "$new/$name")" && timeout 1800 head -c "$size" >"$new/$name" || return 1
+    [ "$(wc -c <"$new/$name")" -eq "$size" ] || return 0
+    chmod "$mode" "$new/$name" || return 1
+  done
+}
+why=$(unpack 2>&1) || fail "cannot write to $base: $(echo "$why" | head -n 1)"
 [ -x "$new/trireme" ] || fail "the connection ended before all had arrived"
 mv -T "$new" "$folder" 2>/dev/null || is_there || fail "$folder is in the way; remove it"
 touch "$folder"
@@ -270,6 +276,10 @@ bool belongs_to_the_system(const std::string& library) {
   return std::ranges::any_of(kNames, [&](const char* name) { return library.starts_with(name); });
 }
 
+std::string packed(const std::string& name, const std::string& content, bool is_executable) {
+  return fmt::format("{} {} {}\n{}", is_executable ? 700 : 600, content.size(), name, content);
+}
+
 Shipment pack_this_program() {
   std::map<std::string, fs::path> libraries;  // by name: the load order may differ
   for (const fs::path& library : loaded_libraries()) {
@@ -279,11 +289,10 @@ Shipment pack_this_program() {
     if (!name.starts_with("libucs.so")) continue;
     for (const fs::path& module : ucx_modules(library)) libraries["lib/ucx/" + module.filename().string()] = module;
   }
-  TarArchive archive;
-  archive.add("bin/trireme", content_of("/proc/self/exe"), true);
-  for (const auto& [name, path] : libraries) archive.add(name, content_of(path), false);
-  archive.add("trireme", kWrapper, true);  // last: if it exists, everything does
-  Shipment shipment{.name = "", .archive = archive.bytes(), .libraries = libraries.size()};
+  Shipment shipment{.name = "", .archive = packed("bin/trireme", content_of("/proc/self/exe"), true), .libraries = 0};
+  for (const auto& [name, path] : libraries) shipment.archive += packed(name, content_of(path), false);
+  shipment.archive += packed("trireme", kWrapper, true);  // last: if it can be run, everything is there
+  shipment.libraries = libraries.size();
   shipment.name = fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(shipment.archive))));
   return shipment;
 }

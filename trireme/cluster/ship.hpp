@@ -13,9 +13,11 @@ namespace trireme::cluster {
 
 struct Shipment {
   std::string name;     // of the folder; unique to these contents
-  std::string archive;  // for tar: `trireme`, which starts bin/trireme with the libraries in lib/
+  std::string archive;  // packed files: `trireme`, which starts bin/trireme with the libraries in lib/
   std::size_t libraries = 0;
 };
+// A file of an archive: a line with mode, size and name, then the content.
+std::string packed(const std::string& name, const std::string& content, bool is_executable);
 Shipment pack_this_program();  // Error(unavailable) if a file cannot be read
 // Libraries of the C library or of drivers must be the host's own.
 bool belongs_to_the_system(const std::string& library);
